@@ -1,0 +1,1 @@
+"""Agreement, diversity, coverage, and what curation and trainer need of it."""

@@ -1,0 +1,1 @@
+"""The Streamlit app, its HTTP routes, the command line and job launching."""

@@ -1,0 +1,1 @@
+"""The command line `inf`: one module per command, `report` for what they print."""

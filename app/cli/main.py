@@ -1,0 +1,75 @@
+"""`inf`: the entry point. Commands are loaded when they are called: `inf --help` is quick."""
+
+import importlib
+import json
+import os
+import sys
+
+import click
+
+COMMANDS = {
+    "analyze": ("app.cli.analyze:analyze", "Agreement, diversity and coverage."),
+    "curate": ("app.cli.curate:curate", "Grow groups from pairs and validate them."),
+    "db": ("app.cli.db:db", "Create or upgrade the store."),
+    "demo": ("app.cli.demo:demo", "The whole path on the demo set, then the app."),
+    "evaluate": ("app.cli.evaluate:evaluate", "Score models on held-out groups or a benchmark."),
+    "export": ("app.cli.export:export", "Make a release: files and a data set card."),
+    "import": ("app.cli.import_:import_", "Read pairs and passages into a data set."),
+    "jobs": ("app.cli.jobs:jobs", "List, follow, cancel and resume jobs."),
+    "review": ("app.cli.review:review", "Approve, reject or edit a group."),
+    "serve": ("app.cli.serve:serve", "Open the app."),
+    "study": ("app.cli.study:study", "Make studies and let models judge in them."),
+    "train": ("app.cli.train:train", "Fine-tune an embedding model on a release."),
+    "users": ("app.cli.users:users", "Accounts: add, list, disable, reset password."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, name = COMMANDS[cmd_name][0].split(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in sorted(COMMANDS)])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="inf-studio", prog_name="inf")
+def inf() -> None:
+    """InF Studio: instruction-following retrieval data that people can trust, and the models.
+
+    The store is the one INF_DATABASE_URL names (default: .inf/inf.db in the current folder).
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; exit 0 done, 1 failed, 2 wrong arguments, 3 paused."""
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = inf.main(args=words, prog_name="inf", standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("Aborted.", err=True)
+        code = 1
+    except click.ClickException as error:
+        if "--json" in words:
+            click.echo(json.dumps({"error": error.format_message()}))
+        else:
+            error.show()
+        code = error.exit_code
+    except BrokenPipeError:  # the reader of our output went away (`inf … | head`)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

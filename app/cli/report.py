@@ -1,0 +1,144 @@
+"""What every command shares: `--json`, `--detach`, errors, the progress bar, the report.
+
+A command's function returns its result as a dictionary (what `--json` prints, unrounded) and gives
+a function that turns it into the short report for people. Exit status: 0 done, 1 failed, 2 wrong
+arguments, 3 paused at its budget.
+"""
+
+import functools
+import getpass
+import json
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+from tqdm import tqdm
+
+from app import launching
+from db.errors import InfError, Paused
+from db.job_runner import Cancelled
+from db.schema import require_current
+from db.store import Store, open_store
+from db.tables import Job
+
+Result = dict[str, Any]
+
+
+class Failed(click.ClickException):
+    """An InfError on its way out: exit status 1, or 3 where the work is paused."""
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def reporting(human: Callable[[Result], str]) -> Callable[..., Any]:
+    """Decorate a command: adds `--json`, prints what it returns, translates our errors.
+
+    A result with `"paused": true` exits with 3.
+    """
+
+    def decorate(function: Callable[..., Result]) -> Callable[..., None]:
+        @click.option(
+            "--json", "as_json", is_flag=True, help="Print one JSON object, nothing else."
+        )
+        @functools.wraps(function)
+        def wrapper(*args: Any, as_json: bool, **kwargs: Any) -> None:
+            try:
+                result = function(*args, **kwargs)
+            except Paused as paused:
+                raise Failed(str(paused), exit_code=3) from paused
+            except InfError as error:
+                raise Failed(str(error)) from error
+            if as_json:
+                click.echo(json.dumps(without_nan(result), ensure_ascii=False))
+            else:
+                click.echo(_detached(result) if set(result) == {"job_id"} else human(result))
+            if result.get("paused"):
+                click.get_current_context().exit(3)
+
+        return wrapper
+
+    return decorate
+
+
+def ready_store() -> Store:
+    """The store the environment names, refused where its schema is behind."""
+    store = open_store()
+    require_current(store)
+    return store
+
+
+def me() -> str:
+    """Who runs the command, for the record: the operating system's account."""
+    return f"cli:{getpass.getuser()}"
+
+
+detach_option = click.option(
+    "--detach", is_flag=True, help="Queue the work as a job, print its job_id and return."
+)
+
+
+def work(store: Store, kind: str, config: dict[str, Any], *, detach: bool, title: str) -> Result:
+    """Run a job: in the foreground to its end with a progress bar, or detached.
+
+    Returns the job's result with its `job_id`.
+    """
+    if detach:
+        return {"job_id": launching.launch(store, kind, config, started_by=me())}
+    with tqdm(
+        desc=title, unit="", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr
+    ) as bar:
+        try:
+            job = launching.run_in_foreground(
+                store, kind, config, started_by=me(), watch=functools.partial(_draw, bar)
+            )
+        except Cancelled as stopped:
+            raise Failed(str(stopped)) from stopped
+    return {**(job.result or {}), "job_id": job.id}
+
+
+def lines(*pairs: tuple[str, object]) -> str:
+    """Aligned `name  value` lines."""
+    width = max(len(name) for name, _ in pairs)
+    return "\n".join(f"{name:<{width}}  {_plain(value)}" for name, value in pairs)
+
+
+def counts(values: dict[str, int]) -> str:
+    """`a 3 · b 1`, largest first; "none" where there are none."""
+    ordered = sorted(values.items(), key=lambda pair: (-pair[1], pair[0]))
+    return " · ".join(f"{name} {number:,}" for name, number in ordered) or "none"
+
+
+def without_nan(value: Any) -> Any:
+    """The same value with NaN and infinities as None: JSON has no such numbers."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_nan(inner) for inner in value]
+    return value
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return "undefined"
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return str(value)
+
+
+def _draw(bar: "tqdm[Any]", job: Job) -> None:
+    bar.total = job.total
+    bar.n = job.done
+    bar.set_postfix_str(job.message, refresh=False)
+    bar.refresh()
+
+
+def _detached(result: Result) -> str:
+    return f"job {result['job_id']} is queued; follow it with `inf jobs show {result['job_id']}`"

@@ -1,0 +1,217 @@
+"""Launching jobs: the row first, then `python -m <package>` for it, never in this process.
+
+`run_in_foreground` waits for a child that ends with us; `launch` queues the row and makes sure that
+a supervisor runs, which starts queued jobs one after the other, each in its own process group.
+"""
+
+import fcntl
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from db import jobs
+from db.errors import BadInput, InfError
+from db.job_runner import Cancelled
+from db.settings import home, logs
+from db.store import Store
+from db.tables import Job
+
+PACKAGES = {
+    "curate": "curation",
+    "judge": "curation",
+    "export": "curation",
+    "push": "curation",
+    "backup": "curation",
+    "embed": "analysis",
+    "project": "analysis",
+    "train": "trainer",
+    "evaluate": "trainer",
+}
+STOP_GRACE_SECONDS = 15.0
+POLL_SECONDS = 0.25
+
+
+def launch(store: Store, kind: str, config: dict[str, Any], *, started_by: str) -> int:
+    """Queue a job and make sure that somebody takes it. Returns its id."""
+    with store.write() as session:
+        job_id = jobs.enqueue_job(session, kind, config, started_by=started_by).id
+        session.commit()
+    ensure_supervisor(store)
+    return job_id
+
+
+def run_in_foreground(
+    store: Store,
+    kind: str,
+    config: dict[str, Any],
+    *,
+    started_by: str,
+    watch: Callable[[Job], None] = lambda job: None,
+) -> Job:
+    """Run a job as a child of this process and wait; returns the ended row.
+
+    Raises InfError with the job's own words where it failed, Cancelled where it was stopped.
+    """
+    with store.write() as session:
+        job_id = jobs.enqueue_job(session, kind, config, started_by=started_by).id
+        job = jobs.claim_job(session, job_id)
+        assert job is not None
+        session.commit()
+    read_end, write_end = os.pipe()
+    try:
+        child = start_process(store, job, lifeline=read_end)
+        os.close(read_end)
+        ended = _wait(store, job, child, watch)
+    finally:
+        os.close(write_end)
+    if ended.status == "cancelled":
+        raise Cancelled(ended.error or "stopped")
+    if ended.status != "done":
+        raise InfError(ended.error or f"job {job_id} ended as {ended.status}")
+    return ended
+
+
+def start_process(
+    store: Store, job: Job, *, lifeline: int | None = None
+) -> subprocess.Popen[bytes]:
+    """Start `python -m <package> JOB ATTEMPT` for a claimed job, its output in its log file."""
+    logs().mkdir(parents=True, exist_ok=True)
+    log_path = logs() / f"job-{job.id}-{job.attempt}.log"
+    environment = os.environ | {"INF_DATABASE_URL": store.url, "PYTHONUNBUFFERED": "1"}
+    if lifeline is not None:
+        environment["INF_LIFELINE_FD"] = str(lifeline)
+    with log_path.open("ab") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-m", PACKAGES[job.kind], str(job.id), str(job.attempt)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            start_new_session=True,
+            pass_fds=() if lifeline is None else (lifeline,),
+        )
+    with store.write() as session:
+        jobs.note_process(session, job.id, job.attempt, child.pid, str(log_path))
+        session.commit()
+    return child
+
+
+def _wait(
+    store: Store, job: Job, child: subprocess.Popen[bytes], watch: Callable[[Job], None]
+) -> Job:
+    deadline: float | None = None
+    while True:
+        try:
+            code = child.poll()
+            now = _job(store, job.id)
+            watch(now)
+            if code is not None:
+                return _close_row(store, now, code)
+            if now.stop_requested and deadline is None:
+                deadline = time.monotonic() + STOP_GRACE_SECONDS
+            if deadline is not None and time.monotonic() > deadline:
+                end_group(child.pid, signal.SIGKILL)
+            time.sleep(POLL_SECONDS)
+        except KeyboardInterrupt:
+            with store.write() as session:
+                jobs.request_stop(session, job.id)
+                session.commit()
+            end_group(child.pid, signal.SIGTERM)
+
+
+def _close_row(store: Store, job: Job, code: int) -> Job:
+    """The ended row; where the process died without writing its end, write it for it."""
+    job = _job(store, job.id)
+    if job.status == "running":
+        words = f"the process ended with status {code}; its log: {job.log_path}"
+        status = "cancelled" if job.stop_requested else "failed"
+        with store.write() as session:
+            jobs.finish_job(session, job.id, job.attempt, status, error=f"{words}\n{log_tail(job)}")
+            session.commit()
+        job = _job(store, job.id)
+    return job
+
+
+def log_tail(job: Job, lines: int = 12, most_bytes: int = 64_000) -> str:
+    """The last lines of a job's log, "" where there is none."""
+    path = Path(job.log_path) if job.log_path else None
+    if path is None or not path.exists():
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - most_bytes))
+        return "\n".join(file.read().decode("utf-8", "replace").splitlines()[-lines:])
+
+
+def end_group(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a job's whole process group."""
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def ensure_supervisor(store: Store) -> None:
+    """Start `inf jobs work`, detached, where none runs for this store on this machine."""
+    lock = try_supervisor_lock(store)
+    if lock is None:
+        return
+    os.close(lock)  # free: the new process takes it
+    logs().mkdir(parents=True, exist_ok=True)
+    with (logs() / "supervisor.log").open("ab") as log:
+        subprocess.Popen(
+            [sys.executable, "-m", "app.cli.main", "jobs", "work"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=os.environ | {"INF_DATABASE_URL": store.url},
+            start_new_session=True,
+        )
+
+
+def try_supervisor_lock(store: Store) -> int | None:
+    """The lock of this machine's supervisor of this store, as a file descriptor; None if taken."""
+    home().mkdir(parents=True, exist_ok=True)
+    name = hashlib.sha256(store.url.encode()).hexdigest()[:12]
+    lock = os.open(home() / f"supervisor-{name}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def supervise(store: Store, *, idle_seconds: float) -> int:
+    """Take queued jobs one after the other until nothing was there for `idle_seconds`.
+
+    Returns how many jobs it ran. Raises BadInput where a supervisor of this store already runs.
+    """
+    lock = try_supervisor_lock(store)
+    if lock is None:
+        raise BadInput("a supervisor of this store already runs on this machine")
+    taken, idle_since = 0, time.monotonic()
+    try:
+        while time.monotonic() - idle_since < idle_seconds:
+            with store.write() as session:
+                jobs.mark_lost_jobs(session)
+                job = jobs.claim_job(session)
+                session.commit()
+            if job is None:
+                time.sleep(POLL_SECONDS * 2)
+                continue
+            _wait(store, job, start_process(store, job), lambda _: None)
+            taken, idle_since = taken + 1, time.monotonic()
+    finally:
+        os.close(lock)
+    return taken
+
+
+def _job(store: Store, job_id: int) -> Job:
+    with store.read() as session:
+        return jobs.get_job(session, job_id)

@@ -1,0 +1,1 @@
+"""Synthesis and validation by language models, judges, studies and releases."""

@@ -1,0 +1,4 @@
+"""The store: tables, queries and the job queue. Imports nothing of ours.
+
+Functions here take a session and never commit; the caller does. See `docs/architecture.md`.
+"""

@@ -1,0 +1,68 @@
+"""The errors of InF Studio, drawn as a tree. The app and the command line catch `InfError` once.
+
+InfError                what the user did or met; the message names the place, the value, the remedy
+├── BadInput            a file, an argument or a form holds something that cannot be used
+│   └── BadRows         rows of a file are bad; carries each with file, line and reason
+├── NotFound            no such data set, run, study, …
+├── Refused             the rule of the study, a role or the state of the store forbids it
+├── StoreBehind         the store's schema is not the one this version writes
+├── ProviderError       a language-model server cannot be used (wrong key, unknown model, quota)
+└── Paused              not a failure: the work stopped at its budget and can be resumed
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class InfError(Exception):
+    """Base of everything InF Studio raises on purpose."""
+
+
+class BadInput(InfError):
+    """A file, an argument or a form holds something that cannot be used."""
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """One row that cannot be imported: where it is and why."""
+
+    file: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}: {self.reason}"
+
+
+class BadRows(BadInput):
+    """Rows of an import that cannot be used; nothing was imported."""
+
+    SHOWN = 10
+
+    def __init__(self, rows: Sequence[BadRow], remedy: str) -> None:
+        self.rows = list(rows)
+        shown = "\n".join(f"  {row}" for row in self.rows[: self.SHOWN])
+        more = len(self.rows) - self.SHOWN
+        rest = f"\n  … and {more} more" if more > 0 else ""
+        count = f"{len(self.rows)} bad row{'s' if len(self.rows) != 1 else ''}"
+        super().__init__(f"{count}:\n{shown}{rest}\n{remedy}")
+
+
+class NotFound(InfError):
+    """No such thing in the store."""
+
+
+class Refused(InfError):
+    """The rule of the study, a role or the state of the store forbids it."""
+
+
+class StoreBehind(InfError):
+    """The store's schema is not the one this version of InF Studio writes."""
+
+
+class ProviderError(InfError):
+    """A language-model server cannot be used; nothing more is sent to it."""
+
+
+class Paused(InfError):
+    """The work stopped at its budget; what it had is stored and it can be resumed."""

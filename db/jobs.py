@@ -1,0 +1,201 @@
+"""The job queue: rows only; who launches them is `app.launching`, who runs them `db.job_runner`.
+
+A job is claimed before its process starts; every later write carries the attempt it was claimed
+under, so that a process that was given up for lost cannot write over its successor.
+"""
+
+import os
+import socket
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.orm import Session
+
+from db.errors import BadInput, NotFound, Refused
+from db.tables import Job, MetricPoint, utc_now
+from db.words import JOB_KINDS
+
+HEARTBEAT_SECONDS = 3.0
+LOST_AFTER_SECONDS = 20.0
+OVER = ("done", "failed", "cancelled", "lost")
+
+
+def enqueue_job(
+    session: Session, kind: str, config: dict[str, Any], *, started_by: str = ""
+) -> Job:
+    """Add a queued job. Raises BadInput for an unknown kind. Does not commit."""
+    if kind not in JOB_KINDS:
+        raise BadInput(f"no job kind {kind!r}: one of {', '.join(JOB_KINDS)}")
+    job = Job(kind=kind, config=config, started_by=started_by)
+    session.add(job)
+    session.flush()
+    return job
+
+
+def get_job(session: Session, job_id: int) -> Job:
+    """The job as it is now. Raises NotFound."""
+    job = session.get(Job, job_id, populate_existing=True)
+    if job is None:
+        raise NotFound(f"no job {job_id}: `inf jobs list` shows all")
+    return job
+
+
+def list_jobs(
+    session: Session,
+    *,
+    kind: str | None = None,
+    statuses: Sequence[str] = (),
+    limit: int = 100,
+    offset: int = 0,
+) -> list[Job]:
+    """Jobs, newest first."""
+    query = select(Job).order_by(Job.id.desc()).limit(limit).offset(offset)
+    if kind:
+        query = query.where(Job.kind == kind)
+    if statuses:
+        query = query.where(Job.status.in_(statuses))
+    return list(session.scalars(query))
+
+
+def claim_job(session: Session, job_id: int | None = None) -> Job | None:
+    """Take the oldest queued job, or the given one, for this machine: it becomes `running`.
+
+    Returns None when there is none (or somebody else took it). Does not commit.
+    """
+    query = select(Job).where(Job.status == "queued").order_by(Job.id).limit(1)
+    if job_id is not None:
+        query = query.where(Job.id == job_id)
+    job = session.scalars(query.with_for_update(skip_locked=True)).first()
+    if job is None:
+        return None
+    now = utc_now()
+    job.status, job.attempt, job.host = "running", job.attempt + 1, socket.gethostname()
+    job.started_at = job.heartbeat_at = now
+    job.pid, job.error, job.finished_at, job.stop_requested = None, None, None, False
+    session.flush()
+    return job
+
+
+def note_process(session: Session, job_id: int, attempt: int, pid: int, log_path: str) -> None:
+    """Say which process runs the job and where it logs. Does not commit."""
+    _update(session, job_id, attempt, pid=pid, log_path=log_path)
+
+
+def beat(session: Session, job_id: int, attempt: int, **progress: Any) -> bool:
+    """Renew the heartbeat, with `done`, `total`, `message` where given.
+
+    Returns whether the job was asked to stop. Raises Refused where the attempt is no longer ours.
+    Does not commit.
+    """
+    _update(session, job_id, attempt, heartbeat_at=utc_now(), **progress)
+    return bool(session.scalar(select(Job.stop_requested).where(Job.id == job_id)))
+
+
+def finish_job(
+    session: Session,
+    job_id: int,
+    attempt: int,
+    status: str,
+    *,
+    result: dict[str, Any] | None = None,
+    error: str | None = None,
+) -> None:
+    """End the job as done, failed or cancelled. Does not commit."""
+    _update(
+        session, job_id, attempt, status=status, result=result, error=error, finished_at=utc_now()
+    )
+
+
+def request_stop(session: Session, job_id: int) -> Job:
+    """Cancel a queued job at once; ask a running one to stop. Does not commit."""
+    job = get_job(session, job_id)
+    if job.status == "queued":
+        job.status, job.finished_at = "cancelled", utc_now()
+    elif job.status == "running":
+        job.stop_requested = True
+    return job
+
+
+def requeue_job(session: Session, job_id: int) -> Job:
+    """Queue an ended job again; its handler goes on from what is stored.
+
+    Raises Refused while it is queued or running. Does not commit.
+    """
+    job = get_job(session, job_id)
+    if job.status not in OVER:
+        raise Refused(f"job {job_id} is {job.status}: cancel it first")
+    job.status, job.finished_at, job.stop_requested, job.error = "queued", None, False, None
+    return job
+
+
+def mark_lost_jobs(session: Session, *, now: datetime | None = None) -> list[int]:
+    """Mark running jobs lost whose heartbeat stopped. Returns their ids. Does not commit."""
+    limit = (now or utc_now()) - timedelta(seconds=LOST_AFTER_SECONDS)
+    lost = list(
+        session.scalars(select(Job.id).where(Job.status == "running", Job.heartbeat_at < limit))
+    )
+    if lost:
+        session.execute(
+            update(Job)
+            .where(Job.id.in_(lost), Job.status == "running", Job.heartbeat_at < limit)
+            .values(
+                status="lost",
+                finished_at=utc_now(),
+                error="the process stopped without a word (killed, or the machine went down); "
+                "resume goes on from what it had stored",
+            )
+        )
+    return lost
+
+
+def count_jobs(session: Session) -> dict[str, int]:
+    """How many jobs there are by status."""
+    rows = session.execute(select(Job.status, func.count()).group_by(Job.status)).tuples()
+    return dict(rows.all())
+
+
+def record_metrics(session: Session, job_id: int, step: int, values: dict[str, float]) -> None:
+    """Store numbers of one step; a step told again replaces the old numbers. Does not commit."""
+    session.execute(
+        delete(MetricPoint).where(
+            MetricPoint.job_id == job_id,
+            MetricPoint.step == step,
+            MetricPoint.name.in_(list(values)),
+        )
+    )
+    session.add_all(
+        MetricPoint(job_id=job_id, name=name, step=step, value=value)
+        for name, value in values.items()
+    )
+
+
+def metric_points(session: Session, job_id: int) -> list[MetricPoint]:
+    """All numbers of a job, by name and step."""
+    query = select(MetricPoint).where(MetricPoint.job_id == job_id)
+    return list(session.scalars(query.order_by(MetricPoint.name, MetricPoint.step)))
+
+
+def is_this_process_alive(job: Job) -> bool | None:
+    """Whether the job's process runs on this machine; None when it is on another."""
+    if job.host != socket.gethostname() or job.pid is None:
+        return None
+    try:
+        os.kill(job.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _update(session: Session, job_id: int, attempt: int, **values: Any) -> None:
+    done = session.execute(
+        update(Job)
+        .where(Job.id == job_id, Job.attempt == attempt, Job.status == "running")
+        .values(**values)
+        .returning(Job.id)
+    ).all()
+    if not done:
+        raise Refused(f"job {job_id}, attempt {attempt}, is no longer ours to write")

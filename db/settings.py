@@ -1,0 +1,34 @@
+"""Where things are: read from the environment, nothing else.
+
+`INF_HOME` (default `.inf` in the current folder) holds the embedded store, logs and checkpoints;
+`INF_DATABASE_URL` chooses another store.
+"""
+
+import os
+from pathlib import Path
+
+from db.errors import BadInput
+
+
+def home() -> Path:
+    """The folder for everything InF Studio writes that is not in the store."""
+    return Path(os.environ.get("INF_HOME") or ".inf").expanduser().resolve()
+
+
+def database_url() -> str:
+    """The store's address as SQLAlchemy takes it; `postgresql://` means psycopg 3."""
+    url = os.environ.get("INF_DATABASE_URL") or f"sqlite:///{home() / 'inf.db'}"
+    for short in ("postgres://", "postgresql://"):
+        if url.startswith(short):
+            return "postgresql+psycopg://" + url.removeprefix(short)
+    if not url.startswith(("sqlite:", "postgresql+psycopg:")):
+        raise BadInput(
+            f"INF_DATABASE_URL starts with {url.split(':')[0]!r}: "
+            "use sqlite:///PATH or postgresql://USER@HOST/NAME"
+        )
+    return url
+
+
+def logs() -> Path:
+    """The folder of job logs."""
+    return home() / "logs"

@@ -1,0 +1,51 @@
+"""The tables, a module per subject. `Base.metadata` knows them all once this is imported."""
+
+from db.tables.base import Base, utc_now
+from db.tables.corpus import Dataset, Pair, Passage
+from db.tables.curation import Call, Group, GroupCall, Prompt, Recipe, Run, Triplet
+from db.tables.judging import (
+    Assignment,
+    Guideline,
+    Item,
+    Judge,
+    Judgment,
+    Review,
+    Study,
+    StudyItem,
+)
+from db.tables.outcome import Analysis, Checkpoint, Embedding, Evaluation, Release, ReleaseGroup
+from db.tables.people import Account, Audit
+from db.tables.work import Job, MetricPoint
+
+__all__ = [
+    "Account",
+    "Analysis",
+    "Assignment",
+    "Audit",
+    "Base",
+    "Call",
+    "Checkpoint",
+    "Dataset",
+    "Embedding",
+    "Evaluation",
+    "Group",
+    "GroupCall",
+    "Guideline",
+    "Item",
+    "Job",
+    "Judge",
+    "Judgment",
+    "MetricPoint",
+    "Pair",
+    "Passage",
+    "Prompt",
+    "Recipe",
+    "Release",
+    "ReleaseGroup",
+    "Review",
+    "Run",
+    "Study",
+    "StudyItem",
+    "Triplet",
+    "utc_now",
+]

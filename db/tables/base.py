@@ -1,0 +1,65 @@
+"""What every table shares: constraint names, aware UTC times, JSON."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import JSON, DateTime, Dialect, MetaData
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
+from sqlalchemy.types import TypeDecorator
+
+NAMES = {
+    "ix": "ix_%(column_0_N_label)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A moment, always aware and in UTC; SQLite has no time zones and stores it naive."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"a time without a zone: {value!r}")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+Json = JSON().with_variant(JSONB(), "postgresql")
+
+
+def utc_now() -> datetime:
+    """Now, aware, in UTC."""
+    return datetime.now(UTC)
+
+
+class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
+    """Base of all tables; rows are keyword-only dataclasses."""
+
+    metadata = MetaData(naming_convention=NAMES)
+    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy reads it as a class attribute
+        datetime: UtcDateTime(),
+        dict[str, Any]: Json,
+        list[Any]: Json,
+    }
+
+
+def key() -> Mapped[int]:
+    """A surrogate key that the database gives."""
+    return mapped_column(primary_key=True, init=False)
+
+
+def created() -> Mapped[datetime]:
+    """When the row was written."""
+    return mapped_column(default_factory=utc_now)

@@ -1,0 +1,154 @@
+"""Recipes, runs, groups with their triplets, and the journal of calls."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from db.tables.base import Base, created, key
+
+
+class Prompt(Base, kw_only=True):
+    """A prompt file as it was used, by the sha256 of its text."""
+
+    __tablename__ = "prompt"
+    sha256: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    text: Mapped[str]
+    created_at: Mapped[datetime] = created()
+
+
+class Recipe(Base, kw_only=True):
+    """Prompts, models, sampling and filter settings of a run; `sha256` is over the whole body."""
+
+    __tablename__ = "recipe"
+    id: Mapped[int] = key()
+    name: Mapped[str]
+    sha256: Mapped[str] = mapped_column(unique=True)
+    body: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime] = created()
+
+
+class Run(Base, kw_only=True):
+    """A recipe applied to a data set, with a budget."""
+
+    __tablename__ = "run"
+    id: Mapped[int] = key()
+    dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.id", ondelete="CASCADE"))
+    recipe_id: Mapped[int] = mapped_column(ForeignKey("recipe.id"))
+    provider: Mapped[str]
+    offline: Mapped[bool]
+    status: Mapped[str] = mapped_column(default="created")
+    seed: Mapped[int] = mapped_column(default=0)
+    concurrency: Mapped[int] = mapped_column(default=8)
+    budget_usd: Mapped[float | None] = mapped_column(default=None)
+    spent_usd: Mapped[float] = mapped_column(default=0.0)
+    error: Mapped[str | None] = mapped_column(default=None)
+    created_by: Mapped[str] = mapped_column(default="")
+    created_at: Mapped[datetime] = created()
+    finished_at: Mapped[datetime | None] = mapped_column(default=None)
+    __table_args__ = (
+        CheckConstraint(
+            "status IN ('created', 'running', 'paused', 'done', 'failed', 'cancelled')",
+            name="status",
+        ),
+        Index("ix_run_dataset_id", "dataset_id"),
+    )
+
+
+class Group(Base, kw_only=True):
+    """The three triplets grown from one pair in one run; kept or dropped as a whole.
+
+    `state`, `lease_*` and `attempt` are the work queue of the run: a write by a worker is guarded
+    by the attempt it leased. A drop always has its reason.
+    """
+
+    __tablename__ = "group"
+    id: Mapped[int] = key()
+    run_id: Mapped[int] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"))
+    pair_id: Mapped[int] = mapped_column(ForeignKey("pair.id"))
+    state: Mapped[str] = mapped_column(default="waiting")
+    stage: Mapped[str] = mapped_column(default="")
+    verdict: Mapped[str | None] = mapped_column(default=None)
+    drop_reason: Mapped[str | None] = mapped_column(default=None)
+    drop_detail: Mapped[str | None] = mapped_column(default=None)
+    lease_owner: Mapped[str | None] = mapped_column(default=None)
+    lease_until: Mapped[datetime | None] = mapped_column(default=None)
+    attempt: Mapped[int] = mapped_column(default=0)
+    finished_at: Mapped[datetime | None] = mapped_column(default=None)
+    __table_args__ = (
+        UniqueConstraint("run_id", "pair_id"),
+        CheckConstraint("state IN ('waiting', 'leased', 'done')", name="state"),
+        CheckConstraint("verdict IN ('kept', 'dropped')", name="verdict"),
+        CheckConstraint(
+            "(verdict = 'dropped') = (drop_reason IS NOT NULL) OR verdict IS NULL",
+            name="drop_has_reason",
+        ),
+        CheckConstraint("(state = 'done') = (verdict IS NOT NULL)", name="done_has_verdict"),
+        Index("ix_group_run_id_state", "run_id", "state", "id"),
+        Index("ix_group_run_id_verdict", "run_id", "verdict", "drop_reason"),
+        Index("ix_group_pair_id", "pair_id"),
+    )
+
+
+class Triplet(Base, kw_only=True):
+    """Instruction, query, passage in one role of a group.
+
+    An edit by a reviewer rewrites the row; the text before is kept in the review.
+    """
+
+    __tablename__ = "triplet"
+    id: Mapped[int] = key()
+    group_id: Mapped[int] = mapped_column(ForeignKey("group.id", ondelete="CASCADE"))
+    role: Mapped[str]
+    instruction: Mapped[str]
+    query: Mapped[str]
+    passage_id: Mapped[int] = mapped_column(ForeignKey("passage.id"))
+    __table_args__ = (
+        UniqueConstraint("group_id", "role"),
+        CheckConstraint(
+            "role IN ('positive', 'instruction_negative', 'query_negative')", name="role"
+        ),
+        Index("ix_triplet_passage_id", "passage_id"),
+    )
+
+
+class Call(Base, kw_only=True):
+    """One request to a language model, keyed by its content: never paid for twice.
+
+    `key` is the sha256 over task, prompt, model, parameters, inputs and sample number. The raw
+    answer is stored before it is parsed.
+    """
+
+    __tablename__ = "call"
+    id: Mapped[int] = key()
+    key: Mapped[str] = mapped_column(unique=True)
+    task: Mapped[str]
+    provider: Mapped[str]
+    model: Mapped[str]
+    prompt_sha256: Mapped[str]
+    request: Mapped[dict[str, Any]]
+    answer: Mapped[str]
+    finish_reason: Mapped[str] = mapped_column(default="stop")
+    input_tokens: Mapped[int] = mapped_column(default=0)
+    output_tokens: Mapped[int] = mapped_column(default=0)
+    reasoning_tokens: Mapped[int] = mapped_column(default=0)
+    cost_usd: Mapped[float] = mapped_column(default=0.0)
+    attempts: Mapped[int] = mapped_column(default=1)
+    latency_seconds: Mapped[float] = mapped_column(default=0.0)
+    created_at: Mapped[datetime] = created()
+
+
+class GroupCall(Base, kw_only=True):
+    """Which call served which stage of which group (one call may serve several runs)."""
+
+    __tablename__ = "group_call"
+    group_id: Mapped[int] = mapped_column(
+        ForeignKey("group.id", ondelete="CASCADE"), primary_key=True
+    )
+    task: Mapped[str] = mapped_column(primary_key=True)
+    sample: Mapped[int] = mapped_column(primary_key=True, default=0)
+    call_id: Mapped[int] = mapped_column(ForeignKey("call.id"))
+    outcome: Mapped[str] = mapped_column(default="ok")
+    __table_args__ = (Index("ix_group_call_call_id", "call_id"),)

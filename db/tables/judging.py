@@ -1,0 +1,191 @@
+"""Items, judges, judgments, studies and reviews."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from db.tables.base import Base, created, key
+
+
+class Item(Base, kw_only=True):
+    """An instruction and a query with a fixed set of candidate passages.
+
+    `candidates` is the canonical order: a list of {"passage_id": int, "label": str}, where a label
+    is a role or `distractor_1` …; every label occurs once. A group edited by a reviewer gets new
+    items of the next revision.
+    """
+
+    __tablename__ = "item"
+    id: Mapped[int] = key()
+    group_id: Mapped[int] = mapped_column(ForeignKey("group.id", ondelete="CASCADE"))
+    scenario: Mapped[str]
+    revision: Mapped[int] = mapped_column(default=1)
+    instruction: Mapped[str]
+    query: Mapped[str]
+    candidates: Mapped[list[Any]]
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (
+        UniqueConstraint("group_id", "scenario", "revision"),
+        CheckConstraint(
+            "scenario IN ('positive', 'instruction_negative', 'query_negative')", name="scenario"
+        ),
+    )
+
+
+class Judge(Base, kw_only=True):
+    """A person or a model that answers items. `simulated` judges stand in for people in a demo."""
+
+    __tablename__ = "judge"
+    id: Mapped[int] = key()
+    name: Mapped[str] = mapped_column(unique=True)
+    kind: Mapped[str]
+    account_id: Mapped[int | None] = mapped_column(
+        ForeignKey("account.id"), default=None, unique=True
+    )
+    provider: Mapped[str] = mapped_column(default="")
+    model: Mapped[str] = mapped_column(default="")
+    offline: Mapped[bool] = mapped_column(default=False)
+    simulated: Mapped[bool] = mapped_column(default=False)
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (CheckConstraint("kind IN ('person', 'model')", name="kind"),)
+
+
+class Study(Base, kw_only=True):
+    """A set of items, guidelines and the overlap: one human annotation effort."""
+
+    __tablename__ = "study"
+    id: Mapped[int] = key()
+    dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.id", ondelete="CASCADE"))
+    run_id: Mapped[int | None] = mapped_column(ForeignKey("run.id"), default=None)
+    name: Mapped[str]
+    overlap: Mapped[int]
+    seed: Mapped[int] = mapped_column(default=0)
+    status: Mapped[str] = mapped_column(default="open")
+    settings: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    created_by: Mapped[str] = mapped_column(default="")
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (
+        CheckConstraint("overlap >= 1", name="overlap"),
+        CheckConstraint("status IN ('open', 'paused', 'closed')", name="status"),
+        Index("ix_study_dataset_id", "dataset_id"),
+    )
+
+
+class Guideline(Base, kw_only=True):
+    """One version of a study's guidelines (Markdown)."""
+
+    __tablename__ = "guideline"
+    id: Mapped[int] = key()
+    study_id: Mapped[int] = mapped_column(ForeignKey("study.id", ondelete="CASCADE"))
+    version: Mapped[int]
+    body: Mapped[str]
+    created_by: Mapped[str] = mapped_column(default="")
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (UniqueConstraint("study_id", "version"),)
+
+
+class StudyItem(Base, kw_only=True):
+    """An item in a study: to be judged, to train on, or hidden gold."""
+
+    __tablename__ = "study_item"
+    study_id: Mapped[int] = mapped_column(
+        ForeignKey("study.id", ondelete="CASCADE"), primary_key=True
+    )
+    item_id: Mapped[int] = mapped_column(ForeignKey("item.id"), primary_key=True)
+    part: Mapped[str] = mapped_column(default="main")
+    position: Mapped[int] = mapped_column(default=0)
+    gold_choice: Mapped[str | None] = mapped_column(default=None)
+    explanation: Mapped[str] = mapped_column(default="")
+    __table_args__ = (
+        CheckConstraint("part IN ('main', 'training', 'gold')", name="part"),
+        Index("ix_study_item_item_id", "item_id"),
+    )
+
+
+class Assignment(Base, kw_only=True):
+    """An item given to a judge of a study, for a time: exactly `overlap` end as `done`."""
+
+    __tablename__ = "assignment"
+    id: Mapped[int] = key()
+    study_id: Mapped[int] = mapped_column(ForeignKey("study.id", ondelete="CASCADE"))
+    item_id: Mapped[int] = mapped_column(ForeignKey("item.id"))
+    judge_id: Mapped[int] = mapped_column(ForeignKey("judge.id"))
+    state: Mapped[str] = mapped_column(default="leased")
+    order_shown: Mapped[list[Any]] = mapped_column(default_factory=list)
+    lease_until: Mapped[datetime | None] = mapped_column(default=None)
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (
+        UniqueConstraint("study_id", "item_id", "judge_id"),
+        CheckConstraint("state IN ('leased', 'done', 'skipped', 'expired')", name="state"),
+        Index("ix_assignment_study_id_judge_id", "study_id", "judge_id", "state"),
+        Index("ix_assignment_study_id_item_id", "study_id", "item_id", "state"),
+    )
+
+
+class Judgment(Base, kw_only=True):
+    """Judge × item → the label of a candidate, or "none". Append-only; one is current.
+
+    `order_shown` lists the labels as they stood on the screen or in the prompt, first to last.
+    """
+
+    __tablename__ = "judgment"
+    id: Mapped[int] = key()
+    event_id: Mapped[str] = mapped_column(unique=True)
+    judge_id: Mapped[int] = mapped_column(ForeignKey("judge.id"))
+    item_id: Mapped[int] = mapped_column(ForeignKey("item.id", ondelete="CASCADE"))
+    study_id: Mapped[int | None] = mapped_column(ForeignKey("study.id"), default=None)
+    run_id: Mapped[int | None] = mapped_column(ForeignKey("run.id"), default=None)
+    guideline_id: Mapped[int | None] = mapped_column(ForeignKey("guideline.id"), default=None)
+    choice: Mapped[str]
+    order_shown: Mapped[list[Any]]
+    shown_at: Mapped[datetime | None] = mapped_column(default=None)
+    decided_at: Mapped[datetime] = created()
+    is_current: Mapped[bool] = mapped_column(default=True)
+    replaces_id: Mapped[int | None] = mapped_column(ForeignKey("judgment.id"), default=None)
+    flagged: Mapped[bool] = mapped_column(default=False)
+    note: Mapped[str] = mapped_column(default="")
+    detail: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    __table_args__ = (
+        Index(
+            "uq_judgment_current",
+            "judge_id",
+            "item_id",
+            unique=True,
+            sqlite_where=text("is_current"),
+            postgresql_where=text("is_current"),
+        ),
+        Index("ix_judgment_item_id", "item_id"),
+        Index("ix_judgment_study_id", "study_id", "judge_id"),
+    )
+
+
+class Review(Base, kw_only=True):
+    """A person's approve, reject or edit of a group. Append-only; one is current.
+
+    `before` and `after` hold the texts of an edit by field (see `db.reviews.FIELDS`).
+    """
+
+    __tablename__ = "review"
+    id: Mapped[int] = key()
+    group_id: Mapped[int] = mapped_column(ForeignKey("group.id", ondelete="CASCADE"))
+    action: Mapped[str]
+    reason: Mapped[str] = mapped_column(default="")
+    before: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    after: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    reviewed_by: Mapped[str]
+    is_current: Mapped[bool] = mapped_column(default=True)
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (
+        CheckConstraint("action IN ('approve', 'reject', 'edit')", name="action"),
+        CheckConstraint("action <> 'reject' OR reason <> ''", name="reject_has_reason"),
+        Index("ix_review_group_id", "group_id"),
+        Index(
+            "uq_review_current",
+            "group_id",
+            unique=True,
+            sqlite_where=text("is_current"),
+            postgresql_where=text("is_current"),
+        ),
+    )

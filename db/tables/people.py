@@ -1,0 +1,39 @@
+"""Accounts and the audit log."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import CheckConstraint, Index
+from sqlalchemy.orm import Mapped, mapped_column
+
+from db.tables.base import Base, created, key
+
+
+class Account(Base, kw_only=True):
+    """A person who signs in. `epoch` is part of every cookie: raising it signs out everywhere."""
+
+    __tablename__ = "account"
+    id: Mapped[int] = key()
+    name: Mapped[str] = mapped_column(unique=True)
+    role: Mapped[str]
+    password_hash: Mapped[str | None] = mapped_column(default=None)
+    disabled: Mapped[bool] = mapped_column(default=False)
+    epoch: Mapped[int] = mapped_column(default=0)
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (
+        CheckConstraint("role IN ('annotator', 'curator', 'admin')", name="role"),
+        CheckConstraint("name <> ''", name="name_not_empty"),
+    )
+
+
+class Audit(Base, kw_only=True):
+    """Who did what, when: sign-ins, role changes, reviews, exports, launches."""
+
+    __tablename__ = "audit"
+    id: Mapped[int] = key()
+    actor: Mapped[str]
+    action: Mapped[str]
+    subject: Mapped[str] = mapped_column(default="")
+    detail: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (Index("ix_audit_created_at", "created_at"),)

@@ -1,0 +1,44 @@
+"""The words that are values in the store: roles, origins, choices and states.
+
+One word per thing: the same in a table, a function, a widget key, a config, a figure and the docs.
+"""
+
+from typing import Final, Literal
+
+Role = Literal["positive", "instruction_negative", "query_negative"]
+ROLES: Final[tuple[Role, ...]] = ("positive", "instruction_negative", "query_negative")
+
+# What a judge may answer besides the label of a candidate.
+NONE: Final = "none"
+AMBIGUOUS: Final = "ambiguous"
+
+
+def distractor(number: int) -> str:
+    """The label of the number-th random candidate of an item, counted from 1."""
+    return f"distractor_{number}"
+
+
+ORIGINS: Final = ("seed", "pool", "generated")
+RUN_STATUSES: Final = ("created", "running", "paused", "done", "failed", "cancelled")
+GROUP_STATES: Final = ("waiting", "leased", "done")
+VERDICTS: Final = ("kept", "dropped")
+STUDY_STATUSES: Final = ("open", "paused", "closed")
+JOB_KINDS: Final = (
+    "curate",
+    "judge",
+    "embed",
+    "project",
+    "train",
+    "evaluate",
+    "export",
+    "push",
+    "backup",
+)
+JOB_STATUSES: Final = ("queued", "running", "done", "failed", "cancelled", "lost")
+ACCOUNT_ROLES: Final = ("annotator", "curator", "admin")
+
+SCENARIOS: Final[dict[Role, str]] = {
+    "positive": "(I+, Q+) → P+",
+    "instruction_negative": "(I-, Q+) → P1-",
+    "query_negative": "(I+, Q-) → P2-",
+}

@@ -1,0 +1,152 @@
+"""Fixtures for all tests: a migrated store on both engines, `inf` as a command, what is missing.
+
+`INF_TEST_REQUIRE=browser,postgres` turns a skip for something missing into a failure.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from postgres_cluster import Cluster, missing_programs
+from sqlalchemy import text
+
+from db import schema
+from db.store import Store, open_store
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED_DATA = ROOT.parent / "shared" / "data"
+CHROMIUM = Path("/usr/bin/chromium")
+
+
+def require(what: str, reason: str) -> None:
+    """Skip for a missing program, or fail where INF_TEST_REQUIRE names it."""
+    if what in os.environ.get("INF_TEST_REQUIRE", "").split(","):
+        pytest.fail(f"INF_TEST_REQUIRE names {what}: {reason}")
+    pytest.skip(reason)
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every test has its own INF_HOME and no store or key from outside."""
+    home = tmp_path / "inf-home"
+    monkeypatch.setenv("INF_HOME", str(home))
+    for name in ("INF_DATABASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "HF_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    return home
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("template") / "inf.db"
+    store = open_store(f"sqlite:///{path}")
+    schema.upgrade(store)
+    with store.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    store.close()
+    return path
+
+
+@pytest.fixture
+def sqlite_store(
+    sqlite_template: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Store]:
+    """A migrated SQLite store of the test's own, which INF_DATABASE_URL names."""
+    own_home.mkdir(parents=True, exist_ok=True)
+    path = own_home / "inf.db"
+    shutil.copy(sqlite_template, path)
+    monkeypatch.setenv("INF_DATABASE_URL", f"sqlite:///{path}")
+    store = open_store()
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="session")
+def postgres_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    reason = missing_programs()
+    if reason:
+        require("postgres", reason)
+    with Cluster() as cluster:
+        store = open_store(cluster.create("inf_template"))
+        schema.upgrade(store)
+        store.close()
+        yield cluster
+
+
+@pytest.fixture
+def postgres_store(postgres_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """A migrated PostgreSQL store of the test's own, which INF_DATABASE_URL names."""
+    url = postgres_cluster.create(template="inf_template")
+    monkeypatch.setenv("INF_DATABASE_URL", url)
+    store = open_store(url)
+    yield store
+    store.close()
+    postgres_cluster.drop(url)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def store(request: pytest.FixtureRequest) -> Store:
+    """A migrated store, once on each engine."""
+    found: Store = request.getfixturevalue(f"{request.param}_store")
+    return found
+
+
+@dataclass
+class Ran:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """What `--json` printed: exactly one object, nothing else."""
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def inf(own_home: Path) -> Callable[..., Ran]:
+    """Run `inf …` as a process: `inf("jobs", "list", "--json")`."""
+
+    def run(*words: object, timeout: float = 300, **environment: str) -> Ran:
+        done = subprocess.run(
+            [sys.executable, "-m", "app.cli.main", *map(str, words)],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env=os.environ | environment,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def real_data() -> Path:
+    """`../shared/data`, or a skip with the reason."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"no real data: {SHARED_DATA.name} is not beside the clone")
+    return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Path:
+    """The browser's program, or a skip with the reason."""
+    if not CHROMIUM.exists():
+        require("browser", f"no browser: {CHROMIUM} is missing (Debian's package chromium)")
+    return CHROMIUM
+
+
+def count_rows(store: Store, table: str) -> int:
+    """How many rows a table holds."""
+    with store.read() as session:
+        return int(session.scalar(text(f'SELECT count(*) FROM "{table}"')) or 0)

@@ -1,0 +1,88 @@
+"""The queue: one process per claim, a lost attempt cannot write, a stop reaches the job."""
+
+from datetime import timedelta
+
+import pytest
+
+from db import jobs
+from db.errors import BadInput, NotFound, Refused
+from db.store import Store
+from db.tables import utc_now
+
+
+def queued(store: Store, kind: str = "curate") -> int:
+    with store.write() as session:
+        job_id = jobs.enqueue_job(session, kind, {"x": 1}).id
+        session.commit()
+    return job_id
+
+
+def claim(store: Store, job_id: int | None = None):
+    with store.write() as session:
+        job = jobs.claim_job(session, job_id)
+        session.commit()
+    return job
+
+
+def test_the_oldest_queued_job_is_claimed_once(store: Store) -> None:
+    first, second = queued(store), queued(store)
+    assert [claim(store).id, claim(store).id, claim(store)] == [first, second, None]
+
+
+def test_an_unknown_kind_is_refused_by_name(store: Store) -> None:
+    with store.write() as session, pytest.raises(BadInput, match="no job kind 'bake'"):
+        jobs.enqueue_job(session, "bake", {})
+
+
+def test_a_missing_job_is_named(store: Store) -> None:
+    with store.read() as session, pytest.raises(NotFound, match="no job 99"):
+        jobs.get_job(session, 99)
+
+
+def test_a_lost_attempt_cannot_write_over_its_successor(store: Store) -> None:
+    job = claim(store, queued(store))
+    with store.write() as session:
+        later = utc_now() + timedelta(seconds=jobs.LOST_AFTER_SECONDS + 1)
+        assert jobs.mark_lost_jobs(session, now=later) == [job.id]
+        jobs.requeue_job(session, job.id)
+        session.commit()
+    again = claim(store, job.id)
+    assert again.attempt == job.attempt + 1
+    with store.write() as session, pytest.raises(Refused):
+        jobs.finish_job(session, job.id, job.attempt, "done")
+    with store.write() as session:
+        jobs.finish_job(session, job.id, again.attempt, "done", result={"kept": 3})
+        session.commit()
+        assert jobs.get_job(session, job.id).result == {"kept": 3}
+
+
+def test_a_beating_job_is_not_lost(store: Store) -> None:
+    job = claim(store, queued(store))
+    with store.write() as session:
+        assert jobs.beat(session, job.id, job.attempt, done=2, total=5) is False
+        assert jobs.mark_lost_jobs(session) == []
+
+
+def test_a_stop_cancels_what_waits_and_asks_what_runs(store: Store) -> None:
+    waiting, running = queued(store), claim(store, queued(store))
+    with store.write() as session:
+        assert jobs.request_stop(session, waiting).status == "cancelled"
+        assert jobs.request_stop(session, running.id).status == "running"
+        session.flush()
+        assert jobs.beat(session, running.id, running.attempt) is True
+
+
+def test_a_running_job_is_not_queued_again(store: Store) -> None:
+    job = claim(store, queued(store))
+    with store.write() as session, pytest.raises(Refused, match="cancel it first"):
+        jobs.requeue_job(session, job.id)
+
+
+def test_a_step_told_twice_keeps_the_last_number(store: Store) -> None:
+    job_id = queued(store, "train")
+    with store.write() as session:
+        jobs.record_metrics(session, job_id, 1, {"loss": 2.0})
+        jobs.record_metrics(session, job_id, 1, {"loss": 1.5, "lr": 0.1})
+        session.commit()
+        points = [(p.name, p.step, p.value) for p in jobs.metric_points(session, job_id)]
+    assert points == [("loss", 1, 1.5), ("lr", 1, 0.1)]

@@ -1,0 +1,95 @@
+"""A private PostgreSQL cluster in a temporary folder, with its own socket, as a non-root user."""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Self
+from uuid import uuid4
+
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
+
+NOBODY = "nobody"
+
+
+def programs() -> Path | None:
+    """The folder of PostgreSQL's server programs, the newest version found."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True)
+    if found:
+        return found[0].parent
+    on_path = shutil.which("initdb")
+    return Path(on_path).parent if on_path else None
+
+
+def missing_programs() -> str | None:
+    """Why there can be no cluster here; None where there can."""
+    if programs() is None:
+        return "no PostgreSQL: its server programs are missing (Debian's package postgresql)"
+    return None
+
+
+class Cluster:
+    """`with Cluster() as cluster: url = cluster.create()`; everything goes away at the end."""
+
+    def __enter__(self) -> Self:
+        self.folder = Path(tempfile.mkdtemp(prefix="inf-pg-", dir="/tmp"))
+        self.folder.chmod(0o755)
+        if os.geteuid() == 0:
+            nobody = pwd.getpwnam(NOBODY)
+            os.chown(self.folder, nobody.pw_uid, nobody.pw_gid)
+        self._run("initdb", "-D", self._data, "-U", "inf", "-A", "trust", "-E", "UTF8", "-N")
+        options = f"-k {self.folder} -c listen_addresses='' -c fsync=off -c max_connections=200"
+        self._run(
+            "pg_ctl", "-D", self._data, "-l", self.folder / "log", "-o", options, "-w", "start"
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._run("pg_ctl", "-D", self._data, "-m", "immediate", "-w", "stop")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def create(self, name: str | None = None, *, template: str = "template1") -> str:
+        """A new database; returns its address."""
+        name = name or f"inf_{uuid4().hex[:12]}"
+        self._sql(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        return self._url(name)
+
+    def drop(self, url: str) -> None:
+        """Drop a database, whoever is connected."""
+        self._sql(f'DROP DATABASE "{make_url(url).database}" WITH (FORCE)')
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "data"
+
+    def _url(self, name: str) -> str:
+        return f"postgresql+psycopg://inf@/{name}?host={self.folder}"
+
+    def _sql(self, statement: str) -> None:
+        engine = create_engine(self._url("postgres"), isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.execute(text(statement))
+        engine.dispose()
+
+    def _run(self, program: str, *arguments: object) -> None:
+        folder = programs()
+        assert folder is not None
+        words = [str(folder / program), *map(str, arguments)]
+        # A file, not a pipe: the started server would hold a pipe open.
+        with tempfile.TemporaryFile("w+") as said:
+            code = subprocess.run(
+                words,
+                user=NOBODY if os.geteuid() == 0 else None,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"},
+                check=False,
+            ).returncode
+            if code != 0:
+                said.seek(0)
+                raise RuntimeError(f"{program} ended with {code}:\n{said.read()}")

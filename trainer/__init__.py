@@ -1,0 +1,1 @@
+"""Data, model, objectives, training and evaluation of InF-Embed."""
