@@ -1,0 +1,39 @@
+# make demo: the whole path on the demo set, then the app.   make test: the tests.
+VENV := .venv
+PYTHON ?= python3
+INF := $(VENV)/bin/inf
+PORT ?= 8501
+PYTEST ?= -n 2 --dist loadscope
+
+.PHONY: demo test lint wheel clean
+
+demo: $(VENV)/.installed
+	$(INF) demo --port $(PORT)
+
+test: $(VENV)/.installed-dev
+	$(VENV)/bin/python -m pytest $(PYTEST)
+
+lint: $(VENV)/.installed-dev
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+wheel: $(VENV)/.installed-dev
+	rm -rf dist
+	$(VENV)/bin/python -m build --wheel --outdir dist .
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "InF Studio needs Python 3.11 or newer, %s is %s; say: make PYTHON=python3.12" % (sys.executable, sys.version.split()[0]))'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(VENV)/bin/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[offline]'
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(VENV)/bin/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[offline,dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) dist build

@@ -1,0 +1,167 @@
+"""Jobs as processes: waiting for one, losing one, stopping one, ending with the parent."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from app import launching
+from db import jobs
+from db.errors import BadInput, InfError
+from db.job_runner import Cancelled
+from db.store import Store
+
+TESTS = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def toys(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """A store whose `curate` jobs are the toys of `tests/toy_jobs.py`."""
+    monkeypatch.setitem(launching.PACKAGES, "curate", "toy_jobs")
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    return sqlite_store
+
+
+def until(condition: Callable[[], object], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.05)
+
+
+def status(store: Store, job_id: int) -> str:
+    with store.read() as session:
+        return jobs.get_job(session, job_id).status
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_foreground_job_gives_its_result_and_its_numbers(toys: Store) -> None:
+    seen: list[str] = []
+    job = launching.run_in_foreground(
+        toys, "curate", {"steps": 12}, started_by="me", watch=lambda job: seen.append(job.message)
+    )
+    assert job.result is not None and job.result["counted"] == 12
+    assert any(message.startswith("step") for message in seen)
+    with toys.read() as session:
+        losses = [point.value for point in jobs.metric_points(session, job.id)]
+    assert losses == [1.0 / (step + 1) for step in range(12)]
+
+
+def test_an_error_of_ours_is_told_in_its_own_words(toys: Store) -> None:
+    with pytest.raises(InfError, match=r"line 3 of toys\.jsonl has no `name`: add one"):
+        launching.run_in_foreground(toys, "curate", {"ending": "bad"}, started_by="me")
+
+
+def test_a_crash_is_told_with_its_last_lines(toys: Store) -> None:
+    with pytest.raises(InfError, match="ZeroDivisionError: toys divided by none"):
+        launching.run_in_foreground(toys, "curate", {"ending": "crash"}, started_by="me")
+
+
+def test_a_process_that_dies_silently_is_a_failed_job(toys: Store) -> None:
+    with pytest.raises(InfError, match="ended with status -9"):
+        launching.run_in_foreground(toys, "curate", {"ending": "killed"}, started_by="me")
+    assert status(toys, 1) == "failed"
+
+
+def test_a_cancelled_job_stops_between_two_steps(toys: Store) -> None:
+    def cancel_at_once(job) -> None:
+        with toys.write() as session:
+            jobs.request_stop(session, job.id)
+            session.commit()
+
+    with pytest.raises(Cancelled):
+        launching.run_in_foreground(
+            toys, "curate", {"steps": 600}, started_by="me", watch=cancel_at_once
+        )
+    assert status(toys, 1) == "cancelled"
+
+
+def test_a_job_that_does_not_listen_is_ended_after_the_grace(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launching, "STOP_GRACE_SECONDS", 0.5)
+
+    def cancel_at_once(job) -> None:
+        if job.pid and not job.stop_requested:
+            with toys.write() as session:
+                jobs.request_stop(session, job.id)
+                session.commit()
+
+    with pytest.raises(Cancelled):
+        launching.run_in_foreground(
+            toys,
+            "curate",
+            {"steps": 600, "ending": "deaf"},
+            started_by="me",
+            watch=cancel_at_once,
+        )
+
+
+def test_the_job_ends_with_the_command_that_waits_for_it(toys: Store) -> None:
+    script = (
+        "from app import launching; from db.store import open_store\n"
+        "launching.PACKAGES['curate'] = 'toy_jobs'\n"
+        "launching.run_in_foreground(open_store(), 'curate', {'steps': 600}, started_by='me')\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script])
+
+    def pid() -> int | None:
+        with toys.read() as session:
+            found = jobs.list_jobs(session)
+            return found[0].pid if found else None
+
+    until(pid)
+    child = pid()
+    assert child is not None and runs(child)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    until(lambda: not runs(child))
+
+
+def test_the_supervisor_takes_queued_jobs_in_order(toys: Store) -> None:
+    with toys.write() as session:
+        ids = [jobs.enqueue_job(session, "curate", {"steps": 1}).id for _ in range(3)]
+        session.commit()
+    assert launching.supervise(toys, idle_seconds=0.5) == 3
+    with toys.read() as session:
+        ended = [jobs.get_job(session, job_id) for job_id in ids]
+    assert [job.status for job in ended] == ["done"] * 3
+    assert ended[0].finished_at <= ended[1].started_at <= ended[2].started_at
+
+
+def test_one_supervisor_per_store(toys: Store) -> None:
+    lock = launching.try_supervisor_lock(toys)
+    assert lock is not None
+    with pytest.raises(BadInput, match="already runs"):
+        launching.supervise(toys, idle_seconds=0)
+    os.close(lock)
+
+
+def test_a_job_whose_supervisor_died_is_shown_as_lost(toys: Store) -> None:
+    with toys.write() as session:
+        job_id = jobs.enqueue_job(session, "curate", {"steps": 600}).id
+        job = jobs.claim_job(session, job_id)
+        session.commit()
+    child = launching.start_process(toys, job)
+    until(lambda: status(toys, job_id) == "running")
+    child.kill()
+    child.wait()
+    with toys.write() as session:
+        job = jobs.get_job(session, job_id)
+        assert jobs.is_this_process_alive(job) is False
+        later = job.heartbeat_at + timedelta(seconds=30)
+        assert jobs.mark_lost_jobs(session, now=later) == [job_id]
+        session.commit()
+    assert status(toys, job_id) == "lost"

@@ -1,0 +1,32 @@
+"""A package of jobs for the tests of launching: `python -m toy_jobs JOB ATTEMPT`."""
+
+import os
+import sys
+import time
+from typing import Any
+
+from db.errors import BadInput
+from db.job_runner import JobHandle, main
+
+
+def toy(handle: JobHandle) -> dict[str, Any]:
+    """Count to `steps`, a tenth of a second each; then do what `ending` says."""
+    ending = handle.config.get("ending", "done")
+    steps = int(handle.config.get("steps", 2))
+    for step in range(steps):
+        if ending != "deaf":
+            handle.check()
+        handle.report(step, steps, message=f"step {step}")
+        handle.metrics(step, {"loss": 1.0 / (step + 1)})
+        time.sleep(0.1)
+    if ending == "bad":
+        raise BadInput("line 3 of toys.jsonl has no `name`: add one")
+    if ending == "crash":
+        raise ZeroDivisionError("toys divided by none")
+    if ending == "killed":
+        os.kill(os.getpid(), 9)
+    return {"counted": steps, "pid": os.getpid()}
+
+
+if __name__ == "__main__":
+    sys.exit(main({"curate": toy}))
