@@ -1,0 +1,230 @@
+"""Data sets, their passages and pairs: finding them, counting them, adding rows in bulk.
+
+What would surprise: `passages` of a summary are those that were imported (origin `seed` or
+`pool`); passages that a run wrote are counted apart, as `generated`.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Table, case, func, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from db.errors import NotFound, Refused
+from db.tables import Dataset, Pair, Passage
+
+IDS_PER_QUERY = 1000
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class DatasetSummary:
+    """A data set with its counts."""
+
+    id: int
+    name: str
+    source: str
+    licence: str
+    pairs: int
+    passages: int
+    generated: int
+    created_at: datetime
+
+
+def text_sha256(text: str) -> str:
+    """The sha256 of the UTF-8 text, in hexadecimal: the identity of a text everywhere."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def find_dataset(session: Session, name: str) -> Dataset | None:
+    """The data set of that name, None where there is none."""
+    return session.scalars(select(Dataset).where(Dataset.name == name)).one_or_none()
+
+
+def get_dataset(session: Session, name: str) -> Dataset:
+    """The data set of that name. Raises NotFound, which lists those there are."""
+    found = find_dataset(session, name)
+    if found is None:
+        names = session.scalars(select(Dataset.name).order_by(Dataset.name).limit(20)).all()
+        there = f"there are: {', '.join(names)}" if names else "there is none yet"
+        raise NotFound(
+            f"no data set {name!r}; {there}. `inf import --dataset NAME --pairs FILE` makes one"
+        )
+    return found
+
+
+def resolve(session: Session, names: Sequence[str]) -> list[Dataset]:
+    """The data sets of those names, in their order. Raises NotFound for the first unknown one."""
+    return [get_dataset(session, name) for name in names]
+
+
+def list_datasets(session: Session) -> list[DatasetSummary]:
+    """All data sets with their counts, by name."""
+    pairs = dict(
+        session.execute(select(Pair.dataset_id, func.count()).group_by(Pair.dataset_id))
+        .tuples()
+        .all()
+    )
+    generated = func.sum(case((Passage.origin == "generated", 1), else_=0))
+    passages = {
+        dataset_id: (int(total) - int(written), int(written))
+        for dataset_id, total, written in session.execute(
+            select(Passage.dataset_id, func.count(), generated).group_by(Passage.dataset_id)
+        )
+    }
+    return [
+        DatasetSummary(
+            id=dataset.id,
+            name=dataset.name,
+            source=dataset.source,
+            licence=dataset.licence,
+            pairs=pairs.get(dataset.id, 0),
+            passages=passages.get(dataset.id, (0, 0))[0],
+            generated=passages.get(dataset.id, (0, 0))[1],
+            created_at=dataset.created_at,
+        )
+        for dataset in session.scalars(select(Dataset).order_by(Dataset.name))
+    ]
+
+
+def get_or_create_dataset(
+    session: Session, name: str, *, source: str = "", licence: str = ""
+) -> Dataset:
+    """The data set of that name, made where missing; an empty source or licence is filled in.
+
+    Raises Refused where the store knows another source or licence. Does not commit.
+    """
+    dataset = find_dataset(session, name)
+    if dataset is None:
+        dataset = Dataset(name=name, source=source, licence=licence)
+        session.add(dataset)
+        session.flush()
+        return dataset
+    require_same_origin(dataset, source=source, licence=licence)
+    dataset.source, dataset.licence = dataset.source or source, dataset.licence or licence
+    return dataset
+
+
+def require_same_origin(dataset: Dataset, *, source: str, licence: str) -> None:
+    """Raise Refused where a data set is already known with another source or licence."""
+    for word, known, given in (
+        ("source", dataset.source, source),
+        ("licence", dataset.licence, licence),
+    ):
+        if known and given and known != given:
+            raise Refused(
+                f"data set {dataset.name!r} has the {word} {known!r}, not {given!r}: "
+                f"import under another name, or leave --{word} out"
+            )
+
+
+def content_sha256(content: Mapping[str, Any]) -> str:
+    """The identity of a row's content: sha256 of its canonical JSON."""
+    return text_sha256(json.dumps(content, sort_keys=True, ensure_ascii=False))
+
+
+@dataclass(frozen=True)
+class StoredPassage:
+    """What the store knows of a passage, as far as an import needs it."""
+
+    id: int
+    sha256: str
+    origin: str
+    content: str
+
+
+def stored_passages(
+    session: Session, dataset_id: int, external_ids: Sequence[str]
+) -> dict[str, StoredPassage]:
+    """Those of the passages that the data set already holds, by external id."""
+    query = select(
+        Passage.external_id,
+        Passage.id,
+        Passage.sha256,
+        Passage.origin,
+        Passage.title,
+        Passage.meta,
+    ).where(Passage.dataset_id == dataset_id)
+    return {
+        external_id: StoredPassage(
+            id=key,
+            sha256=sha256,
+            origin=origin,
+            content=passage_content(sha256=sha256, title=title, meta=meta),
+        )
+        for ids in _portions(external_ids)
+        for external_id, key, sha256, origin, title, meta in session.execute(
+            query.where(Passage.external_id.in_(ids))
+        )
+    }
+
+
+def stored_pairs(session: Session, dataset_id: int, external_ids: Sequence[str]) -> dict[str, str]:
+    """The content of those pairs that the data set already holds, by external id."""
+    query = (
+        select(Pair.external_id, Pair.query, Passage.external_id, Pair.meta)
+        .join(Passage, Passage.id == Pair.passage_id)
+        .where(Pair.dataset_id == dataset_id)
+    )
+    return {
+        external_id: pair_content(query=text, passage_external_id=passage_id, meta=meta)
+        for ids in _portions(external_ids)
+        for external_id, text, passage_id, meta in session.execute(
+            query.where(Pair.external_id.in_(ids))
+        )
+    }
+
+
+def passage_content(*, sha256: str, title: str, meta: Mapping[str, Any]) -> str:
+    """The identity of everything a passage says under its id."""
+    return content_sha256({"text": sha256, "title": title, "meta": meta})
+
+
+def pair_content(*, query: str, passage_external_id: str, meta: Mapping[str, Any]) -> str:
+    """The identity of everything a pair says under its id."""
+    return content_sha256({"query": query, "passage": passage_external_id, "meta": meta})
+
+
+def add_passages(session: Session, rows: Sequence[Row]) -> None:
+    """Insert passages in bulk; an id that the data set already has is left as it is.
+
+    Does not commit.
+    """
+    _insert(session, Passage.__table__, rows)
+
+
+def add_pairs(session: Session, rows: Sequence[Row]) -> None:
+    """Insert pairs in bulk; an id that the data set already has is left as it is.
+
+    Does not commit.
+    """
+    _insert(session, Pair.__table__, rows)
+
+
+def mark_as_seed(session: Session, passage_ids: Sequence[int]) -> None:
+    """Passages of the pool that a pair now refers to become seed. Does not commit."""
+    for ids in _portions(passage_ids):
+        session.execute(
+            update(Passage)
+            .where(Passage.id.in_(ids), Passage.origin == "pool")
+            .values(origin="seed")
+        )
+
+
+def _insert(session: Session, table: Any, rows: Sequence[Row]) -> None:
+    if not rows:
+        return
+    assert isinstance(table, Table)
+    dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
+    session.execute(dialect.insert(table).on_conflict_do_nothing(), list(rows))
+
+
+def _portions(keys: Sequence[Any]) -> Iterator[list[Any]]:
+    unique = list(dict.fromkeys(keys))
+    for start in range(0, len(unique), IDS_PER_QUERY):
+        yield unique[start : start + IDS_PER_QUERY]
