@@ -1,0 +1,91 @@
+"""A small world for tests of studies: a run whose groups reached validation, and their items."""
+
+from sqlalchemy.orm import Session
+
+from db.store import Store
+from db.tables import Dataset, Group, Item, Pair, Passage, Recipe, Run, utc_now
+from db.words import ROLES
+
+LABELS = (*ROLES, "distractor_1", "distractor_2")
+TOPICS = ("tea", "rain", "trains", "bread", "glass", "owls", "salt", "paper")
+
+
+def make_world(
+    store: Store, groups: int = 6, *, name: str = "world", dropped_every: int = 3
+) -> int:
+    """A data set with `groups` judged groups, three items each; returns the id of the run."""
+    with store.write() as session:
+        run_id = _make(session, groups, name, dropped_every)
+        session.commit()
+    return run_id
+
+
+def _make(session: Session, groups: int, name: str, dropped_every: int) -> int:
+    dataset = Dataset(name=name, source="made for a test", licence="CC0-1.0")
+    recipe = Recipe(name=name, sha256=f"recipe-{name}", body={})
+    session.add_all([dataset, recipe])
+    session.flush()
+    run = Run(
+        dataset_id=dataset.id,
+        recipe_id=recipe.id,
+        provider="offline",
+        offline=True,
+        status="done",
+        finished_at=utc_now(),
+    )
+    session.add(run)
+    session.flush()
+    for number in range(groups):
+        _make_group(session, dataset.id, run.id, number, dropped=number % dropped_every == 1)
+    return run.id
+
+
+def _make_group(
+    session: Session, dataset_id: int, run_id: int, number: int, *, dropped: bool
+) -> None:
+    topic = f"{TOPICS[number % len(TOPICS)]} {number}"
+    passages = [
+        Passage(
+            dataset_id=dataset_id,
+            external_id=f"{number}-{label}",
+            text=f"The {label.replace('_', ' ')} text about {topic}, in full.",
+            sha256=f"{number}-{label}",
+            origin="seed" if label == "positive" else "generated",
+        )
+        for label in LABELS
+    ]
+    session.add_all(passages)
+    session.flush()
+    pair = Pair(
+        dataset_id=dataset_id,
+        external_id=str(number),
+        query=f"what is {topic}",
+        passage_id=passages[0].id,
+    )
+    session.add(pair)
+    session.flush()
+    group = Group(
+        run_id=run_id,
+        pair_id=pair.id,
+        state="done",
+        stage="validation",
+        verdict="dropped" if dropped else "kept",
+        drop_reason="validation_positive" if dropped else None,
+    )
+    session.add(group)
+    session.flush()
+    candidates = [
+        {"passage_id": passage.id, "label": label}
+        for passage, label in zip(passages, LABELS, strict=True)
+    ]
+    session.add_all(
+        Item(
+            group_id=group.id,
+            scenario=role,
+            instruction=f"Find the {role.replace('_', ' ')} text.",
+            query=pair.query,
+            candidates=candidates,
+        )
+        for role in ROLES
+    )
+    session.flush()
