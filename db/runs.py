@@ -1,0 +1,276 @@
+"""Curation runs: a recipe applied to a data set, its groups as a queue, and its funnel.
+
+`stage` of a group is the furthest stage it entered, one of `STAGES`; a stage is reached by every
+group that ended there or later. Spent money is written together with the calls that cost it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import func, insert, literal, select, update
+from sqlalchemy.orm import Session
+
+from db.errors import BadInput, NotFound, Refused
+from db.tables import Dataset, Group, Pair, Prompt, Recipe, Run, utc_now
+
+STAGES = ("instruction", "negatives", "passages", "validation")
+OVER = ("done", "failed", "cancelled")
+
+
+@dataclass(frozen=True)
+class Funnel:
+    """How far the groups of a run came.
+
+    `generated` counts the groups whose three triplets were all written (they reached validation).
+    """
+
+    run_id: int
+    dataset_id: int
+    pairs: int
+    waiting: int
+    in_work: int
+    reached: dict[str, int]
+    kept: int
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def generated(self) -> int:
+        return self.reached["validation"]
+
+    @property
+    def finished(self) -> int:
+        """Groups with a verdict."""
+        return self.kept + sum(self.dropped.values())
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run as a list shows it."""
+
+    id: int
+    dataset_id: int
+    dataset: str
+    recipe: str
+    recipe_sha256: str
+    provider: str
+    offline: bool
+    status: str
+    pairs: int
+    kept: int
+    dropped: int
+    spent_usd: float
+    budget_usd: float | None
+    created_by: str
+    created_at: datetime
+    finished_at: datetime | None
+    error: str | None
+
+
+def store_recipe(
+    session: Session,
+    *,
+    name: str,
+    sha256: str,
+    body: dict[str, Any],
+    prompts: Mapping[str, tuple[str, str]],
+) -> Recipe:
+    """The recipe row of this body, written once, and its prompts: sha256 to (name, text).
+
+    Does not commit.
+    """
+    for prompt_sha256, (prompt_name, text) in prompts.items():
+        if session.get(Prompt, prompt_sha256) is None:
+            session.add(Prompt(sha256=prompt_sha256, name=prompt_name, text=text))
+    found = session.scalars(select(Recipe).where(Recipe.sha256 == sha256)).first()
+    if found is not None:
+        return found
+    recipe = Recipe(name=name, sha256=sha256, body=body)
+    session.add(recipe)
+    session.flush()
+    return recipe
+
+
+def create_run(
+    session: Session,
+    *,
+    dataset_id: int,
+    recipe_id: int,
+    provider: str,
+    offline: bool,
+    seed: int = 0,
+    concurrency: int = 8,
+    budget_usd: float | None = None,
+    limit: int | None = None,
+    created_by: str = "",
+) -> Run:
+    """A run with a waiting group for each pair of the data set (the first `limit` of them).
+
+    Raises BadInput for a data set without pairs or a limit below 1. Does not commit.
+    """
+    if limit is not None and limit < 1:
+        raise BadInput(f"a limit of {limit} pairs: give at least 1")
+    run = Run(
+        dataset_id=dataset_id,
+        recipe_id=recipe_id,
+        provider=provider,
+        offline=offline,
+        seed=seed,
+        concurrency=concurrency,
+        budget_usd=budget_usd,
+        created_by=created_by,
+    )
+    session.add(run)
+    session.flush()
+    pairs = select(literal(run.id), Pair.id, literal("waiting"), literal(""), literal(0)).where(
+        Pair.dataset_id == dataset_id
+    )
+    pairs = pairs.order_by(Pair.id)
+    if limit is not None:
+        pairs = pairs.limit(limit)
+    session.execute(
+        insert(Group).from_select(["run_id", "pair_id", "state", "stage", "attempt"], pairs)
+    )
+    if session.scalar(select(Group.id).where(Group.run_id == run.id).limit(1)) is None:
+        raise BadInput("the data set has no pairs: import some with `inf import --pairs FILE`")
+    return run
+
+
+def get_run(session: Session, run_id: int) -> Run:
+    """The run as it is now. Raises NotFound."""
+    run = session.get(Run, run_id, populate_existing=True)
+    if run is None:
+        raise NotFound(f"no run {run_id}: `inf curate --dataset NAME` makes one")
+    return run
+
+
+def latest_run(session: Session, dataset_id: int, *, finished: bool = True) -> Run:
+    """The newest run of a data set, by default the newest that is done. Raises NotFound."""
+    query = select(Run).where(Run.dataset_id == dataset_id).order_by(Run.id.desc()).limit(1)
+    if finished:
+        query = query.where(Run.status == "done")
+    run = session.scalars(query).first()
+    if run is None:
+        name = session.scalar(select(Dataset.name).where(Dataset.id == dataset_id))
+        kind = "finished run" if finished else "run"
+        raise NotFound(
+            f"data set {name!r} has no {kind} yet: `inf curate --dataset {name}` makes one"
+        )
+    return run
+
+
+def choose_run(session: Session, dataset_id: int, run_id: int | None) -> Run:
+    """The run asked for, which must be of this data set, or its newest finished one."""
+    if run_id is None:
+        return latest_run(session, dataset_id)
+    run = get_run(session, run_id)
+    if run.dataset_id != dataset_id:
+        raise BadInput(f"run {run_id} is of another data set")
+    return run
+
+
+def list_runs(session: Session, dataset_id: int | None = None) -> list[RunSummary]:
+    """Runs, newest first, of all data sets or of one."""
+    verdicts = (
+        select(
+            Group.run_id,
+            func.count().label("pairs"),
+            func.count().filter(Group.verdict == "kept").label("kept"),
+            func.count().filter(Group.verdict == "dropped").label("dropped"),
+        )
+        .group_by(Group.run_id)
+        .subquery()
+    )
+    query = (
+        select(Run, Dataset.name, Recipe.name, Recipe.sha256, verdicts)
+        .join(Dataset, Dataset.id == Run.dataset_id)
+        .join(Recipe, Recipe.id == Run.recipe_id)
+        .outerjoin(verdicts, verdicts.c.run_id == Run.id)
+        .order_by(Run.id.desc())
+    )
+    if dataset_id is not None:
+        query = query.where(Run.dataset_id == dataset_id)
+    return [
+        RunSummary(
+            id=run.id,
+            dataset_id=run.dataset_id,
+            dataset=dataset,
+            recipe=recipe,
+            recipe_sha256=sha256,
+            provider=run.provider,
+            offline=run.offline,
+            status=run.status,
+            pairs=pairs or 0,
+            kept=kept or 0,
+            dropped=dropped or 0,
+            spent_usd=run.spent_usd,
+            budget_usd=run.budget_usd,
+            created_by=run.created_by,
+            created_at=run.created_at,
+            finished_at=run.finished_at,
+            error=run.error,
+        )
+        for run, dataset, recipe, sha256, _, pairs, kept, dropped in session.execute(query)
+    ]
+
+
+def funnel(session: Session, run_id: int) -> Funnel:
+    """How many groups of the run reached each stage, were kept, and were dropped for what."""
+    run = get_run(session, run_id)
+    rows = session.execute(
+        select(Group.state, Group.stage, Group.verdict, Group.drop_reason, func.count())
+        .where(Group.run_id == run_id)
+        .group_by(Group.state, Group.stage, Group.verdict, Group.drop_reason)
+    ).tuples()
+    reached = dict.fromkeys(STAGES, 0)
+    states = {"waiting": 0, "leased": 0, "done": 0}
+    kept, dropped = 0, dict[str, int]()
+    for state, stage, verdict, reason, count in rows:
+        states[state] += count
+        for earlier in STAGES[: STAGES.index(stage) + 1] if stage else ():
+            reached[earlier] += count
+        if verdict == "kept":
+            kept += count
+        elif reason is not None:
+            dropped[reason] = dropped.get(reason, 0) + count
+    return Funnel(
+        run_id=run_id,
+        dataset_id=run.dataset_id,
+        pairs=sum(states.values()),
+        waiting=states["waiting"],
+        in_work=states["leased"],
+        reached=reached,
+        kept=kept,
+        dropped=dict(sorted(dropped.items(), key=lambda pair: (-pair[1], pair[0]))),
+    )
+
+
+def set_run_status(session: Session, run_id: int, status: str, *, error: str | None = None) -> None:
+    """Write how the run stands; an end also writes when. Does not commit."""
+    ended = utc_now() if status in OVER else None
+    session.execute(
+        update(Run).where(Run.id == run_id).values(status=status, error=error, finished_at=ended)
+    )
+
+
+def reopen_run(
+    session: Session,
+    run_id: int,
+    *,
+    budget_usd: float | None = None,
+    concurrency: int | None = None,
+) -> Run:
+    """Make a run that is not done ready to go on, with another budget or width where given.
+
+    Raises Refused for a run that is done. Does not commit.
+    """
+    run = get_run(session, run_id)
+    if run.status == "done":
+        raise Refused(f"run {run_id} is done: there is nothing to resume")
+    if budget_usd is not None:
+        run.budget_usd = budget_usd
+    if concurrency is not None:
+        run.concurrency = concurrency
+    run.error, run.finished_at = None, None
+    return run
