@@ -1,0 +1,101 @@
+"""Near-duplicate texts: equal up to case, spacing and punctuation, or of high Jaccard similarity.
+
+A text is reduced to its letters and digits (NFKC, case-folded, nothing else: "don 't" and "Don't"
+are one), and that to the set of its 5-character shingles. Candidates come from MinHash bands
+(64 values, 16 bands of 4: a pair of Jaccard 0.7 is met with probability 0.988, one of 0.8 with
+0.9998); each candidate pair is then checked on the shingles themselves, so nothing is called a
+near-duplicate that is not. All of it is numpy over hashes of bytes; the numbers are the same in
+every process.
+"""
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+SHINGLE = 5
+THRESHOLD = 0.7
+BANDS, ROWS = 16, 4
+MANY = 64
+
+_random = np.random.default_rng(20251)
+_FACTORS = _random.integers(0, 2**64, size=BANDS * ROWS, dtype=np.uint64) | np.uint64(1)
+_OFFSETS = _random.integers(0, 2**64, size=BANDS * ROWS, dtype=np.uint64)
+_POWERS = np.array([pow(1_099_511_628_211, power, 2**64) for power in range(SHINGLE)], np.uint64)
+
+
+def near_duplicate_keys(texts: Sequence[str], *, threshold: float = THRESHOLD) -> list[int]:
+    """A number per text, the same for near-duplicates: the place of the first text of its cluster.
+
+    Near-duplication is closed transitively. Independent of the order of the texts up to the
+    numbering, except that in a band met by more than `MANY` texts each is compared with the first
+    `MANY` only.
+    """
+    places_by_form: dict[str, list[int]] = defaultdict(list)
+    for place, text in enumerate(texts):
+        places_by_form[normal_form(text)].append(place)
+    forms = list(places_by_form)
+    parents = list(range(len(forms)))
+    for bucket in _buckets(forms):
+        for later, one in enumerate(bucket):
+            for other in bucket[: min(later, MANY)]:
+                roots = _root(parents, one), _root(parents, other)
+                if roots[0] != roots[1] and jaccard(forms[one], forms[other]) >= threshold:
+                    parents[max(roots)] = min(roots)
+    keys = [0] * len(texts)
+    for number, form in enumerate(forms):
+        first = places_by_form[forms[_root(parents, number)]][0]
+        for place in places_by_form[form]:
+            keys[place] = first
+    return keys
+
+
+def normal_form(text: str) -> str:
+    """The text's letters and digits, NFKC and case-folded; a text without any: itself, stripped."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(character for character in folded if character.isalnum()) or text.strip()
+
+
+def jaccard(one: str, other: str) -> float:
+    """Shared shingles of two normal forms over all their shingles."""
+    a, b = _shingles(one), _shingles(other)
+    shared = len(np.intersect1d(a, b, assume_unique=True))
+    return shared / (len(a) + len(b) - shared)
+
+
+@lru_cache(maxsize=4096)
+def _shingles(form: str) -> np.ndarray:
+    """Hashes of the form's different shingles, sorted: uint64."""
+    data = np.frombuffer(form.encode(), dtype=np.uint8).astype(np.uint64)
+    if len(data) < SHINGLE:
+        data = np.pad(data, (0, SHINGLE - len(data)))
+    windows = np.lib.stride_tricks.sliding_window_view(data, SHINGLE)
+    return np.unique(_mixed((windows * _POWERS).sum(axis=1, dtype=np.uint64)))
+
+
+def _mixed(values: np.ndarray) -> np.ndarray:
+    """splitmix64's finaliser: neighbouring numbers become independent ones."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: np.ndarray = values ^ (values >> np.uint64(31))
+    return mixed
+
+
+def _buckets(forms: Sequence[str]) -> list[list[int]]:
+    """Places of the forms that share a band of their signatures, a list per band value."""
+    buckets: dict[tuple[int, bytes], list[int]] = defaultdict(list)
+    for place, form in enumerate(forms):
+        hashed = _shingles.__wrapped__(form)[:, None] * _FACTORS + _OFFSETS
+        signature = (hashed >> np.uint64(32)).min(axis=0).astype(np.uint32).reshape(BANDS, ROWS)
+        for band, values in enumerate(signature):
+            buckets[band, values.tobytes()].append(place)
+    return [bucket for bucket in buckets.values() if len(bucket) > 1]
+
+
+def _root(parents: list[int], place: int) -> int:
+    while parents[place] != place:
+        parents[place] = parents[parents[place]]
+        place = parents[place]
+    return place

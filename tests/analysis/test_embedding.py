@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+from conftest import count_rows
+
+from analysis import embedding
+from analysis.embedding import DEFAULT_MODEL, embed_texts, encode, model_identity, model_source
+from db.errors import BadInput
+from db.job_runner import Cancelled
+from db.store import Store
+
+
+def test_texts_of_one_meaning_are_closer_than_others() -> None:
+    vectors = encode(["A man is eating food.", "A man eats something.", "The girl plays chess."])
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (3, 384)
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
+    assert vectors[0] @ vectors[1] > 0.6
+    assert vectors[0] @ vectors[2] < 0.2
+
+
+def test_the_packaged_weights_are_used_without_a_download() -> None:
+    assert model_source(DEFAULT_MODEL).endswith("model")
+    assert model_source("some/other-model") == "some/other-model"
+
+
+def test_equal_texts_are_computed_once_and_kept_in_the_store(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def counted(texts: list[str], model: str) -> np.ndarray:
+        seen.extend(texts)
+        return encode(texts, model)
+
+    monkeypatch.setattr(embedding, "encode", counted)
+    texts = ["a cat", "a longer text about a dog", "a cat"]
+    first = embed_texts(store, texts)
+    assert sorted(seen) == ["a cat", "a longer text about a dog"]
+    assert np.array_equal(first[0], first[2])
+    again = embed_texts(store, [*texts, "new"])
+    assert seen[2:] == ["new"]
+    assert np.array_equal(again[:3], first)
+    assert count_rows(store, "embedding") == 3
+
+
+def test_the_order_of_the_texts_is_kept_although_batches_are_sorted_by_length(
+    sqlite_store: Store,
+) -> None:
+    texts = ["one", "a very much longer text than the others", "two words"]
+    together = embed_texts(sqlite_store, texts)
+    for text, vector in zip(texts, together, strict=True):
+        assert np.allclose(encode([text])[0], vector, atol=1e-5)
+
+
+def test_a_stop_keeps_the_batches_that_were_done(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "COMMITTED_AT_ONCE", 2)
+    asked = iter([None, Cancelled("stop")])
+
+    def check() -> None:
+        if (error := next(asked)) is not None:
+            raise error
+
+    reports: list[tuple[int, int]] = []
+    with pytest.raises(Cancelled):
+        embed_texts(sqlite_store, ["a", "b", "c", "d"], check=check)
+    assert count_rows(sqlite_store, "embedding") == 2
+    embed_texts(
+        sqlite_store, ["a", "b", "c", "d"], progress=lambda done, of: reports.append((done, of))
+    )
+    assert reports == [(2, 4), (4, 4)]
+
+
+def test_no_texts_give_no_vectors(sqlite_store: Store) -> None:
+    assert embed_texts(sqlite_store, []).shape == (0, 0)
+
+
+def test_a_model_that_is_not_there_is_named_with_the_remedy(sqlite_store: Store) -> None:
+    with pytest.raises(BadInput, match=r"'./no-such-model' cannot be loaded .*give a folder"):
+        embed_texts(sqlite_store, ["a"], model="./no-such-model")
+
+
+def test_code_that_comes_with_a_model_is_not_run(tmp_path, sqlite_store: Store) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "modules.json").write_text(
+        '[{"idx": 0, "name": "0", "path": "", "type": "evil.Module"}]'
+    )
+    (folder / "evil.py").write_text("raise SystemExit('ran')")
+    (folder / "config.json").write_text("{}")
+    with pytest.raises(BadInput, match="its own code is not run"):
+        embed_texts(sqlite_store, ["a"], model=str(folder))
+
+
+def test_a_folder_written_anew_is_another_model(tmp_path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    before = model_identity(str(tmp_path))
+    (tmp_path / "config.json").write_text('{"trained": "anew"}')
+    assert before.startswith(str(tmp_path))
+    assert model_identity(str(tmp_path)) != before
+    assert model_identity(DEFAULT_MODEL) == DEFAULT_MODEL
