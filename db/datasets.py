@@ -124,8 +124,11 @@ def require_same_origin(dataset: Dataset, *, source: str, licence: str) -> None:
 
 
 def content_sha256(content: Mapping[str, Any]) -> str:
-    """The identity of a row's content: sha256 of its canonical JSON."""
-    return text_sha256(json.dumps(content, sort_keys=True, ensure_ascii=False))
+    """The identity of a row's content: sha256 of its canonical JSON.
+
+    1.0 and 1 are the same number there: PostgreSQL gives back 1e20 as an integer.
+    """
+    return text_sha256(json.dumps(_whole_numbers(content), sort_keys=True, ensure_ascii=False))
 
 
 @dataclass(frozen=True)
@@ -214,6 +217,16 @@ def mark_as_seed(session: Session, passage_ids: Sequence[int]) -> None:
             .where(Passage.id.in_(ids), Passage.origin == "pool")
             .values(origin="seed")
         )
+
+
+def _whole_numbers(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {key: _whole_numbers(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(inner) for inner in value]
+    return value
 
 
 def _insert(session: Session, table: Any, rows: Sequence[Row]) -> None:
