@@ -1,0 +1,34 @@
+"""What the pages' buttons do: check the role, queue the job or write the row, say what happened.
+
+A callback reads its widgets from `st.session_state` at the moment it runs: an interrupted rerun can
+hand it old arguments.
+"""
+
+from typing import Any
+
+from app import launching
+from app.visit import acting, say
+from db.accounts import record_audit
+from db.store import open_store
+
+DEED_OF_KIND = {
+    "curate": "curate",
+    "judge": "studies",
+    "export": "export",
+    "embed": "analyze",
+    "project": "analyze",
+    "train": "train",
+    "evaluate": "evaluate",
+}
+
+
+def launch_job(kind: str, config: dict[str, Any], *, what: str) -> int:
+    """Queue a job in the visitor's name and note it. Returns its id. Raises Refused."""
+    visitor = acting(DEED_OF_KIND[kind])
+    store = open_store()
+    job_id = launching.launch(store, kind, config, started_by=visitor.name)
+    with store.write() as session:
+        record_audit(session, visitor.name, "job.launch", str(job_id), kind=kind)
+        session.commit()
+    say(f"{what} is queued as job {job_id}.")
+    return job_id

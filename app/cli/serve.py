@@ -1,0 +1,57 @@
+"""`inf serve`: the app in the browser.
+
+Without accounts it is the local admin's own and listens on loopback only, for requests that name
+this machine only (a page elsewhere cannot reach it through a name of its own).
+"""
+
+import ipaddress
+
+import click
+
+from app import launching
+from app.cli.report import Result, ready_store, reporting
+from db import accounts
+from db.errors import Refused
+
+
+@click.command()
+@click.option("--port", default=8501, show_default=True, type=click.IntRange(1, 65535))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--open", "open_browser", is_flag=True, help="Open the browser too.")
+@reporting(lambda result: f"stopped serving on {result['url']}")
+def serve(port: int, host: str, open_browser: bool) -> Result:
+    """Open the app on this machine, or for a team once there are accounts."""
+    store = ready_store()
+    with store.read() as session:
+        has_accounts = accounts.are_there_accounts(session)
+    if not has_accounts and not is_loopback(host):
+        raise Refused(
+            f"nobody has an account yet, so anyone who reaches {host} would be admin: "
+            "make an account first with `inf users add NAME --role admin`"
+        )
+    launching.ensure_supervisor(store)
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    who = "people sign in" if has_accounts else "no accounts yet: whoever opens it is admin"
+    click.echo(f"InF Studio on {url} ({who}); stop with Ctrl-C", err=True)
+
+    from app.asgi import app, look  # Streamlit takes a second to import
+
+    settings = {
+        **look(),
+        "server.address": host,
+        "server.port": port,
+        "server.headless": not open_browser,
+        "server.showEmailPrompt": False,
+    }
+    app.run(config=settings)
+    return {"url": url}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,140 @@
+"""A job on a page: one line of progress that renews itself while the job runs."""
+
+from datetime import datetime, timedelta
+
+import streamlit as st
+
+from app import launching
+from app.components.page import draw_status
+from app.components.plain import plain
+from app.visit import acting, action, failures_shown, say
+from db import jobs as queue
+from db.accounts import record_audit
+from db.errors import NotFound
+from db.store import open_store
+from db.tables import Job, utc_now
+
+LIVE = ("queued", "running")
+EVERY_SECONDS = 1.5
+
+
+def read_job(job_id: int) -> Job:
+    """The job as it is now, lost ones marked."""
+    store = open_store()
+    with store.read() as session:
+        job = queue.get_job(session, job_id)
+    if job.status == "running" and job.heartbeat_at is not None:
+        silent = (utc_now() - job.heartbeat_at).total_seconds()
+        if silent > queue.LOST_AFTER_SECONDS:
+            with store.write() as session:
+                queue.mark_lost_jobs(session)
+                session.commit()
+                job = queue.get_job(session, job_id)
+    return job
+
+
+def follow_job(job_id: int, *, key: str) -> Job | None:
+    """Progress of a job, renewed while it runs; at its end the whole page is drawn again."""
+    try:
+        job = read_job(job_id)
+    except NotFound:
+        return None
+    every = EVERY_SECONDS if job.status in LIVE else None
+    st.fragment(_draw_live, run_every=every)(job_id, job.status, key)
+    return job
+
+
+def _draw_live(job_id: int, status_before: str, key: str) -> None:
+    with failures_shown():
+        job = read_job(job_id)
+        draw_progress(job, key=key)
+        if status_before in LIVE and job.status not in LIVE:
+            st.rerun()
+
+
+def draw_progress(job: Job, *, key: str) -> None:
+    """Status, bar, words, and what can be done about it."""
+    with st.container(border=True, key=f"{key}-job"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**Job {job.id}** · {job.kind}", width="content")
+            draw_status("stopping" if job.stop_requested and job.status in LIVE else job.status)
+            st.caption(spent(job), width="content")
+            st.space("stretch")
+            if job.status in LIVE:
+                st.button(
+                    "Cancel",
+                    key=f"{key}.cancel",
+                    on_click=cancel,
+                    args=(job.id,),
+                    disabled=job.stop_requested,
+                )
+            elif job.status != "done":
+                st.button("Resume", key=f"{key}.resume", on_click=resume, args=(job.id,))
+        if job.status in LIVE:
+            share = min(1.0, job.done / job.total) if job.total else 0.0
+            st.progress(share, text=plain(words(job)))
+        elif job.error:
+            st.text(job.error)
+
+
+def words(job: Job) -> str:
+    """How far the job is, as a person says it."""
+    if job.status == "queued":
+        return "waiting for its turn"
+    count = f"{job.done:,} of {job.total:,}" if job.total else f"{job.done:,} done"
+    rest = remaining(job)
+    parts = [job.message, count if job.done or job.total else "", rest]
+    return " · ".join(part for part in parts if part) or "starting"
+
+
+def remaining(job: Job, *, now: datetime | None = None) -> str:
+    """About how long it will still take; "" where there is nothing to go by."""
+    if not job.total or not job.done or job.started_at is None or job.status != "running":
+        return ""
+    seconds = ((now or utc_now()) - job.started_at).total_seconds()
+    left = seconds * max(0, job.total - job.done) / job.done
+    return f"about {duration(timedelta(seconds=left))} left"
+
+
+def spent(job: Job) -> str:
+    """How long it ran or has been running."""
+    if job.started_at is None:
+        return ""
+    return duration((job.finished_at or utc_now()) - job.started_at)
+
+
+def duration(span: timedelta) -> str:
+    """A span in at most two units: `45 s`, `3 min 20 s`, `2 h 5 min`."""
+    seconds = max(0, round(span.total_seconds()))
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min"
+
+
+@action
+def cancel(job_id: int) -> None:
+    """Ask a job to stop."""
+    visitor = acting("jobs")
+    with open_store().write() as session:
+        job = queue.request_stop(session, job_id)
+        record_audit(session, visitor.name, "job.cancel", str(job_id))
+        session.commit()
+        stopped = job.status == "cancelled"
+    say(f"Job {job_id} is {'cancelled' if stopped else 'stopping'}.")
+
+
+@action
+def resume(job_id: int) -> None:
+    """Queue an ended job again."""
+    visitor = acting("jobs")
+    store = open_store()
+    with store.write() as session:
+        queue.requeue_job(session, job_id)
+        record_audit(session, visitor.name, "job.resume", str(job_id))
+        session.commit()
+    launching.ensure_supervisor(store)
+    say(f"Job {job_id} is queued again; it goes on from what it had stored.")

@@ -1,0 +1,19 @@
+"""The entry script of every rerun: who is there, which pages they have, and the page itself."""
+
+import streamlit as st
+
+from app.components.shell import draw_sidebar, draw_signed_out, draw_style
+from app.menu import pages
+from app.visit import current_visitor, failures_shown, show_what_was_said
+
+st.set_page_config(page_title="InF Studio", page_icon=":material/filter_alt:", layout="wide")
+draw_style()
+with failures_shown():
+    visitor = current_visitor()
+    if visitor is None:
+        draw_signed_out()
+    else:
+        page = st.navigation(pages(visitor))
+        draw_sidebar(visitor)
+        show_what_was_said()
+        page.run()

@@ -1,0 +1,64 @@
+"""Reading through a data set: pages of its pairs and passages, searched by a piece of text."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, func, select
+from sqlalchemy.orm import Session
+from sqlalchemy.orm.attributes import InstrumentedAttribute
+
+from db.tables import Pair, Passage
+
+
+@dataclass(frozen=True)
+class PairView:
+    """A query and the passage that answers it."""
+
+    query_id: str
+    query: str
+    passage_id: str
+    passage: str
+
+
+def list_pairs(
+    session: Session, dataset_id: int, *, search: str = "", offset: int = 0, limit: int = 20
+) -> tuple[list[PairView], int]:
+    """A page of pairs in order of import, and how many match in all.
+
+    `search` is a piece of the query, whatever its case.
+    """
+    query = (
+        select(Pair.external_id, Pair.query, Passage.external_id, Passage.text)
+        .join(Passage, Passage.id == Pair.passage_id)
+        .where(Pair.dataset_id == dataset_id)
+    )
+    counted = select(func.count(Pair.id)).where(Pair.dataset_id == dataset_id)
+    if search.strip():
+        query = query.where(contains(Pair.query, search.strip()))
+        counted = counted.where(contains(Pair.query, search.strip()))
+    rows = session.execute(query.order_by(Pair.id).offset(offset).limit(limit)).tuples()
+    return [PairView(*row) for row in rows], session.scalar(counted) or 0
+
+
+def list_passages(
+    session: Session,
+    dataset_id: int,
+    *,
+    origin: str | None = None,
+    search: str = "",
+    offset: int = 0,
+    limit: int = 20,
+) -> tuple[list[Passage], int]:
+    """A page of passages in order of import, and how many match in all."""
+    wanted: list[ColumnElement[bool]] = [Passage.dataset_id == dataset_id]
+    if origin:
+        wanted.append(Passage.origin == origin)
+    if search.strip():
+        wanted.append(contains(Passage.text, search.strip()))
+    query = select(Passage).where(*wanted).order_by(Passage.id).offset(offset).limit(limit)
+    total = session.scalar(select(func.count(Passage.id)).where(*wanted)) or 0
+    return list(session.scalars(query)), total
+
+
+def contains(column: InstrumentedAttribute[str], words: str) -> ColumnElement[bool]:
+    """Whether the column holds these words, whatever their case, `%` and `_` as they are."""
+    return func.lower(column).contains(words.lower(), autoescape=True)
