@@ -173,4 +173,4 @@ def judgment_frame(session: Session, study_id: int) -> list[JudgmentRow]:
         )
         .order_by(Judgment.item_id, Judge.name)
     )
-    return [JudgmentRow(*row) for row in session.execute(query).tuples()]
+    return [JudgmentRow(*row) for row in session.execute(query)]

@@ -571,7 +571,8 @@ def upgrade() -> None:
         sa.Column("lease_until", sa.DateTime(timezone=True), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.CheckConstraint(
-            "state IN ('leased', 'done', 'skipped', 'expired')", name=op.f("ck_assignment_state")
+            "state IN ('leased', 'done', 'skipped', 'expired', 'aside')",
+            name=op.f("ck_assignment_state"),
         ),
         sa.ForeignKeyConstraint(["item_id"], ["item.id"], name=op.f("fk_assignment_item_id_item")),
         sa.ForeignKeyConstraint(
@@ -590,10 +591,13 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("assignment", schema=None) as batch_op:
         batch_op.create_index(
-            "ix_assignment_study_id_item_id", ["study_id", "item_id", "state"], unique=False
+            "ix_assignment_item_id_judge_id", ["item_id", "judge_id"], unique=False
         )
         batch_op.create_index(
             "ix_assignment_study_id_judge_id", ["study_id", "judge_id", "state"], unique=False
+        )
+        batch_op.create_index(
+            "ix_assignment_study_id_state", ["study_id", "state", "lease_until"], unique=False
         )
 
     op.create_table(
@@ -656,7 +660,12 @@ def upgrade() -> None:
         sa.Column("position", sa.Integer(), nullable=False),
         sa.Column("gold_choice", sa.String(), nullable=True),
         sa.Column("explanation", sa.String(), nullable=False),
+        sa.Column("places", sa.Integer(), nullable=True),
+        sa.Column("taken", sa.Integer(), nullable=False),
         sa.CheckConstraint("part IN ('main', 'training', 'gold')", name=op.f("ck_study_item_part")),
+        sa.CheckConstraint(
+            "taken >= 0 AND (places IS NULL OR taken <= places)", name=op.f("ck_study_item_places")
+        ),
         sa.ForeignKeyConstraint(["item_id"], ["item.id"], name=op.f("fk_study_item_item_id_item")),
         sa.ForeignKeyConstraint(
             ["study_id"],
@@ -668,10 +677,14 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("study_item", schema=None) as batch_op:
         batch_op.create_index("ix_study_item_item_id", ["item_id"], unique=False)
+        batch_op.create_index(
+            "ix_study_item_study_id_part_position", ["study_id", "part", "position"], unique=False
+        )
 
 
 def downgrade() -> None:
     with op.batch_alter_table("study_item", schema=None) as batch_op:
+        batch_op.drop_index("ix_study_item_study_id_part_position")
         batch_op.drop_index("ix_study_item_item_id")
 
     op.drop_table("study_item")
@@ -686,8 +699,9 @@ def downgrade() -> None:
 
     op.drop_table("judgment")
     with op.batch_alter_table("assignment", schema=None) as batch_op:
+        batch_op.drop_index("ix_assignment_study_id_state")
         batch_op.drop_index("ix_assignment_study_id_judge_id")
-        batch_op.drop_index("ix_assignment_study_id_item_id")
+        batch_op.drop_index("ix_assignment_item_id_judge_id")
 
     op.drop_table("assignment")
     with op.batch_alter_table("triplet", schema=None) as batch_op:

@@ -87,7 +87,11 @@ class Guideline(Base, kw_only=True):
 
 
 class StudyItem(Base, kw_only=True):
-    """An item in a study: to be judged, to train on, or hidden gold."""
+    """An item in a study: to be judged, to train on, or hidden gold.
+
+    `places` is how many judgments it is to get (NULL: everybody answers it), `taken` how many are
+    done or leased: the check keeps the overlap from ever being exceeded.
+    """
 
     __tablename__ = "study_item"
     study_id: Mapped[int] = mapped_column(
@@ -98,14 +102,22 @@ class StudyItem(Base, kw_only=True):
     position: Mapped[int] = mapped_column(default=0)
     gold_choice: Mapped[str | None] = mapped_column(default=None)
     explanation: Mapped[str] = mapped_column(default="")
+    places: Mapped[int | None] = mapped_column(default=None)
+    taken: Mapped[int] = mapped_column(default=0)
     __table_args__ = (
         CheckConstraint("part IN ('main', 'training', 'gold')", name="part"),
+        CheckConstraint("taken >= 0 AND (places IS NULL OR taken <= places)", name="places"),
+        Index("ix_study_item_study_id_part_position", "study_id", "part", "position"),
         Index("ix_study_item_item_id", "item_id"),
     )
 
 
 class Assignment(Base, kw_only=True):
-    """An item given to a judge of a study, for a time: exactly `overlap` end as `done`."""
+    """An item given to a judge of a study, for a time: exactly `overlap` end as `done`.
+
+    `aside`: the judge answered after the lease had expired and the place had gone to somebody
+    else; the judgment is kept but does not count in the study.
+    """
 
     __tablename__ = "assignment"
     id: Mapped[int] = key()
@@ -118,9 +130,12 @@ class Assignment(Base, kw_only=True):
     created_at: Mapped[datetime] = created()
     __table_args__ = (
         UniqueConstraint("study_id", "item_id", "judge_id"),
-        CheckConstraint("state IN ('leased', 'done', 'skipped', 'expired')", name="state"),
+        CheckConstraint(
+            "state IN ('leased', 'done', 'skipped', 'expired', 'aside')", name="state"
+        ),
         Index("ix_assignment_study_id_judge_id", "study_id", "judge_id", "state"),
-        Index("ix_assignment_study_id_item_id", "study_id", "item_id", "state"),
+        Index("ix_assignment_study_id_state", "study_id", "state", "lease_until"),
+        Index("ix_assignment_item_id_judge_id", "item_id", "judge_id"),
     )
 
 
