@@ -6,6 +6,7 @@ While there are no accounts, only requests that name this machine pass: otherwis
 could reach the local admin's app through a host name that it points at 127.0.0.1.
 """
 
+import logging
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from app.identity import visitor_of
 from app.routes import ROUTES
 from db.store import open_store
 
+log = logging.getLogger("inf.app")
 FOLDER = Path(__file__).parent
 OPEN_PATHS = ("/sign-in", "/sign-out", "/health", "/_stcore/health", "/favicon.png")
 OPEN_FOLDERS = ("/static/",)
@@ -76,4 +78,20 @@ def _dotted(settings: dict[str, Any], before: str = "") -> dict[str, Any]:
     return flat
 
 
-app = st.App(FOLDER / "main.py", routes=ROUTES, middleware=[Middleware(Door)])
+def say_that_it_broke(error: Exception) -> bool:
+    """What a person sees of a fault of ours; the log has the rest."""
+    log.error("a page broke", exc_info=error)
+    st.error(
+        "Something broke in InF Studio itself; nothing that was saved is lost. Reload the page; "
+        "if it stays, the server's log has the details.",
+        icon=":material/error:",
+    )
+    return True
+
+
+app = st.App(
+    FOLDER / "main.py",
+    routes=ROUTES,
+    middleware=[Middleware(Door)],
+    on_script_error=say_that_it_broke,
+)

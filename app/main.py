@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from app.components.shell import draw_sidebar, draw_signed_out, draw_style
+from app.components.shell import ICON, draw_sidebar, draw_signed_out, draw_style
 from app.menu import pages
 from app.visit import current_visitor, failures_shown, show_what_was_said
 
-st.set_page_config(page_title="InF Studio", page_icon=":material/filter_alt:", layout="wide")
+st.set_page_config(page_title="InF Studio", page_icon=str(ICON), layout="wide")
 draw_style()
 with failures_shown():
     visitor = current_visitor()

@@ -63,4 +63,4 @@ def draw_empty(what: str, then: str, *, command: str = "", view: str = "", link:
         if view:
             st.page_link(view_file(view), label=link, icon=":material/arrow_forward:")
         if command:
-            st.code(command, language="bash")
+            st.code(command, language=None, wrap_lines=True)

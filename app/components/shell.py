@@ -9,6 +9,7 @@ from app.identity import Visitor
 
 STYLE = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
 LOGO = Path(__file__).parent / "logo.svg"
+ICON = Path(__file__).parent / "icon.svg"
 
 
 def draw_style() -> None:

@@ -22,8 +22,8 @@ def draw_counts(found: Overview) -> None:
     )
     with st.container(horizontal=True, gap="small"):
         for label, number, more in numbers:
-            with st.container(border=True, width=200):
-                st.metric(label, f"{number:,}", help=None)
+            with st.container(border=True, width=158):
+                st.metric(label, f"{number:,}")
                 st.caption(more)
 
 
@@ -73,7 +73,7 @@ with right:
         else:
             st.markdown(f"**{after.title}** — {after.todo}")
             st.page_link(view_file(after.view), label="Open", icon=":material/arrow_forward:")
-            st.code(after.command, language="bash", wrap_lines=True)
+            st.code(after.command, language=None, wrap_lines=True)
     if running:
         st.subheader("Running", anchor=False)
         for job in running:

@@ -1,0 +1,58 @@
+"""Choosing a data set, a run, a page of a long list; the choice stands in the address."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import streamlit as st
+
+T = TypeVar("T")
+PAGE_ROWS = 20
+
+
+def choose(
+    label: str,
+    options: Sequence[T],
+    *,
+    key: str,
+    parameter: str,
+    ident: Callable[[T], object],
+    name: Callable[[T], str],
+) -> T:
+    """One of the options by a select box; `?parameter=` in the address chooses at the start."""
+    by_id = {str(ident(option)): option for option in options}
+    ids = list(by_id)
+    wanted = st.query_params.get(parameter)
+    if st.session_state.get(key) not in by_id:
+        st.session_state[key] = wanted if wanted in by_id else ids[0]
+    chosen = st.selectbox(
+        label,
+        ids,
+        key=key,
+        format_func=lambda each: name(by_id[each]) if each in by_id else each,
+        on_change=_to_address,
+        args=(key, parameter),
+    )
+    return by_id[chosen]
+
+
+def _to_address(key: str, parameter: str) -> None:
+    st.query_params[parameter] = st.session_state[key]
+
+
+def draw_pages(total: int, *, key: str, rows: int = PAGE_ROWS) -> int:
+    """The pager below a list, where it is longer than a page. Returns the offset.
+
+    Call it before the list with a container for its place, or after with `page_offset`.
+    """
+    pages = max(1, -(-total // rows))
+    if st.session_state.get(key, 1) > pages:
+        st.session_state[key] = pages
+    if pages == 1:
+        return 0
+    page = st.pagination(pages, key=key)
+    return (int(page or 1) - 1) * rows
+
+
+def page_offset(key: str, rows: int = PAGE_ROWS) -> int:
+    """Where the page chosen in `draw_pages` begins, before that is drawn."""
+    return (int(st.session_state.get(key) or 1) - 1) * rows

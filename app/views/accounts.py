@@ -1,0 +1,72 @@
+"""Accounts: who may sign in, and as what (admins only)."""
+
+import streamlit as st
+
+from app.accounts_actions import add, change
+from app.components.page import draw_empty, draw_heading
+from app.components.plain import plain
+from app.visit import current_visitor
+from db import accounts
+from db.store import open_store
+from db.tables import Account
+from db.words import ACCOUNT_ROLES
+
+
+def draw_account(account: Account, *, is_me: bool) -> None:
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{plain(account.name)}**" + (" (you)" if is_me else ""), width="content")
+        if account.disabled:
+            st.badge("disabled", color="red")
+        st.caption(f"since {account.created_at:%Y-%m-%d}", width="stretch")
+        st.selectbox(
+            "Role",
+            ACCOUNT_ROLES,
+            index=ACCOUNT_ROLES.index(account.role),
+            key=f"accounts.role-{account.id}-{account.role}",
+            on_change=change,
+            args=(account.name, f"accounts.role-{account.id}-{account.role}"),
+            label_visibility="collapsed",
+            width=140,
+            disabled=is_me,
+        )
+        st.button(
+            "Enable" if account.disabled else "Disable",
+            key=f"accounts.disable-{account.id}",
+            on_click=change,
+            args=(account.name, "enable" if account.disabled else "disable"),
+            disabled=is_me,
+        )
+        st.button(
+            "Sign out everywhere",
+            key=f"accounts.out-{account.id}",
+            on_click=change,
+            args=(account.name, "sign-out"),
+        )
+
+
+draw_heading("Accounts", "Annotators judge, curators do everything with data, admins also this.")
+visitor = current_visitor()
+with open_store().read() as session:
+    found = accounts.list_accounts(session)
+if not found:
+    draw_empty(
+        "No accounts yet.",
+        "This app listens on this machine only, and whoever opens it is admin. Make the first "
+        "account an admin's; from then on everybody signs in.",
+        command="inf users add NAME --role admin",
+    )
+for account in found:
+    draw_account(account, is_me=visitor is not None and visitor.account_id == account.id)
+with st.form("accounts.add", clear_on_submit=True):
+    st.markdown("**Add an account**")
+    first, second, third = st.columns([2, 1, 2])
+    first.text_input("Name", key="accounts.name")
+    roles = ACCOUNT_ROLES if found else ("admin",)
+    second.selectbox("Role", roles, key="accounts.role")
+    third.text_input(
+        f"Password, at least {accounts.SHORTEST_PASSWORD} characters",
+        type="password",
+        key="accounts.password",
+        autocomplete="new-password",
+    )
+    st.form_submit_button("Add", type="primary", on_click=add, key="accounts.submit")

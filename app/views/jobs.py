@@ -1,0 +1,123 @@
+"""Jobs: what waits, runs and ran; one in full with its log, cancel and resume."""
+
+import json
+
+import streamlit as st
+
+from app.components.choice import draw_pages, page_offset
+from app.components.jobs import follow_job, read_job, spent
+from app.components.page import draw_empty, draw_heading
+from app.launching import log_tail
+from app.visit import failures_shown
+from db import jobs
+from db.store import open_store
+from db.tables import Job
+
+STATUSES = ("running", "queued", "done", "failed", "cancelled", "lost")
+EVERY_SECONDS = 3.0
+
+
+def progress(job: Job) -> float | None:
+    if job.status == "done":
+        return 1.0
+    return min(1.0, job.done / job.total) if job.total else None
+
+
+@st.fragment(run_every=EVERY_SECONDS)
+def draw_list() -> None:
+    """The newest jobs, renewed by itself; a click on a row opens it below."""
+    with failures_shown():
+        store = open_store()
+        with store.write() as session:
+            if jobs.mark_lost_jobs(session):
+                session.commit()
+        with store.read() as session:
+            counts = jobs.count_jobs(session)
+            chosen = st.pills(
+                "Status",
+                [status for status in STATUSES if counts.get(status)],
+                selection_mode="multi",
+                format_func=lambda status: f"{status} {counts.get(status, 0):,}",
+                key="jobs.status",
+                label_visibility="collapsed",
+            )
+            total = sum(n for status, n in counts.items() if not chosen or status in chosen)
+            found = jobs.list_jobs(
+                session, statuses=chosen or (), limit=20, offset=page_offset("jobs.page")
+            )
+        rows = [
+            {
+                "Job": job.id,
+                "Kind": job.kind,
+                "Status": job.status,
+                "Progress": progress(job),
+                "Says": (job.error or job.message or "").split("\n")[0],
+                "Time": spent(job),
+                "By": job.started_by,
+                "Queued": job.created_at,
+            }
+            for job in found
+        ]
+        picked = st.dataframe(
+            rows,
+            hide_index=True,
+            on_select="rerun",
+            selection_mode="single-row",
+            key="jobs.table",
+            column_config={
+                "Progress": st.column_config.ProgressColumn(format="percent", width="small"),
+                "Queued": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
+                "Says": st.column_config.TextColumn(width="large"),
+            },
+        )
+        draw_pages(total, key="jobs.page")
+        for index in picked.selection.rows:
+            if index < len(found) and st.query_params.get("job") != str(found[index].id):
+                st.query_params["job"] = str(found[index].id)
+                st.rerun()
+
+
+def draw_job(job_id: int) -> None:
+    st.subheader(f"Job {job_id}", anchor=False)
+    job = follow_job(job_id, key="jobs.one")
+    if job is None:
+        st.caption("There is no such job.")
+        return
+    st.fragment(draw_log, run_every=EVERY_SECONDS if job.finished_at is None else None)(job_id)
+    left, right = st.columns(2)
+    with left:
+        st.markdown("**Config**")
+        st.code(json.dumps(job.config, indent=1, ensure_ascii=False), language="json")
+    with right:
+        st.markdown("**Result**")
+        text = json.dumps(job.result, indent=1, ensure_ascii=False) if job.result else "none yet"
+        st.code(text[:20_000], language="json")
+    st.caption(
+        f"started by {job.started_by or 'unknown'} · attempt {job.attempt} · "
+        f"host {job.host or 'none yet'} · process {job.pid or 'none yet'}"
+    )
+
+
+def draw_log(job_id: int) -> None:
+    with failures_shown():
+        text = log_tail(read_job(job_id), lines=40)
+        st.markdown("**Log**")
+        st.code(text or "nothing yet", language=None, height=220 if text else "content")
+
+
+draw_heading("Jobs", "Long work runs beside the app: closing the page or the app does not stop it.")
+with open_store().read() as session:
+    none = not jobs.count_jobs(session)
+if none:
+    draw_empty(
+        "No job yet.",
+        "Start one from its page, for instance a curation run; every command with `--detach` "
+        "queues one too.",
+        view="curate",
+        link="Curate",
+    )
+else:
+    draw_list()
+    asked = st.query_params.get("job", "")
+    if asked.isdecimal():
+        draw_job(int(asked))
