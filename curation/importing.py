@@ -139,6 +139,7 @@ def _check(
         known_pairs = _stored_pairs(store, dataset_id, [row.external_id for _, row in pair_batch])
         for line, pair in pair_batch:
             _check_pair(checked, pairs, line, pair, known, known_pairs)
+    checked.bad.sort(key=lambda row: (row.file == pairs.name, row.line))
     return checked
 
 

@@ -65,11 +65,12 @@ def resolve(session: Session, names: Sequence[str]) -> list[Dataset]:
 
 def list_datasets(session: Session) -> list[DatasetSummary]:
     """All data sets with their counts, by name."""
-    pairs = dict(
-        session.execute(select(Pair.dataset_id, func.count()).group_by(Pair.dataset_id))
-        .tuples()
-        .all()
-    )
+    pairs = {
+        dataset_id: int(number)
+        for dataset_id, number in session.execute(
+            select(Pair.dataset_id, func.count()).group_by(Pair.dataset_id)
+        )
+    }
     generated = func.sum(case((Passage.origin == "generated", 1), else_=0))
     passages = {
         dataset_id: (int(total) - int(written), int(written))

@@ -1,13 +1,15 @@
 """`inf import`: pairs and passages from files into a data set. Runs in this process."""
 
+import dataclasses
 import sys
 from pathlib import Path
 
 import click
 from tqdm import tqdm
 
-from app.cli.report import Result, lines, ready_store, reporting
+from app.cli.report import Failed, Result, lines, ready_store, reporting
 from curation.importing import ImportReport, import_dataset
+from db.errors import BadRows
 
 FILE = click.Path(path_type=Path)
 SHOWN = 20
@@ -41,9 +43,7 @@ def as_json(name: str, report: ImportReport) -> Result:
         "unchanged": report.unchanged["pairs"],
         "unchanged_passages": report.unchanged["passages"],
         "skipped": len(report.skipped),
-        "bad_rows": [
-            {"file": row.file, "line": row.line, "reason": row.reason} for row in report.skipped
-        ],
+        "bad_rows": list(map(dataclasses.asdict, report.skipped)),
     }
 
 
@@ -79,14 +79,18 @@ def import_(
             bar.total = total
             bar.update(done - bar.n)
 
-        report = import_dataset(
-            store,
-            name=name,
-            pairs=pairs,
-            passages=passages,
-            source=source,
-            licence=licence,
-            skip_bad=skip_bad,
-            progress=show,
-        )
+        try:
+            report = import_dataset(
+                store,
+                name=name,
+                pairs=pairs,
+                passages=passages,
+                source=source,
+                licence=licence,
+                skip_bad=skip_bad,
+                progress=show,
+            )
+        except BadRows as bad:
+            rows = list(map(dataclasses.asdict, bad.rows))
+            raise Failed(str(bad), bad_rows=rows) from bad
     return as_json(name.strip(), report)

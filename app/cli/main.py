@@ -61,7 +61,8 @@ def main(arguments: list[str] | None = None) -> None:
         code = 1
     except click.ClickException as error:
         if "--json" in words:
-            click.echo(json.dumps({"error": error.format_message()}))
+            details = getattr(error, "details", {})
+            click.echo(json.dumps({"error": error.format_message(), **details}))
         else:
             error.show()
         code = error.exit_code

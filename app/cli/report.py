@@ -27,11 +27,14 @@ Result = dict[str, Any]
 
 
 class Failed(click.ClickException):
-    """An InfError on its way out: exit status 1, or 3 where the work is paused."""
+    """An InfError on its way out: exit status 1, or 3 where the work is paused.
 
-    def __init__(self, message: str, exit_code: int = 1) -> None:
+    `details` stand beside `error` in the JSON.
+    """
+
+    def __init__(self, message: str, exit_code: int = 1, **details: Any) -> None:
         super().__init__(message)
-        self.exit_code = exit_code
+        self.exit_code, self.details = exit_code, details
 
 
 def reporting(human: Callable[[Result], str]) -> Callable[..., Any]:
