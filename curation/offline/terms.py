@@ -1,0 +1,126 @@
+"""Terms of a text by kind: names, places, years, plain terms; and the key term of a query.
+
+A kind is recognised from the letters alone (capitals inside a sentence, the word before, digits):
+it is a rule, not knowledge, and sometimes wrong.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from curation.offline.text import FUNCTION_WORDS, WORD, phrase_pattern, sentences
+
+NAME = "name"
+PLACE = "place"
+YEAR = "year"
+TERM = "term"
+KINDS = (NAME, PLACE, YEAR, TERM)
+
+_CAPITAL = r"[A-ZÀ-ÖØ-Þ][\w'’]+"
+_NAME = re.compile(rf"{_CAPITAL}(?:(?:\s+(?:of|de|the|and|von|van)\s+|\s+|-){_CAPITAL}){{0,3}}")
+_YEAR = re.compile(r"(?<![\d,.\-–])(1[0-9]{3}|20[0-4][0-9])(?![\d,]*\d)")
+_PLACE_BEFORE = re.compile(r"\b(?:in|at|near|from|across|of|to|through|throughout)\s+(?:the\s+)?$")
+_DATES = """
+january february march april may june july august september october november december
+monday tuesday wednesday thursday friday saturday sunday
+"""
+_MONTHS = frozenset(_DATES.split())
+_NOUN = re.compile(
+    r"\b(?:the|an?|of|with|by|from|into|for|in|on|and|or|its|their|his|her|this|that|as|to|under)"
+    r"(?:\s+[a-z]+)?\s+([a-z]+)"
+    r"(?=\s*[,.;:)]|\s+(?:of|in|on|at|by|for|from|with|and|or|is|are|was|were|that|which|who|to|as"
+    r"|has|have|had|can|may|into|than|when|while|but|until|under)\b)"
+)
+_NOT_NOUNS = ("ly", "ing", "ed", "ous", "ful", "ive", "able", "ible", "est", "less", "ical", "ish")
+MOST_WORDS = 4
+
+
+class Term(NamedTuple):
+    """A phrase and its kind."""
+
+    kind: str
+    text: str
+
+
+def terms_of(text: str) -> list[Term]:
+    """Names, places and years of a text, each once, in order."""
+    found: dict[str, Term] = {}
+    for sentence in sentences(text):
+        for match in _NAME.finditer(sentence):
+            value = match.group().strip("'’ ")
+            if match.start() == 0 or (value.isupper() and len(value) < 3):
+                continue  # the first word of a sentence has a capital anyway
+            plain = value.lower().split()
+            if all(word in FUNCTION_WORDS or word in _MONTHS for word in plain):
+                continue
+            if len(value) < 4:
+                continue
+            kind = PLACE if _PLACE_BEFORE.search(sentence[: match.start()]) else NAME
+            found.setdefault(value.lower(), Term(kind, value))
+        for match in _YEAR.finditer(sentence):
+            found.setdefault(match.group(), Term(YEAR, match.group()))
+    return list(found.values())
+
+
+def plain_terms_of(text: str, frequencies: Mapping[str, int], rare_below: int) -> list[Term]:
+    """Lower-case nouns that are rare in the data set, each once, in order.
+
+    A noun is a word after an article, a preposition or the like and before a small word or a stop.
+    """
+    found: dict[str, Term] = {}
+    for sentence in sentences(text):
+        for match in _NOUN.finditer(sentence):
+            word = match.group(1)
+            if len(word) < 5 or word in FUNCTION_WORDS or word.endswith(_NOT_NOUNS):
+                continue
+            if frequencies.get(word, 0) <= rare_below:
+                found.setdefault(word, Term(TERM, word))
+    return list(found.values())
+
+
+def key_term(query: str, passage: str, frequencies: Mapping[str, int]) -> Term | None:
+    """The phrase of the query that its passage is about: the longest, then the rarest one in both.
+
+    None where they share no content word. The text is as the query writes it.
+    """
+    tokens = list(WORD.finditer(query))
+    best: tuple[float, Term] | None = None
+    for length in range(MOST_WORDS, 0, -1):
+        for start in range(len(tokens) - length + 1):
+            part = [token.group().lower() for token in tokens[start : start + length]]
+            if part[0] in FUNCTION_WORDS or part[-1] in FUNCTION_WORDS:
+                continue
+            if len(part) == 1 and len(part[0]) < 3:
+                continue
+            phrase = query[tokens[start].start() : tokens[start + length - 1].end()]
+            if phrase_pattern(phrase).search(passage) is None:
+                continue
+            rarity = sum(1.0 / (1 + frequencies.get(word, 0)) for word in part)
+            score = len([word for word in part if word not in FUNCTION_WORDS]) + rarity
+            if best is None or score > best[0]:
+                best = (score, Term(_kind_in(passage, phrase), phrase))
+    return None if best is None else best[1]
+
+
+def _kind_in(passage: str, phrase: str) -> str:
+    if _YEAR.fullmatch(phrase):
+        return YEAR
+    for match in phrase_pattern(phrase).finditer(passage):
+        before = passage[: match.start()].rstrip()
+        inside = bool(before) and before[-1] not in ".!?"
+        if inside and match.group()[0].isupper():
+            return NAME
+    return TERM
+
+
+def is_plural(text: str) -> bool:
+    """Whether the last word looks like a plural."""
+    last = text.split()[-1].lower()
+    return last.endswith("s") and not last.endswith(("ss", "us", "is"))
+
+
+def overlap(one: Collection[str], other: Collection[str]) -> float:
+    """Jaccard similarity of two sets of words; 0 for two empty ones."""
+    left, right = set(one), set(other)
+    union = len(left | right)
+    return len(left & right) / union if union else 0.0

@@ -1,0 +1,137 @@
+"""Prompts are files: `messages` fills one in, `parse` reads the answer. Both are pure.
+
+A prompt file is what the model is told (system), a line of three dashes, and what it is asked
+(user), with the task's inputs in braces. Its identity is the sha256 of the file's text.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from curation.tasks import TASKS, Gives, Task
+from db.datasets import text_sha256
+from db.errors import BadInput
+from db.words import AMBIGUOUS, NONE
+
+FOLDER = Path(__file__).parent / "prompts"
+_PLACE = re.compile(r"\{([a-z_]+)\}")
+_CHOICE = re.compile(r"choice\s*:\s*(?:passage\s*)?\[?(\d+|none|ambiguous)\]?\.?", re.IGNORECASE)
+
+Inputs = Mapping[str, str | list[str]]
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt file as it was read."""
+
+    name: str
+    text: str
+
+    @property
+    def sha256(self) -> str:
+        """The identity of the prompt."""
+        return text_sha256(self.text)
+
+
+class Unparsable(Exception):
+    """An answer is not in the form that was asked for; `reason` is the drop reason."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        self.reason = reason
+        super().__init__(detail)
+
+
+def read_prompt(task: Task, name: str, beside: Path) -> Prompt:
+    """The prompt file of that name, beside the recipe or among those that come with us.
+
+    Raises BadInput where it is missing or names something that its task is not given.
+    """
+    for folder in (beside, FOLDER):
+        path = folder / name
+        if path.is_file():
+            break
+    else:
+        raise BadInput(f"no prompt file {name!r} beside the recipe or in {FOLDER.name}/")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"the prompt {name!r} is not UTF-8 text") from error
+    given = TASKS[task].inputs
+    unknown = sorted(set(_PLACE.findall(text)) - set(given))
+    missing = sorted(set(given) - set(_PLACE.findall(text)) - {"document", "query_positive"})
+    if unknown:
+        raise BadInput(
+            f"the prompt {name!r} names {{{unknown[0]}}}; {task} is given: {', '.join(given)}"
+        )
+    if missing and task in ("validation", "passage_instruction_negative", "passage_query_negative"):
+        raise BadInput(f"the prompt {name!r} does not use {{{missing[0]}}}, which {task} needs")
+    return Prompt(path.name, text)
+
+
+def messages(prompt: Prompt, inputs: Inputs) -> list[dict[str, str]]:
+    """What is sent to a chat model. Braces in an input are text, never filled in again."""
+    told, _, asked = prompt.text.partition("\n---\n")
+    if not asked:
+        told, asked = "", told
+    filled = _PLACE.sub(lambda match: _shown(inputs[match.group(1)]), asked.strip())
+    system = _PLACE.sub(lambda match: _shown(inputs[match.group(1)]), told.strip())
+    head = [{"role": "system", "content": system}] if system else []
+    return [*head, {"role": "user", "content": filled}]
+
+
+def parse(task: Task, answer: str, *, candidates: int = 0) -> str:
+    """The text an answer gives, or the choice of a validator ("1" … , "none" or "ambiguous").
+
+    Instructions and queries are cut at their first newline (the paper's B.1). Raises Unparsable.
+    """
+    gives = TASKS[task].gives
+    if not answer.strip():
+        raise Unparsable("empty", f"{task}: the answer is empty")
+    if gives == "Choice":
+        return _parse_choice(answer, candidates)
+    found = _labelled(gives, answer)
+    if found is None:
+        raise Unparsable("unparsable", f"{task}: no line starts with `{gives}:`")
+    text = found.strip() if gives == "Passage" else _first_line(found)
+    text = _unquoted(text)
+    if not text:
+        raise Unparsable("empty", f"{task}: nothing stands after `{gives}:`")
+    return text
+
+
+def _shown(value: str | list[str]) -> str:
+    if isinstance(value, str):
+        return value
+    return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(value, 1))
+
+
+def _labelled(gives: Gives, answer: str) -> str | None:
+    match = re.search(rf"^\W*{gives}\W*?:\W*?(?=\S|$)", answer, re.IGNORECASE | re.MULTILINE)
+    return None if match is None else answer[match.end() :]
+
+
+def _first_line(text: str) -> str:
+    return text.strip().split("\n", 1)[0].strip()
+
+
+def _unquoted(text: str) -> str:
+    for opening, closing in (('"', '"'), ("“", "”"), ("**", "**")):
+        inner = text[len(opening) : -len(closing)]
+        if text.startswith(opening) and text.endswith(closing) and opening not in inner and inner:
+            return inner.strip()
+    return text
+
+
+def _parse_choice(answer: str, candidates: int) -> str:
+    found = _CHOICE.findall(answer)
+    if not found:
+        raise Unparsable("unparsable", "validation: no line says `Choice: <number>`")
+    word = str(found[-1]).lower()
+    if word in (NONE, AMBIGUOUS):
+        return word
+    if not 1 <= int(word) <= candidates:
+        raise Unparsable(
+            "unknown_candidate", f"validation: chose passage {word} of {candidates} shown"
+        )
+    return str(int(word))
