@@ -326,7 +326,7 @@ def _lease(
             study_id=study_id,
             item_id=item_id,
             judge_id=judge_id,
-            order_shown=shuffled_labels(session, item_id, judge_id),
+            order_shown=shuffled_labels(session.get_one(Item, item_id), judge_id),
         )
         session.add(assignment)
     assignment.state, assignment.lease_until = "leased", now + LEASE
@@ -334,11 +334,10 @@ def _lease(
     return assignment
 
 
-def shuffled_labels(session: Session, item_id: int, judge_id: int) -> list[str]:
+def shuffled_labels(item: Item, judge_id: int) -> list[str]:
     """The item's candidates in an order of this judge's own, the same at every call."""
-    item = session.get_one(Item, item_id)
     labels = [str(entry["label"]) for entry in item.candidates]
-    seed = hashlib.sha256(f"{item_id} {judge_id} {item.query}".encode()).digest()
+    seed = hashlib.sha256(f"{item.id} {judge_id} {item.query}".encode()).digest()
     random.Random(seed).shuffle(labels)
     return labels
 

@@ -1,0 +1,197 @@
+"""`inf study`: draw studies, follow them, and let models judge in them."""
+
+from pathlib import Path
+
+import click
+
+from app.cli.report import Result, counts, detach_option, lines, me, ready_store, reporting, work
+from curation.studies import make_study
+from db import studies
+from db.datasets import get_dataset
+from db.errors import BadInput
+
+
+@click.group()
+def study() -> None:
+    """Make studies and let models judge in them."""
+
+
+def _created(result: Result) -> str:
+    return lines(
+        ("study", f"{result['study_id']} ({result['name']})"),
+        ("run", result["run_id"]),
+        ("items", result["items"]),
+        ("judges per item", result["overlap"]),
+        ("seed", result["seed"]),
+        ("scenarios", counts(result["scenarios"])),
+        ("groups", counts(result["verdicts"])),
+    )
+
+
+@study.command()
+@click.option("--dataset", required=True, help="Name of the data set.")
+@click.option("--items", type=click.IntRange(min=1), required=True, help="How many items.")
+@click.option("--overlap", type=click.IntRange(min=1), required=True, help="People per item.")
+@click.option("--seed", default=0, show_default=True, help="Decides which items are drawn.")
+@click.option("--run", "run_id", type=int, help="A run of the data set [newest finished].")
+@click.option("--name", default="", help="What people see.")
+@click.option(
+    "--guidelines",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A Markdown file; a short text on relevance by default.",
+)
+@reporting(_created)
+def create(
+    dataset: str,
+    items: int,
+    overlap: int,
+    seed: int,
+    run_id: int | None,
+    name: str,
+    guidelines: Path | None,
+) -> Result:
+    """Draw items from all groups that reached validation, kept or dropped.
+
+    Scenarios are even, and no group gives two items.
+    """
+    return make_study(
+        ready_store(),
+        dataset=dataset,
+        items=items,
+        overlap=overlap,
+        seed=seed,
+        run_id=run_id,
+        name=name,
+        guidelines=None if guidelines is None else _text(guidelines),
+        created_by=me(),
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is not UTF-8 text (byte {error.start})") from error
+
+
+def as_row(found: studies.StudySummary) -> Result:
+    """A study as JSON."""
+    return {
+        "study_id": found.id,
+        "name": found.name,
+        "dataset": found.dataset,
+        "run_id": found.run_id,
+        "status": found.status,
+        "items": found.items,
+        "overlap": found.overlap,
+        "seed": found.seed,
+        "places": found.places,
+        "done": found.done,
+        "created_by": found.created_by,
+        "created_at": found.created_at.isoformat(),
+    }
+
+
+def _line(row: Result) -> str:
+    return (
+        f"{row['study_id']:>6}  {row['status']:<7} {row['dataset']:<20} {row['items']:>6} items × "
+        f"{row['overlap']}  {row['done']}/{row['places']} by people  {row['name']}"
+    )
+
+
+@study.command("list")
+@click.option("--dataset", help="Only studies of this data set.")
+@reporting(lambda result: "\n".join(map(_line, result["studies"])) or "no studies yet")
+def list_(dataset: str | None) -> Result:
+    """All studies, newest first, with their progress."""
+    with ready_store().read() as session:
+        dataset_id = None if dataset is None else get_dataset(session, dataset).id
+        return {
+            "studies": [
+                as_row(each) for each in studies.list_studies(session, dataset_id=dataset_id)
+            ]
+        }
+
+
+def _shown(result: Result) -> str:
+    judges = [
+        f"  {judge['judge']:<28} {judge['judged']:>6} judged{_labels(judge)}"
+        for judge in result["judges"]
+    ]
+    return "\n".join(
+        [
+            lines(
+                ("study", f"{result['study_id']} ({result['name']})"),
+                ("status", result["status"]),
+                ("data set", result["dataset"]),
+                ("run", result["run_id"]),
+                ("items", result["items"]),
+                ("by people", f"{result['done']:,} of {result['places']:,} judgments"),
+                ("scenarios", counts(result["scenarios"])),
+                ("groups", counts(result["verdicts"])),
+            ),
+            *(["judges"] if judges else ["judges  none yet"]),
+            *judges,
+        ]
+    )
+
+
+def _labels(judge: Result) -> str:
+    words = [judge["kind"], *(word for word in ("simulated", "offline") if judge[word])]
+    return f"  [{', '.join(words)}]"
+
+
+study_option = click.option("--study", "study_id", type=int, required=True, help="Its number.")
+
+
+@study.command()
+@study_option
+@reporting(_shown)
+def show(study_id: int) -> Result:
+    """One study: what it was drawn from, how far it is, who judged."""
+    with ready_store().read() as session:
+        row = as_row(studies.summarise_study(session, study_id))
+        composition = studies.compose(session, study_id)
+        judges = [
+            {
+                "judge": each.judge,
+                "kind": each.kind,
+                "simulated": each.simulated,
+                "offline": each.offline,
+                "judged": each.judged,
+            }
+            for each in studies.judge_progress(session, study_id)
+        ]
+        return {
+            **row,
+            "scenarios": composition.scenarios,
+            "verdicts": composition.verdicts,
+            "judges": judges,
+        }
+
+
+def _judged(result: Result) -> str:
+    return lines(
+        ("judge", result["judge"] + (" (simulated)" if result["simulated"] else "")),
+        ("judged now", result["judged"]),
+        ("judged before", result["judged_before"]),
+        ("none of them", result["none"]),
+    )
+
+
+@study.command("judge")
+@study_option
+@click.option(
+    "--judge",
+    required=True,
+    help="offline:embedding, openai:MODEL, or simulated:N (stands in for a person, and says so).",
+)
+@detach_option
+@reporting(_judged)
+def judge_(study_id: int, judge: str, detach: bool) -> Result:
+    """Let a model judge every item of a study that it has not judged."""
+    store = ready_store()
+    with store.read() as session:
+        studies.get_study(session, study_id)
+    config = {"study_id": study_id, "judge": judge}
+    return work(store, "judge", config, detach=detach, title=f"judging as {judge}")

@@ -1,0 +1,27 @@
+"""`python -m curation JOB ATTEMPT`: curation's jobs, each loaded when it is its turn."""
+
+import importlib
+import sys
+from typing import Any, cast
+
+from db.job_runner import Handler, JobHandle, main
+
+HANDLERS = {
+    "curate": "curation.engine:curate",
+    "judge": "curation.studies:judge_study",
+    "export": "curation.releases:export_release",
+}
+
+
+def lazily(path: str) -> Handler:
+    """A handler whose module is imported when it is called."""
+    module, name = path.split(":")
+
+    def handler(handle: JobHandle) -> dict[str, Any]:
+        return cast(Handler, getattr(importlib.import_module(module), name))(handle)
+
+    return handler
+
+
+if __name__ == "__main__":
+    sys.exit(main({kind: lazily(path) for kind, path in HANDLERS.items()}))

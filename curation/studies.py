@@ -1,0 +1,192 @@
+"""Studies as work: drawing one from a data set, and letting a program judge its items (a job).
+
+What would surprise: programs take no place from people. The overlap of a study counts people only;
+a model or a simulated judge answers every item of the study. Where it has judged an item before
+(in another study, or as the validator of the run) that judgment counts and is not asked for again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import exists, select
+from sqlalchemy.orm import Session
+
+from curation.judges import Choice, ItemJudge, ItemView, judge_named
+from db.assignments import shuffled_labels
+from db.datasets import get_dataset
+from db.errors import Refused
+from db.job_runner import JobHandle
+from db.judgments import get_or_create_judge, record_judgment
+from db.runs import choose_run
+from db.store import Store
+from db.studies import GUIDELINES, compose, create_study, current_guideline, get_study
+from db.tables import Item, Judge, Judgment, Passage, StudyItem
+from db.words import NONE
+
+JUDGED_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """An item that a program has not judged yet, as it will be shown to it."""
+
+    item_id: int
+    order_shown: list[str]
+    view: ItemView
+
+
+def make_study(
+    store: Store,
+    *,
+    dataset: str,
+    items: int,
+    overlap: int,
+    seed: int = 0,
+    run_id: int | None = None,
+    name: str = "",
+    guidelines: str | None = None,
+    created_by: str = "",
+) -> dict[str, Any]:
+    """Draw a study from a data set's run (the newest finished one by default) and describe it.
+
+    Raises NotFound for an unknown data set or where it has no finished run, BadInput where the run
+    has too few groups.
+    """
+    with store.write() as session:
+        found = get_dataset(session, dataset)
+        run = choose_run(session, found.id, run_id)
+        study = create_study(
+            session,
+            run_id=run.id,
+            items=items,
+            overlap=overlap,
+            seed=seed,
+            name=name or f"{dataset}, run {run.id}",
+            guidelines=GUIDELINES if guidelines is None else guidelines,
+            created_by=created_by,
+        )
+        composition = compose(session, study.id)
+        session.commit()
+        return {
+            "study_id": study.id,
+            "name": study.name,
+            "dataset": dataset,
+            "run_id": run.id,
+            "items": items,
+            "overlap": overlap,
+            "seed": seed,
+            "scenarios": composition.scenarios,
+            "verdicts": composition.verdicts,
+        }
+
+
+def judge_study(handle: JobHandle) -> dict[str, Any]:
+    """Let a program judge the items of a study; the job handler of kind `judge`.
+
+    Config: `study_id`, `judge`. Goes on where it stopped: what is judged stays judged. Raises
+    Refused for a closed study.
+    """
+    study_id = int(handle.config["study_id"])
+    judge = judge_named(str(handle.config["judge"]), handle.store)
+    with handle.store.write() as session:
+        study = get_study(session, study_id)
+        if study.status == "closed":
+            raise Refused(f"study {study_id} is closed: nothing can be judged in it")
+        judge_id = enrol(session, judge).id
+        guideline_id = current_guideline(session, study_id).id
+        session.commit()
+    with handle.store.read() as session:
+        total, waiting = unjudged_items(session, study_id, judge_id)
+    before = total - len(waiting)
+    handle.report(before, total, judge.name)
+    judged = answered_none = 0
+    for start in range(0, len(waiting), JUDGED_AT_ONCE):
+        handle.check()
+        with handle.store.read() as session:
+            batch = show_items(session, waiting[start : start + JUDGED_AT_ONCE], judge_id)
+        choices = judge.choose([each.view for each in batch], check=handle.check)
+        with handle.store.write() as session:
+            for each, choice in zip(batch, choices, strict=True):
+                _record(session, study_id, judge_id, guideline_id, judge.name, each, choice)
+            session.commit()
+        judged += len(batch)
+        answered_none += sum(choice.position is None for choice in choices)
+        handle.report(before + judged, total, judge.name)
+    return {
+        "study_id": study_id,
+        "judge": judge.name,
+        "kind": judge.kind,
+        "simulated": judge.simulated,
+        "offline": judge.offline,
+        "items": total,
+        "judged": judged,
+        "judged_before": before,
+        "none": answered_none,
+    }
+
+
+def enrol(session: Session, judge: ItemJudge) -> Judge:
+    """The judge's row. Does not commit."""
+    return get_or_create_judge(
+        session,
+        judge.name,
+        kind=judge.kind,
+        provider=judge.provider,
+        model=judge.model,
+        offline=judge.offline,
+        simulated=judge.simulated,
+    )
+
+
+def unjudged_items(session: Session, study_id: int, judge_id: int) -> tuple[int, list[int]]:
+    """How many items the study has to judge, and those this judge has not judged, in order."""
+    judged = (
+        exists(select(Judgment.id))
+        .where(Judgment.item_id == StudyItem.item_id)
+        .where(Judgment.judge_id == judge_id, Judgment.is_current)
+    )
+    rows = session.execute(
+        select(StudyItem.item_id, judged)
+        .where(StudyItem.study_id == study_id, StudyItem.part == "main")
+        .order_by(StudyItem.position)
+    ).all()
+    return len(rows), [item_id for item_id, is_judged in rows if not is_judged]
+
+
+def show_items(session: Session, item_ids: Sequence[int], judge_id: int) -> list[Waiting]:
+    """The items as this judge sees them: texts in an order of its own, no label in the view."""
+    items = {item.id: item for item in session.scalars(select(Item).where(Item.id.in_(item_ids)))}
+    wanted = {entry["passage_id"] for item in items.values() for entry in item.candidates}
+    found = select(Passage.id, Passage.text).where(Passage.id.in_(wanted))
+    texts = {passage.id: passage.text for passage in session.execute(found)}
+    shown = []
+    for item in (items[item_id] for item_id in item_ids):
+        order = shuffled_labels(item, judge_id)
+        by_label = {entry["label"]: texts[entry["passage_id"]] for entry in item.candidates}
+        view = ItemView(item.instruction, item.query, tuple(by_label[label] for label in order))
+        shown.append(Waiting(item.id, order, view))
+    return shown
+
+
+def _record(
+    session: Session,
+    study_id: int,
+    judge_id: int,
+    guideline_id: int,
+    name: str,
+    each: Waiting,
+    choice: Choice,
+) -> None:
+    position = choice.position
+    record_judgment(
+        session,
+        judge_id=judge_id,
+        item_id=each.item_id,
+        choice=NONE if position is None else each.order_shown[position],
+        order_shown=each.order_shown,
+        event_id=f"{name}@{study_id}/{each.item_id}",
+        study_id=study_id,
+        guideline_id=guideline_id,
+        detail=choice.detail,
+    )

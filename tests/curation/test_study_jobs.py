@@ -1,0 +1,64 @@
+from collections.abc import Callable
+
+import pytest
+from conftest import Ran
+from sqlalchemy import select
+from study_world import make_world
+
+from db.judgments import judgment_frame
+from db.store import Store
+from db.tables import Assignment, Item, Judgment
+
+
+def test_a_study_is_made_judged_and_shown_from_the_command_line(
+    sqlite_store: Store, inf: Callable[..., Ran]
+) -> None:
+    run_id = make_world(sqlite_store, 8)
+    made = inf("study", "create", "--dataset", "world", "--items", 6, "--overlap", 2, "--json")
+    assert made.json | {"name": ""} == {
+        "study_id": 1,
+        "name": "",
+        "dataset": "world",
+        "run_id": run_id,
+        "items": 6,
+        "overlap": 2,
+        "seed": 0,
+        "scenarios": {"positive": 2, "instruction_negative": 2, "query_negative": 2},
+        "verdicts": made.json["verdicts"],
+    }
+    judged = inf("study", "judge", "--study", 1, "--judge", "simulated:1", "--json")
+    assert (judged.json["judged"], judged.json["simulated"]) == (6, True)
+    again = inf("study", "judge", "--study", 1, "--judge", "simulated:1", "--json")
+    assert (again.json["judged"], again.json["judged_before"]) == (0, 6)
+    shown = inf("study", "show", "--study", 1, "--json").json
+    assert [judge["judge"] for judge in shown["judges"]] == ["simulated:1"]
+    assert shown["judges"][0]["simulated"]
+    assert (shown["done"], shown["places"]) == (0, 12)
+    with sqlite_store.read() as session:
+        assert len(judgment_frame(session, 1)) == 6
+        assert session.scalars(select(Assignment)).all() == []
+        for judgment in session.scalars(select(Judgment)):
+            labels = [c["label"] for c in session.get_one(Item, judgment.item_id).candidates]
+            assert sorted(judgment.order_shown) == sorted(labels)
+    listed = inf("study", "list")
+    assert "6 items × 2" in listed.out
+
+
+def test_too_many_items_are_refused_with_how_many_there_are(
+    sqlite_store: Store, inf: Callable[..., Ran]
+) -> None:
+    make_world(sqlite_store, 4)
+    ran = inf("study", "create", "--dataset", "world", "--items", 9, "--overlap", 1, "--json")
+    assert ran.code == 1
+    assert "4 groups" in ran.json["error"]
+
+
+@pytest.mark.parametrize("judge", ["oracle", "simulated:0"])
+def test_an_unknown_judge_fails_with_the_names_there_are(
+    sqlite_store: Store, inf: Callable[..., Ran], judge: str
+) -> None:
+    make_world(sqlite_store, 4)
+    inf("study", "create", "--dataset", "world", "--items", 3, "--overlap", 1)
+    ran = inf("study", "judge", "--study", 1, "--judge", judge)
+    assert ran.code == 1
+    assert "simulated:N" in ran.err
