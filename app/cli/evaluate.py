@@ -1,0 +1,88 @@
+"""`inf evaluate`: score models on held-out groups or on a benchmark folder."""
+
+from pathlib import Path
+
+import click
+
+from app.cli.report import Result, detach_option, ready_store, reporting, work
+from db.errors import BadInput
+from trainer.template import Template
+
+SHOWN = ("ndcg@5", "ndcg@10", "map", "mrr", "recall@10", "p-mrr")
+
+
+def _report(result: Result) -> str:
+    split = result["held_out"]
+    about = f"{result['benchmark']} ({result['kind']}): {result['queries']} queries, "
+    about += f"{result['documents']} documents"
+    if split:
+        about += f", {split['groups']} groups (held_out={split['fraction']} seed={split['seed']})"
+    names = [str(model["model"]) for model in result["models"]]
+    width = max(len("model"), *(min(len(name), 60) for name in names))
+    table = [f"{'model':<{width}}  " + "  ".join(f"{name:>9}" for name in SHOWN)]
+    for name, model in zip(names, result["models"], strict=True):
+        cells = "  ".join(f"{_number(model['metrics'].get(name)):>9}" for name in SHOWN)
+        table.append(f"{name[-60:]:<{width}}  {cells}")
+    return "\n".join([about, *table, *(f"note: {note}" for note in result["notes"])])
+
+
+def _number(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.4f}"
+
+
+@click.command()
+@click.option(
+    "--model", "models", multiple=True, required=True, help="A folder or a name; repeats."
+)
+@click.option("--release", help="Score on the held-out groups of this release (folder or number).")
+@click.option("--benchmark", type=click.Path(path_type=Path), help="A FollowIR or BEIR folder.")
+@click.option("--held-out", type=click.FloatRange(0, 1, min_open=True, max_open=True))
+@click.option("--held-out-seed", type=int)
+@click.option("--template", help="For models that store none.")
+@click.option("--query-prefix", default="", help="For models that store none.")
+@click.option("--passage-prefix", default="", help="For models that store none.")
+@click.option("--alone", is_flag=True, help="Do not bring the base model of a checkpoint along.")
+@detach_option
+@reporting(_report)
+def evaluate(
+    models: tuple[str, ...],
+    release: str | None,
+    benchmark: Path | None,
+    held_out: float | None,
+    held_out_seed: int | None,
+    template: str | None,
+    query_prefix: str,
+    passage_prefix: str,
+    alone: bool,
+    detach: bool,
+) -> Result:
+    """Score models side by side: nDCG, MAP, MRR, recall and p-MRR.
+
+    A checkpoint given alone brings its base model along. Held-out groups are those of the
+    checkpoint's training. A benchmark folder has queries.jsonl, corpus.jsonl and qrels/test.tsv
+    (BEIR), or also top_ranked.jsonl, qrels_og/test.tsv and qrels_changed/test.tsv (FollowIR).
+    """
+    if (release is None) == (benchmark is None):
+        raise click.UsageError("give either --release or --benchmark")
+    if template is not None:
+        try:
+            Template(template)
+        except BadInput as error:
+            raise click.UsageError(str(error)) from error
+    config = {
+        "models": [_absolute(model) for model in models],
+        "release": release and _absolute(release),
+        "benchmark": benchmark and str(benchmark.resolve()),
+        "template": template,
+        "query_prefix": query_prefix,
+        "passage_prefix": passage_prefix,
+        "with_base": not alone,
+    }
+    config |= {"held_out": held_out} if held_out else {}
+    config |= {"held_out_seed": held_out_seed} if held_out_seed is not None else {}
+    return work(ready_store(), "evaluate", config, detach=detach, title="evaluate")
+
+
+def _absolute(words: str) -> str:
+    """A folder by its whole path (the job may run elsewhere); names and numbers as they are."""
+    return str(Path(words).resolve()) if Path(words).is_dir() else words

@@ -1,0 +1,60 @@
+"""`inf train`: fine-tune an embedding model on a release."""
+
+from pathlib import Path
+
+import click
+
+from app.cli.report import Result, detach_option, lines, ready_store, reporting, work
+from db.errors import BadInput
+from trainer.settings import FIELDS, parse_settings, split_pairs
+
+
+def _report(result: Result) -> str:
+    before, after = result["held_out"]["before"], result["held_out"]["after"]
+    scores = [
+        (name, f"{_number(before.get(name))} → {_number(value)}") for name, value in after.items()
+    ]
+    return lines(
+        ("checkpoint", f"{result['checkpoint_id']} in {result['path']}"),
+        ("made offline", {True: "yes", False: "no", None: "unknown"}[result["offline"]]),
+        ("steps", result["steps"]),
+        ("seconds", f"{result['seconds']:.0f}"),
+        ("loss", f"{result['loss_first']:.4f} → {result['loss_last']:.4f}"),
+        ("held-out groups", result["held_out"]["groups"]),
+        *scores,
+    )
+
+
+def _number(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.4f}"
+
+
+@click.command(epilog=f"Settings: {', '.join(FIELDS)}.")
+@click.option("--release", required=True, help="A release: its folder or its number.")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The folder the checkpoint is written to; it must be empty or new.",
+)
+@click.argument("settings", nargs=-1, metavar="[KEY=VALUE]…")
+@detach_option
+@reporting(_report)
+def train(release: str, out: Path, settings: tuple[str, ...], detach: bool) -> Result:
+    """Fine-tune an embedding model on a release, for example with epochs=3 max_seconds=60."""
+    try:
+        chosen = split_pairs(settings)
+        parse_settings(chosen)
+    except BadInput as error:
+        raise click.UsageError(str(error)) from error
+    config = {"release": _absolute(release), "out": str(out.resolve()), "settings": chosen}
+    return work(ready_store(), "train", config, detach=detach, title="train")
+
+
+def _absolute(release: str) -> str:
+    """A folder by its whole path (the job may run elsewhere), a number as it is."""
+    return (
+        release
+        if release.isdigit() and not Path(release).is_dir()
+        else str(Path(release).resolve())
+    )

@@ -1,0 +1,57 @@
+"""Trained models: where they are, from which release and how they were made."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.errors import NotFound
+from db.tables import Checkpoint
+
+
+def record_checkpoint(
+    session: Session,
+    *,
+    path: str,
+    base_model: str,
+    config: Mapping[str, Any],
+    summary: Mapping[str, Any],
+    release_id: int | None = None,
+    job_id: int | None = None,
+) -> Checkpoint:
+    """Store a trained model. A job that ends twice has one checkpoint. Does not commit."""
+    found = None
+    if job_id is not None:
+        found = session.scalars(select(Checkpoint).where(Checkpoint.job_id == job_id)).first()
+    if found is None:
+        found = Checkpoint(path=path, base_model=base_model, config=dict(config), job_id=job_id)
+        session.add(found)
+    found.path, found.base_model, found.release_id = path, base_model, release_id
+    found.config, found.summary = dict(config), dict(summary)
+    session.flush()
+    return found
+
+
+def get_checkpoint(session: Session, checkpoint_id: int) -> Checkpoint:
+    """The checkpoint. Raises NotFound."""
+    found = session.get(Checkpoint, checkpoint_id)
+    if found is None:
+        raise NotFound(f"no checkpoint {checkpoint_id}: `inf train` makes one")
+    return found
+
+
+def checkpoint_at(session: Session, path: str) -> Checkpoint | None:
+    """The newest checkpoint that was written to that folder, if any."""
+    query = select(Checkpoint).where(Checkpoint.path == path).order_by(Checkpoint.id.desc())
+    return session.scalars(query.limit(1)).first()
+
+
+def list_checkpoints(
+    session: Session, *, release_id: int | None = None, limit: int = 100
+) -> list[Checkpoint]:
+    """Checkpoints, newest first."""
+    query = select(Checkpoint).order_by(Checkpoint.id.desc()).limit(limit)
+    if release_id is not None:
+        query = query.where(Checkpoint.release_id == release_id)
+    return list(session.scalars(query))

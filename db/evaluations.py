@@ -1,0 +1,79 @@
+"""Scores of models on benchmarks, with the values of every query for paired comparisons."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.errors import NotFound
+from db.tables import Evaluation
+
+
+def record_evaluation(
+    session: Session,
+    *,
+    model: str,
+    benchmark: str,
+    metrics: Mapping[str, Any],
+    per_query: Mapping[str, Any],
+    checkpoint_id: int | None = None,
+    job_id: int | None = None,
+) -> Evaluation:
+    """Store one model's scores on one benchmark. Does not commit.
+
+    A job that is run again replaces its own evaluation of that model on that benchmark.
+    """
+    if job_id is not None:
+        for old in session.scalars(
+            select(Evaluation).where(
+                Evaluation.job_id == job_id,
+                Evaluation.model == model,
+                Evaluation.benchmark == benchmark,
+            )
+        ):
+            session.delete(old)
+    evaluation = Evaluation(
+        model=model,
+        benchmark=benchmark,
+        metrics=dict(metrics),
+        per_query=dict(per_query),
+        checkpoint_id=checkpoint_id,
+        job_id=job_id,
+    )
+    session.add(evaluation)
+    session.flush()
+    return evaluation
+
+
+def get_evaluation(session: Session, evaluation_id: int) -> Evaluation:
+    """The evaluation. Raises NotFound."""
+    found = session.get(Evaluation, evaluation_id)
+    if found is None:
+        raise NotFound(f"no evaluation {evaluation_id}: `inf evaluate` makes one")
+    return found
+
+
+def list_evaluations(
+    session: Session,
+    *,
+    benchmark: str | None = None,
+    checkpoint_id: int | None = None,
+    job_id: int | None = None,
+    limit: int = 100,
+) -> list[Evaluation]:
+    """Evaluations, newest first."""
+    query = select(Evaluation).order_by(Evaluation.id.desc()).limit(limit)
+    if benchmark is not None:
+        query = query.where(Evaluation.benchmark == benchmark)
+    if checkpoint_id is not None:
+        query = query.where(Evaluation.checkpoint_id == checkpoint_id)
+    if job_id is not None:
+        query = query.where(Evaluation.job_id == job_id)
+    return list(session.scalars(query))
+
+
+def list_benchmarks(session: Session) -> list[str]:
+    """The names of the benchmarks that have evaluations."""
+    query = select(Evaluation.benchmark).distinct().order_by(Evaluation.benchmark)
+    return list(session.scalars(query))

@@ -1,0 +1,26 @@
+"""`python -m trainer JOB ATTEMPT`: runs one job of kind train or evaluate."""
+
+import os
+import sys
+from typing import Any
+
+from db.job_runner import JobHandle, main
+
+
+def train(handle: JobHandle) -> dict[str, Any]:
+    """Fine-tune a model on a release."""
+    from trainer import train_job
+
+    return train_job.train(handle)
+
+
+def evaluate(handle: JobHandle) -> dict[str, Any]:
+    """Score models."""
+    from trainer import evaluate_job
+
+    return evaluate_job.evaluate(handle)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    sys.exit(main({"train": train, "evaluate": evaluate}))

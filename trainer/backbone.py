@@ -1,0 +1,89 @@
+"""Loading the model that is trained, and what a checkpoint of ours remembers of its training.
+
+Only safetensors weights are read (no pickles) and no code that comes with a model is run.
+"""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from analysis.embedding import model_source
+from db.errors import BadInput
+from trainer.settings import TrainSettings
+from trainer.template import Template
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+MEMORY = "inf_embed.json"
+
+
+def load_model(name: str) -> "SentenceTransformer":
+    """A SentenceTransformer by name or folder. Raises BadInput with the remedy."""
+    from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()
+    source = model_source(name)
+    if not source.strip() or (source.startswith(("/", ".", "~")) and not Path(source).is_dir()):
+        raise BadInput(f"no model folder {source!r}: give a folder or the name of a model")
+    try:
+        return SentenceTransformer(
+            source, trust_remote_code=False, model_kwargs={"use_safetensors": True}
+        )
+    except (OSError, ValueError, RuntimeError, ImportError) as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise BadInput(
+            f"the model {name!r} cannot be loaded ({lines[0]}): give a folder or name whose "
+            "weights are safetensors, that needs no code of its own, and that this machine has "
+            "or can download"
+        ) from error
+
+
+def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
+    """The base model as it will be trained: lengths, prefixes and unit length set.
+
+    Raises BadInput where it cannot be used.
+    """
+    from sentence_transformers.sentence_transformer.modules import Normalize
+
+    model = load_model(settings.base_model)
+    transformer = model[0]
+    longest = getattr(transformer.config, "max_position_embeddings", None)
+    for name in ("query_tokens", "passage_tokens"):
+        if isinstance(longest, int) and 0 < longest < getattr(settings, name):
+            raise BadInput(
+                f"{name}={getattr(settings, name)} is more than the {longest} tokens that "
+                f"{settings.base_model} can read: give {name}={longest} or less"
+            )
+    transformer.query_length = settings.query_tokens
+    transformer.document_length = settings.passage_tokens
+    model.max_seq_length = max(settings.query_tokens, settings.passage_tokens)
+    model.prompts = {"query": settings.query_prefix, "document": settings.passage_prefix}
+    model.default_prompt_name = None
+    if not any(isinstance(module, Normalize) for module in model):
+        model.append(Normalize())
+    pooler = getattr(transformer.model, "pooler", None)
+    if pooler is not None:  # never read; DDP would leave step-1 gradients unsynchronised
+        pooler.requires_grad_(False)
+    return model
+
+
+def read_memory(name: str) -> dict[str, Any]:
+    """What the checkpoint in that folder remembers; empty for any other model."""
+    file = Path(name) / MEMORY
+    if not file.is_file():
+        return {}
+    try:
+        memory = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadInput(f"{file} is not JSON ({error}): the checkpoint is damaged") from error
+    if not isinstance(memory, dict):
+        raise BadInput(f"{file} is not a JSON object: the checkpoint is damaged")
+    return memory
+
+
+def template_of(name: str) -> Template:
+    """The template stored with a model of ours, the default for any other."""
+    memory = read_memory(name)
+    return Template(memory["template"]) if "template" in memory else Template()

@@ -1,0 +1,157 @@
+"""From rows (one group each) to a batch: different texts, tokenised once, and an index table.
+
+B rows become N = 3B triplets (I_i, Q_i, P_i). What the objectives contrast are scores of texts that
+repeat a lot: I+ stands in two triplets of its row, and with the I term N² crossed texts
+iq_{j,i} = (I_j, Q_i) are wanted. So each different text is embedded once, and tables say where in
+the list of different texts each triplet's is.
+
+What would surprise: sampling is seeded with the batch's own text, never a global generator: a
+batch that is prefetched, or built again after a resume, is the same batch.
+"""
+
+import hashlib
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trainer.objectives.names import Objective
+from trainer.release_files import COLUMNS, Group
+from trainer.template import Template
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+NOWHERE = -1
+# No name may start with another one: sentence-transformers finds columns by their prefix.
+MATCHED, PASSAGES, CROSSED = "matched", "passages", "crossed"
+
+
+@dataclass(frozen=True)
+class TripletBatch:
+    """Different texts and where each triplet finds its own.
+
+    matched: instruction-queries iq_{i,i}; crossed: further iq_{j,i}; passages.
+    matched_of, passage_of: N places. crossed_of: N × M places into matched followed by crossed,
+    of the instruction negatives of anchor i; NOWHERE = none.
+    """
+
+    matched: list[str]
+    passages: list[str]
+    crossed: list[str]
+    matched_of: list[int]
+    passage_of: list[int]
+    crossed_of: list[list[int]]
+
+
+def build_batch(
+    groups: Sequence[Group], template: Template, objective: Objective, instructions_sampled: int = 0
+) -> TripletBatch:
+    """Flatten groups to triplets and list the texts that the objective's terms need.
+
+    Instruction negatives of anchor i are iq_{j,i} for every triplet j of the batch whose
+    instruction is another text, or `instructions_sampled` of them: always the row's own
+    contrasting instruction (I- for I+, and the reverse), the rest drawn from the other different
+    instructions of the batch.
+    """
+    triplets = [triplet for group in groups for triplet in group.triplets()]
+    matched, matched_of = _different([template.apply(i, q) for i, q, _ in triplets])
+    passages, passage_of = _different([passage for _, _, passage in triplets])
+    crossed: list[str] = []
+    crossed_of: list[list[int]] = []
+    if "I" in objective.terms:
+        places = {text: place for place, text in enumerate(matched)}
+        for instructions, (_, query, _) in zip(
+            _negatives(groups, triplets, instructions_sampled), triplets, strict=True
+        ):
+            row = []
+            for instruction in instructions:
+                if instruction is None:
+                    row.append(NOWHERE)
+                    continue
+                text = template.apply(instruction, query)
+                if text not in places:
+                    places[text] = len(matched) + len(crossed)
+                    crossed.append(text)
+                row.append(places[text])
+            crossed_of.append(row)
+    return TripletBatch(matched, passages, crossed, matched_of, passage_of, crossed_of)
+
+
+def _negatives(
+    groups: Sequence[Group], triplets: Sequence[tuple[str, str, str]], sampled: int
+) -> list[list[str | None]]:
+    """For each anchor its negative instructions; None where there is none to fill the row."""
+    instructions = [instruction for instruction, _, _ in triplets]
+    if sampled == 0:
+        return [[other if other != own else None for other in instructions] for own in instructions]
+    different = list(dict.fromkeys(instructions))
+    text = "\0".join(text for triplet in triplets for text in triplet)
+    generator = random.Random(hashlib.sha256(text.encode()).digest())
+    rows: list[list[str | None]] = []
+    for group in groups:
+        for own, _, _ in group.triplets():
+            contrast = (
+                group.instruction_negative
+                if own == group.instruction_positive
+                else group.instruction_positive
+            )
+            first = [contrast] if contrast != own else []
+            rest = [other for other in different if other not in (own, contrast)]
+            drawn = generator.sample(rest, min(len(rest), sampled - len(first)))
+            row: list[str | None] = [*first, *drawn]
+            rows.append(row + [None] * (sampled - len(row)))
+    return rows
+
+
+def _different(texts: Sequence[str]) -> tuple[list[str], list[int]]:
+    """The different texts in order of appearance, and the place of each text among them."""
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    return list(places), [places[text] for text in texts]
+
+
+class Collator:
+    """Rows of the release → tokenised columns and the index table (under `label`).
+
+    A column is emitted only where the objective reads it: gradient caching refuses a column that
+    gets no gradient.
+    """
+
+    # What SentenceTransformerTrainer asks of a collator besides calling it.
+    valid_label_columns: Sequence[str] = ()
+
+    def __init__(
+        self,
+        model: "SentenceTransformer",
+        template: Template,
+        objective: Objective,
+        instructions_sampled: int = 0,
+    ) -> None:
+        self.preprocess: Callable[..., Mapping[str, Any]] = model.preprocess
+        self.prompts = dict(model.prompts)
+        self.template, self.objective = template, objective
+        self.instructions_sampled = instructions_sampled
+
+    def __call__(self, rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+        import torch
+
+        groups = [Group("", **{name: row[name] for name in COLUMNS}) for row in rows]
+        batch = build_batch(groups, self.template, self.objective, self.instructions_sampled)
+        columns = {
+            **self._column(MATCHED, batch.matched, "query"),
+            **self._column(PASSAGES, batch.passages, "document"),
+        }
+        if batch.crossed:
+            columns |= self._column(CROSSED, batch.crossed, "query")
+        tables = {
+            "matched_of": torch.tensor(batch.matched_of),  # (N,)
+            "passage_of": torch.tensor(batch.passage_of),  # (N,)
+        }
+        if batch.crossed_of:
+            tables["crossed_of"] = torch.tensor(batch.crossed_of)  # (N, M)
+        return {**columns, "label": tables}
+
+    def _column(self, name: str, texts: list[str], task: str) -> dict[str, Any]:
+        prompt = self.prompts.get(task) or None
+        features = self.preprocess(texts, prompt=prompt, task=task)
+        return {f"{name}_{key}": value for key, value in features.items()} | {f"{name}_task": task}

@@ -1,0 +1,162 @@
+"""The job `evaluate`: models side by side on held-out groups or on a benchmark folder.
+
+What would surprise: a checkpoint of ours given alone brings its base model along, prepared as its
+training prepared it, so that the two stand side by side. Held-out groups are those of the
+checkpoint's training (its split is in `inf_embed.json`); models without one are scored on the same.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from db.checkpoints import checkpoint_at
+from db.errors import BadInput
+from db.evaluations import record_evaluation
+from db.job_runner import JobHandle
+from trainer.backbone import load_backbone, load_model, read_memory
+from trainer.benchmarks import Benchmark, held_out_benchmark, read_benchmark
+from trainer.release_files import find_release, read_release
+from trainer.settings import TrainSettings, parse_settings
+from trainer.splitting import split_groups
+from trainer.template import Template
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model to score: its name or folder, and how it is prepared."""
+
+    name: str
+    memory: dict[str, Any]
+    base_of: TrainSettings | None = None
+
+
+def evaluate(handle: JobHandle) -> dict[str, Any]:
+    """config: {"models": [...], "release" | "benchmark": ..., "held_out", "held_out_seed",
+    "template", "query_prefix", "passage_prefix" (for models that store none), "with_base"}.
+    """
+    config = handle.config
+    candidates = _candidates(config)
+    split: dict[str, Any] | None = None
+    notes: list[str] = []
+    if config.get("benchmark"):
+        benchmark = read_benchmark(Path(config["benchmark"]).expanduser().resolve())
+    else:
+        benchmark, split, notes = _held_out(handle, candidates)
+    reports = []
+    for number, candidate in enumerate(candidates):
+        handle.report(number, len(candidates), f"loading {candidate.name}")
+        reports.append(_score(handle, candidate, benchmark, number, len(candidates)))
+    handle.report(len(candidates), len(candidates), "done")
+    return {
+        "benchmark": benchmark.name,
+        "kind": benchmark.kind,
+        "convention": benchmark.convention,
+        "queries": len(benchmark.judgments),
+        "documents": len(benchmark.corpus),
+        "held_out": split,
+        "notes": notes,
+        "models": reports,
+    }
+
+
+def _candidates(config: dict[str, Any]) -> list[Candidate]:
+    names = list(dict.fromkeys(config.get("models") or []))
+    if not names:
+        raise BadInput("no model to evaluate: give --model with a folder or name")
+    candidates = [Candidate(name, read_memory(name)) for name in names]
+    alone = candidates[0] if len(candidates) == 1 else None
+    if alone and alone.memory and config.get("with_base", True):
+        settings = parse_settings(alone.memory["settings"])
+        candidates.insert(0, Candidate(settings.base_model, {}, base_of=settings))
+    return candidates
+
+
+def _held_out(
+    handle: JobHandle, candidates: list[Candidate]
+) -> tuple[Benchmark, dict[str, Any], list[str]]:
+    release = read_release(find_release(handle.store, str(handle.config.get("release") or "")))
+    defaults = TrainSettings()
+    split = {
+        "fraction": handle.config.get("held_out") or defaults.held_out,
+        "seed": handle.config.get("held_out_seed", defaults.held_out_seed),
+    }
+    chosen_by = None
+    notes = []
+    for candidate in candidates:
+        if not candidate.memory:
+            continue
+        theirs = candidate.memory["release"]["content_sha256"]
+        if theirs != release.content_sha256:
+            notes.append(
+                f"{candidate.name} was trained on another release ({theirs[:12]}): held-out groups "
+                "of this one may have been in its training"
+            )
+            continue
+        own = {key: candidate.memory["split"][key] for key in ("fraction", "seed")}
+        if own["fraction"] == 0:
+            notes.append(f"{candidate.name} was trained on all groups: its scores are not held out")
+            continue
+        if chosen_by and own != split:
+            raise BadInput(
+                f"{chosen_by} and {candidate.name} held out other groups ({split} and {own}): "
+                "evaluate them apart, or train both with the same held_out and held_out_seed"
+            )
+        split, chosen_by = own, candidate.name
+    _, groups = split_groups(release, fraction=split["fraction"], seed=split["seed"])
+    name = f"held-out {release.name} {release.content_sha256[:12]}"
+    return held_out_benchmark(name, groups), {**split, "groups": len(groups)}, notes
+
+
+def _score(
+    handle: JobHandle, candidate: Candidate, benchmark: Benchmark, number: int, count: int
+) -> dict[str, Any]:
+    from trainer.scoring import score_model
+
+    model, template = _prepare(handle.config, candidate)
+    handle.check()
+
+    def progress(done: int, total: int) -> None:
+        handle.report(
+            number * total + done, count * total, f"{candidate.name}: {done}/{total} texts"
+        )
+
+    scores = score_model(model, template, benchmark, progress=progress, check=handle.check)
+    with handle.store.write() as session:
+        folder = Path(candidate.name).expanduser()
+        checkpoint = checkpoint_at(session, str(folder.resolve())) if candidate.memory else None
+        evaluation = record_evaluation(
+            session,
+            model=candidate.name,
+            benchmark=benchmark.name,
+            metrics=scores.metrics,
+            per_query=scores.per_query,
+            checkpoint_id=checkpoint.id if checkpoint else None,
+            job_id=handle.id,
+        )
+        session.commit()
+        return {
+            "model": candidate.name,
+            "checkpoint_id": checkpoint.id if checkpoint else None,
+            "evaluation_id": evaluation.id,
+            "template": template.text,
+            "prompts": dict(model.prompts),
+            "metrics": scores.metrics,
+            "reasons": scores.reasons,
+        }
+
+
+def _prepare(
+    config: dict[str, Any], candidate: Candidate
+) -> "tuple[SentenceTransformer, Template]":
+    if candidate.base_of:
+        return load_backbone(candidate.base_of), candidate.base_of.parsed_template
+    model = load_model(candidate.name)
+    if candidate.memory:
+        return model, Template(candidate.memory["template"])
+    for prompt, key in (("query", "query_prefix"), ("document", "passage_prefix")):
+        if config.get(key):
+            model.prompts[prompt] = config[key]
+    return model, Template(config["template"]) if config.get("template") else Template()

@@ -1,0 +1,268 @@
+"""The training loop: SentenceTransformerTrainer with our collator, loss, schedule and stops.
+
+What would surprise: with `max_seconds` the learning rate also falls with the clock (whichever of
+steps and time is further), so that a training that is cut short has still decayed to zero; such a
+training is not repeatable to the bit. Without it, it is.
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from datasets import Dataset
+from sentence_transformers import (
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from transformers import TrainerCallback
+from transformers.trainer_callback import PrinterCallback
+
+from db.errors import BadInput
+from trainer.batches import Collator
+from trainer.embedding_loss import EmbeddingLoss
+from trainer.release_files import COLUMNS, Group
+from trainer.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+SAVE_SECONDS = 120.0
+STATE = "trainer_state.json"
+Report = Callable[[int, int, str], None]
+Stream = Callable[[int, Mapping[str, float]], None]
+
+
+class GroupTrainer(SentenceTransformerTrainer):
+    """The stock trainer; stops at a loss that is no number, and writes no model card of its own."""
+
+    deadline_seconds = 0.0
+    began = 0.0
+
+    def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
+        """Ours is written at the end; the stock one would search the Hub and embed examples."""
+
+    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
+        self.model.save_pretrained(output_dir or self.args.output_dir, create_model_card=False)
+
+    def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        loss = super().compute_loss(model, inputs, *args, **kwargs)
+        if not torch.isfinite(loss):
+            raise BadInput(
+                f"the loss is {float(loss)} at step {self.state.global_step + 1}: nothing was "
+                "saved from this step. Lower learning_rate or raise temperature, and look at the "
+                "texts of the release"
+            )
+        return loss
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        """Linear to zero in steps and, where there is a limit, in time."""
+        if self.deadline_seconds == 0:
+            return super().create_scheduler(num_training_steps, optimizer)
+
+        def share_left(step: int) -> float:
+            used = (time.monotonic() - self.began) / self.deadline_seconds if self.began else 0.0
+            return max(0.0, 1.0 - max(step / num_training_steps, used))
+
+        self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(
+            optimizer or self.optimizer, share_left
+        )
+        return self.lr_scheduler
+
+
+class Watch(TrainerCallback):
+    """Streams numbers, tells progress, stops at the deadline or on request, keeps states."""
+
+    def __init__(
+        self,
+        settings: TrainSettings,
+        report: Report,
+        stream: Stream,
+        stopping: Callable[[], bool],
+        evaluate: Callable[[], Mapping[str, float]] | None,
+    ) -> None:
+        self.settings, self.report, self.stream = settings, report, stream
+        self.stopping, self.evaluate = stopping, evaluate
+        self.began = self.saved = time.monotonic()
+        self.first_step = 0
+        self.loss = math.nan
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.began = self.saved = time.monotonic()
+        self.first_step = state.global_step
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        now, settings = time.monotonic(), self.settings
+        if settings.max_seconds and now - self.began >= settings.max_seconds:
+            control.should_training_stop = True
+        if self.stopping():
+            control.should_training_stop = control.should_save = True
+        if settings.save_steps:
+            control.should_save |= state.global_step % settings.save_steps == 0
+        elif now - self.saved >= SAVE_SECONDS:
+            control.should_save = True
+        if control.should_save:
+            self.saved = now
+        if (
+            self.evaluate
+            and settings.evaluate_steps
+            and state.global_step % settings.evaluate_steps == 0
+        ):
+            self.stream(state.global_step, self.evaluate())
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kw: Any) -> None:
+        if not logs or "loss" not in logs:
+            return
+        self.loss = logs["loss"]
+        self.stream(
+            state.global_step,
+            {name: logs[name] for name in ("loss", "learning_rate", "grad_norm") if name in logs},
+        )
+        total, left = self._left(state)
+        self.report(
+            state.global_step, total, f"loss {self.loss:.3f} · about {_duration(left)} left"
+        )
+
+    def _left(self, state: Any) -> tuple[int, float]:
+        """(steps in all as they look now, seconds left)."""
+        spent = time.monotonic() - self.began
+        pace = spent / max(1, state.global_step - self.first_step)
+        left = (state.max_steps - state.global_step) * pace
+        if self.settings.max_seconds:
+            left = min(left, max(0.0, self.settings.max_seconds - spent))
+        return state.global_step + round(left / max(pace, 1e-9)), left
+
+
+def fit(
+    model: "SentenceTransformer",
+    groups: list[Group],
+    settings: TrainSettings,
+    work: Path,
+    *,
+    report: Report,
+    stream: Stream,
+    stopping: Callable[[], bool] = lambda: False,
+    evaluate: Callable[[], Mapping[str, float]] | None = None,
+) -> dict[str, Any]:
+    """Train the model in place; returns steps, epochs, seconds and every logged loss.
+
+    Goes on from the newest complete state in `work`, where there is one.
+    """
+    objective = settings.parsed_objective
+    collator = Collator(model, settings.parsed_template, objective, settings.instructions_sampled)
+    loss = EmbeddingLoss(
+        model,
+        objective,
+        temperature=settings.temperature,
+        positive_as_printed=settings.positive_counted == "as-printed",
+    )
+    rows = Dataset.from_dict({name: [group.row()[name] for group in groups] for name in COLUMNS})
+    watch = Watch(settings, report, stream, stopping, evaluate)
+    trainer = GroupTrainer(
+        model=model,
+        args=_arguments(settings, work),
+        train_dataset=rows,
+        loss=loss,
+        data_collator=collator,
+        callbacks=[watch],
+    )
+    trainer.remove_callback(PrinterCallback)
+    trainer.deadline_seconds = settings.max_seconds
+    state = newest_state(work)
+    steps = _steps(settings, len(groups))
+    trainer.began = began = time.monotonic()
+    if state is not None and state[0] >= steps:  # the trainer would do one step more
+        trainer._load_from_checkpoint(str(state[1]))
+        history = json.loads((state[1] / STATE).read_text())
+    else:
+        try:
+            trainer.train(resume_from_checkpoint=None if state is None else str(state[1]))
+        except (torch.OutOfMemoryError, RuntimeError) as error:
+            raise _translated(error, settings) from error
+        history = {
+            "global_step": trainer.state.global_step,
+            "epoch": trainer.state.epoch,
+            "log_history": trainer.state.log_history,
+        }
+    losses = [entry["loss"] for entry in history["log_history"] if "loss" in entry]
+    return {
+        "steps": history["global_step"],
+        "epochs": history["epoch"],
+        "seconds": time.monotonic() - began,
+        "losses": losses,
+    }
+
+
+def newest_state(work: Path) -> tuple[int, Path] | None:
+    """(step, folder) of the newest complete state: one that was being written is passed over.
+
+    The trainer writes `trainer_state.json` last.
+    """
+    found = []
+    for folder in work.glob("checkpoint-*"):
+        try:
+            found.append((int(json.loads((folder / STATE).read_text())["global_step"]), folder))
+        except (OSError, ValueError, KeyError):
+            continue
+    return max(found, default=None)
+
+
+def ends_of(losses: list[float]) -> tuple[float, float]:
+    """Mean loss of the first and of the last fifth of the steps (at most ten each)."""
+    count = max(1, min(10, len(losses) // 5))
+    first, last = losses[:count], losses[-count:]
+    return sum(first) / len(first), sum(last) / len(last)
+
+
+def _steps(settings: TrainSettings, groups: int) -> int:
+    if settings.max_steps:
+        return settings.max_steps
+    return math.ceil(settings.epochs * math.ceil(groups / settings.rows_per_batch))
+
+
+def _arguments(settings: TrainSettings, work: Path) -> SentenceTransformerTrainingArguments:
+    return SentenceTransformerTrainingArguments(
+        output_dir=str(work),
+        per_device_train_batch_size=settings.rows_per_batch,
+        num_train_epochs=settings.epochs,
+        max_steps=settings.max_steps or -1,
+        learning_rate=settings.learning_rate,
+        lr_scheduler_type="linear",
+        warmup_steps=0,
+        weight_decay=0.0,
+        optim="adamw_torch",
+        seed=settings.seed,
+        logging_strategy="steps",
+        logging_steps=1,
+        logging_nan_inf_filter=False,
+        save_strategy="no",
+        save_total_limit=2,
+        eval_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        dataloader_pin_memory=torch.cuda.is_available(),
+        bf16=torch.cuda.is_available() and torch.cuda.is_bf16_supported(),
+    )
+
+
+def _translated(error: BaseException, settings: TrainSettings) -> BaseException:
+    """An out-of-memory error in words, anything else as it is."""
+    words = str(error)
+    if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in words:
+        return BadInput(
+            f"out of memory with rows_per_batch={settings.rows_per_batch}, "
+            f"query_tokens={settings.query_tokens}, passage_tokens={settings.passage_tokens}: "
+            "lower rows_per_batch first, then passage_tokens"
+        )
+    return error
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

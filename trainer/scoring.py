@@ -1,0 +1,160 @@
+"""Scoring a model on a benchmark: encode, search, measure."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trainer.benchmarks import Benchmark
+from trainer.rankings import average, measure, p_mrr, p_mrr_by_query, rank_of
+from trainer.searching import search
+from trainer.template import Template
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+DEPTH = 1000
+TEXTS_AT_ONCE = 256
+BATCH = 32
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Means, and the values of every query: {query id: {measure: value}}."""
+
+    metrics: dict[str, float | None]
+    per_query: dict[str, dict[str, float]]
+    reasons: dict[str, str]
+
+
+def score_model(
+    model: "SentenceTransformer",
+    template: Template,
+    benchmark: Benchmark,
+    *,
+    progress: Progress | None = None,
+    check: Callable[[], None] | None = None,
+) -> Scores:
+    """Rank the benchmark's documents with the model and measure."""
+    names = list(benchmark.questions)
+    questions = [
+        template.apply(question.instruction, question.query)
+        for question in benchmark.questions.values()
+    ]
+    documents = list(benchmark.corpus.values())
+    total = len(set(questions)) + len(set(documents))
+    done = 0
+
+    def count(texts: int) -> None:
+        nonlocal done
+        done += texts
+        if progress:
+            progress(done, total)
+        if check:
+            check()
+
+    question_vectors = encode_unique(model.encode_query, questions, count)
+    document_vectors = encode_unique(model.encode_document, documents, count)
+    run, ranks = _rank_all(benchmark, names, question_vectors, document_vectors, check)
+    return measure_run(benchmark, run, ranks)
+
+
+def measure_run(
+    benchmark: Benchmark, run: dict[str, dict[str, float]], ranks: dict[str, dict[str, int]]
+) -> Scores:
+    """The measures of a run; `ranks`: of the changed documents, by question."""
+    per_query = measure(run, benchmark.judgments)
+    by_query = p_mrr_by_query(
+        {
+            query: [
+                (
+                    ranks[benchmark.original[query]][document],
+                    ranks[benchmark.changed[query]][document],
+                )
+                for document in documents
+            ]
+            for query, documents in benchmark.changed_documents.items()
+        }
+    )
+    metrics: dict[str, float | None] = _averages(benchmark, per_query)
+    metrics["p-mrr"] = p_mrr(by_query)
+    for query, value in by_query.items():
+        per_query.setdefault(query, {})["p-mrr"] = value
+    reasons = {
+        name: "no query of this benchmark has a document whose relevance changes"
+        if name == "p-mrr"
+        else "no query of this benchmark has a relevant document"
+        for name, value in metrics.items()
+        if value is None
+    }
+    return Scores(metrics, per_query, reasons)
+
+
+def _averages(
+    benchmark: Benchmark, per_query: dict[str, dict[str, float]]
+) -> dict[str, float | None]:
+    """Held-out groups and BEIR: over all queries. FollowIR: original, and `changed:` beside it."""
+    if benchmark.kind != "FollowIR":
+        return average(per_query)
+    original, changed = set(benchmark.original.values()), set(benchmark.changed.values())
+    parts = [
+        average({query: values for query, values in per_query.items() if query in wanted})
+        for wanted in (original, changed)
+    ]
+    return parts[0] | {f"changed:{name}": value for name, value in parts[1].items()}
+
+
+def _rank_all(
+    benchmark: Benchmark,
+    names: list[str],
+    questions: np.ndarray,
+    documents: np.ndarray,
+    check: Callable[[], None] | None,
+) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, int]]]:
+    ids = list(benchmark.corpus)
+    moved: dict[str, list[str]] = {}
+    for query, changed in benchmark.changed_documents.items():
+        for question in (benchmark.original[query], benchmark.changed[query]):
+            moved[question] = changed
+    if not benchmark.candidates:
+        wanted = {place: moved[name] for place, name in enumerate(names) if name in moved}
+        found = search(questions, documents, ids, depth=DEPTH, ranked=wanted, check=check)
+        return dict(zip(names, found.best, strict=True)), dict(zip(names, found.ranks, strict=True))
+    places = {name: place for place, name in enumerate(ids)}
+    run: dict[str, dict[str, float]] = {}
+    for place, name in enumerate(names):
+        listed = list(dict.fromkeys(benchmark.candidates.get(name, [])))
+        scores = documents[[places[document] for document in listed]] @ questions[place]
+        run[name] = dict(zip(listed, map(float, scores), strict=True))
+    ranks = {
+        name: {document: rank_of(document, run[name]) for document in moved.get(name, [])}
+        for name in names
+    }
+    return run, ranks
+
+
+def encode_unique(
+    encode: Callable[..., Any], texts: Sequence[str], count: Callable[[int], None]
+) -> np.ndarray:
+    """Unit vectors of the texts, float32: equal texts once, long ones first (less padding)."""
+    different = sorted(set(texts), key=lambda text: (-len(text), text))
+    vectors: dict[str, np.ndarray] = {}
+    for start in range(0, len(different), TEXTS_AT_ONCE):
+        part = different[start : start + TEXTS_AT_ONCE]
+        computed = encode(
+            part,
+            batch_size=BATCH,
+            show_progress_bar=False,
+            convert_to_numpy=True,
+            normalize_embeddings=True,
+        )
+        vectors.update(zip(part, np.asarray(computed, dtype=np.float32), strict=True))
+        count(len(part))
+    return np.stack([vectors[text] for text in texts])
+
+
+def summary(metrics: dict[str, float | None]) -> dict[str, float | None]:
+    """The few measures that a training shows."""
+    return {name: metrics.get(name) for name in ("ndcg@10", "map", "mrr", "p-mrr")}

@@ -1,0 +1,158 @@
+"""The job `train`: a release in, a checkpoint folder and a row in the store out.
+
+Queued again after a kill it goes on from the newest state in its work folder.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from db.checkpoints import record_checkpoint
+from db.job_runner import JobHandle
+from db.settings import home
+from db.store import Store
+from db.tables import Release
+from trainer.backbone import load_backbone, read_memory
+from trainer.benchmarks import held_out_benchmark
+from trainer.model_card import write_card
+from trainer.release_files import ReleaseData, find_release, read_release
+from trainer.saving import require_free, write_checkpoint
+from trainer.settings import TrainSettings, parse_settings
+from trainer.splitting import split_groups
+
+
+def train(handle: JobHandle) -> dict[str, Any]:
+    """config: {"release": folder or number, "out": folder (optional), "settings": {key: value}}."""
+    settings = parse_settings(handle.config.get("settings") or {})
+    out = Path(handle.config.get("out") or home() / "checkpoints" / f"job-{handle.id}")
+    out = out.expanduser().resolve()
+    require_free(out, handle.id)
+    if out.exists() and (memory := read_memory(str(out))):
+        return _record(handle, memory, out)  # killed after the folder was complete
+    release = read_release(find_release(handle.store, str(handle.config["release"])))
+    training, held_out = split_groups(
+        release, fraction=settings.held_out, seed=settings.held_out_seed
+    )
+    handle.report(0, None, "loading the model")
+    model = load_backbone(settings)
+    handle.check()
+
+    from trainer.fitting import ends_of, fit  # loads PyTorch's training side: after all refusals
+    from trainer.scoring import score_model, summary
+
+    benchmark = held_out_benchmark(release.name, held_out) if held_out else None
+
+    def score() -> dict[str, float | None]:
+        if benchmark is None:
+            return {}
+        scores = score_model(model, settings.parsed_template, benchmark, check=handle.check)
+        return summary(scores.metrics)
+
+    def numbers(metrics: dict[str, float | None]) -> dict[str, float]:
+        return {name: value for name, value in metrics.items() if value is not None}
+
+    handle.report(0, None, f"scoring {len(held_out)} held-out groups before training")
+    before = score()
+    if before:
+        handle.metrics(0, numbers(before))
+    work = home() / "training" / f"job-{handle.id}"
+    done = fit(
+        model,
+        training,
+        settings,
+        work,
+        report=handle.report,
+        stream=lambda step, values: handle.metrics(step, dict(values)),
+        stopping=lambda: handle.stopping,
+        evaluate=lambda: numbers(score()),
+    )
+    handle.check()
+    handle.report(done["steps"], done["steps"], "scoring the held-out groups after training")
+    after = score()
+    if after:
+        handle.metrics(done["steps"], numbers(after))
+    first, last = ends_of(done["losses"])
+    memory = {
+        **_remembered(settings, release, len(training), len(held_out)),
+        "job_id": handle.id,
+        "result": {
+            "steps": done["steps"],
+            "epochs": done["epochs"],
+            "seconds": done["seconds"],
+            "loss_first": first,
+            "loss_last": last,
+            "held_out": {"groups": len(held_out), "before": before, "after": after},
+        },
+    }
+    card = write_card(
+        settings,
+        release,
+        steps=done["steps"],
+        seconds=done["seconds"],
+        before=before,
+        after=after,
+        held_out_groups=len(held_out),
+        training_groups=len(training),
+    )
+    write_checkpoint(model, out, memory, card)
+    result = _record(handle, memory, out)
+    shutil.rmtree(work, ignore_errors=True)
+    return result
+
+
+def _remembered(
+    settings: TrainSettings, release: ReleaseData, training: int, held_out: int
+) -> dict[str, Any]:
+    """What the checkpoint keeps about how it was made, for inference and evaluation."""
+    return {
+        "format": 1,
+        "template": settings.template,
+        "objective": settings.objective,
+        "temperature": settings.temperature,
+        "settings": settings.as_dict(),
+        "release": {
+            "name": release.name,
+            "release_id": release.release_id,
+            "content_sha256": release.content_sha256,
+            "offline": release.offline,
+            "licences": release.licences,
+        },
+        "split": {
+            "fraction": settings.held_out,
+            "seed": settings.held_out_seed,
+            "training_groups": training,
+            "held_out_groups": held_out,
+        },
+    }
+
+
+def _record(handle: JobHandle, memory: dict[str, Any], out: Path) -> dict[str, Any]:
+    """Write the checkpoint's row; returns the job's result."""
+    release, result = memory["release"], memory["result"]
+    with handle.store.write() as session:
+        checkpoint = record_checkpoint(
+            session,
+            path=str(out),
+            base_model=memory["settings"]["base_model"],
+            config=memory["settings"],
+            summary={**result, "release": release, "split": memory["split"]},
+            release_id=_known_release(handle.store, release),
+            job_id=handle.id,
+        )
+        session.commit()
+        return {
+            "checkpoint_id": checkpoint.id,
+            "path": str(out),
+            "offline": release["offline"],
+            **result,
+        }
+
+
+def _known_release(store: Store, release: dict[str, Any]) -> int | None:
+    """The release's number, where this store's release of that number has the same content."""
+    if release["release_id"] is None:
+        return None
+    with store.read() as session:
+        found = session.get(Release, release["release_id"])
+    same = found is not None and found.content_sha256 == release["content_sha256"]
+    return release["release_id"] if same else None
