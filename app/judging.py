@@ -1,0 +1,71 @@
+"""What the Judge page does: the visitor's judge, their next items, and storing what they decide.
+
+A decision names the item it was made on and carries an event id that follows from judge, study and
+item: a callback that runs twice, or with old arguments, stores one judgment.
+"""
+
+from datetime import datetime
+
+import streamlit as st
+from sqlalchemy.orm import Session
+
+from app.identity import Visitor
+from app.visit import acting, action
+from db.assignments import Decision, OwnProgress, ShownItem, next_item, own_progress
+from db.assignments import skip_item as store_skip
+from db.assignments import submit_decision as store_decision
+from db.judgments import get_or_create_judge
+from db.store import open_store
+from db.tables import Judge, utc_now
+
+SHOWN = "judge.shown"
+
+
+def judge_of(session: Session, visitor: Visitor) -> Judge:
+    """The visitor's own judge. Raises Refused where a model has their name. Does not commit."""
+    return get_or_create_judge(session, visitor.name, kind="person", account_id=visitor.account_id)
+
+
+def take_next(study_id: int) -> tuple[ShownItem | None, OwnProgress]:
+    """The visitor's next item, leased to them, and how far they are. Raises Refused."""
+    visitor = acting("judge")
+    with open_store().write() as session:
+        judge = judge_of(session, visitor)
+        item = next_item(session, study_id, judge.id)
+        progress = own_progress(session, study_id, judge.id)
+        session.commit()
+    if item is not None and st.session_state.get(SHOWN, (0,))[0] != item.item_id:
+        st.session_state[SHOWN] = (item.item_id, utc_now())
+    return item, progress
+
+
+def shown_at(item_id: int) -> datetime | None:
+    """When the item was first drawn in this tab; None where another one is on the screen."""
+    shown = st.session_state.get(SHOWN)
+    return shown[1] if shown and shown[0] == item_id else None
+
+
+@action
+def pick(study_id: int, item_id: int, position: int | None) -> None:
+    """Store the visitor's answer to the item: a position on the screen, None for "none of them"."""
+    visitor = acting("judge")
+    with open_store().write() as session:
+        judge = judge_of(session, visitor)
+        decision = Decision(
+            event_id=f"page:{judge.id}/{study_id}/{item_id}",
+            item_id=item_id,
+            position=position,
+            shown_at=shown_at(item_id),
+            decided_at=utc_now(),
+        )
+        store_decision(session, study_id, judge.id, decision)
+        session.commit()
+
+
+@action
+def skip(study_id: int, item_id: int) -> None:
+    """Give the item to somebody else."""
+    visitor = acting("judge")
+    with open_store().write() as session:
+        store_skip(session, study_id, judge_of(session, visitor).id, item_id)
+        session.commit()

@@ -1,0 +1,123 @@
+from pathlib import Path
+
+import pytest
+from conftest import count_rows
+from sqlalchemy import select
+from streamlit.testing.v1 import AppTest
+from study_world import make_world
+
+import app
+from db import studies
+from db.store import Store
+from db.tables import Assignment, Item, Judgment, Passage, StudyItem
+
+MAIN = Path(app.__file__).parent / "main.py"
+
+
+def make_study(store: Store, items: int = 3) -> int:
+    run_id = make_world(store, max(items, 4))
+    with store.write() as session:
+        study = studies.create_study(session, run_id=run_id, items=items, overlap=1)
+        session.commit()
+        return study.id
+
+
+def open_page() -> AppTest:
+    page = AppTest.from_file(str(MAIN), default_timeout=30)
+    page.run()
+    return page.switch_page("views/judge.py").run()
+
+
+def sent(page: AppTest) -> str:
+    """Everything that went to the browser."""
+    return " ".join(str(element.proto) for element in page.main)
+
+
+def picks(page: AppTest) -> list[str]:
+    return [button.key for button in page.button if (button.key or "").startswith("judge.pick_")]
+
+
+def test_an_item_is_judged_and_the_next_one_comes(sqlite_store: Store) -> None:
+    make_study(sqlite_store, items=2)
+    page = open_page()
+    first = picks(page)
+    assert len(first) == 5
+    page.button(first[2]).click().run()
+    assert not page.exception
+    assert picks(page) != first
+    with sqlite_store.read() as session:
+        judgment = session.scalars(select(Judgment)).one()
+    assert judgment.choice == judgment.order_shown[2]
+    assert judgment.shown_at is not None and judgment.shown_at <= judgment.decided_at
+    assert judgment.guideline_id is not None
+
+
+def test_none_of_them_and_skip_lead_to_the_end(sqlite_store: Store) -> None:
+    make_study(sqlite_store, items=2)
+    page = open_page()
+    none = next(b.key for b in page.button if (b.key or "").startswith("judge.none_"))
+    page.button(none).click().run()
+    skip = next(b.key for b in page.button if (b.key or "").startswith("judge.skip_"))
+    page.button(skip).click().run()
+    assert not page.exception
+    assert "nothing is left for you" in page.success[0].value
+    with sqlite_store.read() as session:
+        assert session.scalars(select(Judgment.choice)).all() == ["none"]
+        assert sorted(session.scalars(select(Assignment.state))) == ["done", "skipped"]
+
+
+def test_nothing_sent_to_the_browser_tells_a_role(sqlite_store: Store) -> None:
+    make_study(sqlite_store, items=1)
+    with sqlite_store.write() as session:
+        for number, passage in enumerate(session.scalars(select(Passage))):
+            passage.text = f"text {number}"
+        for item in session.scalars(select(Item)):
+            item.instruction = "Find it."
+        session.commit()
+    words = sent(open_page())
+    assert "Find it." in words and "text " in words
+    for secret in ("positive", "negative", "distractor", "kept", "dropped", "verdict"):
+        assert secret not in words
+
+
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "$\\LaTeX$ **bold**", "שלום 🦉"])
+def test_a_passage_is_shown_as_the_text_it_is(sqlite_store: Store, text: str) -> None:
+    make_study(sqlite_store, items=1)
+    with sqlite_store.write() as session:
+        for passage in session.scalars(select(Passage)):
+            passage.text = text
+        session.commit()
+    page = open_page()
+    assert not page.exception
+    assert "<script>" not in sent(page)
+
+
+def test_a_study_closed_meanwhile_stores_nothing_and_says_so(sqlite_store: Store) -> None:
+    study_id = make_study(sqlite_store, items=1)
+    page = open_page()
+    with sqlite_store.write() as session:
+        studies.set_status(session, study_id, "closed")
+        session.commit()
+    page.button(picks(page)[0]).click().run()
+    assert not page.exception
+    assert any("closed" in error.value for error in page.error)
+    assert count_rows(sqlite_store, "judgment") == 0
+
+
+def test_without_an_open_study_the_page_says_what_to_do(sqlite_store: Store) -> None:
+    page = open_page()
+    assert not page.exception
+    assert "No study is open" in page.markdown[0].value
+
+
+def test_a_click_that_arrives_twice_is_one_judgment(sqlite_store: Store) -> None:
+    make_study(sqlite_store, items=1)
+    page = open_page()
+    other = open_page()
+    key = picks(page)[0]
+    page.button(key).click().run()
+    other.button(key).click().run()
+    assert not other.exception
+    assert count_rows(sqlite_store, "judgment") == 1
+    with sqlite_store.read() as session:
+        assert session.scalars(select(StudyItem.taken)).all() == [1]
