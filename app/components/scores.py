@@ -1,0 +1,56 @@
+"""Scores of models as a table, side by side."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from db.tables import Evaluation
+
+NAMES = {
+    "ndcg@5": "nDCG@5",
+    "ndcg@10": "nDCG@10",
+    "map": "MAP",
+    "mrr": "MRR",
+    "recall@10": "Recall@10",
+    "p-mrr": "p-MRR ×100",
+}
+
+
+def model_name(path: str) -> str:
+    """The last parts of a model's folder or name."""
+    parts = [part for part in path.split("/") if part]
+    return "/".join(parts[-2:])
+
+
+def score_rows(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
+    """A row per evaluation; p-MRR times 100, as the papers print it; undefined stays empty."""
+    return [
+        {
+            "Model": model_name(each.model),
+            "Trained": each.checkpoint_id is not None,
+            **{title: _shown(name, each.metrics) for name, title in NAMES.items()},
+            "Evaluated": each.created_at,
+        }
+        for each in evaluations
+    ]
+
+
+def _shown(name: str, metrics: Mapping[str, Any]) -> float | None:
+    value = metrics.get(name)
+    if value is None:
+        return None
+    return float(value) * (100 if name == "p-mrr" else 1)
+
+
+def draw_scores(evaluations: Sequence[Evaluation]) -> None:
+    """The table."""
+    st.dataframe(
+        score_rows(evaluations),
+        hide_index=True,
+        column_config={
+            **{title: st.column_config.NumberColumn(format="%.4f") for title in NAMES.values()},
+            NAMES["p-mrr"]: st.column_config.NumberColumn(format="%+.2f"),
+            "Evaluated": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
+        },
+    )

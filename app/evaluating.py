@@ -1,0 +1,30 @@
+"""What the Evaluations page's button does."""
+
+import streamlit as st
+
+from app.actions import launch_job
+from app.visit import acting, action
+from db.errors import BadInput, Refused
+
+
+@action
+def start() -> None:
+    """Queue the evaluation that the form describes."""
+    state = st.session_state
+    visitor = acting("evaluate")
+    models = list(state["evaluations.models"])
+    if not models:
+        raise BadInput("no model: choose at least one")
+    benchmark = (state["evaluations.benchmark"] or "").strip()
+    if benchmark and not visitor.may("admin"):
+        raise Refused("folders on the server are read for an admin only")
+    config = {
+        "models": models,
+        "release": None if benchmark else str(state["evaluations.release"]),
+        "benchmark": benchmark or None,
+        "template": None,
+        "query_prefix": "",
+        "passage_prefix": "",
+        "with_base": True,
+    }
+    state["evaluations.job"] = launch_job("evaluate", config, what="The evaluation")

@@ -1,0 +1,80 @@
+"""Evaluations: base and trained models side by side, on held-out groups or a benchmark."""
+
+import streamlit as st
+
+from app import evaluating
+from app.components.choice import choose
+from app.components.jobs import follow_job
+from app.components.page import draw_empty, draw_heading
+from app.components.scores import draw_scores, model_name
+from db.checkpoints import list_checkpoints
+from db.evaluations import list_benchmarks, list_evaluations
+from db.releases import list_releases
+from db.store import open_store
+from db.tables import Checkpoint
+from trainer.settings import DEFAULT_BASE_MODEL
+
+
+def draw_start(checkpoints: list[Checkpoint]) -> None:
+    names = {each.path: f"checkpoint {each.id} · {model_name(each.path)}" for each in checkpoints}
+    names[DEFAULT_BASE_MODEL] = DEFAULT_BASE_MODEL
+    with st.form("evaluations.start", border=False):
+        st.multiselect(
+            "Models",
+            list(names),
+            default=list(names)[:1],
+            format_func=lambda path: names.get(path, path),
+            accept_new_options=True,
+            key="evaluations.models",
+            help="A checkpoint alone brings its base model along.",
+        )
+        labels = {each.id: f"release {each.id} · {each.name}" for each in releases}
+        first, second = st.columns(2)
+        first.selectbox(
+            "Held-out groups of",
+            list(labels),
+            format_func=lambda n: labels[n],
+            key="evaluations.release",
+        )
+        second.text_input(
+            "… or a benchmark folder on the server",
+            key="evaluations.benchmark",
+            help="A FollowIR or BEIR folder: queries.jsonl, corpus.jsonl, qrels.",
+        )
+        st.form_submit_button("Evaluate", type="primary", on_click=evaluating.start)
+    if "evaluations.job" in st.session_state:
+        follow_job(st.session_state["evaluations.job"], key="evaluations.follow")
+
+
+draw_heading(
+    "Evaluations",
+    "How well models rank, and how far they follow a changed instruction (p-MRR: 0 ignores it, "
+    "100 follows it).",
+)
+with open_store().read() as session:
+    checkpoints = list_checkpoints(session)
+    releases = list_releases(session)
+    benchmarks = list_benchmarks(session)
+if not benchmarks:
+    draw_empty(
+        "Nothing was evaluated yet.",
+        "A trained checkpoint is compared with its base model on the groups that were held out of "
+        "its training.",
+        view="train" if not checkpoints else "",
+        link="Train a checkpoint first",
+        command="inf evaluate --model MODEL_DIR --release DIR",
+    )
+else:
+    chosen = choose(
+        "Benchmark",
+        benchmarks,
+        key="evaluations.chosen",
+        parameter="benchmark",
+        ident=lambda name: name,
+        name=lambda name: name,
+    )
+    with open_store().read() as session:
+        draw_scores(list_evaluations(session, benchmark=chosen))
+if releases:
+    with st.expander("Evaluate", icon=":material/add:", expanded=not benchmarks):
+        draw_start(checkpoints)

@@ -1,0 +1,101 @@
+"""Groups: what a run made of its pairs, filtered, and one group in full."""
+
+import streamlit as st
+
+from app.components.choice import choose, draw_pages, page_offset
+from app.components.funnel import draw_funnel
+from app.components.group import draw_group
+from app.components.page import draw_empty, draw_heading
+from app.components.run import run_name
+from db.groups import GroupRow, get_group, list_groups
+from db.runs import Funnel, funnel, list_runs
+from db.store import open_store
+
+ALL = "all"
+VERDICTS = (ALL, "kept", "dropped")
+REVIEWS = (ALL, "none", "approve", "reject", "edit")
+
+
+def draw_filters(found: Funnel) -> dict[str, str | None]:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        search = st.text_input(
+            "Search", key="groups.search", type="search", placeholder="in queries and instructions"
+        )
+        verdict = st.selectbox("Verdict", VERDICTS, key="groups.verdict", width=130)
+        reason = st.selectbox(
+            "Drop reason",
+            (ALL, *found.dropped),
+            format_func=lambda reason: reason.replace("_", " "),
+            key="groups.reason",
+            width=210,
+        )
+        review = st.selectbox("Review", REVIEWS, key="groups.review", width=130)
+    asked = {"verdict": verdict, "reason": reason, "review": review}
+    filters: dict[str, str | None] = {
+        name: None if value == ALL else value for name, value in asked.items()
+    }
+    return {**filters, "search": search}
+
+
+def draw_rows(rows: list[GroupRow]) -> None:
+    """A click on a row opens the group."""
+    picked = st.dataframe(
+        [
+            {
+                "Group": row.id,
+                "Query": row.query_positive,
+                "Instruction": row.instruction_positive,
+                "Verdict": row.verdict or row.state,
+                "Because": (row.drop_reason or "").replace("_", " "),
+                "Review": row.review or "",
+            }
+            for row in rows
+        ],
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="single-row",
+        key="groups.table",
+        column_config={"Instruction": st.column_config.TextColumn(width="large")},
+    )
+    for index in picked.selection.rows:
+        if index < len(rows):
+            st.query_params["group"] = str(rows[index].id)
+
+
+with open_store().read() as session:
+    runs = list_runs(session)
+chosen = None
+if not runs:
+    draw_heading("Groups", "The three triplets grown from each pair, kept or dropped as a whole.")
+    draw_empty(
+        "No run yet.",
+        "Groups are grown by a curation run.",
+        view="curate",
+        link="Curate",
+        command="inf curate --dataset NAME --provider offline",
+    )
+    st.stop()
+place = st.container()
+chosen = choose(
+    "Run", runs, key="groups.run", parameter="run", ident=lambda run: run.id, name=run_name
+)
+with place:
+    draw_heading(
+        "Groups",
+        "The three triplets grown from each pair, kept or dropped as a whole.",
+        offline=chosen.offline,
+    )
+with open_store().read() as session:
+    found = funnel(session, chosen.id)
+    with st.expander("Funnel and drop reasons"):
+        draw_funnel(found)
+    filters = draw_filters(found)
+    page = list_groups(session, chosen.id, **filters, offset=page_offset("groups.page"), limit=20)
+    st.caption(f"{page.total:,} groups. Click on the left of a row to open it.")
+    draw_rows(page.rows)
+    draw_pages(page.total, key="groups.page")
+    asked = st.query_params.get("group", "")
+    if asked.isdecimal():
+        draw_group(get_group(session, int(asked)))
+    elif page.rows:
+        draw_group(get_group(session, page.rows[0].id))

@@ -1,0 +1,129 @@
+"""Studies: drawing items for people and models to judge, progress, model judges."""
+
+import streamlit as st
+
+from app import studying
+from app.components.choice import choose
+from app.components.jobs import follow_job
+from app.components.page import draw_empty, draw_heading, draw_labels, draw_status
+from app.components.plain import plain
+from app.components.run import run_name
+from db import studies
+from db.runs import RunSummary, list_runs
+from db.store import open_store
+
+JUDGES = ("offline:embedding", "simulated:1", "simulated:2", "simulated:3")
+
+
+def draw_create(runs: list[RunSummary]) -> None:
+    with st.form("studies.create", border=False):
+        by_id = {run.id: run for run in runs}
+        st.selectbox(
+            "Run", list(by_id), format_func=lambda n: run_name(by_id[n]), key="studies.run"
+        )
+        first, second, third, fourth = st.columns([2, 1, 1, 1])
+        first.text_input("Name", key="studies.name", placeholder="what people see")
+        second.number_input("Items", 1, 100_000, 30, key="studies.items")
+        third.number_input("Judges per item", 1, 50, 3, key="studies.overlap")
+        fourth.number_input("Seed", 0, 2**31 - 1, 0, key="studies.seed")
+        st.text_area(
+            "Guidelines (Markdown)", studies.GUIDELINES, key="studies.guidelines", height=190
+        )
+        st.caption(
+            "Items are drawn from all groups that reached validation, kept or dropped, evenly over "
+            "the three scenarios and at most one of a group: agreement must not be circular."
+        )
+        st.form_submit_button("Draw the study", type="primary", on_click=studying.create)
+
+
+def draw_study(study: studies.StudySummary) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        draw_status(study.status)
+        st.caption(
+            plain(
+                f"{study.items:,} items × {study.overlap} judges · data set {study.dataset} · "
+                f"run {study.run_id} · seed {study.seed} · by {study.created_by}"
+            ),
+            width="stretch",
+        )
+        for status, label in (("open", "Open"), ("paused", "Pause"), ("closed", "Close")):
+            if status != study.status:
+                st.button(
+                    label,
+                    key=f"studies.{status}",
+                    on_click=studying.set_status,
+                    args=(study.id, status),
+                )
+    share = study.done / study.places if study.places else 0.0
+    st.progress(min(1.0, share), text=f"{study.done:,} of {study.places:,} judgments by people")
+    with open_store().read() as session:
+        composition = studies.compose(session, study.id)
+        progress = studies.judge_progress(session, study.id)
+    st.dataframe(
+        [
+            {
+                "Judge": each.judge,
+                "Kind": each.kind,
+                "Judged": each.judged,
+                "Share": each.judged / study.items if study.items else 0.0,
+                "Simulated": each.simulated,
+                "Offline": each.offline,
+            }
+            for each in progress
+        ]
+        or [{"Judge": "nobody yet"}],
+        hide_index=True,
+        column_config={"Share": st.column_config.ProgressColumn(format="percent", color="primary")},
+    )
+    draw_labels(
+        offline=any(each.offline for each in progress),
+        simulated=any(each.simulated for each in progress),
+    )
+    parts = [f"{name.replace('_', ' ')} {n}" for name, n in composition.scenarios.items()]
+    parts += [f"{name} {n}" for name, n in composition.verdicts.items()]
+    st.caption(plain("Drawn from: " + " · ".join(parts)))
+
+
+def draw_judges(study: studies.StudySummary) -> None:
+    st.subheader("Let a model judge", anchor=False)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.selectbox(
+            "Judge",
+            JUDGES,
+            key="studies.judge",
+            accept_new_options=True,
+            help="Or type openai:MODEL for a model on the configured server.",
+        )
+        st.button("Start", key="studies.start", on_click=studying.start_judge, args=(study.id,))
+    if "studies.job" in st.session_state:
+        follow_job(st.session_state["studies.job"], key="studies.follow")
+
+
+draw_heading(
+    "Studies", "Items that people and models judge, each seeing only instruction, query and texts."
+)
+with open_store().read() as session:
+    found = studies.list_studies(session)
+    runs = [run for run in list_runs(session) if run.kept + run.dropped]
+if not runs:
+    draw_empty(
+        "No run with finished groups yet.",
+        "A study draws its items from the groups of a curation run.",
+        view="curate",
+        link="Curate",
+        command="inf curate --dataset NAME --provider offline",
+    )
+else:
+    with st.expander("New study", icon=":material/add:", expanded=not found):
+        draw_create(runs)
+if found:
+    chosen = choose(
+        "Study",
+        found,
+        key="studies.chosen",
+        parameter="study",
+        ident=lambda study: study.id,
+        name=lambda study: f"study {study.id} · {study.name} · {study.dataset} · {study.status}",
+    )
+    draw_study(chosen)
+    draw_judges(chosen)

@@ -1,0 +1,92 @@
+"""Every page, for every role, on an empty and on a full store."""
+
+import pytest
+from app_pages import open_page, page_names, send_cookies, sign_in, words
+from full_store import fill
+from streamlit.testing.v1 import AppTest
+
+from app.identity import COOKIE
+from app.menu import MENU
+from db.store import Store
+from db.words import ACCOUNT_ROLES
+
+REACHABLE = [
+    (role, view.name)
+    for role in ACCOUNT_ROLES
+    for view in MENU
+    if ACCOUNT_ROLES.index(role) >= ACCOUNT_ROLES.index(view.role)
+]
+
+
+@pytest.mark.parametrize(("role", "name"), REACHABLE)
+def test_every_page_of_a_role_draws_on_an_empty_and_on_a_full_store(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, role: str, name: str
+) -> None:
+    sign_in(sqlite_store, monkeypatch, role)
+    empty = open_page(name)
+    assert empty.title or empty.get("html")
+    assert not empty.error
+    fill(sqlite_store)
+    full = open_page(name)
+    assert not full.error
+
+
+@pytest.mark.parametrize("role", ACCOUNT_ROLES)
+def test_a_page_not_meant_for_a_role_is_not_reachable(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, role: str
+) -> None:
+    sign_in(sqlite_store, monkeypatch, role)
+    at = open_page("home")
+    for name in set(page_names()) - {name for who, name in REACHABLE if who == role}:
+        with pytest.raises(
+            ValueError, match="not found|not a registered|Unable to find|registered"
+        ):
+            at.switch_page(f"views/{name}.py")
+
+
+def test_without_accounts_whoever_is_there_is_the_local_admin(sqlite_store: Store) -> None:
+    assert "local admin" in words(open_page("accounts"))
+
+
+@pytest.mark.parametrize("cookie", ["", "forged", "WzEsMF0.aR.forged"])
+def test_a_visitor_without_a_valid_cookie_sees_only_the_way_to_sign_in(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, cookie: str
+) -> None:
+    sign_in(sqlite_store, monkeypatch, "admin")
+    send_cookies(monkeypatch, {COOKIE: cookie})
+    at = AppTest.from_file(str(__import__("app_pages").MAIN)).run()
+    assert "You are signed out" in words(at)
+    assert not at.title
+
+
+def test_an_account_that_is_disabled_is_out_at_its_next_action(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from db.accounts import add_account, set_disabled
+
+    sign_in(sqlite_store, monkeypatch, "curator")
+    at = open_page("jobs")
+    with sqlite_store.write() as session:
+        add_account(session, "root", "a long password", role="admin", actor="test")
+        set_disabled(session, "a curator", True, actor="root")
+        session.commit()
+    assert "You are signed out" in words(at.run())
+
+
+def test_texts_of_the_data_are_shown_as_they_are(sqlite_store: Store) -> None:
+    fill(sqlite_store)
+    shown = words(open_page("groups", group="1"))
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown.replace("<mark>", "").replace(
+        "</mark>", ""
+    )
+    assert "<script>" not in shown
+    shown = words(open_page("datasets"))
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; **bold** $\\LaTeX$" in shown
+
+
+def test_what_was_made_offline_or_simulated_is_labelled(sqlite_store: Store) -> None:
+    fill(sqlite_store)
+    for name in ("home", "groups", "studies"):
+        assert "offline" in words(open_page(name)), name
+    for name in ("home", "studies"):
+        assert "simulated" in words(open_page(name)), name

@@ -1,0 +1,59 @@
+"""Opening the app's pages in AppTest as somebody: the cookie is put on the wire, nothing else."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from streamlit.runtime import context
+from streamlit.testing.v1 import AppTest
+
+from app.identity import COOKIE, write_cookie
+from app.menu import MENU
+from db.accounts import add_account
+from db.store import Store
+
+MAIN = Path(__file__).resolve().parent.parent / "app" / "main.py"
+PASSWORD = "correct horse battery"
+
+
+def sign_in(store: Store, monkeypatch: pytest.MonkeyPatch, role: str) -> None:
+    """Make an account of that role and send its cookie with every page from now on."""
+    with store.write() as session:
+        account = add_account(session, f"a {role}", PASSWORD, role=role, actor="test")
+        session.commit()
+        cookies = {COOKIE: write_cookie(account)}
+    send_cookies(monkeypatch, cookies)
+
+
+def send_cookies(monkeypatch: pytest.MonkeyPatch, cookies: dict[str, str]) -> None:
+    """What the browser sends."""
+    client = SimpleNamespace(cookies=cookies)
+    monkeypatch.setattr(context, "_get_client_context", lambda: client)
+
+
+def open_page(name: str, **parameters: str) -> AppTest:
+    """The page after its first drawing; its exceptions are the test's."""
+    at = AppTest.from_file(str(MAIN), default_timeout=30).run()
+    for parameter, value in parameters.items():
+        at.query_params[parameter] = value
+    if name != "home":
+        at = at.switch_page(f"views/{name}.py").run()
+    assert not at.exception, [e.message + "\n" + "\n".join(e.stack_trace) for e in at.exception]
+    return at
+
+
+def words(at: AppTest) -> str:
+    """Everything on the page that is text."""
+    parts = [
+        element.value
+        for kind in ("title", "markdown", "caption", "error", "success", "code")
+        for element in at.get(kind)
+    ]
+    parts += [element.proto.body for element in at.get("html")]
+    parts += [element.proto.body for element in at.get("text")]
+    return "\n".join(map(str, parts))
+
+
+def page_names() -> list[str]:
+    """All pages of the menu."""
+    return [view.name for view in MENU]
