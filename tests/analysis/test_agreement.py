@@ -1,0 +1,168 @@
+import json
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
+
+from analysis.agreement import Decision, agreement_report, decision_matrix
+from analysis.cohen import NO_ITEMS, ONE_LABEL
+
+
+def decisions(**labels: str) -> list[Decision]:
+    """A judge per name, a letter per item, a dot for a gap; names in capitals are models."""
+    return [
+        Decision(item, judge, letter, "model" if judge.isupper() else "person")
+        for judge, letters in labels.items()
+        for item, letter in enumerate(letters)
+        if letter != "."
+    ]
+
+
+def test_the_means_are_over_pairs_of_people_and_of_a_model_with_each_person() -> None:
+    report = agreement_report(decisions(ann="aabb", bob="aabb", cas="abab", M="aabb"))
+    # ann–bob 1, ann–cas 0, bob–cas 0 (p_o = p_e = 1/2)
+    assert report["human_human"]["kappa"] == pytest.approx(1 / 3)
+    assert report["human_human"]["pairs"] == 3
+    assert report["human_model"]["M"]["kappa"] == pytest.approx((1 + 1 + 0) / 3)
+    assert len(report["pairs"]) == 6
+    assert report["items"] == 4
+    assert report["judgments"] == 16
+
+
+def test_kappa_is_over_the_items_both_judged() -> None:
+    report = agreement_report(decisions(ann="aabb..", bob="aab.ba"))
+    (pair,) = report["pairs"]
+    assert pair["items"] == 3
+    assert pair["kappa"] == pytest.approx(cohen_kappa_score(list("aab"), list("aab")))
+
+
+def test_a_pair_without_a_number_says_why_and_is_left_out_of_the_mean() -> None:
+    report = agreement_report(decisions(ann="aa..", bob="..ab", cas="aaab", dan="aaab"))
+    by_names = {(pair["judge_a"], pair["judge_b"]): pair for pair in report["pairs"]}
+    assert by_names["ann", "bob"]["kappa"] is None
+    assert by_names["ann", "bob"]["reason"] == NO_ITEMS
+    assert by_names["ann", "cas"]["reason"] == ONE_LABEL
+    assert by_names["ann", "cas"]["agreement"] == 1.0
+    assert report["human_human"]["kappa"] == 1.0
+    assert report["human_human"]["pairs"] == 3
+    assert report["human_human"]["undefined_pairs"] == 3
+
+
+def test_no_judge_one_judge_and_no_person_give_a_sentence_and_no_number() -> None:
+    assert agreement_report([])["human_human"] == {
+        "kappa": None,
+        "agreement": None,
+        "pairs": 0,
+        "undefined_pairs": 0,
+        "reason": "fewer than two people have judged",
+    }
+    one = agreement_report(decisions(ann="ab"))
+    assert one["human_human"]["kappa"] is None
+    assert one["pairs"] == []
+    models = agreement_report(decisions(M="ab", N="ab"))
+    assert models["human_model"]["M"]["kappa"] is None
+    assert models["human_model"]["M"]["reason"] == "no person has judged"
+    all_equal = agreement_report(decisions(ann="aa", bob="aa"))
+    assert all_equal["human_human"]["kappa"] is None
+    assert all_equal["human_human"]["reason"] == ONE_LABEL
+
+
+def test_simulated_judges_stand_in_only_where_no_real_person_has_judged() -> None:
+    simulated = [
+        Decision(item, judge, label, "person", simulated=True)
+        for judge, labels in (("simulated:1", "abab"), ("simulated:2", "abba"))
+        for item, label in enumerate(labels)
+    ]
+    alone = agreement_report(simulated)
+    assert alone["simulated"] is True
+    assert alone["human_human"]["kappa"] == 0.0
+    mixed = agreement_report([*simulated, *decisions(ann="abab", bob="abab")])
+    assert mixed["simulated"] is False
+    assert mixed["simulated_left_out"] == 2
+    assert mixed["human_human"]["kappa"] == 1.0
+    assert mixed["human_human"]["pairs"] == 1
+    assert len(mixed["pairs"]) == 6
+
+
+def test_the_last_decision_of_a_judge_on_an_item_counts() -> None:
+    matrix = decision_matrix([Decision(1, "ann", "a"), Decision(1, "ann", "b")])
+    assert matrix.labels[matrix.codes[0, 0]] == "b"
+
+
+rows = st.lists(
+    st.builds(
+        Decision,
+        st.integers(0, 6),
+        st.sampled_from(["ann", "bob", "cas"]),
+        st.sampled_from("abc"),
+    ),
+    max_size=30,
+    unique_by=lambda row: (row.item, row.judge),
+)
+
+
+@given(rows, st.randoms(use_true_random=False))
+def test_order_and_names_of_items_and_labels_change_nothing(
+    known: list[Decision], rng: random.Random
+) -> None:
+    renamed = [
+        row._replace(item=f"item {-row.item}", label={"a": "z", "b": "y", "c": "x"}[row.label])
+        for row in known
+    ]
+    rng.shuffle(renamed)
+    before, after = agreement_report(known), agreement_report(renamed)
+    for one, other in zip(before["pairs"], after["pairs"], strict=True):
+        assert one == pytest.approx(other, abs=1e-9)
+
+
+def test_the_command_reads_a_csv_and_prints_the_report(inf, tmp_path) -> None:
+    path = tmp_path / "judgments.csv"
+    path.write_text(
+        "item,judge,label,kind\n"
+        + "".join(f"{i},ann,{'pn'[i % 2]},person\n{i},bob,p,person\n" for i in range(4))
+        + "".join(f"{i},gpt,{'pn'[i % 2]},model\n" for i in range(4))
+    )
+    done = inf("analyze", "agreement", "--judgments", path, "--json")
+    assert done.code == 0, done.err
+    by_names = {(pair["judge_a"], pair["judge_b"]): pair for pair in done.json["pairs"]}
+    assert by_names["ann", "gpt"]["kappa"] == 1.0
+    assert by_names["ann", "bob"]["kappa"] == 0.0
+    assert done.json["human_model"]["gpt"]["kappa"] == 0.5
+    assert "human–human" in inf("analyze", "agreement", "--judgments", path).out
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("j.csv", "item,judge\n1,ann\n", "line 1: no column label"),
+        ("j.csv", "item,judge,label\n1,ann,\n", "line 2: empty `label`"),
+        ("j.csv", "item,judge,label\n1,ann\n", "line 2: 2 fields where the header has 3"),
+        ("j.csv", "item,judge,label\n1,ann,a\n1,ann,b\n", "line 3: ann judged 1 already in line 2"),
+        ("j.csv", "item,judge,label,kind\n1,ann,a,robot\n", "line 2: `kind` is 'robot'"),
+        (
+            "j.csv",
+            "item,judge,label,kind\n1,a,x,model\n2,a,x,person\n",
+            "line 3: a is a person here",
+        ),
+        ("j.jsonl", '{"item": 1, "judge": "ann"}\n', "line 1: no `label`"),
+        ("j.jsonl", '{"item": 1, "judge": "ann", "label": "x"}\nnonsense\n', "line 2: no JSON"),
+        ("j.jsonl", "[1, 2]\n", "line 1: no JSON object"),
+        ("j.jsonl", "", "holds no judgment"),
+        ("none.csv", None, "no such file"),
+    ],
+)
+def test_a_bad_file_is_refused_with_the_line(inf, tmp_path, name, content, words) -> None:
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    done = inf("analyze", "agreement", "--judgments", tmp_path / name, "--json")
+    assert done.code == 1
+    assert words in json.loads(done.out)["error"]
+
+
+def test_a_study_or_a_file_is_asked_for_but_not_both(inf, tmp_path) -> None:
+    for words in ((), ("--study", 1, "--judgments", tmp_path / "x")):
+        done = inf("analyze", "agreement", *words, "--json")
+        assert done.code == 2
+        assert "--study" in done.json["error"]
