@@ -35,7 +35,7 @@ def list_pairs(
     if search.strip():
         query = query.where(contains(Pair.query, search.strip()))
         counted = counted.where(contains(Pair.query, search.strip()))
-    rows = session.execute(query.order_by(Pair.id).offset(offset).limit(limit)).tuples()
+    rows = session.execute(query.order_by(Pair.id).offset(offset).limit(limit))
     return [PairView(*row) for row in rows], session.scalar(counted) or 0
 
 

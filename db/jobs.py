@@ -152,7 +152,7 @@ def mark_lost_jobs(session: Session, *, now: datetime | None = None) -> list[int
 
 def count_jobs(session: Session) -> dict[str, int]:
     """How many jobs there are by status."""
-    rows = session.execute(select(Job.status, func.count()).group_by(Job.status)).tuples()
+    rows = session.execute(select(Job.status, func.count()).group_by(Job.status))
     return dict(rows.all())
 
 

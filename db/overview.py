@@ -61,15 +61,13 @@ def overview(session: Session) -> Overview:
             select(Group.verdict, func.count())
             .where(Group.verdict.is_not(None))
             .group_by(Group.verdict)
-        )
-        .tuples()
-        .all()
+        ).all()
     )
     in_studies = select(func.count(Judgment.id)).where(
         Judgment.is_current, Judgment.study_id.is_not(None)
     )
     simulated = in_studies.join(Judge, Judge.id == Judgment.judge_id).where(Judge.simulated)
-    kinds = session.execute(select(Analysis.kind, func.count()).group_by(Analysis.kind)).tuples()
+    kinds = session.execute(select(Analysis.kind, func.count()).group_by(Analysis.kind))
     return Overview(
         datasets=rows(Dataset),
         pairs=rows(Pair),

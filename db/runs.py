@@ -222,7 +222,7 @@ def funnel(session: Session, run_id: int) -> Funnel:
         select(Group.state, Group.stage, Group.verdict, Group.drop_reason, func.count())
         .where(Group.run_id == run_id)
         .group_by(Group.state, Group.stage, Group.verdict, Group.drop_reason)
-    ).tuples()
+    )
     reached = dict.fromkeys(STAGES, 0)
     states = {"waiting": 0, "leased": 0, "done": 0}
     kept, dropped = 0, dict[str, int]()

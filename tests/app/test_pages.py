@@ -1,12 +1,13 @@
 """Every page, for every role, on an empty and on a full store."""
 
 import pytest
-from app_pages import open_page, page_names, send_cookies, sign_in, words
+from app_pages import MAIN, open_page, page_names, send_cookies, sign_in, words
 from full_store import fill
 from streamlit.testing.v1 import AppTest
 
 from app.identity import COOKIE
 from app.menu import MENU
+from db.accounts import add_account, set_disabled
 from db.store import Store
 from db.words import ACCOUNT_ROLES
 
@@ -38,9 +39,7 @@ def test_a_page_not_meant_for_a_role_is_not_reachable(
     sign_in(sqlite_store, monkeypatch, role)
     at = open_page("home")
     for name in set(page_names()) - {name for who, name in REACHABLE if who == role}:
-        with pytest.raises(
-            ValueError, match="not found|not a registered|Unable to find|registered"
-        ):
+        with pytest.raises(ValueError, match="Could not find a navigation page"):
             at.switch_page(f"views/{name}.py")
 
 
@@ -54,7 +53,7 @@ def test_a_visitor_without_a_valid_cookie_sees_only_the_way_to_sign_in(
 ) -> None:
     sign_in(sqlite_store, monkeypatch, "admin")
     send_cookies(monkeypatch, {COOKIE: cookie})
-    at = AppTest.from_file(str(__import__("app_pages").MAIN)).run()
+    at = AppTest.from_file(str(MAIN)).run()
     assert "You are signed out" in words(at)
     assert not at.title
 
@@ -62,8 +61,6 @@ def test_a_visitor_without_a_valid_cookie_sees_only_the_way_to_sign_in(
 def test_an_account_that_is_disabled_is_out_at_its_next_action(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from db.accounts import add_account, set_disabled
-
     sign_in(sqlite_store, monkeypatch, "curator")
     at = open_page("jobs")
     with sqlite_store.write() as session:
