@@ -1,0 +1,209 @@
+"""`inf demo`: the whole path on the demo set, by the very commands a user would type, then the app.
+
+A step is skipped where the store already holds its outcome, so that a second demo repeats nothing
+and one that was interrupted goes on where it stopped.
+"""
+
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+from sqlalchemy import exists, select
+from sqlalchemy.orm import Session
+
+import curation
+from db import schema
+from db.errors import NotFound
+from db.settings import home
+from db.store import open_store
+from db.studies import judge_progress
+from db.tables import Analysis, Checkpoint, Dataset, Evaluation, Release, Run, Study
+
+NAME = "demo"
+FILES = Path(curation.__file__).parent / "demo"
+SEED = 1
+ITEMS = 60
+PEOPLE = 3
+JUDGES = [*(f"simulated:{number}" for number in range(1, PEOPLE + 1)), "offline:embedding"]
+TRAINING = "epochs=20 max_seconds=60 held_out=0.2"
+
+
+class Step(NamedTuple):
+    """A step of the path: whether the store holds its outcome, and the command that makes it."""
+
+    title: str
+    is_done: Callable[[Session], bool]
+    command: Callable[[Session], Sequence[object]]
+
+
+def steps() -> list[Step]:
+    """The path, in order."""
+    return [
+        Step("Import the demo set", _has(Dataset), _import),
+        Step("Curate with the offline provider", _curated, _curate),
+        Step("Make a study", _has(Study), _make_study),
+        *(Step(f"Judge as {judge}", _judged(judge), _judge(judge)) for judge in JUDGES),
+        Step("Agreement of the judges", _analysed("diversity"), _agreement),
+        Step("Diversity", _analysed("diversity"), _analyse("diversity")),
+        Step("Coverage", _analysed("coverage"), _analyse("coverage")),
+        Step("Make a release", _released, _release),
+        Step("Train for a minute on the CPU", _trained, _train),
+        Step("Evaluate beside the base model", _evaluated, _evaluate),
+    ]
+
+
+@click.command()
+@click.option("--port", default=8501, show_default=True, type=click.IntRange(1, 65535))
+@click.option("--no-serve", is_flag=True, help="End after the path; do not open the app.")
+def demo(port: int, no_serve: bool) -> None:
+    """Walk the whole path on the demo set (offline, judges simulated), then open the app."""
+    store = open_store()
+    schema.upgrade(store)
+    started = time.monotonic()
+    path = steps()
+    for number, step in enumerate(path, 1):
+        with store.read() as session:
+            if step.is_done(session):
+                continue
+            words = [str(word) for word in step.command(session)]
+        click.secho(f"\n[{number}/{len(path)}] {step.title}", bold=True)
+        click.echo(f"$ inf {shlex.join(words)}")
+        _run(words)
+    click.echo(f"\nThe demo is in {store.url} ({time.monotonic() - started:.0f} s).")
+    click.echo("Its groups were written by offline rules and its people are simulated.")
+    if not no_serve:
+        store.close()
+        _run(["serve", "--port", str(port)])
+
+
+def _run(words: list[str]) -> None:
+    from app.cli.main import inf  # not at the top: main loads its commands from here
+
+    inf.main(args=words, prog_name="inf", standalone_mode=False)
+
+
+def _demo_id(session: Session) -> int:
+    found = session.scalar(select(Dataset.id).where(Dataset.name == NAME))
+    if found is None:
+        raise NotFound(f"no data set {NAME!r}: `inf demo` imports it first")
+    return found
+
+
+def _has(table: type[Dataset] | type[Study]) -> Callable[[Session], bool]:
+    """Whether the store holds the demo's data set, or a study of it."""
+
+    def is_there(session: Session) -> bool:
+        query = select(Dataset.id).where(Dataset.name == NAME)
+        if table is Study:
+            query = query.join(Study, Study.dataset_id == Dataset.id)
+        return bool(session.scalar(select(exists(query))))
+
+    return is_there
+
+
+def _import(_: Session) -> Sequence[object]:
+    files = ("--pairs", FILES / "pairs.jsonl", "--passages", FILES / "passages.jsonl")
+    about = ("--source", "InF Studio demo set", "--licence", "cc0-1.0")
+    return ("import", "--dataset", NAME, *files, *about)
+
+
+def _run_with(session: Session, *statuses: str) -> int | None:
+    query = select(Run.id).where(Run.dataset_id == _demo_id(session), Run.status.in_(statuses))
+    return session.scalar(query.order_by(Run.id.desc()).limit(1))
+
+
+def _curated(session: Session) -> bool:
+    return _run_with(session, "done") is not None
+
+
+def _curate(session: Session) -> Sequence[object]:
+    begun = _run_with(session, "created", "running", "paused", "failed", "cancelled")
+    if begun is not None:
+        return ("curate", "--resume", begun)
+    return ("curate", "--dataset", NAME, "--provider", "offline", "--seed", SEED)
+
+
+def _study_id(session: Session) -> int:
+    query = select(Study.id).where(Study.dataset_id == _demo_id(session)).order_by(Study.id)
+    found = session.scalar(query.limit(1))
+    assert found is not None
+    return found
+
+
+def _make_study(_: Session) -> Sequence[object]:
+    size = ("--items", ITEMS, "--overlap", PEOPLE, "--seed", SEED)
+    return ("study", "create", "--dataset", NAME, "--name", "Demo study", *size)
+
+
+def _judged(judge: str) -> Callable[[Session], bool]:
+    def is_done(session: Session) -> bool:
+        progress = judge_progress(session, _study_id(session))
+        return any(each.judge == judge and each.judged >= ITEMS for each in progress)
+
+    return is_done
+
+
+def _judge(judge: str) -> Callable[[Session], Sequence[object]]:
+    return lambda session: ("study", "judge", "--study", _study_id(session), "--judge", judge)
+
+
+def _agreement(session: Session) -> Sequence[object]:
+    return ("analyze", "agreement", "--study", _study_id(session))
+
+
+def _analysed(kind: str) -> Callable[[Session], bool]:
+    return lambda session: bool(
+        session.scalar(
+            select(exists().where(Analysis.dataset_id == _demo_id(session), Analysis.kind == kind))
+        )
+    )
+
+
+def _analyse(kind: str) -> Callable[[Session], Sequence[object]]:
+    return lambda session: ("analyze", kind, "--dataset", NAME)
+
+
+def _latest_release(session: Session) -> Release | None:
+    query = select(Release).where(Release.dataset_id == _demo_id(session))
+    return session.scalars(query.order_by(Release.id.desc()).limit(1)).first()
+
+
+def _released(session: Session) -> bool:
+    return _latest_release(session) is not None
+
+
+def _release(_: Session) -> Sequence[object]:
+    return ("export", "--dataset", NAME, "--out", home() / "releases" / NAME, "--format", "parquet")
+
+
+def _checkpoint(session: Session) -> Checkpoint | None:
+    release = _latest_release(session)
+    assert release is not None
+    return session.scalars(select(Checkpoint).where(Checkpoint.release_id == release.id)).first()
+
+
+def _trained(session: Session) -> bool:
+    return _checkpoint(session) is not None
+
+
+def _train(session: Session) -> Sequence[object]:
+    release = _latest_release(session)
+    assert release is not None
+    out = ("--out", home() / "checkpoints" / NAME)
+    return ("train", "--release", release.id, *out, *TRAINING.split())
+
+
+def _evaluated(session: Session) -> bool:
+    checkpoint = _checkpoint(session)
+    assert checkpoint is not None
+    query = exists().where(Evaluation.checkpoint_id == checkpoint.id)
+    return bool(session.scalar(select(query)))
+
+
+def _evaluate(session: Session) -> Sequence[object]:
+    checkpoint, release = _checkpoint(session), _latest_release(session)
+    assert checkpoint is not None and release is not None
+    return ("evaluate", "--model", checkpoint.path, "--release", release.id)

@@ -1,0 +1,130 @@
+"""Walk the whole path on real questions and write what each command printed.
+
+    .venv/bin/python bench/walkthrough.py ../shared/data/google_queries docs/walkthrough.md
+
+Runs in a temporary folder with a store of its own, offline. Takes about half an hour on 2 cores.
+"""
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+INF = Path(sys.executable).parent / "inf"
+
+INTRODUCTION = """# The whole path on real questions
+
+3,315 real Google questions with the Wikipedia passage that answers them (900 from Natural Questions, 2,415 from BoolQ),
+through all ten steps, with the *offline* provider: rules write the groups, an embedding model (MiniLM) validates them, the
+people are simulated. The numbers say how the product works, not how good instruction-following data can be.
+
+Written by `bench/walkthrough.py`, which runs these commands one after the other and keeps what they print; the times are
+those of one run on 2 shared cores. `$DATA` is `../shared/data/google_queries`.
+"""
+
+STEPS: list[tuple[str, str, list[str]]] = [
+    ("1. Store", "The tables, on the embedded SQLite.", ["inf db upgrade"]),
+    (
+        "2. Import",
+        "Questions and passages; the second time adds nothing.",
+        [
+            "inf import --dataset google --pairs $DATA/pairs.jsonl --passages $DATA/passages.jsonl"
+            ' --source "Natural Questions, BoolQ" --licence cc-by-sa-3.0',
+            "inf import --dataset google --pairs $DATA/pairs.jsonl --passages $DATA/passages.jsonl"
+            " --json",
+        ],
+    ),
+    (
+        "3. Curate",
+        "Instruction, poisoned instruction and question, two passages, validation in three scenarios.",
+        ["inf curate --dataset google --provider offline --seed 1"],
+    ),
+    (
+        "4. Judge",
+        "A study of 150 items, three simulated people and the embedding model.",
+        [
+            "inf study create --dataset google --items 150 --overlap 3 --seed 1",
+            "inf study judge --study 1 --judge simulated:1",
+            "inf study judge --study 1 --judge simulated:2",
+            "inf study judge --study 1 --judge simulated:3",
+            "inf study judge --study 1 --judge offline:embedding",
+            "inf study show --study 1",
+        ],
+    ),
+    ("5. Agreement", "", ["inf analyze agreement --study 1"]),
+    (
+        "6. Diversity and coverage",
+        "",
+        ["inf analyze diversity --dataset google", "inf analyze coverage --dataset google"],
+    ),
+    (
+        "7. Review",
+        "",
+        [
+            "inf review --group 1 --approve",
+            'inf review --group 2 --reject --reason "the instruction names a figure of another year"',
+        ],
+    ),
+    (
+        "8. Release",
+        "",
+        ["inf export --dataset google --out releases/google --format parquet"],
+    ),
+    (
+        "9. Train",
+        "Two minutes on the CPU.",
+        ["inf train --release releases/google --out models/google epochs=1 max_seconds=120"],
+    ),
+    (
+        "10. Evaluate",
+        "The base model beside the trained one, on groups that neither saw.",
+        ["inf evaluate --model models/google --release releases/google"],
+    ),
+]
+
+
+def main() -> None:
+    """Run every command and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("page", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        walk(arguments.data.resolve(), arguments.page.resolve(), Path(folder))
+
+
+def walk(data: Path, page: Path, folder: Path) -> None:
+    """All steps in `folder`; the page is written after each, so that a failure shows where."""
+    parts = [INTRODUCTION]
+    for title, words, commands in STEPS:
+        parts.append(f"\n## {title}\n" + (f"\n{words}\n" if words else ""))
+        for command in commands:
+            said, seconds = run(command.replace("$DATA", str(data)), folder)
+            said = said.replace(str(data), "$DATA").replace(f"{folder}/", "")
+            parts.append(f"\n```\n$ {command}\n{said}\n```\n({seconds:.0f} s)\n")
+            page.write_text("".join(parts), encoding="utf-8")
+
+
+def run(command: str, folder: Path) -> tuple[str, float]:
+    """What the command printed on standard output, and how long it took."""
+    words = [str(INF), *shlex.split(command)[1:]]
+    started = time.monotonic()
+    environment = os.environ | {"INF_HOME": str(folder / ".inf"), "HF_HUB_OFFLINE": "1"}
+    environment.pop("INF_DATABASE_URL", None)
+    print(f"$ {command}", flush=True)
+    done = subprocess.run(
+        words, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    print(done.stdout + done.stderr, flush=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{command}: exit {done.returncode}")
+    return done.stdout.strip(), time.monotonic() - started
+
+
+if __name__ == "__main__":
+    main()
