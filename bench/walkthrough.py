@@ -19,12 +19,14 @@ INF = Path(sys.executable).parent / "inf"
 
 INTRODUCTION = """# The whole path on real questions
 
-3,315 real Google questions with the Wikipedia passage that answers them (900 from Natural Questions, 2,415 from BoolQ),
-through all ten steps, with the *offline* provider: rules write the groups, an embedding model (MiniLM) validates them, the
-people are simulated. The numbers say how the product works, not how good instruction-following data can be.
+3,315 real Google questions with the Wikipedia passage that answers them (900 from Natural
+Questions, 2,415 from BoolQ), through all ten steps, with the *offline* provider: rules write the
+groups, an embedding model (MiniLM) validates them, the people are simulated. The numbers say how
+the product works, not how good instruction-following data can be.
 
-Written by `bench/walkthrough.py`, which runs these commands one after the other and keeps what they print; the times are
-those of one run on 2 shared cores. `$DATA` is `../shared/data/google_queries`.
+Written by `bench/walkthrough.py`, which runs these commands one after the other and keeps what
+they print; the times are those of one run on 2 shared cores. `$DATA` is
+`../shared/data/google_queries`.
 """
 
 STEPS: list[tuple[str, str, list[str]]] = [
@@ -41,7 +43,7 @@ STEPS: list[tuple[str, str, list[str]]] = [
     ),
     (
         "3. Curate",
-        "Instruction, poisoned instruction and question, two passages, validation in three scenarios.",
+        "I+, then I- and Q-, then P1- and P2-, then validation in three scenarios.",
         ["inf curate --dataset google --provider offline --seed 1"],
     ),
     (
@@ -67,7 +69,7 @@ STEPS: list[tuple[str, str, list[str]]] = [
         "",
         [
             "inf review --group 1 --approve",
-            'inf review --group 2 --reject --reason "the instruction names a figure of another year"',
+            'inf review --group 2 --reject --reason "the two passages say the same"',
         ],
     ),
     (
