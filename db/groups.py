@@ -272,7 +272,8 @@ def iterate_groups(
             return
         triplets = _triplets(session, [row[0] for row in rows])
         for row in rows:
-            yield GroupTexts(*row, triplets.get(row[0], {}))
+            values: list[Any] = [*row, triplets.get(row[0], {})]
+            yield GroupTexts(*values)
         after_id = rows[-1][0]
 
 
@@ -328,9 +329,7 @@ def _validations(session: Session, group_id: int, run_id: int) -> list[Validator
         .order_by(Item.id, Judgment.id)
     ).all()
     ids = {entry["passage_id"] for item, *_ in rows for entry in item.candidates}
-    texts = dict(
-        session.execute(select(Passage.id, Passage.text).where(Passage.id.in_(ids))).tuples().all()
-    )
+    texts = dict(session.execute(select(Passage.id, Passage.text).where(Passage.id.in_(ids))).all())
     return [
         ValidatorJudgment(
             scenario=item.scenario,

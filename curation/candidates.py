@@ -1,0 +1,106 @@
+"""Random candidates of an item: passages of the same data set that are no answer themselves.
+
+Drawn by place in the order of ids, seeded by the run and the pair: the same draw in every worker
+and after every resume. Never P+, a near-duplicate of P+, or the passage of another pair with the
+same query.
+"""
+
+import hashlib
+import random
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from analysis.near_duplicates import THRESHOLD, jaccard, normal_form
+from db.errors import BadInput
+from db.group_queue import ClaimedGroup
+from db.tables import Pair, Passage
+
+SPARE = 4
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The imported passages of a data set by id, and which passages share a query."""
+
+    dataset_id: int
+    ids: "array[int]"
+    answers: dict[str, set[int]]
+
+
+def load_pool(session: Session, dataset_id: int, *, distractors: int) -> Pool:
+    """The pool of a data set. Raises BadInput where it is too small for that many distractors."""
+    ids = array(
+        "q",
+        session.scalars(
+            select(Passage.id)
+            .where(Passage.dataset_id == dataset_id, Passage.origin != "generated")
+            .order_by(Passage.id)
+        ),
+    )
+    if len(ids) <= distractors:
+        raise BadInput(
+            f"the data set has {len(ids)} passages: too few for {distractors} random candidates; "
+            "import more passages or set validation.distractors lower"
+        )
+    repeated = (
+        select(Pair.query)
+        .where(Pair.dataset_id == dataset_id)
+        .group_by(Pair.query)
+        .having(func.count() > 1)
+    )
+    answers: dict[str, set[int]] = {}
+    rows = session.execute(
+        select(Pair.query, Pair.passage_id).where(
+            Pair.dataset_id == dataset_id, Pair.query.in_(repeated)
+        )
+    )
+    for query, passage_id in rows.tuples():
+        answers.setdefault(query, set()).add(passage_id)
+    return Pool(dataset_id, ids, answers)
+
+
+def draw(pool: Pool, group: ClaimedGroup, *, count: int, seed: int) -> list[int]:
+    """Ids to choose from, in the order to try them: a few more than `count`."""
+    chance = seeded(seed, group.query_id, "distractors")
+    number = min(len(pool.ids), count + SPARE + 1)
+    drawn = [pool.ids[place] for place in chance.sample(range(len(pool.ids)), number)]
+    golds = pool.answers.get(group.query, set()) | {group.passage_id}
+    return [passage_id for passage_id in drawn if passage_id not in golds]
+
+
+def choose(
+    group: ClaimedGroup, drawn: Sequence[int], texts: Mapping[int, str], *, count: int
+) -> list[int]:
+    """The first `count` of the drawn that are near-duplicates neither of P+ nor of each other."""
+    chosen: list[int] = []
+    taken = [normal_form(group.passage)]
+    for passage_id in drawn:
+        form = normal_form(texts[passage_id])
+        if not any(_near(form, other) for other in taken):
+            chosen.append(passage_id)
+            taken.append(form)
+        if len(chosen) == count:
+            break
+    return chosen
+
+
+def passage_texts(session: Session, ids: Sequence[int]) -> dict[int, str]:
+    """The texts of passages by id."""
+    rows = session.execute(select(Passage.id, Passage.text).where(Passage.id.in_(ids)))
+    return dict(rows.tuples().all())
+
+
+def seeded(seed: int, *words: str) -> random.Random:
+    """A source of chance that depends on the seed and the words alone."""
+    return random.Random(hashlib.sha256("\0".join([str(seed), *words]).encode()).digest())
+
+
+def _near(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    shorter, longer = sorted((len(one), len(other)))
+    return shorter >= THRESHOLD * 0.5 * longer and jaccard(one, other) >= THRESHOLD

@@ -1,0 +1,399 @@
+"""The engine of a curation run: one asyncio loop, many groups in work, N calls in flight, one
+writer.
+
+A group waits for the wire and for commits, never for another group. The journal is asked before a
+call is made; an answer is committed before it is parsed; how a group ended is one transaction,
+guarded by the attempt under which it was claimed. So a process killed at any moment loses at most
+what was in flight, and a run that goes on ends as if nothing had happened.
+"""
+
+import asyncio
+import logging
+import socket
+import time
+import uuid
+from collections import Counter, deque
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from curation.budget import Budget
+from curation.candidates import Pool, choose, draw, load_pool, passage_texts
+from curation.group_work import GroupWork, Setting
+from curation.journal import Journal
+from curation.offline.provider import OfflineProvider
+from curation.offline.vocabulary import MOST, build_vocabulary
+from curation.providers import Provider, Request
+from curation.recipes import Recipe, recipe_from_store
+from db.calls import StoredCall
+from db.errors import ProviderError
+from db.group_queue import (
+    LEASE_SECONDS,
+    ClaimedGroup,
+    claim_groups,
+    lease_owners,
+    open_states,
+    release_groups,
+    renew_leases,
+)
+from db.job_runner import JobHandle
+from db.judgments import get_or_create_judge
+from db.runs import funnel, get_run, set_run_status
+from db.store import Store
+from db.tables import Pair, Passage, Prompt, Run
+from db.tables import Recipe as RecipeRow
+
+log = logging.getLogger("inf.curate")
+GRACE_SECONDS = 10.0
+REPORT_SECONDS = 0.5
+IDLE_SECONDS = 0.5
+GROUPS_PER_CALL = 2
+
+Claimed = tuple[ClaimedGroup, list[tuple[int, str]]]
+
+
+class Stopped(Exception):
+    """No further call is made: the budget is used up, or somebody asked to stop."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a worker needs to know of its run."""
+
+    run: Run
+    recipe: Recipe
+    pool: Pool
+    judge_id: int
+
+
+def curate(handle: JobHandle) -> dict[str, Any]:
+    """The job handler: works on the run of the config until it is done, paused or stopped."""
+    run_id = int(handle.config["run_id"])
+    started = time.monotonic()
+    with handle.store.write() as session:
+        set_run_status(session, run_id, "running")
+        session.commit()
+    try:
+        plan = _plan(handle.store, run_id)
+        provider = make_provider(handle.store, plan)
+        worker = Worker(handle, plan, provider)
+        asyncio.run(worker.work())
+    except BaseException as error:
+        with handle.store.write() as session:
+            set_run_status(session, run_id, "failed", error=str(error) or repr(error))
+            session.commit()
+        raise
+    result = _close(handle, run_id, worker)
+    handle.check()
+    return {**result, "seconds": time.monotonic() - started}
+
+
+def new_owner() -> str:
+    """A name for this process as a holder of leases: machine, process, its start, and a UUID."""
+    process = psutil.Process()
+    return f"{socket.gethostname()}:{process.pid}:{process.create_time():.2f}:{uuid.uuid4().hex}"
+
+
+def is_dead(owner: str) -> bool:
+    """Whether the process that held leases under this name ended on this machine."""
+    host, pid, created, _ = owner.rsplit(":", 3)
+    if host != socket.gethostname():
+        return False
+    try:
+        return f"{psutil.Process(int(pid)).create_time():.2f}" != created
+    except psutil.NoSuchProcess:
+        return True
+
+
+def make_provider(store: Store, plan: Plan) -> Provider:
+    """The provider of a run. Raises ProviderError where it cannot be used."""
+    run = plan.run
+    if run.provider == "offline":
+        with store.read() as session:
+            vocabulary = build_vocabulary(_sampled_pairs(session, run.dataset_id))
+        model = plan.recipe.stages["validation"].model
+        return OfflineProvider(store, vocabulary, seed=run.seed, judge_model=model)
+    from curation.openai_provider import OpenAIProvider  # the SDK takes a second to import
+
+    return OpenAIProvider.from_environment(concurrency=run.concurrency)
+
+
+class Worker:
+    """One process's share of a run."""
+
+    def __init__(self, handle: JobHandle, plan: Plan, provider: Provider) -> None:
+        self._handle, self._plan, self._provider = handle, plan, provider
+        self._owner = new_owner()
+        self._setting = Setting(
+            recipe=plan.recipe,
+            provider=provider.name,
+            seed=plan.run.seed,
+            judge_id=plan.judge_id,
+            parameters=_parameters(provider, plan.run),
+        )
+        self._budget = Budget(plan.run.budget_usd, plan.run.spent_usd)
+        self._slots = asyncio.Semaphore(plan.run.concurrency)
+        self._asked: dict[str, asyncio.Future[StoredCall]] = {}
+        self._ready: deque[Claimed] = deque()
+        self._news = asyncio.Event()
+        self._fatal: BaseException | None = None
+        self._exhausted = False
+        self.out_of_budget = False
+        self.counts: Counter[str] = Counter()
+        self._finished = 0
+
+    async def work(self) -> None:
+        """Claim groups and work on them until none is open, or until stopped."""
+        self._journal = Journal(self._handle.store, self._plan.run.id, self._owner)
+        width = self._plan.run.concurrency * (1 if self._provider.offline else GROUPS_PER_CALL)
+        await self._journal.write(self._take_over)
+        self._finished = await self._journal.write(
+            lambda session: funnel(session, self._plan.run.id).finished
+        )
+        beside = [
+            asyncio.create_task(self._feed(width)),
+            asyncio.create_task(self._keep_leases()),
+            asyncio.create_task(self._report()),
+        ]
+        groups = [asyncio.create_task(self._work_on_groups()) for _ in range(width)]
+        try:
+            await self._until_over(groups)
+        finally:
+            for task in (*beside, *groups):
+                task.cancel()
+            await asyncio.gather(*beside, *groups, return_exceptions=True)
+            await self._journal.write(
+                lambda session: release_groups(session, self._plan.run.id, [self._owner])
+            )
+            await self._journal.close()
+            await self._provider.close()
+        if self._fatal is not None:
+            raise self._fatal
+
+    @property
+    def _stopping(self) -> bool:
+        return self._handle.stopping or self.out_of_budget or self._fatal is not None
+
+    async def _until_over(self, groups: "list[asyncio.Task[None]]") -> None:
+        """Wait for the group tasks; once stopping, for what is in flight, for a while."""
+        waiting = set(groups)
+        deadline: float | None = None
+        while waiting:
+            _, waiting = await asyncio.wait(waiting, timeout=0.2)
+            if self._handle.stopping and deadline is None:
+                deadline = time.monotonic() + GRACE_SECONDS
+                self._news.set()
+            if deadline is not None and time.monotonic() > deadline:
+                return
+
+    async def _feed(self, width: int) -> None:
+        """Keep claimed groups ready."""
+        try:
+            while not self._stopping and not self._exhausted:
+                if len(self._ready) > width // 2:
+                    await asyncio.sleep(0.01)
+                    continue
+                claimed = await self._journal.write(lambda session: self._claim(session, width))
+                self._ready.extend(claimed)
+                if not claimed and not self._ready:
+                    states = await self._journal.write(
+                        lambda session: open_states(session, self._plan.run.id)
+                    )
+                    if not any(states):
+                        self._exhausted = True
+                    else:
+                        await asyncio.sleep(IDLE_SECONDS)
+                self._news.set()
+        except Exception as error:
+            self._fail(error)
+
+    def _claim(self, session: Session, width: int) -> list[Claimed]:
+        plan = self._plan
+        groups = claim_groups(session, plan.run.id, self._owner, width)
+        count = plan.recipe.validation.distractors
+        drawn = [draw(plan.pool, group, count=count, seed=plan.run.seed) for group in groups]
+        texts = passage_texts(session, sorted({one for ids in drawn for one in ids}))
+        return [
+            (group, [(one, texts[one]) for one in choose(group, ids, texts, count=count)])
+            for group, ids in zip(groups, drawn, strict=True)
+        ]
+
+    async def _work_on_groups(self) -> None:
+        while not self._stopping:
+            if not self._ready:
+                if self._exhausted:
+                    return
+                self._news.clear()
+                await self._news.wait()
+                continue
+            group, distractors = self._ready.popleft()
+            try:
+                done = await GroupWork(self._setting, group, distractors, self._ask).run()
+                if await self._journal.finish(done):
+                    self._finished += 1
+                else:
+                    log.info("group %s was given to another worker", group.id)
+            except Stopped:
+                return
+            except Exception as error:
+                self._fail(error)
+                return
+
+    async def _ask(self, request: Request) -> StoredCall:
+        """The stored answer of a request, or the provider's, stored. Asked once at a time."""
+        known = self._asked.get(request.key)
+        if known is not None:
+            return await asyncio.shield(known)
+        future: asyncio.Future[StoredCall] = asyncio.get_running_loop().create_future()
+        self._asked[request.key] = future
+        try:
+            stored = await self._journal.find(request.key)
+            if stored is None:
+                stored = await self._call(request)
+                self.counts["made"] += 1
+            else:
+                self.counts["reused"] += 1
+        except BaseException as error:
+            future.set_exception(error)
+            future.exception()  # nobody else may be waiting: the error is raised here anyway
+            raise
+        else:
+            future.set_result(stored)
+            return stored
+        finally:
+            del self._asked[request.key]
+
+    async def _call(self, request: Request) -> StoredCall:
+        most_usd = self._provider.most_usd(request)
+        async with self._slots:
+            if self._stopping:
+                raise Stopped
+            if not self._budget.reserve(most_usd):
+                self.out_of_budget = True
+                self._news.set()
+                raise Stopped
+            cost_usd = 0.0
+            try:
+                answer = await self._provider.answer(request)
+                cost_usd = answer.cost_usd
+            finally:
+                self._budget.settle(most_usd, cost_usd)
+        return await self._journal.add(request, answer)
+
+    def _take_over(self, session: Session) -> None:
+        """Give back what processes of this machine held that are dead."""
+        dead = [owner for owner in lease_owners(session, self._plan.run.id) if is_dead(owner)]
+        if dead:
+            release_groups(session, self._plan.run.id, dead)
+
+    async def _keep_leases(self) -> None:
+        while True:
+            await asyncio.sleep(LEASE_SECONDS / 3)
+            await self._journal.write(
+                lambda session: renew_leases(session, self._plan.run.id, self._owner)
+            )
+
+    async def _report(self) -> None:
+        loop = asyncio.get_running_loop()
+        with self._handle.store.read() as session:
+            total = funnel(session, self._plan.run.id).pairs
+        while True:
+            await loop.run_in_executor(
+                None, self._handle.report, self._finished, total, self._message()
+            )
+            await asyncio.sleep(REPORT_SECONDS)
+
+    def _message(self) -> str:
+        spent = f", ${self._budget.spent_usd:.4f} spent" if self._budget.spent_usd else ""
+        return f"{self.counts['made']} calls made, {self.counts['reused']} reused{spent}"
+
+    def _fail(self, error: BaseException) -> None:
+        if self._fatal is None:
+            self._fatal = error
+            if not isinstance(error, ProviderError):
+                log.exception("the run stops", exc_info=error)
+        self._news.set()
+
+
+def _plan(store: Store, run_id: int) -> Plan:
+    with store.write() as session:
+        run = get_run(session, run_id)
+        row = session.get_one(RecipeRow, run.recipe_id)
+        wanted = [stage["prompt_sha256"] for stage in row.body["stages"].values()]
+        prompts = session.execute(
+            select(Prompt.sha256, Prompt.text).where(Prompt.sha256.in_(wanted))
+        )
+        recipe = recipe_from_store(row.body, dict(prompts.tuples().all()))
+        model = recipe.stages["validation"].model
+        judge = get_or_create_judge(
+            session,
+            "offline:embedding" if run.offline else f"{run.provider}:{model}",
+            kind="model",
+            provider=run.provider,
+            model=model,
+            offline=run.offline,
+        )
+        pool = load_pool(session, run.dataset_id, distractors=recipe.validation.distractors)
+        session.commit()
+        return Plan(run, recipe, pool, judge.id)
+
+
+def _parameters(provider: Provider, run: Run) -> dict[str, Any]:
+    """What else decides an offline answer: the seed and the vocabulary."""
+    if isinstance(provider, OfflineProvider):
+        return {"seed": run.seed, "vocabulary": provider.vocabulary_sha256}
+    return {}
+
+
+def _sampled_pairs(session: Session, dataset_id: int) -> list[tuple[str, str]]:
+    """At most `MOST` pairs, evenly spread in the order of ids."""
+    ids = list(
+        session.scalars(select(Pair.id).where(Pair.dataset_id == dataset_id).order_by(Pair.id))
+    )
+    step = max(1, -(-len(ids) // MOST))
+    chosen = set(ids[::step])
+    rows = session.execute(
+        select(Pair.id, Pair.query, Passage.text)
+        .join(Passage, Passage.id == Pair.passage_id)
+        .where(Pair.dataset_id == dataset_id)
+        .order_by(Pair.id)
+        .execution_options(yield_per=1000)
+    )
+    return [(query, text) for key, query, text in rows.tuples() if key in chosen]
+
+
+def _close(handle: JobHandle, run_id: int, worker: Worker) -> dict[str, Any]:
+    """Write how the run stands and tell its result."""
+    with handle.store.write() as session:
+        counted = funnel(session, run_id)
+        run = get_run(session, run_id)
+        if counted.finished == counted.pairs:
+            status, words = "done", None
+        elif worker.out_of_budget:
+            status = "paused"
+            words = (
+                f"the budget of {run.budget_usd} USD is used up ({run.spent_usd:.4f} spent): "
+                f"`inf curate --resume {run_id} --budget-usd MORE` goes on"
+            )
+        else:
+            status, words = "paused", f"stopped; `inf curate --resume {run_id}` goes on"
+        set_run_status(session, run_id, status, error=words)
+        session.commit()
+        return {
+            "run_id": run_id,
+            "dataset_id": run.dataset_id,
+            "provider": run.provider,
+            "offline": run.offline,
+            "pairs": counted.pairs,
+            "generated": counted.generated,
+            "kept": counted.kept,
+            "dropped": counted.dropped,
+            "calls": {"made": worker.counts["made"], "reused": worker.counts["reused"]},
+            "spent_usd": run.spent_usd,
+            "status": status,
+            "paused": status == "paused",
+            **({"reason": words} if words else {}),
+        }

@@ -1,0 +1,59 @@
+"""The rule filter: what may not go on to validation, each with its drop reason. Pure."""
+
+import unicodedata
+from dataclasses import dataclass
+
+from curation.offline.text import shared_run, words
+from curation.recipes import Filters
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Why a group is dropped: a counted reason, and the detail for who looks at it."""
+
+    reason: str
+    detail: str
+
+
+def check_instruction(text: str, rules: Filters, *, positive: str | None = None) -> Drop | None:
+    """An instruction; the poisoned one must differ from the positive one."""
+    what = "instruction_positive" if positive is None else "instruction_negative"
+    return _length(what, text, rules.most_instruction_words) or _changed(what, text, positive)
+
+
+def check_query(text: str, rules: Filters, *, positive: str) -> Drop | None:
+    """A poisoned query."""
+    what = "query_negative"
+    return _length(what, text, rules.most_query_words) or _changed(what, text, positive)
+
+
+def check_passage(
+    what: str, text: str, rules: Filters, *, positive: str, instruction: str
+) -> Drop | None:
+    """A written passage: not P+ again, and not quoting the instruction it was written for."""
+    drop = _length(what, text, rules.most_passage_words) or _changed(what, text, positive)
+    if drop is not None:
+        return drop
+    quoted = shared_run(instruction, text, rules.quoted_words)
+    if quoted is not None:
+        return Drop("quotes_instruction", f"{what} repeats “{quoted}” from the instruction")
+    return None
+
+
+def _length(what: str, text: str, most: int) -> Drop | None:
+    count = len(words(text))
+    if count == 0:
+        return Drop("empty", f"{what} has no words")
+    if count > most:
+        return Drop("too_long", f"{what} has {count} words, at most {most} are let through")
+    return None
+
+
+def _changed(what: str, text: str, positive: str | None) -> Drop | None:
+    if positive is not None and _plain(text) == _plain(positive):
+        return Drop("unchanged", f"{what} says the same as the positive one")
+    return None
+
+
+def _plain(text: str) -> list[str]:
+    return words(unicodedata.normalize("NFKC", text))

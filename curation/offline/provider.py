@@ -1,0 +1,90 @@
+"""The offline provider: rules write, an embedding model judges; no language model, no network.
+
+It gets what a language model would get and answers in the same form, so that every later step is
+the same. The judge sees the instruction, the query and the passages in the order shown, nothing
+else. Validations that arrive together are embedded together, in a thread.
+"""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+from curation.judges import EmbeddingJudge, ItemView
+from curation.offline.vocabulary import Vocabulary
+from curation.offline.writing import CannotWrite, Writer
+from curation.providers import Answer, Request, RowFailed
+from curation.tasks import TASKS
+from db.store import Store
+
+AT_ONCE = 1024
+QUIET_SECONDS = 0.05
+
+
+class OfflineProvider:
+    """Answers every task by rule; `most_usd` is always 0."""
+
+    name = "offline"
+    offline = True
+
+    def __init__(
+        self, store: Store, vocabulary: Vocabulary, *, seed: int, judge_model: str
+    ) -> None:
+        self.vocabulary_sha256 = vocabulary.sha256
+        self._writer = Writer(vocabulary, seed)
+        self._judge = EmbeddingJudge(store, judge_model)
+        self._waiting: list[tuple[ItemView, asyncio.Future[Answer]]] = []
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="judge")
+        self._judging: asyncio.Task[None] | None = None
+
+    async def answer(self, request: Request) -> Answer:
+        """A text by rule, or the judge's choice."""
+        if request.task == "validation":
+            return await self._judged(request)
+        query, document = request.inputs["query_positive"], request.inputs["document"]
+        assert isinstance(query, str) and isinstance(document, str)
+        write = getattr(self._writer, request.task)
+        try:
+            text = write(query, document)
+        except CannotWrite as error:
+            raise RowFailed("no_rule_fits", str(error)) from error
+        return Answer(f"{TASKS[request.task].gives}: {text}")
+
+    def most_usd(self, request: Request) -> float:
+        """Nothing is paid."""
+        return 0.0
+
+    async def close(self) -> None:
+        """End the judge's thread."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _judged(self, request: Request) -> Answer:
+        instruction, query = request.inputs["instruction"], request.inputs["query"]
+        passages = request.inputs["passages"]
+        assert isinstance(instruction, str) and isinstance(query, str)
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.append((ItemView(instruction, query, tuple(passages)), future))
+        if self._judging is None or self._judging.done():
+            self._judging = asyncio.create_task(self._judge_all())
+        return await future
+
+    async def _judge_all(self) -> None:
+        """Judge what waits, once nothing more arrives for a moment or enough is there."""
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            seen = -1
+            while seen != len(self._waiting) < AT_ONCE:
+                seen = len(self._waiting)
+                await asyncio.sleep(QUIET_SECONDS)
+            batch, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
+            try:
+                choices = await loop.run_in_executor(
+                    self._thread, self._judge.choose, [view for view, _ in batch]
+                )
+            except BaseException as error:
+                for _, future in batch:
+                    if not future.done():
+                        future.set_exception(error)
+                raise
+            for (_, future), choice in zip(batch, choices, strict=True):
+                word = "none" if choice.position is None else str(choice.position + 1)
+                if not future.done():
+                    future.set_result(Answer(f"Choice: {word}"))

@@ -1,0 +1,100 @@
+"""What a provider of answers is: a language-model server, or the offline rules.
+
+A call is identified by its content: task, prompt, provider, model, parameters, inputs and sample
+number. What is sent to a provider is the same whatever the group, the run or the worker.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+from curation.prompts import Inputs, Prompt
+from curation.tasks import Task
+from db.datasets import text_sha256
+
+LONG_TEXT = 160
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call to make."""
+
+    task: Task
+    provider: str
+    model: str
+    parameters: Mapping[str, Any]
+    prompt: Prompt
+    inputs: Inputs
+    sample: int = 0
+
+    @cached_property
+    def key(self) -> str:
+        """The content key under which the answer is journaled."""
+        content = [
+            self.task,
+            self.prompt.sha256,
+            self.provider,
+            self.model,
+            self.parameters,
+            self.inputs,
+            self.sample,
+        ]
+        return text_sha256(json.dumps(content, sort_keys=True, ensure_ascii=False))
+
+    def journal(self) -> dict[str, Any]:
+        """The request as the journal keeps it: long texts by their sha256, which `passage` has."""
+        return {
+            "parameters": dict(self.parameters),
+            "sample": self.sample,
+            "inputs": {
+                name: [_short(one) for one in value] if isinstance(value, list) else _short(value)
+                for name, value in self.inputs.items()
+            },
+        }
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back, as it came, and what it cost."""
+
+    text: str
+    finish_reason: str = "stop"
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_usd: float = 0.0
+    attempts: int = 1
+    latency_seconds: float = 0.0
+
+
+class RowFailed(Exception):
+    """This one call cannot be answered, others can; `reason` is the drop reason of its group."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        self.reason = reason
+        super().__init__(detail)
+
+
+class Provider(Protocol):
+    """Answers requests. Raises RowFailed for one row, db.errors.ProviderError to stop the run."""
+
+    name: str
+    offline: bool
+
+    async def answer(self, request: Request) -> Answer:
+        """The answer to one request."""
+        ...
+
+    def most_usd(self, request: Request) -> float:
+        """The most that a request may cost; reserved from the budget before it is sent."""
+        ...
+
+    async def close(self) -> None:
+        """Close connections."""
+        ...
+
+
+def _short(text: str) -> str | dict[str, str]:
+    return text if len(text) <= LONG_TEXT else {"sha256": text_sha256(text)}

@@ -1,0 +1,88 @@
+"""Making a run from what a person asked for: data set, provider, recipe, limits.
+
+The command line and the Curate page call the same functions; the work itself is a job of kind
+`curate` with the run's id.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from curation.recipes import DEFAULT, Recipe, load_recipe
+from db.datasets import get_dataset
+from db.errors import BadInput
+from db.runs import create_run, get_run, reopen_run, store_recipe
+from db.tables import Run
+
+PROVIDERS = tuple(DEFAULT)
+CONCURRENCY = {"offline": 256, "openai": 16}
+
+
+def choose_recipe(provider: str, recipe: str | None, settings: Sequence[str]) -> Recipe:
+    """The recipe asked for, or the provider's default one. Raises BadInput."""
+    if provider not in PROVIDERS:
+        raise BadInput(f"no provider {provider!r}: one of {', '.join(PROVIDERS)}")
+    return load_recipe(recipe or DEFAULT[provider], settings)
+
+
+def start_run(
+    session: Session,
+    *,
+    dataset: str,
+    provider: str,
+    recipe: str | None = None,
+    settings: Sequence[str] = (),
+    limit: int | None = None,
+    concurrency: int | None = None,
+    budget_usd: float | None = None,
+    seed: int = 0,
+    created_by: str = "",
+) -> Run:
+    """A run with its recipe and its waiting groups. Raises BadInput, NotFound. Does not commit."""
+    chosen = choose_recipe(provider, recipe, settings)
+    if concurrency is not None and concurrency < 1:
+        raise BadInput(f"a concurrency of {concurrency}: give at least 1")
+    if budget_usd is not None and budget_usd <= 0:
+        raise BadInput(f"a budget of {budget_usd} USD: give more than 0")
+    row = store_recipe(
+        session,
+        name=chosen.name,
+        sha256=chosen.sha256,
+        body=chosen.body(),
+        prompts=chosen.prompts(),
+    )
+    return create_run(
+        session,
+        dataset_id=get_dataset(session, dataset).id,
+        recipe_id=row.id,
+        provider=provider,
+        offline=provider == "offline",
+        seed=seed,
+        concurrency=concurrency or CONCURRENCY[provider],
+        budget_usd=budget_usd,
+        limit=limit,
+        created_by=created_by,
+    )
+
+
+def resume_run(
+    session: Session,
+    run_id: int,
+    *,
+    budget_usd: float | None = None,
+    concurrency: int | None = None,
+) -> Run:
+    """A run made ready to go on. Raises NotFound, Refused where it is done. Does not commit."""
+    run = get_run(session, run_id)
+    if budget_usd is not None and budget_usd <= run.spent_usd:
+        raise BadInput(
+            f"a budget of {budget_usd} USD, but run {run_id} has spent {run.spent_usd:.4f}: "
+            "give more than that"
+        )
+    return reopen_run(session, run_id, budget_usd=budget_usd, concurrency=concurrency)
+
+
+def job_config(run_id: int) -> dict[str, Any]:
+    """The config of the job that works on a run."""
+    return {"run_id": run_id}

@@ -1,0 +1,89 @@
+"""The journal of calls: looked up by content key before anything is asked, written before parsing.
+
+A key that two processes answered at the same moment is kept once: the first answer stays and both
+use it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from db.tables import Call, Group, GroupCall
+
+KEYS_PER_QUERY = 500
+
+
+@dataclass(frozen=True)
+class StoredCall:
+    """What was answered under a key."""
+
+    id: int
+    key: str
+    answer: str
+    finish_reason: str
+
+
+@dataclass(frozen=True)
+class CallTotals:
+    """What the calls that serve a run's finished groups were, by task and model."""
+
+    task: str
+    model: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    cost_usd: float
+    parsed: int
+
+
+def find_calls(session: Session, keys: Sequence[str]) -> dict[str, StoredCall]:
+    """The stored answers among these keys, by key."""
+    found: dict[str, StoredCall] = {}
+    for start in range(0, len(keys), KEYS_PER_QUERY):
+        rows = session.execute(
+            select(Call.id, Call.key, Call.answer, Call.finish_reason).where(
+                Call.key.in_(keys[start : start + KEYS_PER_QUERY])
+            )
+        )
+        found.update((row.key, StoredCall(*row)) for row in rows)
+    return found
+
+
+def add_calls(session: Session, rows: Sequence[dict[str, Any]]) -> dict[str, StoredCall]:
+    """Store answered calls; returns what is kept under each key. Does not commit."""
+    if not rows:
+        return {}
+    insert = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert
+    session.execute(insert(Call).on_conflict_do_nothing(), list(rows))
+    return find_calls(session, [row["key"] for row in rows])
+
+
+def call_totals(session: Session, run_id: int) -> list[CallTotals]:
+    """Calls, tokens, cost and acceptance by task and model, over the run's finished groups.
+
+    `parsed` counts the answers that passed the parser and the rule filter. A call that serves
+    several groups is counted for each.
+    """
+    rows = session.execute(
+        select(
+            GroupCall.task,
+            Call.model,
+            func.count(),
+            func.sum(Call.input_tokens),
+            func.sum(Call.output_tokens),
+            func.sum(Call.reasoning_tokens),
+            func.sum(Call.cost_usd),
+            func.count().filter(GroupCall.outcome == "ok"),
+        )
+        .join(Call, Call.id == GroupCall.call_id)
+        .join(Group, Group.id == GroupCall.group_id)
+        .where(Group.run_id == run_id)
+        .group_by(GroupCall.task, Call.model)
+        .order_by(GroupCall.task, Call.model)
+    )
+    return [CallTotals(*row) for row in rows]
