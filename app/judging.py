@@ -4,21 +4,36 @@ A decision names the item it was made on and carries an event id that follows fr
 item: a callback that runs twice, or with old arguments, stores one judgment.
 """
 
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
+from typing import Any
 
 import streamlit as st
 from sqlalchemy.orm import Session
 
 from app.identity import Visitor
+from app.outbox import store_outbox
 from app.visit import acting, action
-from db.assignments import Decision, OwnProgress, ShownItem, next_item, own_progress
+from db.assignments import (
+    Decision,
+    OwnProgress,
+    ShownItem,
+    lease_items,
+    next_item,
+    own_progress,
+)
 from db.assignments import skip_item as store_skip
 from db.assignments import submit_decision as store_decision
+from db.errors import Refused
 from db.judgments import get_or_create_judge
 from db.store import open_store
 from db.tables import Judge, utc_now
 
 SHOWN = "judge.shown"
+LEASED_AHEAD = 5
+DWELL_MS = 300
 
 
 def judge_of(session: Session, visitor: Visitor) -> Judge:
@@ -69,3 +84,40 @@ def skip(study_id: int, item_id: int) -> None:
     with open_store().write() as session:
         store_skip(session, study_id, judge_of(session, visitor).id, item_id)
         session.commit()
+
+
+def card_data(study_id: int, events: Sequence[Any]) -> dict[str, Any]:
+    """What the card shows next, after storing what it has decided: one transaction.
+
+    `scope` keeps the outboxes of other judges and other stores in the same browser apart.
+    """
+    visitor = acting("judge")
+    items: list[ShownItem] = []
+    message = ""
+    with open_store().write() as session:
+        judge = judge_of(session, visitor)
+        acknowledged = store_outbox(session, judge.id, events)
+        try:
+            items = lease_items(session, study_id, judge.id, LEASED_AHEAD)
+        except Refused as refused:
+            message = str(refused)
+        progress = own_progress(session, study_id, judge.id)
+        session.commit()
+    scope = hashlib.sha256(f"{judge.id} {judge.name} {judge.created_at}".encode())
+    return {
+        "scope": scope.hexdigest()[:16],
+        "study": study_id,
+        "items": [_as_json(item) for item in items],
+        "acknowledged": acknowledged,
+        "message": message,
+        "finished": not items,
+        "done": progress.done,
+        "left": progress.left,
+        "pace": progress.seconds_per_item,
+        "dwell_ms": DWELL_MS,
+    }
+
+
+def _as_json(item: ShownItem) -> dict[str, Any]:
+    shown = asdict(item)
+    return {"id": shown.pop("item_id"), **shown}

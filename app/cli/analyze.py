@@ -1,13 +1,15 @@
 """`inf analyze`: agreement, diversity and coverage."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from analysis.agreement import Decision, agreement_report
+from analysis.figures import sign
 from analysis.judgment_file import read_judgments
-from app.cli.report import Result, ready_store, reporting
+from app.cli.report import Result, detach_option, ready_store, reporting, work
 from db.judgments import judgment_frame
 from db.studies import get_study
 
@@ -68,3 +70,104 @@ def agreement(study: int | None, judgments: Path | None) -> Result:
         for row in rows
     ]
     return {"study_id": study, **agreement_report(decisions)}
+
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+FIELD_SIGNS = {"instruction": "I", "query": "Q", "passage": "P", "text": "text"}
+
+
+def corpora_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say which texts: `--dataset`, `--texts`, `--run`, `--groups`, `--model`."""
+    for option in (
+        click.option("--model", default=None, help="SentenceTransformer by name or path."),
+        click.option(
+            "--groups",
+            type=click.Choice(["kept", "all"]),
+            default="kept",
+            show_default=True,
+            help="Which groups of the run: those kept, or all that have an end.",
+        ),
+        click.option("--run", type=int, help="A run of the data set (default: the latest done)."),
+        click.option("--texts", multiple=True, type=FILE, help="JSONL with a `text` column."),
+        click.option("--dataset", multiple=True, help="A data set; may be given several times."),
+    ):
+        function = option(function)
+    return function
+
+
+def _config(
+    dataset: tuple[str, ...],
+    texts: tuple[Path, ...],
+    run: int | None,
+    groups: str,
+    model: str | None,
+) -> dict[str, Any]:
+    if not dataset and not texts:
+        raise click.UsageError("give --dataset NAME or --texts FILE")
+    return {
+        "datasets": list(dataset),
+        "texts": [str(path.resolve()) for path in texts],
+        "run": run,
+        "groups": groups,
+        "model": model,
+    }
+
+
+def _shown_diversity(result: Result) -> str:
+    lines = []
+    for corpus in result["corpora"]:
+        label = " (offline)" if corpus["offline"] else ""
+        lines.append(f"{corpus['corpus']}{label}")
+        lines.append("       texts  different  words      APS   INGF-2   INGF-3")
+        for field, numbers in corpus["fields"].items():
+            lines.append(_diversity_line(FIELD_SIGNS[field], numbers))
+            if len(numbers["by_role"]) > 1:
+                lines += [
+                    _diversity_line(f" {sign(field, role)}", of_role)
+                    for role, of_role in numbers["by_role"].items()
+                ]
+        for field, numbers in corpus["fields"].items():
+            for metric, reason in numbers.get("reason", {}).items():
+                lines.append(f"{FIELD_SIGNS[field]}: {metric} is undefined: {reason}")
+    return "\n".join(lines)
+
+
+def _diversity_line(name: str, numbers: dict[str, Any]) -> str:
+    def cell(value: float | None, digits: int) -> str:
+        return "–" if value is None else f"{value:.{digits}f}"
+
+    return (
+        f"{name:<4} {numbers['texts']:>7,} {numbers['different']:>10,}"
+        f" {cell(numbers['mean_words'], 1):>6} {cell(numbers['aps'], 4):>8}"
+        f" {cell(numbers['ingf_2'], 1):>8} {cell(numbers['ingf_3'], 1):>8}"
+    )
+
+
+@analyze.command()
+@corpora_options
+@detach_option
+@reporting(_shown_diversity)
+def diversity(detach: bool, **corpora: Any) -> Result:
+    """APS, INGF, counts and mean lengths of instructions, queries and passages."""
+    store, config = ready_store(), _config(**corpora)
+    return work(store, "embed", config, detach=detach, title="diversity")
+
+
+def _shown_coverage(result: Result) -> str:
+    lines = [
+        f"{corpus['corpus']}: {corpus['points']:,} points" + (" (offline)" * corpus["offline"])
+        for corpus in result["corpora"]
+    ]
+    known = "was stored before" if result["known"] else "is stored"
+    return "\n".join([*lines, f"the map {known} as analysis {result['analysis_id']}"])
+
+
+@analyze.command()
+@corpora_options
+@click.option("--seed", default=0, show_default=True, help="Of the map.")
+@detach_option
+@reporting(_shown_coverage)
+def coverage(detach: bool, seed: int, **corpora: Any) -> Result:
+    """One UMAP of instructions, queries and passages, stored for the Coverage page."""
+    store, config = ready_store(), {**_config(**corpora), "seed": seed}
+    return work(store, "project", config, detach=detach, title="coverage")

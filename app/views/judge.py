@@ -8,6 +8,7 @@ import streamlit as st
 
 from app import judging
 from app.components.choice import choose
+from app.components.judging_card import draw_card
 from app.components.page import draw_empty, draw_heading
 from app.components.texts import draw_text
 from app.visit import failures_shown, show_what_was_said
@@ -71,7 +72,13 @@ def draw_item(item: ShownItem) -> None:
 
 
 @st.fragment(key="judge-desk")
-def draw_desk(study: StudySummary) -> None:
+def draw_card_desk(study: StudySummary) -> None:
+    with failures_shown():
+        draw_card(study.id, key=f"judge.card_{study.id}")
+
+
+@st.fragment(key="judge-plain-desk")
+def draw_plain_desk(study: StudySummary) -> None:
     with failures_shown():
         show_what_was_said()
         item, progress = judging.take_next(study.id)
@@ -106,4 +113,12 @@ else:
         name=lambda study: study.name,
     )
     draw_guidelines(chosen.id)
-    draw_desk(chosen)
+    if st.session_state.get("judge.plain"):
+        draw_plain_desk(chosen)
+    else:
+        draw_card_desk(chosen)
+    st.toggle(
+        "Plain page",
+        key="judge.plain",
+        help="The same items without the card: for a browser in which it does not work.",
+    )

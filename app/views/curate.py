@@ -1,0 +1,122 @@
+"""Curate: start a run, watch its funnel while it works, resume one that stopped."""
+
+import streamlit as st
+
+from app import curating
+from app.components.choice import choose
+from app.components.funnel import draw_funnel
+from app.components.jobs import LIVE, follow_job
+from app.components.page import draw_empty, draw_heading, draw_labels, draw_status
+from app.components.plain import plain
+from app.components.run import run_name
+from app.menu import view_file
+from app.visit import failures_shown
+from curation.recipes import list_recipes
+from db import jobs
+from db.datasets import DatasetSummary, list_datasets
+from db.runs import RunSummary, funnel, get_run, list_runs
+from db.store import open_store
+
+EVERY_SECONDS = 2.0
+BY_DEFAULT = "by provider"
+
+
+def draw_form(found: list[DatasetSummary]) -> None:
+    first, second, third = st.columns([2, 1, 1])
+    first.selectbox("Data set", [each.name for each in found], key="curate.dataset")
+    provider = second.selectbox("Provider", curating.PROVIDERS, key="curate.provider")
+    third.selectbox(
+        "Recipe",
+        (None, *list_recipes()),
+        format_func=lambda name: name or BY_DEFAULT,
+        key="curate.recipe",
+    )
+    columns = st.columns(4)
+    columns[0].number_input("Pairs at most", 0, 10_000_000, 0, key="curate.limit", help="0: all.")
+    columns[1].number_input("Requests at a time", 1, 256, 8, key="curate.concurrency")
+    columns[2].number_input(
+        "Budget in $", 0.0, 1e6, 0.0, key="curate.budget", help="0: none. At it, the run pauses."
+    )
+    columns[3].number_input("Seed", 0, 2**31 - 1, 0, key="curate.seed")
+    with st.expander("Settings of the recipe"):
+        st.text_area(
+            "One a line, stage.key=value",
+            key="curate.settings",
+            placeholder="validation.model=o4-mini\ntemperature=0.7",
+        )
+    problem = curating.is_ready(provider or "offline")
+    if problem:
+        st.caption(plain(problem))
+    if provider == "offline":
+        st.caption(
+            "Offline: rules write instructions that can be checked on the text, an embedding model "
+            "judges. Whatever it makes is labelled offline everywhere."
+        )
+    st.button(
+        "Start the run",
+        type="primary",
+        key="curate.start",
+        on_click=curating.start,
+        disabled=problem is not None,
+    )
+
+
+def draw_run(run: RunSummary) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        draw_status(run.status)
+        draw_labels(offline=run.offline)
+        budget = f" of ${run.budget_usd:,.2f}" if run.budget_usd is not None else ""
+        money = "" if run.offline else f" · ${run.spent_usd:,.4f}{budget} spent"
+        st.caption(
+            plain(f"recipe {run.recipe} {run.recipe_sha256[:10]} · by {run.created_by}{money}"),
+            width="stretch",
+        )
+        if run.status in ("paused", "failed", "cancelled"):
+            st.button("Resume", key="curate.resume", on_click=curating.resume, args=(run.id,))
+        st.page_link(
+            view_file("groups"),
+            label="Groups",
+            query_params={"run": str(run.id)},
+            icon=":material/arrow_forward:",
+        )
+    if run.error:
+        st.text(run.error)
+    is_live = run.status in ("created", "running")
+    st.fragment(draw_live, run_every=EVERY_SECONDS if is_live else None)(run.id, is_live)
+
+
+def draw_live(run_id: int, was_live: bool) -> None:
+    with failures_shown():
+        with open_store().read() as session:
+            found, status = funnel(session, run_id), get_run(session, run_id).status
+        draw_funnel(found)
+        if was_live and status not in ("created", "running"):
+            st.rerun()
+
+
+draw_heading(
+    "Curate", "Grow three triplets from every pair and keep what a judge confirms three times."
+)
+with open_store().read() as session:
+    found = [each for each in list_datasets(session) if each.pairs]
+    runs = list_runs(session)
+    live = jobs.list_jobs(session, kind="curate", statuses=LIVE, limit=1)
+if not found:
+    draw_empty(
+        "There are no pairs yet.",
+        "A run grows groups from the pairs of a data set: import one first.",
+        view="datasets",
+        link="Data sets",
+        command="inf import --dataset NAME --pairs pairs.jsonl",
+    )
+    st.stop()
+with st.expander("New run", icon=":material/add:", expanded=not runs):
+    draw_form(found)
+job_id = live[0].id if live else st.session_state.get("curate.job")
+if job_id is not None:
+    follow_job(job_id, key="curate.follow")
+if runs:
+    chosen = choose(
+        "Run", runs, key="curate.run", parameter="run", ident=lambda run: run.id, name=run_name
+    )
+    draw_run(chosen)

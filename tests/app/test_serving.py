@@ -1,0 +1,189 @@
+"""The real server: start, memory, sign-in and sign-out over HTTP, what it refuses."""
+
+import asyncio
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from browser import visit_every_page
+from conftest import Ran
+from full_store import fill
+from live_server import Server, serving
+from starlette.routing import Route
+
+from app.identity import COOKIE
+from app.routes import ROUTES, _local_path
+from db.accounts import add_account, list_audit
+from db.store import Store, open_store
+
+HTML = {"accept": "text/html"}
+MOST_SECONDS = 4.0  # of processor time: the wall clock also measures what else runs here
+MOST_MEGABYTES = 300
+PASSWORD = "correct horse"
+NOT_IN_THE_APP = ("torch", "umap", "sentence_transformers", "sklearn", "scipy", "numba")
+
+
+def resident_megabytes(process_id: int) -> float:
+    status = Path(f"/proc/{process_id}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024
+
+
+def heavy_packages(process_id: int) -> set[str]:
+    maps = Path(f"/proc/{process_id}/maps").read_text()
+    return {name for name in NOT_IN_THE_APP if f"/site-packages/{name}/" in maps}
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_the_first_page_comes_within_seconds_and_the_process_stays_light(
+    sqlite_store: Store, tmp_path: Path, chromium: Path
+) -> None:
+    fill(sqlite_store)
+    with serving(tmp_path / "elsewhere") as server:
+        assert server.cpu_seconds_to_first_page < MOST_SECONDS
+        asyncio.run(visit_every_page(server.url))
+        assert not heavy_packages(server.process.pid)
+        assert resident_megabytes(server.process.pid) < MOST_MEGABYTES
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("served")
+
+
+@pytest.fixture(scope="module")
+def team_store(sqlite_template: Path, folder: Path) -> Store:
+    """One store for the server that these tests share."""
+    shutil.copy(sqlite_template, folder / "inf.db")
+    store = open_store(f"sqlite:///{folder / 'inf.db'}")
+    with store.write() as session:
+        for name, role in (("ann", "annotator"), ("bob", "annotator"), ("root", "admin")):
+            add_account(session, name, PASSWORD, role=role, actor="test")
+        session.commit()
+    return store
+
+
+@pytest.fixture(scope="module")
+def server(team_store: Store, folder: Path) -> Iterator[Server]:
+    with serving(folder, INF_HOME=str(folder), INF_DATABASE_URL=team_store.url) as running:
+        yield running
+
+
+@contextmanager
+def signed_in(server: Server, name: str = "ann") -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=server.url) as client:
+        answer = client.post("/sign-in", data={"name": name, "password": PASSWORD})
+        assert answer.status_code == 303
+        yield client
+
+
+def test_signing_in_sets_a_cookie_that_scripts_cannot_read_and_signing_out_takes_it_back(
+    server: Server, team_store: Store
+) -> None:
+    with httpx.Client(base_url=server.url) as client:
+        turned_away = client.get("/jobs?job=3", headers=HTML)
+        assert turned_away.status_code == 303
+        assert turned_away.headers["location"] == "/sign-in?next=%2Fjobs%3Fjob%3D3"
+        assert client.get("/sign-in?next=/jobs").text.count('value="/jobs"') == 1
+        wrong = client.post("/sign-in", data={"name": "ann", "password": "wrong horse"})
+        assert wrong.status_code == 401 and "Name or password is wrong" in wrong.text
+        right = client.post("/sign-in", data={"name": "ann", "password": PASSWORD, "next": "/jobs"})
+        assert right.status_code == 303 and right.headers["location"] == "/jobs"
+        cookie = right.headers["set-cookie"].lower()
+        assert "httponly" in cookie and "samesite=lax" in cookie and "max-age" in cookie
+        assert client.get("/", headers=HTML).status_code == 200
+        assert "<b>ann</b>" in client.get("/sign-out").text
+        out = client.post("/sign-out", data={"where": "here"})
+        assert out.headers["location"] == "/sign-in"
+        assert client.get("/", headers=HTML).status_code == 303
+    with team_store.read() as session:
+        actions = [row.action for row in list_audit(session)[0]]
+    assert actions[:3] == ["sign-out", "sign-in", "sign-in.refused"]
+
+
+def test_signing_out_on_all_devices_ends_the_other_sessions_too(server: Server) -> None:
+    with signed_in(server) as here, signed_in(server) as there, signed_in(server, "root") as other:
+        here.post("/sign-out", data={"where": "everywhere"})
+        assert there.get("/", headers=HTML).status_code == 303
+        assert other.get("/", headers=HTML).status_code == 200
+
+
+def test_a_disabled_account_is_out_at_once_and_stays_out(
+    server: Server, team_store: Store, inf: Callable[..., Ran]
+) -> None:
+    with signed_in(server, "bob") as client:
+        assert inf("users", "disable", "bob", INF_DATABASE_URL=team_store.url).code == 0
+        assert client.get("/", headers=HTML).status_code == 303
+        again = client.post("/sign-in", data={"name": "bob", "password": PASSWORD})
+        assert again.status_code == 401
+
+
+@pytest.mark.parametrize("value", ["", "x", "WzEsMF0", "WzEsMF0.aR.forged", "é"])
+def test_a_forged_cookie_is_nobodys(server: Server, value: str) -> None:
+    header = {"cookie": f"{COOKIE}={value}".encode(), **HTML}
+    assert httpx.get(server.url, headers=header).status_code == 303
+
+
+def test_without_a_cookie_only_the_form_and_health_answer(server: Server) -> None:
+    assert httpx.get(f"{server.url}/health").json()["status"] == "ok"
+    assert httpx.get(f"{server.url}/media/x.png").status_code == 401
+    assert httpx.post(f"{server.url}/_stcore/upload_file/a/b").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("asked", "goes_to"),
+    [
+        ("/jobs?job=1", "/jobs?job=1"),
+        ("https://elsewhere.example", "/"),
+        ("//elsewhere.example", "/"),
+        ("/\\elsewhere.example", "/"),
+        ("/a\nb", "/"),
+        ("", "/"),
+    ],
+)
+def test_signing_in_leads_only_to_a_page_of_this_server(asked: str, goes_to: str) -> None:
+    assert _local_path(asked) == goes_to
+
+
+def test_what_was_typed_into_the_form_is_never_markup(server: Server) -> None:
+    answer = httpx.post(
+        f"{server.url}/sign-in", data={"name": '"><script>x</script>', "password": "p"}
+    )
+    assert "<script>" not in answer.text and "&lt;script&gt;" in answer.text
+
+
+def test_a_name_that_points_here_from_elsewhere_does_not_reach_the_local_admin(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    with serving(tmp_path / "served") as server:
+        assert httpx.get(server.url, headers=HTML).status_code == 200
+        rebound = httpx.get(server.url, headers={"host": "evil.example", **HTML})
+        assert rebound.status_code == 403
+
+
+def test_it_listens_elsewhere_only_when_there_are_accounts(
+    sqlite_store: Store, inf: Callable[..., Ran]
+) -> None:
+    ran = inf("serve", "--host", "0.0.0.0", "--json", timeout=30)
+    assert ran.code == 1
+    assert "inf users add" in ran.json["error"]
+
+
+def test_it_refuses_a_store_that_is_behind_with_the_command_to_run(
+    inf: Callable[..., Ran], tmp_path: Path
+) -> None:
+    ran = inf("serve", timeout=30, INF_DATABASE_URL=f"sqlite:///{tmp_path / 'new.db'}")
+    assert ran.code == 1
+    assert "inf db upgrade" in ran.err
+
+
+def test_every_route_of_ours_is_open_on_purpose() -> None:
+    assert {route.path for route in ROUTES if isinstance(route, Route)} == {
+        "/health",
+        "/sign-in",
+        "/sign-out",
+    }

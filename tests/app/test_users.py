@@ -1,0 +1,132 @@
+"""Accounts: the command, the rules of the last admin, passwords."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from conftest import Ran
+
+from app.identity import Visitor, read_cookie, write_cookie
+from app.permissions import NEEDS, require
+from db.accounts import (
+    account_of_cookie,
+    add_account,
+    check_password,
+    get_account,
+    list_audit,
+    reset_password,
+    set_disabled,
+    set_role,
+    sign_out_everywhere,
+)
+from db.errors import BadInput, Refused
+from db.store import Store
+
+PASSWORD = "correct horse battery"
+
+
+def test_a_password_comes_from_standard_input_and_is_stored_only_as_a_hash(
+    store: Store, inf: Callable[..., Ran]
+) -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "app.cli.main",
+            "users",
+            "add",
+            "ann",
+            "--role",
+            "curator",
+            "--json",
+        ],
+        input=f"{PASSWORD}\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert '"name": "ann"' in done.stdout and PASSWORD not in done.stdout + done.stderr
+    with store.read() as session:
+        stored = get_account(session, "ann").password_hash
+        assert stored and stored.startswith("$argon2id$")
+    assert inf("users", "list", "--json").json["accounts"][0]["role"] == "curator"
+    ran = inf("users", "add", "bob", "--json")
+    assert ran.code == 1 and "standard input" in ran.json["error"]
+
+
+def test_only_name_and_password_together_of_an_enabled_account_are_let_in(store: Store) -> None:
+    with store.write() as session:
+        add_account(session, "root", PASSWORD, role="admin", actor="test")
+        add_account(session, "ann", PASSWORD, role="annotator", actor="test")
+        assert check_password(session, "ann", PASSWORD).name == "ann"
+        assert check_password(session, " ann ", PASSWORD).name == "ann"
+        assert check_password(session, "ann", PASSWORD + "x") is None
+        assert check_password(session, "bob", PASSWORD) is None
+        set_disabled(session, "ann", True, actor="root")
+        assert check_password(session, "ann", PASSWORD) is None
+        refused = [row.subject for row in list_audit(session, actions=["sign-in.refused"])[0]]
+        assert len(refused) == 3
+
+
+@pytest.mark.parametrize(
+    "end", [reset_password, sign_out_everywhere, set_disabled], ids=lambda f: f.__name__
+)
+def test_what_ends_sessions_makes_every_earlier_cookie_worthless(
+    store: Store, end: Callable[..., object]
+) -> None:
+    with store.write() as session:
+        add_account(session, "root", PASSWORD, role="admin", actor="test")
+        ann = add_account(session, "ann", PASSWORD, role="annotator", actor="test")
+        cookie = write_cookie(ann)
+        assert account_of_cookie(session, *read_cookie(cookie)) is ann
+        arguments = {"reset_password": ["another password"], "set_disabled": [True]}
+        end(session, "ann", *arguments.get(end.__name__, []), actor="root")
+        assert account_of_cookie(session, *read_cookie(cookie)) is None
+
+
+def test_the_last_admin_stays(store: Store) -> None:
+    with store.write() as session:
+        add_account(session, "root", PASSWORD, role="admin", actor="test")
+        with pytest.raises(Refused, match="last admin"):
+            set_disabled(session, "root", True, actor="root")
+        with pytest.raises(Refused, match="last admin"):
+            set_role(session, "root", "curator", actor="root")
+        add_account(session, "two", PASSWORD, role="admin", actor="root")
+        assert set_role(session, "root", "curator", actor="two").role == "curator"
+
+
+@pytest.mark.parametrize(
+    ("name", "password", "role"),
+    [
+        ("", PASSWORD, "admin"),
+        ("a" * 81, PASSWORD, "admin"),
+        ("a\nb", PASSWORD, "admin"),
+        ("ann", "short", "admin"),
+        ("ann", "x" * 1025, "admin"),
+        ("ann", PASSWORD, "owner"),
+    ],
+)
+def test_a_bad_account_is_refused_in_words(
+    store: Store, name: str, password: str, role: str
+) -> None:
+    with store.write() as session, pytest.raises(BadInput):
+        add_account(session, name, password, role=role, actor="test")
+
+
+def test_a_name_is_given_once(store: Store) -> None:
+    with store.write() as session:
+        add_account(session, "ann", PASSWORD, role="admin", actor="test")
+        with pytest.raises(Refused, match="already"):
+            add_account(session, " ann ", PASSWORD, role="curator", actor="test")
+
+
+@pytest.mark.parametrize("deed", NEEDS)
+def test_a_deed_is_refused_below_its_role_and_to_nobody(deed: str) -> None:
+    with pytest.raises(Refused, match="signed out"):
+        require(None, deed)
+    annotator = Visitor("ann", "annotator", 1)
+    if NEEDS[deed] != "annotator":
+        with pytest.raises(Refused, match=NEEDS[deed]):
+            require(annotator, deed)
+    assert require(Visitor("root", "admin", 2), deed).name == "root"
