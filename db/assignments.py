@@ -177,22 +177,32 @@ def submit_decision(
     return judgment
 
 
-def skip_item(session: Session, study_id: int, judge_id: int, item_id: int) -> None:
+def skip_item(
+    session: Session,
+    study_id: int,
+    judge_id: int,
+    item_id: int,
+    *,
+    note: str = "",
+    flagged: bool = False,
+) -> bool:
     """Give a leased item to somebody else; this judge does not see it again.
 
-    Skipping twice is skipping once. Raises Refused where it is answered or was never given.
-    Does not commit.
+    Skipping twice is skipping once; an answered item stays answered. Returns whether the item is
+    skipped now. Raises Refused where it was never given. Does not commit.
     """
     study = _lock(session, study_id)
     assignment = _assignment(session, study_id, judge_id, item_id)
     if assignment.state in ("done", "aside"):
-        raise Refused("this item is answered: change the answer instead of skipping it")
+        return False
     if study.status == "closed":
         raise Refused(f"the study {study.name!r} is closed")
     if assignment.state == "leased":
         _change_taken(session, study_id, item_id, -1)
     assignment.state, assignment.lease_until = "skipped", None
+    assignment.note, assignment.flagged = note, flagged
     session.flush()
+    return True
 
 
 def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:

@@ -437,6 +437,30 @@ def upgrade() -> None:
         sa.UniqueConstraint("study_id", "version", name=op.f("uq_guideline_study_id_version")),
     )
     op.create_table(
+        "study_judge",
+        sa.Column("study_id", sa.Integer(), nullable=False),
+        sa.Column("judge_id", sa.Integer(), nullable=False),
+        sa.Column("state", sa.String(), nullable=False),
+        sa.Column("reason", sa.String(), nullable=False),
+        sa.Column("training_rounds", sa.Integer(), nullable=False),
+        sa.Column("passed_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("changed_at", sa.DateTime(timezone=True), nullable=False),
+        sa.CheckConstraint("state IN ('active', 'paused')", name=op.f("ck_study_judge_state")),
+        sa.ForeignKeyConstraint(
+            ["judge_id"], ["judge.id"], name=op.f("fk_study_judge_judge_id_judge")
+        ),
+        sa.ForeignKeyConstraint(
+            ["study_id"],
+            ["study.id"],
+            name=op.f("fk_study_judge_study_id_study"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("study_id", "judge_id", name=op.f("pk_study_judge")),
+    )
+    with op.batch_alter_table("study_judge", schema=None) as batch_op:
+        batch_op.create_index("ix_study_judge_judge_id", ["judge_id"], unique=False)
+
+    op.create_table(
         "group_call",
         sa.Column("group_id", sa.Integer(), nullable=False),
         sa.Column("task", sa.String(), nullable=False),
@@ -569,6 +593,8 @@ def upgrade() -> None:
             "order_shown", sa.JSON().with_variant(postgresql.JSONB(), "postgresql"), nullable=False
         ),
         sa.Column("lease_until", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("note", sa.String(), nullable=False),
+        sa.Column("flagged", sa.Boolean(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.CheckConstraint(
             "state IN ('leased', 'done', 'skipped', 'expired', 'aside')",
@@ -726,6 +752,10 @@ def downgrade() -> None:
         batch_op.drop_index("ix_group_call_call_id")
 
     op.drop_table("group_call")
+    with op.batch_alter_table("study_judge", schema=None) as batch_op:
+        batch_op.drop_index("ix_study_judge_judge_id")
+
+    op.drop_table("study_judge")
     op.drop_table("guideline")
     with op.batch_alter_table("group", schema=None) as batch_op:
         batch_op.drop_index("ix_group_run_id_verdict")

@@ -12,6 +12,7 @@ from db.tables.judging import (
     Review,
     Study,
     StudyItem,
+    StudyJudge,
 )
 from db.tables.outcome import Analysis, Checkpoint, Embedding, Evaluation, Release, ReleaseGroup
 from db.tables.people import Account, Audit
@@ -46,6 +47,7 @@ __all__ = [
     "Run",
     "Study",
     "StudyItem",
+    "StudyJudge",
     "Triplet",
     "utc_now",
 ]

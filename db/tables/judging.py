@@ -116,7 +116,8 @@ class Assignment(Base, kw_only=True):
     """An item given to a judge of a study, for a time: exactly `overlap` end as `done`.
 
     `aside`: the judge answered after the lease had expired and the place had gone to somebody
-    else; the judgment is kept but does not count in the study.
+    else; the judgment is kept but does not count in the study. `note` and `flagged` are those of a
+    skipped item; an answered one has them in its judgment.
     """
 
     __tablename__ = "assignment"
@@ -127,15 +128,34 @@ class Assignment(Base, kw_only=True):
     state: Mapped[str] = mapped_column(default="leased")
     order_shown: Mapped[list[Any]] = mapped_column(default_factory=list)
     lease_until: Mapped[datetime | None] = mapped_column(default=None)
+    note: Mapped[str] = mapped_column(default="")
+    flagged: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime] = created()
     __table_args__ = (
         UniqueConstraint("study_id", "item_id", "judge_id"),
-        CheckConstraint(
-            "state IN ('leased', 'done', 'skipped', 'expired', 'aside')", name="state"
-        ),
+        CheckConstraint("state IN ('leased', 'done', 'skipped', 'expired', 'aside')", name="state"),
         Index("ix_assignment_study_id_judge_id", "study_id", "judge_id", "state"),
         Index("ix_assignment_study_id_state", "study_id", "state", "lease_until"),
         Index("ix_assignment_item_id_judge_id", "item_id", "judge_id"),
+    )
+
+
+class StudyJudge(Base, kw_only=True):
+    """How a judge stands in a study: let in, or paused (by a curator or by the hidden gold)."""
+
+    __tablename__ = "study_judge"
+    study_id: Mapped[int] = mapped_column(
+        ForeignKey("study.id", ondelete="CASCADE"), primary_key=True
+    )
+    judge_id: Mapped[int] = mapped_column(ForeignKey("judge.id"), primary_key=True)
+    state: Mapped[str] = mapped_column(default="active")
+    reason: Mapped[str] = mapped_column(default="")
+    training_rounds: Mapped[int] = mapped_column(default=0)
+    passed_at: Mapped[datetime | None] = mapped_column(default=None)
+    changed_at: Mapped[datetime] = created()
+    __table_args__ = (
+        CheckConstraint("state IN ('active', 'paused')", name="state"),
+        Index("ix_study_judge_judge_id", "judge_id"),
     )
 
 
