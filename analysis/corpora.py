@@ -1,0 +1,114 @@
+"""What is compared: data sets of the store and files of texts, loaded the same way."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from db.corpus_texts import CorpusText, pair_texts, run_texts
+from db.datasets import get_dataset, text_sha256
+from db.errors import BadInput, BadRow, BadRows, NotFound
+from db.runs import get_run, latest_run
+from db.words import VERDICTS
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A named list of texts; `offline` where the offline provider wrote them."""
+
+    name: str
+    kind: str
+    texts: list[CorpusText]
+    dataset_id: int | None = None
+    run_id: int | None = None
+    offline: bool = False
+
+    def by_field(self) -> dict[str, dict[str, list[CorpusText]]]:
+        """Texts by field and role, in the order of their first appearance."""
+        fields: dict[str, dict[str, list[CorpusText]]] = {}
+        for row in self.texts:
+            fields.setdefault(row.field, {}).setdefault(row.role, []).append(row)
+        return fields
+
+
+def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
+    """The corpora that a job's config names.
+
+    `datasets` are names, `texts` paths of JSONL files with a `text` column; `run` chooses the run
+    of a single data set (default: the latest finished one; where there is none, the pairs);
+    `groups` is `kept` (default) or `all`. Raises NotFound, BadInput.
+    """
+    names, files = list(config.get("datasets", [])), list(config.get("texts", []))
+    if not names and not files:
+        raise BadInput("nothing to analyse: name a data set or a file of texts")
+    if config.get("run") is not None and len(names) != 1:
+        raise BadInput("a run belongs to one data set: name one, or leave the run out")
+    verdicts = VERDICTS if config.get("groups") == "all" else ("kept",)
+    corpora = [_dataset(session, name, config.get("run"), verdicts) for name in names]
+    corpora += [Corpus(Path(file).stem, "texts", read_texts(Path(file))) for file in files]
+    seen: dict[str, int] = {}
+    for place, corpus in enumerate(corpora):
+        seen[corpus.name] = seen.get(corpus.name, 0) + 1
+        if seen[corpus.name] > 1:
+            name = f"{corpus.name} ({seen[corpus.name]})"
+            corpora[place] = Corpus(
+                name, corpus.kind, corpus.texts, corpus.dataset_id, corpus.run_id, corpus.offline
+            )
+    return corpora
+
+
+def corpora_sha256(corpora: Sequence[Corpus], settings: dict[str, Any]) -> str:
+    """The identity of an analysis: its settings and every text with its place."""
+    whole = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for corpus in corpora:
+        whole.update(f"\n{corpus.name}\0{corpus.kind}\0{corpus.run_id}".encode())
+        for row in corpus.texts:
+            whole.update(f"\n{row.field}\0{row.role}\0{row.group_id}\0{row.verdict}\0".encode())
+            whole.update(text_sha256(row.text).encode())
+    return whole.hexdigest()
+
+
+def read_texts(path: Path) -> list[CorpusText]:
+    """The texts of a JSONL file with a `text` column. Raises BadInput, BadRows with the line."""
+    if not path.is_file():
+        raise BadInput(f"{path}: no such file")
+    texts: list[CorpusText] = []
+    bad: list[BadRow] = []
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+                text = row.get("text") if isinstance(row, dict) else None
+            except ValueError as error:
+                bad.append(BadRow(path.name, number, f"no JSON: {error}"))
+                continue
+            if not isinstance(text, str) or not text.strip():
+                bad.append(BadRow(path.name, number, "no `text`"))
+            else:
+                texts.append(CorpusText("text", "text", text))
+    if bad:
+        raise BadRows(bad, "nothing was computed: correct these rows")
+    if not texts:
+        raise BadInput(f"{path}: holds no text")
+    return texts
+
+
+def _dataset(session: Session, name: str, run_id: int | None, verdicts: Sequence[str]) -> Corpus:
+    dataset = get_dataset(session, name)
+    if run_id is not None:
+        run = get_run(session, run_id)
+        if run.dataset_id != dataset.id:
+            raise BadInput(f"run {run_id} is not a run of data set {name!r}")
+    else:
+        try:
+            run = latest_run(session, dataset.id)
+        except NotFound:
+            return Corpus(name, "dataset", pair_texts(session, dataset.id), dataset.id)
+    texts = run_texts(session, run.id, verdicts=verdicts)
+    return Corpus(name, "dataset", texts, dataset.id, run.id, run.offline)

@@ -1,0 +1,245 @@
+"""The figures of agreement, diversity and coverage: results in, Plotly figures out. Pure.
+
+A value that is undefined is not drawn: its cell or bar is left out and its reason is shown on
+hover or as a note, so that nobody reads it as zero.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import plotly.graph_objects as go
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SIGNS: Final = {
+    ("instruction", "positive"): "I+",
+    ("instruction", "instruction_negative"): "I-",
+    ("query", "positive"): "Q+",
+    ("query", "query_negative"): "Q-",
+    ("passage", "positive"): "P+",
+    ("passage", "instruction_negative"): "P1-",
+    ("passage", "query_negative"): "P2-",
+    ("text", "text"): "text",
+}
+SIGN_COLOURS: Final = {
+    "I+": "#2166ac",
+    "I-": "#8cbfe0",
+    "Q+": "#1b7837",
+    "Q-": "#8fce8b",
+    "P+": "#b2182b",
+    "P1-": "#f4a582",
+    "P2-": "#e08fc0",
+    "text": "#666666",
+}
+CATEGORY_COLOURS: Final = (
+    "#4477aa",
+    "#ee6677",
+    "#228833",
+    "#ccbb44",
+    "#66ccee",
+    "#aa3377",
+    "#bbbbbb",
+    "#332288",
+)
+METRIC_NAMES: Final = {
+    "aps": "APS (lower is more diverse)",
+    "ingf_2": "INGF, 2-grams (higher is more diverse)",
+    "ingf_3": "INGF, 3-grams (higher is more diverse)",
+}
+MARGIN: Final = {"l": 10, "r": 10, "t": 40, "b": 10}
+
+
+def sign(field: str, role: str) -> str:
+    """The paper's sign of a text in its role: I+, Q-, P1-, …"""
+    return SIGNS.get((field, role), f"{field} {role}")
+
+
+def agreement_heatmap(report: Mapping[str, Any]) -> go.Figure:
+    """Kappa of every pair of judges as a symmetric matrix; undefined pairs stay empty."""
+    judges = [judge["judge"] for judge in report["judges"]]
+    places = {name: place for place, name in enumerate(judges)}
+    values = np.full((len(judges), len(judges)), np.nan)
+    shown = [["" for _ in judges] for _ in judges]
+    hover = [[name if name == other else "" for name in judges] for other in judges]
+    for pair in report["pairs"]:
+        a, b = places[pair["judge_a"]], places[pair["judge_b"]]
+        for row, column in ((a, b), (b, a)):
+            hover[row][column] = _pair_words(pair)
+            shown[row][column] = "–" if pair["kappa"] is None else f"{pair['kappa']:.2f}"
+            if pair["kappa"] is not None:
+                values[row, column] = pair["kappa"]
+    figure = go.Figure(
+        go.Heatmap(
+            z=values,
+            x=judges,
+            y=judges,
+            text=shown,
+            texttemplate="%{text}",
+            customdata=hover,
+            hovertemplate="%{customdata}<extra></extra>",
+            zmin=-1,
+            zmax=1,
+            zmid=0,
+            colorscale="RdBu",
+            xgap=2,
+            ygap=2,
+            colorbar={"title": "kappa"},
+        )
+    )
+    figure.update_layout(margin=MARGIN, height=max(320, 60 * len(judges) + 140))
+    figure.update_xaxes(
+        side="bottom", tickangle=-30, automargin=True, showgrid=False, type="category"
+    )
+    figure.update_yaxes(autorange="reversed", automargin=True, showgrid=False, type="category")
+    return figure
+
+
+def human_model_bars(report: Mapping[str, Any]) -> go.Figure:
+    """Figure 4: the mean kappa of each model with the people, beside that of the people."""
+    bars = [("people among themselves", report["human_human"], "#999999")]
+    bars += [(model, mean, "#4477aa") for model, mean in report["human_model"].items()]
+    defined = [bar for bar in bars if bar[1]["kappa"] is not None]
+    figure = go.Figure(
+        go.Bar(
+            x=[name for name, _, _ in defined],
+            y=[mean["kappa"] for _, mean, _ in defined],
+            marker_color=[colour for _, _, colour in defined],
+            text=[f"{mean['kappa']:.2f}" for _, mean, _ in defined],
+            error_y=_intervals([mean for _, mean, _ in defined]),
+            customdata=[
+                f"{name}<br>mean of {mean['pairs']} pairs, raw agreement {mean['agreement']:.3f}"
+                for name, mean, _ in defined
+            ],
+            hovertemplate="%{customdata}<extra></extra>",
+        )
+    )
+    _note(figure, [f"{name}: {mean['reason']}" for name, mean, _ in bars if mean["kappa"] is None])
+    figure.update_layout(margin=MARGIN, height=380)
+    figure.update_yaxes(title="mean Cohen's kappa")
+    figure.update_xaxes(type="category")
+    return figure
+
+
+def diversity_bars(corpora: Sequence[Mapping[str, Any]], metric: str) -> go.Figure:
+    """Figure 3b: one metric by field, a bar per corpus."""
+    fields = list(dict.fromkeys(field for corpus in corpora for field in corpus["fields"]))
+    figure, missing = go.Figure(), []
+    for place, corpus in enumerate(corpora):
+        values = []
+        for field in fields:
+            numbers = corpus["fields"].get(field)
+            values.append(None if numbers is None else numbers[metric])
+            if numbers is not None and numbers[metric] is None:
+                missing.append(f"{corpus['corpus']}, {field}: {numbers['reason'][metric]}")
+        figure.add_bar(
+            name=corpus["corpus"],
+            x=fields,
+            y=values,
+            marker_color=CATEGORY_COLOURS[place % len(CATEGORY_COLOURS)],
+        )
+    _note(figure, missing)
+    figure.update_layout(barmode="group", margin=MARGIN, height=340, showlegend=len(corpora) > 1)
+    figure.update_yaxes(title=METRIC_NAMES[metric])
+    return figure
+
+
+def coverage_scatter(points: "pd.DataFrame", colour_by: str = "role") -> go.Figure:
+    """The map, WebGL: a point per text, coloured by `role` (its sign), corpus, field or verdict.
+
+    `points` has the columns of `analysis.coverage.points_table`. Hover shows the text's start;
+    `customdata` carries the group's id for a selection.
+    """
+    signs = [sign(*pair) for pair in zip(points["field"], points["role"], strict=True)]
+    categories = np.array(
+        signs if colour_by == "role" else points[colour_by].astype(object).fillna("–").tolist()
+    )
+    hover = np.array(
+        [
+            f"<b>{escape(name)}</b> {escape(str(corpus))}<br>{_wrapped(text)}"
+            for name, corpus, text in zip(signs, points["corpus"], points["text"], strict=True)
+        ],
+        dtype=object,
+    )
+    groups = points["group_id"].to_numpy(dtype=object)
+    order = [name for name in SIGN_COLOURS if name in categories] if colour_by == "role" else []
+    order += sorted(set(categories) - set(order))
+    figure = go.Figure()
+    for place, name in enumerate(order):
+        here = categories == name
+        colour = SIGN_COLOURS.get(name) if colour_by == "role" else None
+        figure.add_scattergl(
+            x=points["x"].to_numpy()[here],
+            y=points["y"].to_numpy()[here],
+            name=str(name),
+            mode="markers",
+            marker={
+                "size": 6 if len(points) < 5000 else 3,
+                "opacity": 0.75,
+                "color": colour or CATEGORY_COLOURS[place % len(CATEGORY_COLOURS)],
+            },
+            text=hover[here],
+            customdata=groups[here],
+            hovertemplate="%{text}<extra></extra>",
+        )
+    figure.update_layout(
+        margin=MARGIN, height=620, legend={"itemsizing": "constant"}, dragmode="pan"
+    )
+    figure.update_xaxes(visible=False)
+    figure.update_yaxes(visible=False, scaleanchor="x")
+    return figure
+
+
+def escape(text: str) -> str:
+    """A text as Plotly shows it verbatim: its hover reads a little HTML."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _wrapped(text: str, width: int = 60) -> str:
+    words, lines = text.split(), [""]
+    for word in words:
+        if len(lines[-1]) + len(word) >= width:
+            lines.append("")
+        lines[-1] += f"{word} "
+    return "<br>".join(escape(line.rstrip()) for line in lines)
+
+
+def _pair_words(pair: Mapping[str, Any]) -> str:
+    names = f"{escape(pair['judge_a'])} – {escape(pair['judge_b'])}"
+    if pair["kappa"] is None:
+        return f"{names}<br>kappa undefined: {pair['reason']}"
+    interval = pair.get("interval")
+    spread = f"<br>95 %: {interval[0]:.3f} to {interval[1]:.3f}" if interval else ""
+    return (
+        f"{names}<br>kappa {pair['kappa']:.4f} ± {pair['standard_error']:.4f}{spread}"
+        f"<br>raw agreement {pair['agreement']:.4f}<br>{pair['items']:,} items"
+    )
+
+
+def _intervals(means: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    if not any(mean.get("interval") for mean in means):
+        return None
+    known = [mean.get("interval") or (mean["kappa"], mean["kappa"]) for mean in means]
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [high - mean["kappa"] for mean, (_, high) in zip(means, known, strict=True)],
+        "arrayminus": [mean["kappa"] - low for mean, (low, _) in zip(means, known, strict=True)],
+    }
+
+
+def _note(figure: go.Figure, missing: Sequence[str]) -> None:
+    if missing:
+        figure.add_annotation(
+            text="undefined – " + "<br>".join(escape(line) for line in missing),
+            xref="paper",
+            yref="paper",
+            x=0,
+            y=1.02,
+            xanchor="left",
+            yanchor="bottom",
+            showarrow=False,
+            align="left",
+            font={"size": 11},
+        )

@@ -1,0 +1,126 @@
+"""The jobs of analysis: diversity (kind `embed`) and coverage (kind `project`).
+
+Both load the corpora, look whether the same was computed before, embed what has no vector yet, and
+store the result. Stopped or killed, they go on from the vectors there are.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from analysis import coverage as maps
+from analysis import diversity as numbers
+from analysis.corpora import Corpus, corpora_sha256, load_corpora
+from analysis.coverage import points_table, to_bytes
+from analysis.diversity import describe_corpus
+from analysis.embedding import DEFAULT_MODEL, embed_texts, model_identity
+from analysis.projection import MIN_DIST, NEIGHBOURS, project
+from db.analyses import find_analysis, store_analysis
+from db.job_runner import JobHandle
+
+
+def diversity(handle: JobHandle) -> dict[str, Any]:
+    """Describe corpora; config: `datasets`, `texts`, `run`, `groups`, `model`."""
+    corpora = _corpora(handle)
+    model = handle.config.get("model") or DEFAULT_MODEL
+    settings = {"version": numbers.VERSION, "model": model_identity(model)}
+    sha256 = corpora_sha256(corpora, settings)
+    if (known := _known(handle, "diversity", sha256)) is not None:
+        return known
+    vectors = _vectors(handle, corpora, model)
+    result = {
+        "model": model,
+        "corpora": [
+            describe_corpus(corpus, lambda texts: _stack(vectors, texts)) for corpus in corpora
+        ],
+    }
+    return _keep(handle, "diversity", sha256, corpora, result)
+
+
+def coverage(handle: JobHandle) -> dict[str, Any]:
+    """One map of all corpora; config as for diversity, and `seed`."""
+    corpora = _corpora(handle)
+    model, seed = handle.config.get("model") or DEFAULT_MODEL, int(handle.config.get("seed", 0))
+    settings = {
+        "version": maps.VERSION,
+        "model": model_identity(model),
+        "seed": seed,
+        "neighbours": NEIGHBOURS,
+        "min_dist": MIN_DIST,
+    }
+    sha256 = corpora_sha256(corpora, settings)
+    if (known := _known(handle, "coverage", sha256)) is not None:
+        return known
+    vectors = _vectors(handle, corpora, model)
+    texts = list(vectors)
+    handle.report(len(texts), len(texts), "drawing the map")
+    places = project(_stack(vectors, texts), seed=seed)
+    table = points_table(corpora, dict(zip(texts, places, strict=True)))
+    result = {
+        "model": model,
+        "seed": seed,
+        "points": table.num_rows,
+        "different": len(texts),
+        "corpora": [
+            {
+                "corpus": corpus.name,
+                "kind": corpus.kind,
+                "run_id": corpus.run_id,
+                "offline": corpus.offline,
+                "points": len(corpus.texts),
+            }
+            for corpus in corpora
+        ],
+    }
+    return _keep(handle, "coverage", sha256, corpora, result, payload=to_bytes(table))
+
+
+def _corpora(handle: JobHandle) -> list[Corpus]:
+    with handle.store.read() as session:
+        return load_corpora(session, handle.config)
+
+
+def _vectors(handle: JobHandle, corpora: Sequence[Corpus], model: str) -> dict[str, np.ndarray]:
+    texts = list(dict.fromkeys(row.text for corpus in corpora for row in corpus.texts))
+    rows = embed_texts(
+        handle.store,
+        texts,
+        model=model,
+        progress=lambda done, total: handle.report(done, total, "embedding"),
+        check=handle.check,
+    )
+    return dict(zip(texts, rows, strict=True))
+
+
+def _stack(vectors: dict[str, np.ndarray], texts: Sequence[str]) -> np.ndarray:
+    return np.stack([vectors[text] for text in texts]) if texts else np.zeros((0, 0), np.float32)
+
+
+def _known(handle: JobHandle, kind: str, sha256: str) -> dict[str, Any] | None:
+    with handle.store.read() as session:
+        found = find_analysis(session, kind, sha256)
+        return None if found is None else {"analysis_id": found.id, "known": True, **found.result}
+
+
+def _keep(
+    handle: JobHandle,
+    kind: str,
+    sha256: str,
+    corpora: Sequence[Corpus],
+    result: dict[str, Any],
+    payload: bytes | None = None,
+) -> dict[str, Any]:
+    with handle.store.write() as session:
+        analysis_id = store_analysis(
+            session,
+            kind=kind,
+            inputs_sha256=sha256,
+            config=handle.config,
+            result=result,
+            payload=payload,
+            dataset_id=corpora[0].dataset_id if len(corpora) == 1 else None,
+            job_id=handle.id,
+        ).id
+        session.commit()
+    return {"analysis_id": analysis_id, "known": False, **result}

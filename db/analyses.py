@@ -1,0 +1,72 @@
+"""Stored analyses, found again by what they were computed from: nothing is computed twice."""
+
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session, defer
+
+from db.errors import NotFound
+from db.tables import Analysis
+
+
+def find_analysis(session: Session, kind: str, inputs_sha256: str) -> Analysis | None:
+    """The analysis of that kind of exactly these inputs, None where there is none yet."""
+    return session.scalars(
+        select(Analysis).where(Analysis.kind == kind, Analysis.inputs_sha256 == inputs_sha256)
+    ).one_or_none()
+
+
+def store_analysis(
+    session: Session,
+    *,
+    kind: str,
+    inputs_sha256: str,
+    config: dict[str, Any],
+    result: dict[str, Any],
+    payload: bytes | None = None,
+    dataset_id: int | None = None,
+    job_id: int | None = None,
+) -> Analysis:
+    """Keep a result; one that is there already for the same inputs is returned as it is.
+
+    `dataset_id` is for an analysis of one data set alone. Does not commit.
+    """
+    known = find_analysis(session, kind, inputs_sha256)
+    if known is not None:
+        return known
+    analysis = Analysis(
+        kind=kind,
+        inputs_sha256=inputs_sha256,
+        config=config,
+        result=result,
+        payload=payload,
+        dataset_id=dataset_id,
+        job_id=job_id,
+    )
+    session.add(analysis)
+    session.flush()
+    return analysis
+
+
+def get_analysis(session: Session, analysis_id: int) -> Analysis:
+    """The analysis of that id. Raises NotFound."""
+    found = session.get(Analysis, analysis_id)
+    if found is None:
+        raise NotFound(f"no analysis {analysis_id}")
+    return found
+
+
+def latest_analysis(session: Session, kind: str, dataset_id: int) -> Analysis | None:
+    """The newest analysis of that kind of this data set alone, None where there is none."""
+    return session.scalars(
+        select(Analysis)
+        .where(Analysis.kind == kind, Analysis.dataset_id == dataset_id)
+        .order_by(Analysis.id.desc())
+        .limit(1)
+    ).one_or_none()
+
+
+def list_analyses(session: Session, kind: str, *, limit: int = 50) -> list[Analysis]:
+    """Analyses of that kind, newest first, without their payload (loaded when it is read)."""
+    query = select(Analysis).where(Analysis.kind == kind).order_by(Analysis.id.desc())
+    return list(session.scalars(query.limit(limit).options(defer(Analysis.payload))))

@@ -1,0 +1,77 @@
+"""The texts of a data set as analysis counts them: each under its field and the role it has.
+
+A field is instruction, query or passage. From a run, a text is told once per group and under the
+role of the triplet that introduced it: I+, Q+, P+ under `positive`; I- and P1- under
+`instruction_negative`; Q- and P2- under `query_negative`. Without a run: the queries and passages
+of the pairs, under `positive`.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.tables import Group, Pair, Passage, Triplet
+
+FIELDS: Final = ("instruction", "query", "passage")
+INTRODUCES: Final[dict[str, tuple[str, ...]]] = {
+    "positive": ("instruction", "query", "passage"),
+    "instruction_negative": ("instruction", "passage"),
+    "query_negative": ("query", "passage"),
+}
+
+
+class CorpusText(NamedTuple):
+    """A text in its role; `group_id` is None where it comes from a pair or a file."""
+
+    field: str
+    role: str
+    text: str
+    group_id: int | None = None
+    verdict: str | None = None
+
+
+def run_texts(session: Session, run_id: int, *, verdicts: Sequence[str]) -> list[CorpusText]:
+    """The texts of a run's groups with these verdicts, by group and role."""
+    rows = session.execute(
+        select(
+            Triplet.role,
+            Triplet.instruction,
+            Triplet.query,
+            Passage.text,
+            Group.id,
+            Group.verdict,
+        )
+        .join(Group, Group.id == Triplet.group_id)
+        .join(Passage, Passage.id == Triplet.passage_id)
+        .where(Group.run_id == run_id, Group.verdict.in_(verdicts))
+        .order_by(Group.id, Triplet.id)
+    )
+    return [
+        CorpusText(
+            field,
+            role,
+            {"instruction": instruction, "query": query}.get(field, passage),
+            group_id,
+            verdict,
+        )
+        for role, instruction, query, passage, group_id, verdict in rows
+        for field in INTRODUCES[role]
+    ]
+
+
+def pair_texts(session: Session, dataset_id: int) -> list[CorpusText]:
+    """The queries of a data set's pairs and the passages that answer them (each passage once)."""
+    queries = session.scalars(
+        select(Pair.query).where(Pair.dataset_id == dataset_id).order_by(Pair.id)
+    )
+    passages = session.scalars(
+        select(Passage.text)
+        .where(Passage.id.in_(select(Pair.passage_id).where(Pair.dataset_id == dataset_id)))
+        .order_by(Passage.id)
+    )
+    return [
+        *(CorpusText("query", "positive", text) for text in queries),
+        *(CorpusText("passage", "positive", text) for text in passages),
+    ]

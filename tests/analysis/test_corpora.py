@@ -1,0 +1,240 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Ran
+
+from analysis.corpora import Corpus, corpora_sha256, load_corpora, read_texts
+from analysis.coverage import points_frame
+from db.analyses import find_analysis, get_analysis, latest_analysis, list_analyses, store_analysis
+from db.corpus_texts import CorpusText, pair_texts, run_texts
+from db.errors import BadInput, BadRows, NotFound
+from db.store import Store
+from db.tables import Dataset, Group, Pair, Passage, Recipe, Run, Triplet, utc_now
+
+SUBJECTS = ["bees", "rivers", "violins", "volcanoes", "bread", "comets", "chess", "tea"]
+
+
+def grown(store: Store, name: str = "demo", groups: int = 8, *, offline: bool = True) -> int:
+    """A data set with a finished run of `groups` groups, the last one dropped; the run's id."""
+    with store.write() as session:
+        dataset = Dataset(name=name)
+        recipe = Recipe(name="r", sha256=name, body={})
+        session.add_all([dataset, recipe])
+        session.flush()
+        run = Run(
+            dataset_id=dataset.id,
+            recipe_id=recipe.id,
+            provider="offline",
+            offline=offline,
+            status="done",
+            finished_at=utc_now(),
+        )
+        session.add(run)
+        session.flush()
+        for number in range(groups):
+            subject = SUBJECTS[number % len(SUBJECTS)]
+            passages = [
+                Passage(
+                    dataset_id=dataset.id,
+                    external_id=f"{number}-{role}",
+                    text=f"{name} {number}: a passage on {subject}, {role}",
+                    sha256="0",
+                    origin="seed" if role == "positive" else "generated",
+                )
+                for role in ("positive", "instruction_negative", "query_negative")
+            ]
+            session.add_all(passages)
+            session.flush()
+            pair = Pair(
+                dataset_id=dataset.id,
+                external_id=str(number),
+                query=f"what about {subject} {number}",
+                passage_id=passages[0].id,
+            )
+            session.add(pair)
+            session.flush()
+            last = number == groups - 1
+            group = Group(
+                run_id=run.id,
+                pair_id=pair.id,
+                state="done",
+                verdict="dropped" if last else "kept",
+                drop_reason="judge_disagrees" if last else None,
+            )
+            session.add(group)
+            session.flush()
+            for role, instruction, query, passage in (
+                ("positive", f"Mention {subject}.", pair.query, passages[0]),
+                ("instruction_negative", f"Omit {subject}.", pair.query, passages[1]),
+                ("query_negative", f"Mention {subject}.", f"who sells {subject}", passages[2]),
+            ):
+                session.add(
+                    Triplet(
+                        group_id=group.id,
+                        role=role,
+                        instruction=instruction,
+                        query=query,
+                        passage_id=passage.id,
+                    )
+                )
+        session.commit()
+        return run.id
+
+
+def test_every_text_is_told_once_under_the_role_that_introduced_it(store: Store) -> None:
+    run_id = grown(store, groups=2)
+    with store.read() as session:
+        rows = run_texts(session, run_id, verdicts=["kept"])
+    assert [(row.field, row.role) for row in rows] == [
+        ("instruction", "positive"),
+        ("query", "positive"),
+        ("passage", "positive"),
+        ("instruction", "instruction_negative"),
+        ("passage", "instruction_negative"),
+        ("query", "query_negative"),
+        ("passage", "query_negative"),
+    ]
+    assert rows[3].text == "Omit bees."
+    assert rows[5].text == "who sells bees"
+    assert {row.verdict for row in rows} == {"kept"}
+
+
+def test_the_pairs_give_each_query_and_each_passage_once(store: Store) -> None:
+    grown(store, groups=3)
+    with store.read() as session:
+        dataset_id = latest_dataset(session)
+        rows = pair_texts(session, dataset_id)
+    assert [row.field for row in rows] == ["query"] * 3 + ["passage"] * 3
+    assert {row.group_id for row in rows} == {None}
+
+
+def latest_dataset(session: Any) -> int:
+    return int(session.query(Dataset.id).order_by(Dataset.id.desc()).limit(1).scalar())
+
+
+def test_kept_groups_are_the_default_and_all_can_be_asked_for(sqlite_store: Store) -> None:
+    run_id = grown(sqlite_store, groups=4)
+    with sqlite_store.read() as session:
+        (kept,) = load_corpora(session, {"datasets": ["demo"]})
+        (whole,) = load_corpora(session, {"datasets": ["demo"], "groups": "all", "run": run_id})
+    assert (len(kept.texts), len(whole.texts)) == (21, 28)
+    assert kept.run_id == run_id
+    assert kept.offline
+
+
+def test_another_text_or_model_is_another_analysis() -> None:
+    corpus = Corpus("c", "texts", [CorpusText("text", "text", "a")])
+    other = Corpus("c", "texts", [CorpusText("text", "text", "b")])
+    same = corpora_sha256([corpus], {"model": "m"})
+    assert same == corpora_sha256([corpus], {"model": "m"})
+    assert len({same, corpora_sha256([other], {"model": "m"}), corpora_sha256([corpus], {})}) == 3
+
+
+def test_wrong_names_and_runs_are_refused(sqlite_store: Store) -> None:
+    run_id = grown(sqlite_store)
+    grown(sqlite_store, "other")
+    with sqlite_store.read() as session:
+        for config, error, words in (
+            ({}, BadInput, "nothing to analyse"),
+            ({"datasets": ["nope"]}, NotFound, "there are: demo, other"),
+            ({"datasets": ["other"], "run": run_id}, BadInput, "not a run of data set 'other'"),
+            ({"datasets": ["demo", "other"], "run": run_id}, BadInput, "belongs to one"),
+        ):
+            with pytest.raises(error, match=words):
+                load_corpora(session, config)
+
+
+def test_a_file_of_texts_is_read_and_its_bad_lines_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "texts.jsonl"
+    path.write_text('{"text": "one"}\n\n{"text": "two", "more": 1}\n')
+    assert [row.text for row in read_texts(path)] == ["one", "two"]
+    path.write_bytes(b'{"text": ""}\n{"no": 1}\nnonsense\n{"text": "\xff"}\n')
+    with pytest.raises(BadRows) as caught:
+        read_texts(path)
+    assert [row.line for row in caught.value.rows] == [1, 2, 3, 4]
+    path.write_text("")
+    with pytest.raises(BadInput, match="holds no text"):
+        read_texts(path)
+
+
+def test_the_same_inputs_are_kept_once(store: Store) -> None:
+    with store.write() as session:
+        dataset = Dataset(name="d")
+        session.add(dataset)
+        session.flush()
+        first = store_analysis(
+            session,
+            kind="diversity",
+            inputs_sha256="x",
+            config={},
+            result={"a": 1},
+            dataset_id=dataset.id,
+        )
+        second = store_analysis(
+            session, kind="diversity", inputs_sha256="x", config={}, result={"a": 2}
+        )
+        coverage = store_analysis(
+            session, kind="coverage", inputs_sha256="x", config={}, result={}, payload=b"points"
+        )
+        assert first.id == second.id
+        assert second.result == {"a": 1}
+        session.commit()
+    with store.read() as session:
+        assert find_analysis(session, "diversity", "y") is None
+        latest = latest_analysis(session, "diversity", dataset.id)
+        assert latest is not None
+        assert latest.id == first.id
+        assert latest_analysis(session, "coverage", dataset.id) is None
+        assert [row.id for row in list_analyses(session, "coverage")] == [coverage.id]
+        assert get_analysis(session, coverage.id).payload == b"points"
+        with pytest.raises(NotFound, match="no analysis 99"):
+            get_analysis(session, 99)
+
+
+@pytest.mark.slow
+def test_the_commands_compute_once_and_keep_what_the_pages_draw(
+    sqlite_store: Store, inf: Any, tmp_path: Path
+) -> None:
+    grown(sqlite_store)
+    path = tmp_path / "mine.jsonl"
+    path.write_text("".join(json.dumps({"text": f"a text about {s}"}) + "\n" for s in SUBJECTS))
+    done: Ran = inf("analyze", "diversity", "--dataset", "demo", "--texts", path, "--json")
+    assert done.code == 0, done.err
+    demo, mine = done.json["corpora"]
+    assert (demo["corpus"], demo["offline"], demo["groups"]) == ("demo", True, 7)
+    assert {field: numbers["texts"] for field, numbers in demo["fields"].items()} == {
+        "instruction": 14,
+        "query": 14,
+        "passage": 21,
+    }
+    assert set(demo["fields"]["passage"]["by_role"]) == {
+        "positive",
+        "instruction_negative",
+        "query_negative",
+    }
+    assert -1 < demo["fields"]["query"]["aps"] < 1
+    assert mine["fields"]["text"]["mean_words"] == 4.0
+    assert mine["fields"]["text"]["ingf_3"] > 0
+    drawn: Ran = inf("analyze", "coverage", "--dataset", "demo", "--json")
+    assert drawn.code == 0, drawn.err
+    again: Ran = inf("analyze", "coverage", "--dataset", "demo", "--json")
+    assert again.json["known"] is True
+    assert again.json["analysis_id"] == drawn.json["analysis_id"]
+    with sqlite_store.read() as session:
+        payload = get_analysis(session, drawn.json["analysis_id"]).payload
+    assert payload is not None
+    points = points_frame(payload)
+    assert len(points) == drawn.json["points"] == 49
+    assert set(points["role"]) == {"positive", "instruction_negative", "query_negative"}
+    assert points[["x", "y"]].notna().all().all()
+    assert "stored before" in inf("analyze", "coverage", "--dataset", "demo").out
+
+
+def test_a_command_without_a_corpus_is_a_wrong_argument(sqlite_store: Store, inf: Any) -> None:
+    done = inf("analyze", "diversity", "--json")
+    assert (done.code, "--dataset" in done.json["error"]) == (2, True)
+    missing = inf("analyze", "coverage", "--dataset", "nope", "--json")
+    assert missing.code == 1
+    assert "no data set 'nope'" in missing.json["error"]

@@ -1,0 +1,88 @@
+import numpy as np
+import pandas as pd
+
+from analysis.agreement import Decision, agreement_report
+from analysis.figures import (
+    agreement_heatmap,
+    coverage_scatter,
+    diversity_bars,
+    human_model_bars,
+)
+
+DECISIONS = [
+    Decision(item, judge, label, "model" if judge == "gpt" else "person")
+    for judge, labels in {"ann": "abab", "bob": "abba", "gpt": "abab", "dan": "aaaa"}.items()
+    for item, label in enumerate(labels)
+]
+
+
+def test_the_heat_map_shows_every_pair_twice_and_nothing_for_a_judge_with_itself() -> None:
+    (heat,) = agreement_heatmap(agreement_report(DECISIONS)).data
+    values = np.array(heat.z)
+    places = {name: place for place, name in enumerate(heat.x)}
+    assert values[places["ann"], places["gpt"]] == values[places["gpt"], places["ann"]] == 1.0
+    assert np.isnan(np.diag(values)).all()
+
+
+def test_an_undefined_pair_is_left_out_with_its_reason() -> None:
+    report = agreement_report([Decision(1, "ann", "a"), Decision(2, "<b>", "a")])
+    (heat,) = agreement_heatmap(report).data
+    assert np.isnan(np.array(heat.z)).all()
+    assert "no items in common" in heat.customdata[0][1]
+    assert "&lt;b&gt;" in heat.customdata[0][1]
+    figure = human_model_bars(report)
+    assert list(figure.data[0].y) == []
+    assert "no items in common" in figure.layout.annotations[0].text
+
+
+def test_figure_four_has_a_bar_per_model_and_one_for_the_people() -> None:
+    (bars,) = human_model_bars(agreement_report(DECISIONS)).data
+    assert list(bars.x) == ["people among themselves", "gpt"]
+    assert bars.y[1] == (1.0 + 0.0 + 0.0) / 3  # with ann, bob, and dan who always says a
+
+
+def test_no_judgments_give_an_empty_figure_and_no_error() -> None:
+    report = agreement_report([])
+    assert agreement_heatmap(report).data[0].z.size == 0
+    assert "fewer than two people" in human_model_bars(report).layout.annotations[0].text
+
+
+def test_diversity_leaves_an_undefined_bar_out_and_says_why() -> None:
+    corpora = [
+        {"corpus": "one", "fields": {"query": {"aps": 0.2}}},
+        {
+            "corpus": "two",
+            "fields": {"query": {"aps": None, "reason": {"aps": "fewer than two texts"}}},
+        },
+    ]
+    figure = diversity_bars(corpora, "aps")
+    assert [bar.y[0] for bar in figure.data] == [0.2, None]
+    assert "two, query: fewer than two texts" in figure.layout.annotations[0].text
+
+
+POINTS = pd.DataFrame(
+    {
+        "x": [0.0, 1.0, 2.0],
+        "y": [0.0, 1.0, 2.0],
+        "corpus": ["demo", "demo", "other"],
+        "field": ["instruction", "passage", "text"],
+        "role": ["positive", "query_negative", "text"],
+        "verdict": ["kept", "kept", None],
+        "group_id": [7, 7, None],
+        "text": ["Only <b>short</b> ones", "a passage " * 20, "x"],
+    }
+)
+
+
+def test_the_map_has_a_colour_per_role_and_shows_texts_verbatim() -> None:
+    figure = coverage_scatter(POINTS)
+    assert [trace.name for trace in figure.data] == ["I+", "P2-", "text"]
+    assert {trace.type for trace in figure.data} == {"scattergl"}
+    assert "&lt;b&gt;short&lt;/b&gt;" in figure.data[0].text[0]
+    assert figure.data[0].customdata[0] == 7
+
+
+def test_the_map_can_be_coloured_by_corpus_or_verdict() -> None:
+    by_corpus = coverage_scatter(POINTS, "corpus")
+    assert [trace.name for trace in by_corpus.data] == ["demo", "other"]
+    assert [trace.name for trace in coverage_scatter(POINTS, "verdict").data] == ["kept", "–"]
