@@ -1,15 +1,14 @@
 """What the Curate page's buttons do: queue a run, resume one."""
 
 import os
-from typing import Any
 
 import streamlit as st
 
 from app.actions import launch_job
-from app.visit import action
+from app.visit import acting, action
+from curation.starting import job_config, resume_run, start_run
 from db.errors import BadInput
-
-PROVIDERS = ("offline", "openai")
+from db.store import open_store
 
 
 def is_ready(provider: str) -> str | None:
@@ -22,38 +21,42 @@ def is_ready(provider: str) -> str | None:
     return None
 
 
-def chosen_config() -> dict[str, Any]:
-    """The job's config as the form stands. Raises BadInput."""
-    state = st.session_state
-    provider = state["curate.provider"]
-    if problem := is_ready(provider):
-        raise BadInput(problem)
-    settings = [line.strip() for line in (state["curate.settings"] or "").splitlines()]
-    config: dict[str, Any] = {
-        "dataset": state["curate.dataset"],
-        "provider": provider,
-        "recipe": state["curate.recipe"],
-        "settings": [line for line in settings if line],
-        "limit": int(state["curate.limit"]) or None,
-        "concurrency": int(state["curate.concurrency"]),
-        "budget_usd": float(state["curate.budget"]) or None,
-        "seed": int(state["curate.seed"]),
-    }
-    return config
-
-
 @action
 def start() -> None:
-    """Queue the run that the form describes."""
-    config = chosen_config()
-    job_id = launch_job("curate", config, what=f"Curating {config['dataset']}")
-    st.session_state["curate.job"] = job_id
-    st.session_state.pop("curate.run", None)
-    st.query_params.pop("run", None)
+    """Make the run that the form describes and queue the work on it."""
+    state = st.session_state
+    visitor = acting("curate")
+    if problem := is_ready(state["curate.provider"]):
+        raise BadInput(problem)
+    settings = [line.strip() for line in (state["curate.settings"] or "").splitlines()]
+    with open_store().write() as session:
+        run_id = start_run(
+            session,
+            dataset=state["curate.dataset"],
+            provider=state["curate.provider"],
+            recipe=state["curate.recipe"],
+            settings=[line for line in settings if line],
+            limit=int(state["curate.limit"]) or None,
+            concurrency=int(state["curate.concurrency"]) or None,
+            budget_usd=float(state["curate.budget"]) or None,
+            seed=int(state["curate.seed"]),
+            created_by=visitor.name,
+        ).id
+        session.commit()
+    _queue(run_id, f"Run {run_id} on {state['curate.dataset']}")
 
 
 @action
 def resume(run_id: int) -> None:
     """Queue the rest of a run."""
-    job_id = launch_job("curate", {"run_id": run_id}, what=f"Resuming run {run_id}")
-    st.session_state["curate.job"] = job_id
+    acting("curate")
+    with open_store().write() as session:
+        resume_run(session, run_id)
+        session.commit()
+    _queue(run_id, f"The rest of run {run_id}")
+
+
+def _queue(run_id: int, what: str) -> None:
+    st.session_state["curate.job"] = launch_job("curate", job_config(run_id), what=what)
+    st.session_state["curate.run"] = str(run_id)
+    st.query_params["run"] = str(run_id)

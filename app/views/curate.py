@@ -12,6 +12,7 @@ from app.components.run import run_name
 from app.menu import view_file
 from app.visit import failures_shown
 from curation.recipes import list_recipes
+from curation.starting import PROVIDERS
 from db import jobs
 from db.datasets import DatasetSummary, list_datasets
 from db.runs import RunSummary, funnel, get_run, list_runs
@@ -24,7 +25,7 @@ BY_DEFAULT = "by provider"
 def draw_form(found: list[DatasetSummary]) -> None:
     first, second, third = st.columns([2, 1, 1])
     first.selectbox("Data set", [each.name for each in found], key="curate.dataset")
-    provider = second.selectbox("Provider", curating.PROVIDERS, key="curate.provider")
+    provider = second.selectbox("Provider", PROVIDERS, key="curate.provider")
     third.selectbox(
         "Recipe",
         (None, *list_recipes()),
@@ -33,7 +34,9 @@ def draw_form(found: list[DatasetSummary]) -> None:
     )
     columns = st.columns(4)
     columns[0].number_input("Pairs at most", 0, 10_000_000, 0, key="curate.limit", help="0: all.")
-    columns[1].number_input("Requests at a time", 1, 256, 8, key="curate.concurrency")
+    columns[1].number_input(
+        "Calls at a time", 0, 1024, 0, key="curate.concurrency", help="0: as the provider takes."
+    )
     columns[2].number_input(
         "Budget in $", 0.0, 1e6, 0.0, key="curate.budget", help="0: none. At it, the run pauses."
     )

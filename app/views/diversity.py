@@ -3,17 +3,27 @@
 import streamlit as st
 
 from app import analysing
+from app.components.choice import choose
 from app.components.diversity import draw_diversity
 from app.components.jobs import follow_job
 from app.components.page import draw_empty, draw_heading
+from db.analyses import list_analyses
 from db.runs import list_runs
 from db.store import open_store
+from db.tables import Analysis
 
 LEAD = "Average pairwise similarity (lower is more varied), n-gram frequency, counts and lengths."
+
+
+def name_of(found: Analysis) -> str:
+    names = ", ".join(corpus["corpus"] for corpus in found.result["corpora"])
+    return f"{names} · {found.created_at:%Y-%m-%d %H:%M}"
+
+
 with open_store().read() as session:
     runs = [run for run in list_runs(session) if run.kept]
-    found = analysing.list_results(session, "diversity")
-draw_heading("Diversity", LEAD, offline=any(run.offline for run in runs))
+    found = list_analyses(session, "diversity")
+draw_heading("Diversity", LEAD)
 if not runs:
     draw_empty(
         "No kept groups yet.",
@@ -23,9 +33,15 @@ if not runs:
         command="inf curate --dataset NAME --provider offline",
     )
 else:
+    names = list(dict.fromkeys(run.dataset for run in runs))
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        names = list(dict.fromkeys(run.dataset for run in runs))
-        st.multiselect("Data sets", names, default=names[:1], key="diversity.datasets")
+        st.multiselect(
+            "Data sets",
+            names,
+            default=names[:1],
+            key="diversity.datasets",
+            help="INGF grows with the size of a corpus: compare only data sets of the same size.",
+        )
         st.button(
             "Measure",
             type="primary",
@@ -38,8 +54,16 @@ else:
     if not found:
         draw_empty(
             "Nothing was measured yet.",
-            "Choose data sets above; two or more are compared on samples of the same size.",
-            command="inf analyze diversity --dataset NAME",
+            "Choose data sets above and press Measure.",
+            command=f"inf analyze diversity --dataset {names[0]}",
         )
-for each in found[:1]:
-    draw_diversity(each)
+if found:
+    chosen = choose(
+        "Measured",
+        found,
+        key="diversity.chosen",
+        parameter="analysis",
+        ident=lambda each: each.id,
+        name=name_of,
+    )
+    draw_diversity(chosen.result, key="diversity.figure")
