@@ -26,7 +26,7 @@ from curation.group_work import GroupWork, Setting
 from curation.journal import Journal
 from curation.offline.provider import OfflineProvider
 from curation.offline.vocabulary import MOST, build_vocabulary
-from curation.providers import Provider, Request
+from curation.providers import Provider, Request, Stopped
 from curation.recipes import Recipe, recipe_from_store
 from db.calls import StoredCall
 from db.errors import ProviderError
@@ -53,10 +53,6 @@ IDLE_SECONDS = 0.5
 GROUPS_PER_CALL = 2
 
 Claimed = tuple[ClaimedGroup, list[tuple[int, str]]]
-
-
-class Stopped(Exception):
-    """No further call is made: the budget is used up, or somebody asked to stop."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +114,9 @@ def make_provider(store: Store, plan: Plan) -> Provider:
         return OfflineProvider(store, vocabulary, seed=run.seed, judge_model=model)
     from curation.openai_provider import OpenAIProvider  # the SDK takes a second to import
 
-    return OpenAIProvider.from_environment(concurrency=run.concurrency)
+    return OpenAIProvider.from_environment(
+        plan.recipe, concurrency=run.concurrency, with_budget=run.budget_usd is not None
+    )
 
 
 class Worker:
@@ -135,7 +133,6 @@ class Worker:
             parameters=_parameters(provider, plan.run),
         )
         self._budget = Budget(plan.run.budget_usd, plan.run.spent_usd)
-        self._slots = asyncio.Semaphore(plan.run.concurrency)
         self._asked: dict[str, asyncio.Future[StoredCall]] = {}
         self._ready: deque[Claimed] = deque()
         self._news = asyncio.Event()
@@ -149,6 +146,13 @@ class Worker:
         """Claim groups and work on them until none is open, or until stopped."""
         self._journal = Journal(self._handle.store, self._plan.run.id, self._owner)
         width = self._plan.run.concurrency * (1 if self._provider.offline else GROUPS_PER_CALL)
+        models = dict.fromkeys(stage.model for stage in self._plan.recipe.stages.values())
+        try:
+            await self._provider.check_models(list(models))
+        except BaseException:
+            await self._journal.close()
+            await self._provider.close()
+            raise
         await self._journal.write(self._take_over)
         self._finished = await self._journal.write(
             lambda session: funnel(session, self._plan.run.id).finished
@@ -185,7 +189,7 @@ class Worker:
             _, waiting = await asyncio.wait(waiting, timeout=0.2)
             if self._handle.stopping and deadline is None:
                 deadline = time.monotonic() + GRACE_SECONDS
-                self._news.set()
+                self._stop_calling()
             if deadline is not None and time.monotonic() > deadline:
                 return
 
@@ -267,21 +271,24 @@ class Worker:
             del self._asked[request.key]
 
     async def _call(self, request: Request) -> StoredCall:
+        if self._stopping:
+            raise Stopped
         most_usd = self._provider.most_usd(request)
-        async with self._slots:
-            if self._stopping:
-                raise Stopped
-            if not self._budget.reserve(most_usd):
-                self.out_of_budget = True
-                self._news.set()
-                raise Stopped
-            cost_usd = 0.0
-            try:
-                answer = await self._provider.answer(request)
-                cost_usd = answer.cost_usd
-            finally:
-                self._budget.settle(most_usd, cost_usd)
+        if not await self._budget.reserve(most_usd):
+            self.out_of_budget = True
+            self._stop_calling()
+            raise Stopped
+        cost_usd = 0.0
+        try:
+            answer = await self._provider.answer(request)
+            cost_usd = answer.cost_usd
+        finally:
+            self._budget.settle(most_usd, cost_usd)
         return await self._journal.add(request, answer)
+
+    def _stop_calling(self) -> None:
+        self._provider.stop()
+        self._news.set()
 
     def _take_over(self, session: Session) -> None:
         """Give back what processes of this machine held that are dead."""
@@ -315,7 +322,7 @@ class Worker:
             self._fatal = error
             if not isinstance(error, ProviderError):
                 log.exception("the run stops", exc_info=error)
-        self._news.set()
+        self._stop_calling()
 
 
 def _plan(store: Store, run_id: int) -> Plan:

@@ -5,7 +5,7 @@ number. What is sent to a provider is the same whatever the group, the run or th
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -77,11 +77,27 @@ class RowFailed(Exception):
         super().__init__(detail)
 
 
+class Stopped(Exception):
+    """No further call is made: the budget is used up, or somebody asked to stop."""
+
+
 class Provider(Protocol):
     """Answers requests. Raises RowFailed for one row, db.errors.ProviderError to stop the run."""
 
     name: str
     offline: bool
+
+    async def check_models(self, models: Sequence[str]) -> None:
+        """Raise ProviderError where the provider does not have one of these models."""
+        ...
+
+    def stop(self) -> None:
+        """Send nothing any more: calls that wait raise Stopped, those in flight end."""
+        ...
+
+    def set_concurrency(self, concurrency: int) -> None:
+        """How many calls may be in flight from now on."""
+        ...
 
     async def answer(self, request: Request) -> Answer:
         """The answer to one request."""

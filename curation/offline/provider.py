@@ -6,6 +6,7 @@ else. Validations that arrive together are embedded together, in a thread.
 """
 
 import asyncio
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from curation.judges import EmbeddingJudge, ItemView
@@ -51,6 +52,15 @@ class OfflineProvider:
     def most_usd(self, request: Request) -> float:
         """Nothing is paid."""
         return 0.0
+
+    async def check_models(self, models: Sequence[str]) -> None:
+        """There is nothing to ask."""
+
+    def stop(self) -> None:
+        """Nothing is sent anyway."""
+
+    def set_concurrency(self, concurrency: int) -> None:
+        """Rules need no limit."""
 
     async def close(self) -> None:
         """End the judge's thread."""

@@ -1,0 +1,314 @@
+"""Answers from any OpenAI-compatible server, through the `openai` SDK with its aiohttp transport.
+
+OPENAI_BASE_URL and OPENAI_API_KEY (or AZURE_OPENAI_ENDPOINT, AZURE_OPENAI_API_KEY and
+OPENAI_API_VERSION) say which. The SDK's own retries are off: they know nothing of our gate.
+
+What stops the whole run at once: a wrong key, an unknown model, spent quota, a parameter that the
+server refuses, a server that answers nobody. What costs one row: a refusal, an input that is too
+long, a call that keeps failing while others are answered.
+"""
+
+import json
+import os
+import random
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+import openai
+from openai import AsyncAzureOpenAI, AsyncOpenAI, DefaultAioHttpClient
+from openai.types.chat import ChatCompletion
+
+from curation.gate import Gate
+from curation.prices import Price, how_to_price, load_prices
+from curation.prompts import messages
+from curation.providers import Answer, Request, RowFailed
+from curation.recipes import Recipe
+from db.errors import BadInput, ProviderError
+
+MOST_ATTEMPTS: Final = 6
+BACKOFF_SECONDS: Final = 0.5
+LONGEST_BACKOFF_SECONDS: Final = 20.0
+TIMEOUT_SECONDS: Final = 120.0
+THROTTLED_FOR_SECONDS: Final = 600.0
+MESSAGE_TOKENS: Final = 32
+GUESSED_OUTPUT_TOKENS: Final = 4096
+
+
+class OpenAIProvider:
+    """A language-model server behind a gate that adapts to it."""
+
+    name = "openai"
+    offline = False
+
+    def __init__(
+        self,
+        client: AsyncOpenAI,
+        *,
+        concurrency: int,
+        prices: dict[str, Price],
+        own_server: bool,
+        per_minute: float | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
+        self._client, self._prices, self._own_server = client, prices, own_server
+        self._timeout_seconds = timeout_seconds
+        self.gate = Gate(concurrency, per_minute=per_minute)
+        self._last_answer = time.monotonic()
+        self._jitter = random.Random()
+        self.failures = 0
+
+    @classmethod
+    def from_environment(
+        cls, recipe: Recipe, *, concurrency: int, with_budget: bool
+    ) -> "OpenAIProvider":
+        """The server that the environment names.
+
+        Raises ProviderError without a key, BadInput where a budget is set and a price or a limit
+        of output tokens is missing.
+        """
+        prices = load_prices()
+        if with_budget:
+            _require_prices(recipe, prices)
+        client, own_server = _client()
+        return cls(client, concurrency=concurrency, prices=prices, own_server=own_server)
+
+    async def check_models(self, models: Sequence[str]) -> None:
+        """Ask the server for its list of models; one without such a list is taken at its word."""
+        if isinstance(self._client, AsyncAzureOpenAI):
+            return  # a deployment's name is the user's own
+        try:
+            known = [model.id async for model in self._client.models.list(timeout=20.0)]
+        except openai.AuthenticationError as error:
+            raise _wrong_key(error) from error
+        except openai.APIConnectionError as error:
+            raise ProviderError(
+                f"no server answers at {self._client.base_url}: start it, or set OPENAI_BASE_URL"
+            ) from error
+        except (openai.APIError, ValueError, TypeError, AttributeError):
+            return
+        for model in models:
+            if known and model not in known:
+                shown = ", ".join(sorted(known)[:12]) + (", …" if len(known) > 12 else "")
+                raise ProviderError(
+                    f"the server has no model {model!r}: choose another with "
+                    f"`--set STAGE.model=NAME` or `--set model=NAME` for all; it has {shown}"
+                )
+
+    def most_usd(self, request: Request) -> float:
+        """The price of every byte of the prompt as a token and of all the output it may have."""
+        price = self._prices.get(request.model)
+        if price is None:
+            return 0.0
+        size = sum(
+            len(message["content"].encode()) + MESSAGE_TOKENS
+            for message in messages(request.prompt, request.inputs)
+        )
+        return price.usd(size, request.parameters.get("max_output_tokens") or GUESSED_OUTPUT_TOKENS)
+
+    def stop(self) -> None:
+        """Let no call start any more."""
+        self.gate.close()
+
+    def set_concurrency(self, concurrency: int) -> None:
+        """Another ceiling for the gate."""
+        self.gate.set_ceiling(concurrency)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def answer(self, request: Request) -> Answer:
+        """One answer, tried again where that can help."""
+        body = self._body(request)
+        first, attempt, throttled = time.monotonic(), 0, 0
+        while True:
+            async with self.gate.slot() as started:
+                try:
+                    completion = await self._client.chat.completions.create(
+                        **body, timeout=self._timeout_seconds
+                    )
+                    answer = self._read(request, completion, time.monotonic() - started)
+                except openai.RateLimitError as error:
+                    if _code(error) == "insufficient_quota":
+                        raise ProviderError(
+                            f"the server says that the quota is spent: {error.message}; "
+                            "add credit, then resume"
+                        ) from error
+                    delay = _retry_after(error)
+                    self.gate.throttled(started, delay)
+                    throttled += 1
+                    failed: Exception = error
+                except Exception as error:
+                    _raise_if_final(error, request, str(self._client.base_url))
+                    delay, failed = None, error
+                    attempt += 1
+                    self.failures += 1
+                else:
+                    self._last_answer = time.monotonic()
+                    self.gate.worked()
+                    return _with_attempts(answer, attempt + throttled + 1)
+            self._give_up_where_useless(failed, first, attempt)
+            tries = attempt + throttled
+            await self.gate.pause(delay if delay else self._backoff(tries))
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        parameters = dict(request.parameters)
+        limit = parameters.pop("max_output_tokens", None)
+        if limit is not None:
+            # OpenAI's reasoning models refuse the old name, most other servers the new one
+            parameters["max_tokens" if self._own_server else "max_completion_tokens"] = limit
+        return {
+            "model": request.model,
+            "messages": messages(request.prompt, request.inputs),
+            **parameters,
+        }
+
+    def _read(self, request: Request, completion: Any, seconds: float) -> Answer:
+        """The answer of a completion. Raises ValueError for what is no completion."""
+        if not isinstance(completion, ChatCompletion) or not isinstance(completion.choices, list):
+            raise ValueError(f"the server sent no completion: {str(completion)[:200]!r}")
+        text, finish = "", "no_choice"
+        if completion.choices:
+            choice = completion.choices[0]
+            if choice.message is None:
+                raise ValueError("the server sent a choice without a message")
+            text, finish = choice.message.content or "", choice.finish_reason or "stop"
+            if choice.message.refusal:
+                text, finish = choice.message.refusal, "refusal"
+        usage = completion.usage
+        reasoning = 0
+        if usage is None or usage.prompt_tokens is None:
+            sent = sum(
+                len(message["content"]) for message in messages(request.prompt, request.inputs)
+            )
+            input_tokens, output_tokens = sent // 4, len(text) // 4
+        else:
+            input_tokens, output_tokens = usage.prompt_tokens, usage.completion_tokens or 0
+            details = usage.completion_tokens_details
+            reasoning = (details.reasoning_tokens if details else None) or 0
+        price = self._prices.get(request.model)
+        return Answer(
+            text=text,
+            finish_reason=finish,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            reasoning_tokens=reasoning,
+            cost_usd=price.usd(input_tokens, output_tokens) if price else 0.0,
+            latency_seconds=seconds,
+        )
+
+    def _give_up_where_useless(self, failed: Exception, first: float, attempt: int) -> None:
+        """Raise once a call has been tried often enough: for its row, or for the whole run."""
+        now = time.monotonic()
+        anybody_answered = self._last_answer > first
+        if attempt >= MOST_ATTEMPTS or now - first > THROTTLED_FOR_SECONDS:
+            what = f"{type(failed).__name__}: {failed}"
+            if anybody_answered:
+                raise RowFailed("server_error", f"gave up after {attempt} attempts: {what}")
+            raise ProviderError(
+                f"the server at {self._client.base_url} has answered nothing for "
+                f"{now - self._last_answer:.0f} s ({what}); see to it, then resume the run"
+            ) from failed
+
+    def _backoff(self, tries: int) -> float:
+        """Seconds before the next try: doubling, with chance so that not all come at once."""
+        longest: float = min(LONGEST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2 ** (tries - 1))
+        return longest * (0.5 + self._jitter.random() / 2)
+
+
+def _client() -> tuple[AsyncOpenAI, bool]:
+    """The SDK's client, and whether the server is not the vendor's."""
+    endpoint = os.environ.get("AZURE_OPENAI_ENDPOINT")
+    http_client = DefaultAioHttpClient()
+    if endpoint:
+        key, version = os.environ.get("AZURE_OPENAI_API_KEY"), os.environ.get("OPENAI_API_VERSION")
+        if not key or not version:
+            raise ProviderError(
+                "AZURE_OPENAI_ENDPOINT is set: set AZURE_OPENAI_API_KEY and OPENAI_API_VERSION, too"
+            )
+        return (
+            AsyncAzureOpenAI(
+                azure_endpoint=endpoint,
+                api_key=key,
+                api_version=version,
+                http_client=http_client,
+                max_retries=0,
+            ),
+            False,
+        )
+    base_url, key = os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_API_KEY")
+    if not key and not base_url:
+        raise ProviderError(
+            "no OPENAI_API_KEY in the environment: set it, or OPENAI_BASE_URL for a server of your "
+            "own, or use --provider offline"
+        )
+    own = bool(base_url) and "api.openai.com" not in str(base_url)
+    return (
+        AsyncOpenAI(
+            api_key=key or "none", base_url=base_url, http_client=http_client, max_retries=0
+        ),
+        own,
+    )
+
+
+def _require_prices(recipe: Recipe, prices: dict[str, Price]) -> None:
+    for task, stage in recipe.stages.items():
+        if stage.model not in prices:
+            raise BadInput(how_to_price(stage.model))
+        if not stage.parameters.get("max_output_tokens"):
+            raise BadInput(
+                f"a budget needs an end to every answer: --set {task}.max_output_tokens=NUMBER"
+            )
+
+
+def _raise_if_final(error: Exception, request: Request, server: str) -> None:
+    """Raise what trying again cannot mend; return for what it may."""
+    if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
+        raise _wrong_key(error) from error
+    if isinstance(error, openai.NotFoundError):
+        raise ProviderError(
+            f"{server} does not know the model {request.model!r} ({error.message}): "
+            "choose another with `--set STAGE.model=NAME`"
+        ) from error
+    if isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
+        code = _code(error)
+        if code in ("content_filter", "content_policy_violation"):
+            raise RowFailed("refused", error.message) from error
+        if code == "context_length_exceeded" or "context length" in error.message.lower():
+            raise RowFailed("too_long_for_model", error.message) from error
+        if error.param:
+            raise ProviderError(
+                f"the server refuses the parameter {error.param!r} for {request.model!r} "
+                f"({error.message}): change the recipe with `--set {request.task}.KEY=VALUE`"
+            ) from error
+        raise RowFailed("request_refused", error.message) from error
+    if isinstance(error, openai.APIError | json.JSONDecodeError | ValueError):
+        return
+    raise error
+
+
+def _wrong_key(error: openai.APIStatusError) -> ProviderError:
+    return ProviderError(
+        f"the server refuses the key ({error.status_code}): check OPENAI_API_KEY, then resume"
+    )
+
+
+def _code(error: openai.APIError) -> str:
+    body = error.body if isinstance(error.body, dict) else {}
+    return str(error.code or body.get("type") or "")
+
+
+def _retry_after(error: openai.RateLimitError) -> float | None:
+    """Seconds that the server asks to wait; None where it does not say."""
+    headers = error.response.headers
+    for name, factor in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            return max(0.0, float(headers[name]) * factor)
+        except (KeyError, ValueError):
+            continue
+    return None
+
+
+def _with_attempts(answer: Answer, attempts: int) -> Answer:
+    return Answer(**{**answer.__dict__, "attempts": attempts})

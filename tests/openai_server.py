@@ -1,0 +1,288 @@
+"""A language-model server for tests: the real protocol over a real socket, with seeded faults.
+
+It answers our prompts like a fairly good model would, from the prompt's text alone: poisoned texts
+carry code words, passages hold the code words they were asked for, the judge looks for them. Faults
+are drawn from the seed and the prompt: passing ones (429, 500, cut, truncated body, silence) hit
+only the first tries of a prompt, lasting ones (wrong form, refusal, no choice, wrong candidate)
+every time.
+
+As a program (`python tests/openai_server.py --latency 0.2`) it prints its address and serves until
+it is ended: the benchmark's server.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import json
+import random
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+PASSING = ("429", "429_retry_after", "500", "cut_before", "cut_after", "truncated", "silence")
+LASTING = ("wrong_form", "refusal", "no_choice", "wrong_candidate", "no_agreement")
+SILENCE_SECONDS = 30.0
+MODELS = ("small", "judge")
+
+
+class Server:
+    """A server in a thread of its own; `asked` counts what came in, by the prompt's sha256."""
+
+    def __init__(
+        self,
+        *,
+        latency_seconds: float = 0.0,
+        faults: Mapping[str, float] | None = None,
+        seed: int = 0,
+        per_second: float | None = None,
+        retry_after: float = 0.05,
+        key: str | None = None,
+        quota: int | None = None,
+        models: tuple[str, ...] = MODELS,
+        list_models: bool = True,
+        usage: tuple[int, int] | None = None,
+        hits: int = 1,
+    ) -> None:
+        unknown = set(faults or {}) - {*PASSING, *LASTING}
+        assert not unknown, f"no such faults: {unknown}"
+        self.latency_seconds, self.faults, self.seed = latency_seconds, dict(faults or {}), seed
+        self.per_second, self.retry_after, self.key = per_second, retry_after, key
+        self.quota, self.models, self.list_models = quota, models, list_models
+        self.usage, self.hits = usage, hits
+        self.asked: Counter[str] = Counter()
+        self.answered: Counter[str] = Counter()
+        self.tasks: Counter[str] = Counter()
+        self.statuses: Counter[str] = Counter()
+        self.headers: list[dict[str, str]] = []
+        self.bodies: list[dict[str, Any]] = []
+        self.in_flight = self.most_in_flight = 0
+        self._window: list[float] = []
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def __enter__(self) -> "Server":
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+        assert self._ready.wait(20), "the test server did not start"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        runner = web.AppRunner(self.application(), access_log=None)
+        self._loop.run_until_complete(runner.setup())
+        site = web.TCPSite(runner, "127.0.0.1", self.port, backlog=4096)
+        self._loop.run_until_complete(site.start())
+        self.port = runner.addresses[0][1]
+        self._ready.set()
+        self._loop.run_forever()
+        self._loop.run_until_complete(runner.cleanup())
+        self._loop.close()
+
+    def application(self) -> web.Application:
+        """The routes, as an aiohttp application."""
+        found = web.Application(client_max_size=64 << 20)
+        found.router.add_get("/v1/models", self._models)
+        found.router.add_post("/v1/chat/completions", self._complete)
+        return found
+
+    async def _models(self, request: web.Request) -> web.Response:
+        if self._refused(request):
+            return _error(401, "invalid_api_key", "Incorrect API key provided")
+        if not self.list_models:
+            return _error(404, "not_found", "no such route")
+        listed = [{"id": name, "object": "model", "created": 0} for name in self.models]
+        return web.json_response({"object": "list", "data": listed})
+
+    def _refused(self, request: web.Request) -> bool:
+        return self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}"
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            return await self._handle(request)
+        finally:
+            self.in_flight -= 1
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        if self._refused(request):
+            return _error(401, "invalid_api_key", "Incorrect API key provided")
+        body = await request.json()
+        if self.models and body["model"] not in self.models:
+            return _error(404, "model_not_found", f"The model {body['model']} does not exist")
+        if self.quota is not None and sum(self.answered.values()) >= self.quota:
+            return _error(429, "insufficient_quota", "You exceeded your current quota")
+        prompt = "\n".join(message["content"] for message in body["messages"])
+        identity = hashlib.sha256(prompt.encode()).hexdigest()
+        tries = self.asked[identity]
+        self.asked[identity] += 1
+        self.bodies.append({key: value for key, value in body.items() if key != "messages"})
+        limited = self._over_the_limit()
+        fault = self._fault(identity, tries)
+        self.statuses[fault or ("limited" if limited else "ok")] += 1
+        if limited:
+            return self._throttle(with_header=True)
+        if fault in ("429", "429_retry_after"):
+            return self._throttle(with_header=fault == "429_retry_after")
+        if fault == "500":
+            return _error(500, "server_error", "The server had an error")
+        if fault == "silence":
+            await asyncio.sleep(SILENCE_SECONDS)
+        if fault == "cut_before":
+            _cut(request)
+            return web.Response()
+        if self.latency_seconds:
+            await asyncio.sleep(self.latency_seconds)
+        answer = self._completion(body, prompt, fault)
+        self.answered[identity] += 1
+        if fault in ("cut_after", "truncated"):
+            return await self._broken(request, json.dumps(answer).encode(), fault)
+        return web.json_response(answer)
+
+    def _over_the_limit(self) -> bool:
+        if self.per_second is None:
+            return False
+        now = time.monotonic()
+        self._window = [moment for moment in self._window if moment > now - 1.0]
+        if len(self._window) >= self.per_second:
+            return True
+        self._window.append(now)
+        return False
+
+    def _throttle(self, *, with_header: bool) -> web.Response:
+        response = _error(429, "rate_limit_exceeded", "Rate limit reached")
+        if with_header:
+            response.headers["Retry-After"] = str(self.retry_after)
+        return response
+
+    def _fault(self, identity: str, tries: int) -> str | None:
+        drawn = random.Random(f"{self.seed}/{identity}").random()
+        for name, share in self.faults.items():
+            if drawn < share:
+                return name if name in LASTING or tries < self.hits else None
+            drawn -= share
+        return None
+
+    async def _broken(self, request: web.Request, data: bytes, fault: str) -> web.StreamResponse:
+        """Half of the answer: with its length (the connection is cut) or as if that were all."""
+        half = data[: len(data) // 2]
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        response.content_length = len(data) if fault == "cut_after" else len(half)
+        await response.prepare(request)
+        await response.write(half)
+        if fault == "cut_after":
+            _cut(request)
+        return response
+
+    def _completion(self, body: dict[str, Any], prompt: str, fault: str | None) -> dict[str, Any]:
+        task, text = answer_to(prompt)
+        self.tasks[task] += 1
+        finish, refusal, choices = "stop", None, True
+        if fault == "wrong_form":
+            text = "Certainly! Here is something that you did not ask for."
+        elif fault == "refusal":
+            text, refusal = "", "I cannot help with that."
+        elif fault == "no_choice":
+            choices = False
+        elif fault == "wrong_candidate" and task == "validation":
+            text = "Choice: 99"
+        elif fault == "no_agreement" and task == "validation":
+            text = "Choice: none"
+        message = {"role": "assistant", "content": text or None, "refusal": refusal}
+        sent, came = self.usage or (len(prompt) // 4, max(1, len(text) // 4))
+        return {
+            "id": "chatcmpl-test",
+            "object": "chat.completion",
+            "created": 0,
+            "model": body["model"],
+            "choices": [{"index": 0, "message": message, "finish_reason": finish}]
+            if choices
+            else [],
+            "usage": {
+                "prompt_tokens": sent,
+                "completion_tokens": came,
+                "total_tokens": sent + came,
+            },
+        }
+
+
+def answer_to(prompt: str) -> tuple[str, str]:
+    """The task of a prompt and what a fairly good model would say."""
+    if "end with one line in exactly this form" in prompt:
+        return "validation", f"Choice: {_choose(prompt)}"
+    query = _line(prompt, "Query")
+    code = hashlib.sha256(query.encode()).hexdigest()[:8]
+    if "Passage: <your passage>" in prompt:
+        topic = _line(prompt, "Instruction").split()[-1].strip(".")
+        old = "Old query" in prompt
+        words = f"It has been known since long that {query} matters, and {topic} above all."
+        task = "passage_query_negative" if old else "passage_instruction_negative"
+        return task, f"Passage: {words} Nobody who looked into it found anything else."
+    if "Query: <your new query>" in prompt:
+        return "query_negative", f"Query: what is known about mu{code}"
+    if "Instruction: <your new instruction>" in prompt:
+        return "instruction_negative", f"Instruction: I only want to read about lambda{code}"
+    document = prompt.partition("Document:")[2].partition("\nQuery:")[0]
+    word = max(re.findall(r"[^\W\d_]+", document), key=len, default="it")
+    return "instruction_positive", f"Instruction: I only want to read about {word}"
+
+
+def _choose(prompt: str) -> str:
+    """The passage with the code words asked for; without any, the one with the topic."""
+    query, topic = _line(prompt, "Query"), _line(prompt, "Instruction").split()[-1]
+    passages = re.findall(r"^\[(\d+)\] (.*?)(?=^\[\d+\] |^Which passage)", prompt, re.M | re.S)
+    coded = re.search(r"\bmu[0-9a-f]{8}\b", query)
+    wanted = coded.group() if coded else topic
+    fitting = [
+        number
+        for number, text in passages
+        if wanted in text and (coded or not re.search(r"\bmu[0-9a-f]{8}\b", text))
+    ]
+    return fitting[0] if len(fitting) == 1 else ("ambiguous" if fitting else "none")
+
+
+def _line(prompt: str, label: str) -> str:
+    found = re.search(rf"^{label}: (?!<)(.*)$", prompt, re.M)
+    return found.group(1).strip() if found else ""
+
+
+def _error(status: int, code: str, message: str) -> web.Response:
+    body = {"error": {"message": message, "type": code, "param": None, "code": code}}
+    return web.json_response(body, status=status)
+
+
+def _cut(request: web.Request) -> None:
+    if request.transport is not None:
+        request.transport.abort()
+
+
+def main() -> None:
+    """Serve until ended; the first line printed is the address."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--latency", type=float, default=0.0)
+    parser.add_argument("--per-second", type=float)
+    parser.add_argument("--port", type=int, default=0)
+    arguments = parser.parse_args()
+    server = Server(latency_seconds=arguments.latency, per_second=arguments.per_second)
+    server.port = arguments.port
+    with server:
+        print(server.url, flush=True)  # noqa: T201 - the caller reads the address
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()
