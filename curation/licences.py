@@ -1,0 +1,41 @@
+"""Licences: from the words of a data set to the Hub's identifier, and which do not mix. Pure."""
+
+import re
+
+# Identifiers that the Hub knows and that data are published under.
+_HUB = """
+apache-2.0 mit cc cc0-1.0 cc-by-2.0 cc-by-2.5 cc-by-3.0 cc-by-4.0 cc-by-sa-3.0 cc-by-sa-4.0
+cc-by-nc-2.0 cc-by-nc-3.0 cc-by-nc-4.0 cc-by-nd-4.0 cc-by-nc-nd-3.0 cc-by-nc-nd-4.0
+cc-by-nc-sa-2.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 cdla-sharing-1.0 cdla-permissive-1.0
+cdla-permissive-2.0 odc-by odbl pddl gpl-2.0 gpl-3.0 gfdl bsd-2-clause bsd-3-clause
+unlicense openrail etalab-2.0 other unknown
+"""
+HUB = frozenset(_HUB.split())
+ALIASES = {
+    "cc0": "cc0-1.0",
+    "publicdomain": "cc0-1.0",
+    "apache": "apache-2.0",
+    "apache2": "apache-2.0",
+    "apache-license-2.0": "apache-2.0",
+    "mit-license": "mit",
+    "the-mit-license": "mit",
+    "odc-by-1.0": "odc-by",
+    "odbl-1.0": "odbl",
+}
+
+
+def hub_identifier(licence: str) -> str:
+    """The Hub's identifier: "unknown" for no licence, "other" for one that the Hub does not know.
+
+    "CC BY-SA 3.0", "cc-by-sa-3.0" and "CC_BY_SA 3.0" are the same.
+    """
+    words = slug(licence)
+    if not words:
+        return "unknown"
+    words = ALIASES.get(words, words)
+    return words if words in HUB else "other"
+
+
+def slug(licence: str) -> str:
+    """Lower case, words joined by hyphens: what the Hub takes as the name of another licence."""
+    return re.sub(r"[^a-z0-9.]+", "-", licence.lower()).strip("-.")

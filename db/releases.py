@@ -1,0 +1,205 @@
+"""Releases: which groups go out, and the record of what went out.
+
+`release_rows` streams a run's groups in the order of their ids, one query per batch; it reads
+within the session's transaction, so that a release shows one moment of the store (on PostgreSQL
+the caller asks for REPEATABLE READ, see `one_moment`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import Select, and_, func, insert, or_, select
+from sqlalchemy.orm import Session, aliased
+
+from db.errors import BadInput, NotFound
+from db.tables import Dataset, Group, Pair, Passage, Prompt, Recipe, Release, ReleaseGroup, Review
+from db.tables import Run as RunTable
+from db.tables import Triplet
+
+BATCH = 2000
+REVIEWS = ("not-rejected", "approved")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which groups of a run go into a release.
+
+    A group without its three triplets never does: there is nothing of it to train on.
+    """
+
+    run_id: int
+    reviews: str = "not-rejected"
+    include_dropped: bool = False
+
+    def __post_init__(self) -> None:
+        if self.reviews not in REVIEWS:
+            raise BadInput(f"no review filter {self.reviews!r}: one of {', '.join(REVIEWS)}")
+
+
+class ReleaseRow(NamedTuple):
+    """A group as it stands in the store when it goes out."""
+
+    group_id: int
+    query_id: str
+    passage_id: str
+    verdict: str
+    drop_reason: str | None
+    review: str | None
+    meta: dict[str, Any]
+    instruction_positive: str
+    query_positive: str
+    document_positive: str
+    instruction_negative: str
+    hard_negative_document_1: str
+    query_negative: str
+    hard_negative_document_2: str
+
+
+def one_moment(session: Session) -> None:
+    """From now on this session sees the store as it is at its next statement."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
+
+
+def release_rows(session: Session, choice: Choice) -> Iterator[ReleaseRow]:
+    """The groups of the choice in the order of their ids, a batch in memory at a time."""
+    positive, first, second = aliased(Triplet), aliased(Triplet), aliased(Triplet)
+    p_positive, p_first, p_second = aliased(Passage), aliased(Passage), aliased(Passage)
+    query = _chosen(
+        select(
+            Group.id,
+            Pair.external_id,
+            p_positive.external_id,
+            Group.verdict,
+            Group.drop_reason,
+            Review.action,
+            Pair.meta,
+            positive.instruction,
+            positive.query,
+            p_positive.text,
+            first.instruction,
+            p_first.text,
+            second.query,
+            p_second.text,
+        ).join(Pair, Pair.id == Group.pair_id),
+        choice,
+    )
+    for triplet, passage, role in (
+        (positive, p_positive, "positive"),
+        (first, p_first, "instruction_negative"),
+        (second, p_second, "query_negative"),
+    ):
+        query = query.join(triplet, and_(triplet.group_id == Group.id, triplet.role == role))
+        query = query.join(passage, passage.id == triplet.passage_id)
+    after_id = 0
+    while True:
+        rows = session.execute(
+            query.where(Group.id > after_id).order_by(Group.id).limit(BATCH)
+        ).all()
+        yield from (ReleaseRow(*row) for row in rows)
+        if len(rows) < BATCH:
+            return
+        after_id = rows[-1][0]
+
+
+def count_chosen(session: Session, choice: Choice) -> int:
+    """How many groups the choice holds."""
+    written = select(Triplet.group_id).where(Triplet.role == "query_negative")
+    query = _chosen(select(Group.id), choice).where(Group.id.in_(written))
+    return session.scalar(select(func.count()).select_from(query.subquery())) or 0
+
+
+def record_release(
+    session: Session,
+    *,
+    dataset_id: int,
+    name: str,
+    content_sha256: str,
+    path: str,
+    format: str,
+    filter: dict[str, Any],
+    counts: dict[str, Any],
+    offline: bool,
+    created_by: str,
+    groups: Iterator[tuple[int, str]],
+) -> Release:
+    """The row of a release, and its groups with their splits. The card follows once the id is
+    known. Does not commit."""
+    release = Release(
+        dataset_id=dataset_id,
+        name=name,
+        content_sha256=content_sha256,
+        path=path,
+        format=format,
+        filter=filter,
+        counts=counts,
+        card="",
+        offline=offline,
+        created_by=created_by,
+    )
+    session.add(release)
+    session.flush()
+    batch: list[dict[str, Any]] = []
+    for group_id, split in groups:
+        batch.append({"release_id": release.id, "group_id": group_id, "split": split})
+        if len(batch) == BATCH:
+            session.execute(insert(ReleaseGroup), batch)
+            batch = []
+    if batch:
+        session.execute(insert(ReleaseGroup), batch)
+    return release
+
+
+def get_release(session: Session, release_id: int) -> Release:
+    """The release. Raises NotFound."""
+    release = session.get(Release, release_id)
+    if release is None:
+        raise NotFound(f"no release {release_id}: `inf export --dataset NAME --out DIR` makes one")
+    return release
+
+
+def list_releases(session: Session, dataset_id: int | None = None) -> list[Release]:
+    """Releases, newest first, of all data sets or of one."""
+    query = select(Release).order_by(Release.id.desc())
+    if dataset_id is not None:
+        query = query.where(Release.dataset_id == dataset_id)
+    return list(session.scalars(query))
+
+
+def find_release_at(session: Session, path: str, content_sha256: str) -> Release | None:
+    """The newest release with this content in this folder, None where there is none."""
+    return session.scalars(
+        select(Release)
+        .where(Release.path == path, Release.content_sha256 == content_sha256)
+        .order_by(Release.id.desc())
+        .limit(1)
+    ).first()
+
+
+def recipe_of_run(session: Session, run_id: int) -> tuple[Recipe, dict[str, Prompt]]:
+    """The recipe of a run and its prompts by sha256."""
+    recipe = session.scalars(
+        select(Recipe).join(RunTable, RunTable.recipe_id == Recipe.id).where(RunTable.id == run_id)
+    ).one()
+    wanted = {
+        stage["prompt_sha256"]
+        for stage in recipe.body.get("stages", {}).values()
+        if "prompt_sha256" in stage
+    }
+    prompts = session.scalars(select(Prompt).where(Prompt.sha256.in_(wanted)))
+    return recipe, {prompt.sha256: prompt for prompt in prompts}
+
+
+def dataset_of(session: Session, dataset_id: int) -> Dataset:
+    """The data set of a run or release."""
+    return session.get_one(Dataset, dataset_id)
+
+
+def _chosen(query: Select[*tuple[Any, ...]], choice: Choice) -> Select[*tuple[Any, ...]]:
+    verdicts: Sequence[str] = ("kept", "dropped") if choice.include_dropped else ("kept",)
+    query = query.where(Group.run_id == choice.run_id, Group.verdict.in_(verdicts))
+    query = query.outerjoin(Review, and_(Review.group_id == Group.id, Review.is_current))
+    if choice.reviews == "approved":
+        return query.where(Review.action == "approve")
+    return query.where(or_(Review.action.is_(None), Review.action != "reject"))
