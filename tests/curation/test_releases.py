@@ -302,8 +302,8 @@ def test_a_split_is_named_so_that_datasets_takes_it(names: dict[str, str]) -> No
     assert {name: split_name(name) for name in names} == names
 
 
-def test_the_command_makes_a_release(store: Store, tmp_path: Path, inf: Any) -> None:
-    make_run(store)
+def test_the_command_makes_a_release(sqlite_store: Store, tmp_path: Path, inf: Any) -> None:
+    make_run(sqlite_store)
     done = inf("export", "--dataset", "books", "--out", tmp_path / "out", "--json")
     assert done.code == 0, done.err
     assert done.json["groups"] == 4 and done.json["job_id"] and done.json["release_id"]
