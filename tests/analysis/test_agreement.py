@@ -1,13 +1,20 @@
 import json
 import random
+import re
 
 import pytest
+from grown_dataset import grown
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
+from sqlalchemy import select
 
 from analysis.agreement import Decision, agreement_report, decision_matrix
 from analysis.cohen import NO_ITEMS, ONE_LABEL
+from analysis.judgment_file import read_judgments
+from db.errors import BadInput
+from db.store import Store
+from db.tables import Group, Item, Judge, Judgment, Run, Study, StudyItem
 
 
 def decisions(**labels: str) -> list[Decision]:
@@ -153,12 +160,18 @@ def test_the_command_reads_a_csv_and_prints_the_report(inf, tmp_path) -> None:
         ("none.csv", None, "no such file"),
     ],
 )
-def test_a_bad_file_is_refused_with_the_line(inf, tmp_path, name, content, words) -> None:
+def test_a_bad_file_is_refused_with_the_line(tmp_path, name, content, words) -> None:
     if content is not None:
         (tmp_path / name).write_text(content)
-    done = inf("analyze", "agreement", "--judgments", tmp_path / name, "--json")
+    with pytest.raises(BadInput, match=re.escape(words)):
+        read_judgments(tmp_path / name)
+
+
+def test_the_command_tells_what_is_wrong_with_a_file(inf, tmp_path) -> None:
+    (tmp_path / "j.csv").write_text("item,judge,label\n1,ann,\n")
+    done = inf("analyze", "agreement", "--judgments", tmp_path / "j.csv", "--json")
     assert done.code == 1
-    assert words in json.loads(done.out)["error"]
+    assert "j.csv, line 2: empty `label`" in json.loads(done.out)["error"]
 
 
 def test_a_study_or_a_file_is_asked_for_but_not_both(inf, tmp_path) -> None:
@@ -166,3 +179,50 @@ def test_a_study_or_a_file_is_asked_for_but_not_both(inf, tmp_path) -> None:
         done = inf("analyze", "agreement", *words, "--json")
         assert done.code == 2
         assert "--study" in done.json["error"]
+
+
+def test_the_command_reads_a_study_with_its_model_judges(store: Store, inf) -> None:
+    run_id = grown(store, groups=4)
+    with store.write() as session:
+        groups = session.scalars(select(Group).where(Group.run_id == run_id)).all()
+        study = Study(dataset_id=session.get_one(Run, run_id).dataset_id, name="s", overlap=2)
+        judges = [
+            Judge(name="simulated:1", kind="person", simulated=True),
+            Judge(name="simulated:2", kind="person", simulated=True),
+            Judge(name="offline:embedding", kind="model", offline=True),
+        ]
+        session.add_all([study, *judges])
+        session.flush()
+        for number, group in enumerate(groups):
+            item = Item(
+                group_id=group.id,
+                scenario="positive",
+                instruction="i",
+                query="q",
+                candidates=[{"passage_id": 1, "label": "positive"}],
+            )
+            session.add(item)
+            session.flush()
+            session.add(StudyItem(study_id=study.id, item_id=item.id))
+            for judge in judges:
+                wrong = number == 0 and judge.name == "simulated:2"
+                session.add(
+                    Judgment(
+                        event_id=f"{judge.name} {number}",
+                        judge_id=judge.id,
+                        item_id=item.id,
+                        study_id=study.id if judge.kind == "person" else None,
+                        choice="none" if wrong or number == 3 else "positive",
+                        order_shown=["positive"],
+                    )
+                )
+        session.commit()
+    done = inf("analyze", "agreement", "--study", study.id, "--json")
+    assert done.code == 0, done.err
+    assert done.json["study_id"] == study.id
+    assert done.json["simulated"] is True
+    # p, p, p, n against n, p, p, n: p_o 3/4, p_e (3·2 + 1·2)/16 = 1/2, kappa 1/2
+    assert done.json["human_human"]["kappa"] == 0.5
+    assert done.json["human_model"]["offline:embedding"]["kappa"] == 0.75
+    assert "a demo, no evidence" in inf("analyze", "agreement", "--study", study.id).out
+    assert "no study 99" in inf("analyze", "agreement", "--study", 99, "--json").json["error"]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from conftest import Ran
+from grown_dataset import SUBJECTS, grown
 
 from analysis.corpora import Corpus, corpora_sha256, load_corpora, read_texts
 from analysis.coverage import points_frame
@@ -11,76 +12,7 @@ from db.analyses import find_analysis, get_analysis, latest_analysis, list_analy
 from db.corpus_texts import CorpusText, pair_texts, run_texts
 from db.errors import BadInput, BadRows, NotFound
 from db.store import Store
-from db.tables import Dataset, Group, Pair, Passage, Recipe, Run, Triplet, utc_now
-
-SUBJECTS = ["bees", "rivers", "violins", "volcanoes", "bread", "comets", "chess", "tea"]
-
-
-def grown(store: Store, name: str = "demo", groups: int = 8, *, offline: bool = True) -> int:
-    """A data set with a finished run of `groups` groups, the last one dropped; the run's id."""
-    with store.write() as session:
-        dataset = Dataset(name=name)
-        recipe = Recipe(name="r", sha256=name, body={})
-        session.add_all([dataset, recipe])
-        session.flush()
-        run = Run(
-            dataset_id=dataset.id,
-            recipe_id=recipe.id,
-            provider="offline",
-            offline=offline,
-            status="done",
-            finished_at=utc_now(),
-        )
-        session.add(run)
-        session.flush()
-        for number in range(groups):
-            subject = SUBJECTS[number % len(SUBJECTS)]
-            passages = [
-                Passage(
-                    dataset_id=dataset.id,
-                    external_id=f"{number}-{role}",
-                    text=f"{name} {number}: a passage on {subject}, {role}",
-                    sha256="0",
-                    origin="seed" if role == "positive" else "generated",
-                )
-                for role in ("positive", "instruction_negative", "query_negative")
-            ]
-            session.add_all(passages)
-            session.flush()
-            pair = Pair(
-                dataset_id=dataset.id,
-                external_id=str(number),
-                query=f"what about {subject} {number}",
-                passage_id=passages[0].id,
-            )
-            session.add(pair)
-            session.flush()
-            last = number == groups - 1
-            group = Group(
-                run_id=run.id,
-                pair_id=pair.id,
-                state="done",
-                verdict="dropped" if last else "kept",
-                drop_reason="judge_disagrees" if last else None,
-            )
-            session.add(group)
-            session.flush()
-            for role, instruction, query, passage in (
-                ("positive", f"Mention {subject}.", pair.query, passages[0]),
-                ("instruction_negative", f"Omit {subject}.", pair.query, passages[1]),
-                ("query_negative", f"Mention {subject}.", f"who sells {subject}", passages[2]),
-            ):
-                session.add(
-                    Triplet(
-                        group_id=group.id,
-                        role=role,
-                        instruction=instruction,
-                        query=query,
-                        passage_id=passage.id,
-                    )
-                )
-        session.commit()
-        return run.id
+from db.tables import Dataset
 
 
 def test_every_text_is_told_once_under_the_role_that_introduced_it(store: Store) -> None:
