@@ -60,6 +60,7 @@ class Card {
     this.sentAt = -Infinity;
     this.waiting = false;
     this.counter = 0;
+    this.unanswered = 0;
     this.root = make("div", "card");
     parent.appendChild(this.root);
     this.onKey = (event) => this.key(event);
@@ -106,6 +107,7 @@ class Card {
       this.erase("out", event);
     }
     this.waiting = false;
+    this.unanswered = 0;
     this.queue = this.data.items.filter((item) => !this.decided.has(item.id));
     const stillMine = this.current && this.queue.some((item) => item.id === this.current.id);
     if (!this.changing && !stillMine) this.show(this.queue[0] || null);
@@ -168,13 +170,22 @@ class Card {
     this.component.setStateValue("outbox", { sent: this.counter, events });
   }
 
+  // A server that was started again knows nothing of our fragment and ignores what comes from it:
+  // every other time the whole page is asked for instead (see judging_card.py).
   resend() {
     this.leaveIfGone();
     if (this.outbox.size && performance.now() - this.sentAt > RESEND_MS) {
+      this.unanswered += 1;
       this.waiting = false;
-      this.send();
+      if (this.unanswered % 2) this.send();
+      else this.askForThePage();
     }
     this.drawBadge();
+  }
+
+  askForThePage() {
+    this.sentAt = performance.now();
+    document.dispatchEvent(new CustomEvent("inf-card-unanswered"));
   }
 
   // ---- deciding

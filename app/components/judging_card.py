@@ -20,6 +20,24 @@ CARD = st.components.v2.component(
     css=(FOLDER / "judging_card.css").read_text(encoding="utf-8"),
 )
 
+# Outside the card's fragment, to which a server that was started again does not answer: what this
+# asks for is a rerun of the whole page, and that brings the card's outbox along.
+LIFELINE = st.components.v2.component(
+    "inf_judging_lifeline",
+    js="""
+let latest = null;
+document.addEventListener("inf-card-unanswered", () => latest?.("asked", Date.now()));
+export default function ({ setTriggerValue }) {
+  latest = setTriggerValue;
+}
+""",
+)
+
+
+def draw_lifeline() -> None:
+    """What brings the card back after the server was started again; once per page."""
+    LIFELINE(key="judge.lifeline", on_asked_change=_nothing)
+
 
 def draw_card(study_id: int, *, key: str) -> None:
     """The card of a study, after storing what it sent. Raises Refused for who may not judge."""

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import judging
 from app.components.choice import choose
-from app.components.judging_card import draw_card
+from app.components.judging_card import draw_card, draw_lifeline
 from app.components.page import draw_empty, draw_heading
 from app.components.texts import draw_text
 from app.visit import failures_shown, show_what_was_said
@@ -117,6 +117,7 @@ else:
         draw_plain_desk(chosen)
     else:
         draw_card_desk(chosen)
+        draw_lifeline()
     st.toggle(
         "Plain page",
         key="judge.plain",

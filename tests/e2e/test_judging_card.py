@@ -1,0 +1,248 @@
+"""The card in a real browser: fast keys, held keys, undo, a killed server, a cut network."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from browser import chromium_browser
+from playwright.sync_api import Browser, Page, expect
+from restartable import Restartable, restartable
+from sqlalchemy import select
+from study_world import make_world
+
+from db import studies
+from db.store import Store, open_store
+from db.tables import Assignment, Item, Judgment, Passage
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # playwright's own pipes
+]
+
+
+NUMBERS = count()
+
+
+def make_study(store: Store, items: int) -> int:
+    name = f"desk {next(NUMBERS)}"
+    run_id = make_world(store, max(items, 4), name=name)
+    with store.write() as session:
+        study = studies.create_study(session, run_id=run_id, items=items, overlap=1, name=name)
+        session.commit()
+        return study.id
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("desk")
+
+
+@pytest.fixture(scope="module")
+def store(sqlite_template: Path, folder: Path) -> Iterator[Store]:
+    """One store and one server for all tests here; every test has its own study."""
+    shutil.copy(sqlite_template, folder / "inf.db")
+    found = open_store(f"sqlite:///{folder / 'inf.db'}")
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def served(store: Store, folder: Path) -> Iterator[Restartable]:
+    with restartable(folder, store.url) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: Path) -> Iterator[Browser]:
+    with chromium_browser() as found:
+        yield found
+
+
+def open_card(browser: Browser, server: Restartable, study_id: int) -> Page:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(f"{server.url}/judge?study={study_id}")
+    expect(page.locator(".card .pick").first).to_be_visible(timeout=30_000)
+    return page
+
+
+def item_on_screen(page: Page) -> int:
+    return int(page.locator(".card").get_attribute("data-item") or 0)
+
+
+def wait_past_dwell(page: Page) -> None:
+    page.wait_for_timeout(380)
+
+
+def judgments(store: Store, study_id: int) -> list[Judgment]:
+    with store.read() as session:
+        query = select(Judgment).where(Judgment.study_id == study_id).order_by(Judgment.id)
+        return list(session.scalars(query))
+
+
+def wait_until(claim: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not claim():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def test_keys_decide_the_item_that_is_on_the_screen(
+    store: Store, served: Restartable, browser: Browser
+) -> None:
+    study_id = make_study(store, 8)
+    page = open_card(browser, served, study_id)
+    told: dict[int, str] = {}
+    for key in ("1", "2", "3", "0"):
+        wait_past_dwell(page)
+        item_id = item_on_screen(page)
+        shown = page.locator(".passage .text").all_inner_texts()
+        told[item_id] = shown[int(key) - 1] if key != "0" else "none"
+        page.keyboard.press(key)
+        assert item_on_screen(page) != item_id
+    expect(page.locator(".badge")).to_have_text("saved", timeout=20_000)
+    stored = judgments(store, study_id)
+    assert len(stored) == 4
+    with store.read() as session:
+        for judgment in stored:
+            item = session.get_one(Item, judgment.item_id)
+            by_label = {c["label"]: c["passage_id"] for c in item.candidates}
+            text = "none"
+            if judgment.choice != "none":
+                text = session.get_one(Passage, by_label[judgment.choice]).text
+            assert text == told[judgment.item_id]
+            assert judgment.shown_at is not None and judgment.shown_at < judgment.decided_at
+    page.close()
+
+
+def test_a_burst_of_keys_and_a_held_key_never_judge_what_nobody_saw(
+    store: Store, served: Restartable, browser: Browser
+) -> None:
+    study_id = make_study(store, 60)
+    page = open_card(browser, served, study_id)
+    wait_past_dwell(page)
+    for _ in range(50):
+        page.keyboard.press("1")
+        page.wait_for_timeout(30)
+    expect(page.locator(".badge")).to_have_text("saved", timeout=20_000)
+    for judgment in judgments(store, study_id):
+        assert judgment.shown_at is not None
+        assert (judgment.decided_at - judgment.shown_at).total_seconds() >= 0.29
+    wait_past_dwell(page)
+    before = len(judgments(store, study_id))
+    for _ in range(40):  # a key held down: Chromium repeats it
+        page.keyboard.down("2")
+        page.wait_for_timeout(50)
+    page.keyboard.up("2")
+    expect(page.locator(".badge")).to_have_text("saved", timeout=20_000)
+    assert len(judgments(store, study_id)) == before + 1
+    page.close()
+
+
+def test_undo_changes_the_answer_and_keeps_the_first(
+    store: Store, served: Restartable, browser: Browser
+) -> None:
+    study_id = make_study(store, 4)
+    page = open_card(browser, served, study_id)
+    wait_past_dwell(page)
+    item_id = item_on_screen(page)
+    page.keyboard.press("1")
+    wait_past_dwell(page)
+    other = item_on_screen(page)
+    page.keyboard.press("z")
+    assert item_on_screen(page) == item_id
+    wait_past_dwell(page)
+    page.keyboard.press("3")
+    assert item_on_screen(page) == other
+    wait_until(lambda: len(judgments(store, study_id)) == 2)
+    first, second = judgments(store, study_id)
+    assert (first.item_id, second.item_id, second.replaces_id) == (item_id, item_id, first.id)
+    assert second.choice == second.order_shown[2]
+    page.close()
+
+
+def test_note_flag_and_skip_reach_the_store_and_typing_judges_nothing(
+    store: Store, served: Restartable, browser: Browser
+) -> None:
+    study_id = make_study(store, 4)
+    page = open_card(browser, served, study_id)
+    wait_past_dwell(page)
+    page.keyboard.press("n")
+    page.keyboard.type("1 or 2? <b>unsure</b>")
+    assert judgments(store, study_id) == []
+    page.keyboard.press("Escape")
+    page.keyboard.press("f")
+    page.keyboard.press("2")
+    wait_past_dwell(page)
+    skipped = item_on_screen(page)
+    page.keyboard.press("s")
+    wait_until(lambda: len(judgments(store, study_id)) == 1)
+    (judgment,) = judgments(store, study_id)
+    assert (judgment.note, judgment.flagged) == ("1 or 2? <b>unsure</b>", True)
+
+    def is_skipped() -> bool:
+        with store.read() as session:
+            query = select(Assignment.state).where(Assignment.item_id == skipped)
+            return session.scalar(query) == "skipped"
+
+    wait_until(is_skipped)
+    page.close()
+
+
+@pytest.mark.slow
+def test_what_was_decided_while_the_server_was_dead_is_stored_when_it_is_back(
+    store: Store, served: Restartable, browser: Browser
+) -> None:
+    study_id = make_study(store, 10)
+    page = open_card(browser, served, study_id)
+    wait_past_dwell(page)
+    served.kill()
+    decided = []
+    for key in ("1", "2", "3"):
+        wait_past_dwell(page)
+        decided.append(item_on_screen(page))
+        page.keyboard.press(key)
+    expect(page.locator(".badge")).to_have_text("3 unsent")
+    assert judgments(store, study_id) == []
+    served.start()
+    wait_until(lambda: len(judgments(store, study_id)) == 3, seconds=60)
+    assert [judgment.item_id for judgment in judgments(store, study_id)] == decided
+    page.close()
+
+
+def test_what_was_unsent_survives_a_reload(
+    store: Store, served: Restartable, browser: Browser
+) -> None:
+    study_id = make_study(store, 10)
+    page = open_card(browser, served, study_id)
+    page.on("dialog", lambda dialog: dialog.accept())
+    wait_past_dwell(page)
+    served.kill()
+    decided = item_on_screen(page)
+    page.keyboard.press("2")
+    expect(page.locator(".badge")).to_have_text("1 unsent")
+    served.start()
+    page.goto(f"{served.url}/judge?study={study_id}")
+    wait_until(lambda: len(judgments(store, study_id)) == 1, seconds=60)
+    assert judgments(store, study_id)[0].item_id == decided
+    expect(page.locator(".badge")).to_have_text("saved", timeout=20_000)
+    page.close()
+
+
+def test_passages_are_text_in_the_card_too(
+    store: Store, served: Restartable, browser: Browser
+) -> None:
+    study_id = make_study(store, 4)
+    nasty = "<script>window.broken = 1</script> $\\LaTeX$ **bold** שלום 🦉 " + "long " * 10_000
+    with store.write() as session:
+        for passage in session.scalars(select(Passage)):
+            passage.text = nasty
+        session.commit()
+    page = open_card(browser, served, study_id)
+    assert page.locator(".passage .text").first.evaluate("node => node.textContent") == nasty
+    page.keyboard.press("h")
+    assert page.locator(".passage .text").first.evaluate("node => node.textContent") == nasty
+    assert page.evaluate("window.broken") is None
+    page.close()
