@@ -58,7 +58,7 @@ def load_pool(session: Session, dataset_id: int, *, distractors: int) -> Pool:
             Pair.dataset_id == dataset_id, Pair.query.in_(repeated)
         )
     )
-    for query, passage_id in rows.tuples():
+    for query, passage_id in rows:
         answers.setdefault(query, set()).add(passage_id)
     return Pool(dataset_id, ids, answers)
 
@@ -91,7 +91,7 @@ def choose(
 def passage_texts(session: Session, ids: Sequence[int]) -> dict[int, str]:
     """The texts of passages by id."""
     rows = session.execute(select(Passage.id, Passage.text).where(Passage.id.in_(ids)))
-    return dict(rows.tuples().all())
+    return dict(rows.all())
 
 
 def seeded(seed: int, *words: str) -> random.Random:

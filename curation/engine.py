@@ -333,7 +333,7 @@ def _plan(store: Store, run_id: int) -> Plan:
         prompts = session.execute(
             select(Prompt.sha256, Prompt.text).where(Prompt.sha256.in_(wanted))
         )
-        recipe = recipe_from_store(row.body, dict(prompts.tuples().all()))
+        recipe = recipe_from_store(row.body, dict(prompts.all()))
         model = recipe.stages["validation"].model
         judge = get_or_create_judge(
             session,
@@ -369,7 +369,7 @@ def _sampled_pairs(session: Session, dataset_id: int) -> list[tuple[str, str]]:
         .order_by(Pair.id)
         .execution_options(yield_per=1000)
     )
-    return [(query, text) for key, query, text in rows.tuples() if key in chosen]
+    return [(query, text) for key, query, text in rows if key in chosen]
 
 
 def _close(handle: JobHandle, run_id: int, worker: Worker) -> dict[str, Any]:

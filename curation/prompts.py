@@ -16,7 +16,9 @@ from db.words import AMBIGUOUS, NONE
 
 FOLDER = Path(__file__).parent / "prompts"
 _PLACE = re.compile(r"\{([a-z_]+)\}")
-_CHOICE = re.compile(r"choice\s*:\s*(?:passage\s*)?\[?(\d+|none|ambiguous)\]?\.?", re.IGNORECASE)
+_CHOICE = re.compile(
+    r"choice\W*?:[\s*\[\"]*(?:passage\s*)?\[?(\d+|none|ambiguous)\b", re.IGNORECASE
+)
 
 Inputs = Mapping[str, str | list[str]]
 
@@ -107,7 +109,7 @@ def _shown(value: str | list[str]) -> str:
 
 
 def _labelled(gives: Gives, answer: str) -> str | None:
-    match = re.search(rf"^\W*{gives}\W*?:\W*?(?=\S|$)", answer, re.IGNORECASE | re.MULTILINE)
+    match = re.search(rf"^\W*{gives}\W*?:[\s*]*", answer, re.IGNORECASE | re.MULTILINE)
     return None if match is None else answer[match.end() :]
 
 

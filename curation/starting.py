@@ -16,7 +16,7 @@ from db.runs import create_run, get_run, reopen_run, store_recipe
 from db.tables import Run
 
 PROVIDERS = tuple(DEFAULT)
-CONCURRENCY = {"offline": 256, "openai": 16}
+CONCURRENCY = {"offline": 96, "openai": 16}
 
 
 def choose_recipe(provider: str, recipe: str | None, settings: Sequence[str]) -> Recipe:

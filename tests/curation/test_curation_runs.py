@@ -1,0 +1,342 @@
+"""Curation against a language-model server over a socket, and what a run leaves in the store."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from conftest import count_rows
+from curation_runs import add_dataset, claimed_job, run_curation
+from openai_server import Server
+from sqlalchemy import select
+
+from curation.engine import curate
+from curation.starting import start_run
+from db.errors import BadInput, NotFound, ProviderError
+from db.group_queue import DoneGroup, claim_groups, finish_groups, release_groups
+from db.groups import get_group, iterate_groups, list_groups
+from db.runs import funnel, get_run, latest_run, list_runs
+from db.store import Store
+from db.tables import Call, Group, Judgment, Run
+
+ASKED: dict[str, Any] = {"dataset": "small", "provider": "openai", "settings": ["model=small"]}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    with Server() as server:
+        use(server, monkeypatch)
+        yield server
+
+
+def use(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setattr("curation.openai_provider.BACKOFF_SECONDS", 0.01)
+
+
+def test_a_run_grows_three_triplets_from_every_pair_and_keeps_what_the_judge_confirms(
+    store: Store, server: Server
+) -> None:
+    add_dataset(store)
+    result = run_curation(store, **ASKED)
+    assert (result["pairs"], result["generated"], result["kept"]) == (12, 12, 12)
+    assert result["status"] == "done" and not result["paused"] and not result["offline"]
+    assert result["calls"] == {"made": 12 * 8, "reused": 0}
+    with store.read() as session:
+        page = list_groups(session, result["run_id"], verdict="kept")
+        assert page.total == 12
+        group = get_group(session, page.rows[0].id)
+    assert set(group.triplets) == {"positive", "instruction_negative", "query_negative"}
+    positive = group.triplets["positive"]
+    first, second = group.triplets["instruction_negative"], group.triplets["query_negative"]
+    assert positive.passage == group.document_positive and positive.query == group.query_positive
+    assert first.query == positive.query and first.instruction != positive.instruction
+    assert second.instruction == positive.instruction and second.query != positive.query
+    assert len({positive.passage, first.passage, second.passage}) == 3
+    assert [judgment.agrees for judgment in group.judgments] == [True] * 3
+    assert {len(judgment.candidates) for judgment in group.judgments} == {6}
+    assert len(group.calls) == 8 and {call.outcome for call in group.calls} == {"ok"}
+
+
+def test_candidates_are_the_three_passages_and_random_ones_in_an_order_that_is_recorded(
+    sqlite_store: Store, server: Server
+) -> None:
+    add_dataset(sqlite_store)
+    result = run_curation(sqlite_store, **ASKED)
+    orders = set()
+    with sqlite_store.read() as session:
+        for row in list_groups(session, result["run_id"]).rows:
+            for judgment in get_group(session, row.id).judgments:
+                assert sorted(judgment.order_shown) == sorted(judgment.candidates)
+                assert len(set(judgment.candidates.values())) == 6
+                orders.add(tuple(judgment.order_shown))
+    assert len(orders) > 20  # of 36 drawn from 720
+
+
+def test_a_stored_answer_is_never_asked_for_again_in_this_run_or_another(
+    sqlite_store: Store, server: Server
+) -> None:
+    add_dataset(sqlite_store)
+    first = run_curation(sqlite_store, **ASKED)
+    asked = dict(server.asked)
+    second = run_curation(sqlite_store, **ASKED)
+    assert second["calls"] == {"made": 0, "reused": 96} and dict(server.asked) == asked
+    assert set(asked.values()) == {1}
+    assert texts_of(sqlite_store, first["run_id"]) == texts_of(sqlite_store, second["run_id"])
+
+
+def test_faults_cost_at_most_their_own_row_and_every_drop_has_its_reason(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passing = dict.fromkeys(("429", "429_retry_after", "500", "cut_before", "cut_after"), 0.04)
+    lasting = dict.fromkeys(("wrong_form", "refusal", "no_choice", "wrong_candidate"), 0.02)
+    add_dataset(sqlite_store, pairs=40)
+    with Server(faults=passing | {"truncated": 0.04} | lasting, seed=3) as server:
+        use(server, monkeypatch)
+        result = run_curation(sqlite_store, **ASKED)
+    assert result["status"] == "done"
+    assert result["kept"] + sum(result["dropped"].values()) == result["pairs"] == 40
+    assert set(result["dropped"]) <= {"unparsable", "refused", "empty", "unknown_candidate"}
+    assert result["kept"] >= 20 and len(result["dropped"]) >= 3
+    assert {"429", "429_retry_after", "500", "cut_before", "cut_after", "truncated"} <= set(
+        server.statuses
+    )
+    with sqlite_store.read() as session:
+        counted = funnel(session, result["run_id"])
+        dropped = list_groups(session, result["run_id"], verdict="dropped", limit=100).rows
+        details = [get_group(session, row.id) for row in dropped]
+    assert counted.dropped == result["dropped"] and counted.kept == result["kept"]
+    assert all(group.drop_detail for group in details)
+
+
+def test_passing_faults_change_nothing_but_the_time(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store)
+    with Server() as server:
+        use(server, monkeypatch)
+        plain = run_curation(sqlite_store, **ASKED)
+    with sqlite_store.write() as session:  # the second run must ask for itself
+        session.execute(Call.__table__.update().values(key=Call.key + "-old"))
+        session.commit()
+    faults = dict.fromkeys(("429", "500", "cut_before", "cut_after", "truncated"), 0.1)
+    with Server(faults=faults, seed=1) as server:
+        use(server, monkeypatch)
+        faulty = run_curation(sqlite_store, **ASKED)
+    assert len(server.statuses) >= 5
+    assert texts_of(sqlite_store, plain["run_id"]) == texts_of(sqlite_store, faulty["run_id"])
+
+
+def test_a_wrong_key_stops_the_run_at_once_and_says_what_to_do(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store)
+    with Server(key="right") as server:
+        use(server, monkeypatch)
+        monkeypatch.setenv("OPENAI_API_KEY", "wrong")
+        with pytest.raises(ProviderError, match="OPENAI_API_KEY"):
+            run_curation(sqlite_store, **ASKED)
+        with sqlite_store.read() as session:
+            run = session.scalars(select(Run)).one()
+        assert run.status == "failed" and "key" in (run.error or "")
+        monkeypatch.setenv("OPENAI_API_KEY", "right")
+        assert run_curation(sqlite_store, run.id)["kept"] == 12
+
+
+def test_an_unknown_model_is_refused_before_anything_is_asked(
+    sqlite_store: Store, server: Server
+) -> None:
+    add_dataset(sqlite_store)
+    with pytest.raises(ProviderError, match=r"no model 'gpt-4o-mini'.*judge, small"):
+        run_curation(sqlite_store, dataset="small", provider="openai")
+    assert not server.asked
+
+
+def test_spent_quota_stops_the_run_and_it_goes_on_where_it_stopped(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store)
+    with Server(quota=30) as server:
+        use(server, monkeypatch)
+        with pytest.raises(ProviderError, match="quota"):
+            run_curation(sqlite_store, **ASKED)
+        with sqlite_store.read() as session:
+            run_id = session.scalars(select(Run.id)).one()
+        server.quota = None
+        result = run_curation(sqlite_store, run_id)
+    assert result["kept"] == 12 and result["calls"]["reused"] >= 20
+    assert max(server.answered.values()) == 1
+
+
+def test_without_a_key_the_error_says_which_variables_to_set(sqlite_store: Store) -> None:
+    add_dataset(sqlite_store)
+    with pytest.raises(ProviderError, match=r"OPENAI_API_KEY.*OPENAI_BASE_URL.*offline"):
+        run_curation(sqlite_store, **ASKED)
+
+
+def test_the_budget_is_never_exceeded_and_a_raised_one_goes_on(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, own_home: Any
+) -> None:
+    add_dataset(sqlite_store)
+    (own_home / "prices.toml").write_text('["small"]\ninput = 1.0\noutput = 10.0\n')
+    with Server(usage=(300, 40)) as server:
+        use(server, monkeypatch)
+        result = run_curation(
+            sqlite_store,
+            **{**ASKED, "settings": ["model=small", "max_output_tokens=100"]},
+            budget_usd=0.02,
+        )
+        assert result["paused"] and result["status"] == "paused" and "budget" in result["reason"]
+        assert 0.015 < result["spent_usd"] <= 0.02
+        with pytest.raises(BadInput, match="more than that"):
+            run_curation(sqlite_store, result["run_id"], budget_usd=0.001)
+        result = run_curation(sqlite_store, result["run_id"], budget_usd=1.0)
+    assert result["kept"] == 12 and max(server.answered.values()) == 1
+    assert result["spent_usd"] == pytest.approx(96 * 0.0007)
+
+
+def test_a_budget_with_an_unknown_price_asks_for_the_price(
+    sqlite_store: Store, server: Server
+) -> None:
+    add_dataset(sqlite_store)
+    with pytest.raises(BadInput, match="the price of 'small' is unknown"):
+        run_curation(sqlite_store, **ASKED, budget_usd=1.0)
+
+
+def test_a_limit_takes_the_first_pairs_and_a_data_set_without_pairs_is_refused(
+    store: Store, server: Server
+) -> None:
+    add_dataset(store)
+    assert run_curation(store, **ASKED, limit=3)["pairs"] == 3
+    add_dataset(store, name="empty", pairs=0)
+    with store.write() as session, pytest.raises(BadInput, match="no pairs"):
+        start_run(session, dataset="empty", provider="offline")
+    with store.write() as session, pytest.raises(NotFound, match="small"):
+        start_run(session, dataset="nowhere", provider="offline")
+
+
+def test_a_job_asked_to_stop_gives_its_groups_back_and_can_be_resumed(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store, pairs=30)
+    with Server(latency_seconds=0.05) as server:
+        use(server, monkeypatch)
+        with sqlite_store.write() as session:
+            run_id = start_run(session, **ASKED, concurrency=4).id
+            session.commit()
+        handle = claimed_job(sqlite_store, run_id)
+        server.latency_seconds = 0.02
+        stop_after(server, handle, 120)
+        with pytest.raises(Exception, match="stopped"):
+            curate(handle)
+        with sqlite_store.read() as session:
+            counted = funnel(session, run_id)
+            assert get_run(session, run_id).status == "paused"
+        assert counted.in_work == 0 and 0 < counted.waiting < 30
+        result = run_curation(sqlite_store, run_id)
+    assert result["kept"] == 30 and max(server.answered.values()) == 1
+
+
+def test_runs_are_listed_newest_first_and_the_latest_finished_is_the_default(
+    store: Store, server: Server
+) -> None:
+    dataset_id = add_dataset(store)
+    with store.read() as session, pytest.raises(NotFound, match="inf curate --dataset small"):
+        latest_run(session, dataset_id)
+    first = run_curation(store, **ASKED, limit=2)["run_id"]
+    second = run_curation(store, **ASKED, limit=3)["run_id"]
+    with store.write() as session:
+        unfinished = start_run(session, **ASKED).id
+        session.commit()
+    with store.read() as session:
+        assert latest_run(session, dataset_id).id == second
+        assert latest_run(session, dataset_id, finished=False).id == unfinished
+        assert [run.id for run in list_runs(session)] == [unfinished, second, first]
+        assert [(run.kept, run.pairs) for run in list_runs(session, dataset_id)] == [
+            (0, 12),
+            (3, 3),
+            (2, 2),
+        ]
+
+
+def test_groups_are_searched_filtered_and_streamed(store: Store, server: Server) -> None:
+    add_dataset(store)
+    run_id = run_curation(store, **ASKED)["run_id"]
+    with store.read() as session:
+        (first, *_) = list_groups(session, run_id).rows
+        found = list_groups(session, run_id, search=first.query_positive.upper())
+        assert [row.query_id for row in found.rows] == ["q0"]
+        assert list_groups(session, run_id, search="100%").total == 0
+        assert list_groups(session, run_id, verdict="dropped").total == 0
+        assert list_groups(session, run_id, review="none").total == 12
+        page = list_groups(session, run_id, offset=10, limit=5)
+        assert (page.total, len(page.rows)) == (12, 2)
+        streamed = list(iterate_groups(session, run_id))
+        assert [group.query_id for group in streamed] == [f"q{n}" for n in range(12)]
+        assert all(len(group.triplets) == 3 for group in streamed)
+        with pytest.raises(NotFound):
+            get_group(session, 10**6)
+
+
+def test_a_group_that_was_given_to_another_worker_cannot_be_written_by_the_first(
+    store: Store, server: Server
+) -> None:
+    add_dataset(store)
+    with store.write() as session:
+        run_id = start_run(session, **ASKED, limit=2).id
+        (group, _) = claim_groups(session, run_id, "first", 5)
+        assert claim_groups(session, run_id, "second", 5) == []
+        release_groups(session, run_id, ["first"])
+        (again, _) = claim_groups(session, run_id, "second", 5)
+        assert again.id == group.id and again.attempt == group.attempt + 1
+        late = DoneGroup(group, "instruction", "dropped", "empty", "late", {}, (), ())
+        assert finish_groups(session, run_id, "first", [late]) == []
+        session.commit()
+    with store.read() as session:
+        assert session.get_one(Group, group.id).verdict is None
+
+
+def test_the_store_holds_one_judgment_per_scenario_by_the_validator(
+    sqlite_store: Store, server: Server
+) -> None:
+    add_dataset(sqlite_store)
+    run_id = run_curation(sqlite_store, **ASKED)["run_id"]
+    with sqlite_store.read() as session:
+        judgments = list(session.scalars(select(Judgment)))
+    assert len(judgments) == 36 == count_rows(sqlite_store, "item")
+    assert {judgment.run_id for judgment in judgments} == {run_id}
+
+
+def stop_after(server: Server, handle: Any, calls: int) -> None:
+    """Ask the job to stop once the server has answered so many."""
+    import threading
+    import time
+
+    def watch() -> None:
+        while sum(server.answered.values()) < calls:
+            time.sleep(0.005)
+        handle.stop()
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def texts_of(store: Store, run_id: int) -> dict[str, Any]:
+    """Everything a run says about its pairs, ids and times aside."""
+    with store.read() as session:
+        return {
+            group.query_id: (
+                group.verdict,
+                group.drop_reason,
+                group.drop_detail,
+                group.stage,
+                group.triplets,
+                [
+                    (one.scenario, one.choice, one.order_shown, one.candidates)
+                    for one in group.judgments
+                ],
+                sorted((call.task, call.sample, call.outcome, call.answer) for call in group.calls),
+            )
+            for group in (
+                get_group(session, row.id)
+                for row in list_groups(session, run_id, limit=10_000).rows
+            )
+        }

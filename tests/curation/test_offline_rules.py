@@ -1,0 +1,162 @@
+"""The offline provider: what it writes can be checked on the text, and its judge sees only text."""
+
+import json
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from curation.filters import check_passage
+from curation.judges import EmbeddingJudge, ItemView
+from curation.offline.aspects import FACET, LONGER, SHORTER, Aspect
+from curation.offline.facets import FACETS
+from curation.offline.terms import NAME, PLACE, TERM, YEAR, Term, key_term, terms_of
+from curation.offline.text import mentions, replace_phrase, sentences, shared_run
+from curation.offline.vocabulary import Vocabulary, build_vocabulary
+from curation.offline.writing import CannotWrite, Writer
+from curation.recipes import load_recipe
+from db.store import Store
+
+DEMO = Path(__file__).resolve().parents[2] / "curation" / "demo"
+
+
+@lru_cache(maxsize=1)
+def demo() -> tuple[list[tuple[str, str]], Vocabulary]:
+    """The demo set's pairs and their vocabulary."""
+    passages = {
+        row["passage_id"]: row["text"]
+        for row in map(json.loads, (DEMO / "passages.jsonl").read_text().splitlines())
+    }
+    pairs = [
+        (row["query"], passages[row["passage_id"]])
+        for row in map(json.loads, (DEMO / "pairs.jsonl").read_text().splitlines())
+    ]
+    return pairs, build_vocabulary(pairs)
+
+
+def written(seed: int = 0) -> list[tuple[str, str, Writer]]:
+    """The demo pairs that the rules can write for."""
+    pairs, vocabulary = demo()
+    writer = Writer(vocabulary, seed)
+    found = []
+    for query, passage in pairs:
+        try:
+            writer.plan(query, passage)
+            writer.passage_query_negative(query, passage)
+        except CannotWrite:
+            continue
+        found.append((query, passage, writer))
+    return found
+
+
+def test_every_instruction_is_met_by_exactly_the_passage_that_was_written_for_it() -> None:
+    groups = written()
+    assert len(groups) >= 80
+    for query, passage, writer in groups:
+        plan = writer.plan(query, passage)
+        first = writer.passage_instruction_negative(query, passage)
+        second = writer.passage_query_negative(query, passage)
+        assert plan.positive.holds(passage) and plan.positive.holds(second)
+        assert not plan.positive.holds(first)
+        assert plan.negative.holds(first)
+        assert not plan.negative.holds(passage) and not plan.negative.holds(second)
+        assert mentions(second, plan.other_key) and not mentions(passage, plan.other_key)
+
+
+def test_the_query_is_changed_in_its_key_term_alone() -> None:
+    for query, passage, writer in written():
+        plan = writer.plan(query, passage)
+        other = writer.query_negative(query, passage)
+        assert mentions(other, plan.other_key) and not mentions(other, plan.key.text)
+
+
+def test_passages_do_not_quote_their_instruction() -> None:
+    rules = load_recipe("offline").filters
+    for query, passage, writer in written():
+        first = writer.passage_instruction_negative(query, passage)
+        second = writer.passage_query_negative(query, passage)
+        asked = writer.instruction_negative(query, passage)
+        assert check_passage("P1-", first, rules, positive=passage, instruction=asked) is None, (
+            asked
+        )
+        asked = writer.instruction_positive(query, passage)
+        assert shared_run(asked, second, rules.quoted_words) is None
+
+
+def test_the_same_seed_writes_the_same_and_another_seed_something_else() -> None:
+    one = [writer.instruction_positive(query, passage) for query, passage, writer in written(1)]
+    again = [writer.instruction_positive(query, passage) for query, passage, writer in written(1)]
+    other = [writer.instruction_positive(query, passage) for query, passage, writer in written(2)]
+    assert one == again and one != other
+
+
+def test_instructions_are_of_several_kinds() -> None:
+    kinds = {writer.plan(query, passage).positive.kind for query, passage, writer in written()}
+    assert {NAME, PLACE, TERM, FACET} <= kinds
+
+
+def test_a_pair_without_anything_in_common_cannot_be_written_for() -> None:
+    _, vocabulary = demo()
+    with pytest.raises(CannotWrite, match="no key term"):
+        Writer(vocabulary, 0).plan("who are you", "Nothing of the sort stands here.")
+
+
+@pytest.mark.parametrize("facet", FACETS, ids=lambda facet: facet.name)
+def test_a_facets_sentences_show_it(facet: object) -> None:
+    from curation.offline.facets import Facet
+
+    assert isinstance(facet, Facet)
+    assert facet.holds(" ".join(facet.written))
+
+
+def test_length_is_an_aspect() -> None:
+    assert Aspect(SHORTER, "4").holds("three words here")
+    assert not Aspect(LONGER, "4").holds("three words here")
+    assert Aspect(LONGER, "3").holds("three words here")
+
+
+def test_terms_are_told_apart_by_their_letters() -> None:
+    found = terms_of("The bridge in Porto was opened by Maria Gomes in 1886. Everybody came.")
+    assert Term(PLACE, "Porto") in found and Term(NAME, "Maria Gomes") in found
+    assert Term(YEAR, "1886") in found
+
+
+def test_the_key_term_is_the_longest_phrase_that_query_and_passage_share() -> None:
+    passage = "Dragon Ball Z has 291 episodes; a dragon appears in most of them."
+    found = key_term("how many episodes are there in dragon ball z", passage, {})
+    assert found == Term(TERM, "dragon ball z") or found == Term(NAME, "dragon ball z")
+
+
+def test_a_phrase_is_replaced_as_whole_words_in_singular_and_plural() -> None:
+    assert replace_phrase("Honey bees dance; a honey bee sleeps.", "honey bee", "wasp") == (
+        "Wasp dance; a wasp sleeps."
+    )
+    assert replace_phrase("The cathedral", "cat", "dog") == "The cathedral"
+    assert sentences("One. Two! Three? four.") == ["One.", "Two!", "Three? four."]
+
+
+@pytest.mark.slow
+def test_with_the_two_written_passages_swapped_hardly_any_group_passes(
+    sqlite_store: Store,
+) -> None:
+    judge = EmbeddingJudge(sqlite_store)
+    right, swapped, groups = 0, 0, written()
+    views = []
+    for query, passage, writer in groups:
+        asked = writer.instruction_positive(query, passage)
+        texts = (
+            passage,
+            writer.passage_instruction_negative(query, passage),
+            writer.passage_query_negative(query, passage),
+        )
+        views += [
+            ItemView(asked, query, texts),
+            ItemView(writer.instruction_negative(query, passage), query, texts),
+            ItemView(asked, writer.query_negative(query, passage), texts),
+        ]
+    chosen = np.array([choice.position for choice in judge.choose(views)]).reshape(-1, 3)
+    right = int((chosen == [0, 1, 2]).all(axis=1).sum())
+    swapped = int((chosen == [0, 2, 1]).all(axis=1).sum())
+    assert 0.4 * len(groups) <= right <= 0.8 * len(groups)
+    assert swapped < 0.05 * len(groups)

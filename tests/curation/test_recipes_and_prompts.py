@@ -1,0 +1,153 @@
+"""Recipes and prompts: what is refused, what is hashed, and how answers are read."""
+
+from pathlib import Path
+
+import pytest
+
+from curation.filters import check_instruction, check_passage, check_query
+from curation.prompts import FOLDER, Prompt, Unparsable, messages, parse, read_prompt
+from curation.recipes import Filters, list_recipes, load_recipe, recipe_from_store
+from curation.tasks import TASKS
+from db.errors import BadInput
+
+
+@pytest.mark.parametrize("name", list_recipes())
+def test_every_built_in_recipe_loads_and_comes_back_from_the_store_as_it_was(name: str) -> None:
+    recipe = load_recipe(name)
+    assert set(recipe.stages) == set(TASKS)
+    prompts = {sha256: text for sha256, (_, text) in recipe.prompts().items()}
+    assert recipe_from_store(recipe.body(), prompts) == recipe
+
+
+def test_settings_change_one_stage_or_all_and_the_identity() -> None:
+    plain = load_recipe("msmarco")
+    one = load_recipe("msmarco", ["validation.model=gpt-5-mini", "validation.distractors=5"])
+    assert one.stages["validation"].model == "gpt-5-mini" and one.validation.distractors == 5
+    assert one.stages["query_negative"].model == "gpt-4o-mini"
+    everything = load_recipe("msmarco", ["model=local", "temperature=0.5"])
+    assert {stage.model for stage in everything.stages.values()} == {"local"}
+    assert everything.stages["validation"].parameters["temperature"] == 0.5
+    assert len({plain.sha256, one.sha256, everything.sha256}) == 3
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("nonsense", "stage.key=value"),
+        ("nowhere.model=x", "no stage 'nowhere'"),
+        ("validation.distractors=-1", "whole number"),
+        ("filters.colour=3", "unknown 'colour'"),
+        ("validation.prompt=absent.md", "no prompt file 'absent.md'"),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_its_place(setting: str, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        load_recipe("msmarco", [setting])
+
+
+def test_an_unknown_recipe_names_the_built_in_ones() -> None:
+    with pytest.raises(BadInput, match="msmarco, offline"):
+        load_recipe("nothing")
+
+
+def test_a_recipe_file_finds_prompts_beside_it(tmp_path: Path) -> None:
+    text = (Path(FOLDER).parent / "recipes" / "msmarco.toml").read_text()
+    (tmp_path / "mine.md").write_text("Say something about {document} and {query_positive}.")
+    (tmp_path / "mine.toml").write_text(text.replace("instruction_positive.md", "mine.md", 1))
+    recipe = load_recipe(str(tmp_path / "mine.toml"))
+    assert recipe.stages["instruction_positive"].prompt.text.startswith("Say something")
+    (tmp_path / "mine.md").write_text("Say something about {weather}.")
+    with pytest.raises(BadInput, match=r"\{weather\}.*document, query_positive"):
+        load_recipe(str(tmp_path / "mine.toml"))
+    (tmp_path / "mine.toml").write_text("stages = 3")
+    with pytest.raises(BadInput, match="not a table"):
+        load_recipe(str(tmp_path / "mine.toml"))
+
+
+def test_braces_in_a_passage_are_text() -> None:
+    prompt = Prompt("x", "You are told {query}.\n---\nAsked: {document}")
+    sent = messages(prompt, {"document": "f({query})", "query": "q {document}"})
+    assert sent == [
+        {"role": "system", "content": "You are told q {document}."},
+        {"role": "user", "content": "Asked: f({query})"},
+    ]
+
+
+def test_the_prompts_ask_for_what_the_parser_reads() -> None:
+    for task, words in TASKS.items():
+        prompt = read_prompt(task, f"{task}.md", FOLDER)
+        assert f"{words.gives}: <" in prompt.text
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("Instruction: Only old maps.", "Only old maps."),
+        ("Instruction: Only old maps.\nBecause you asked.", "Only old maps."),
+        ("Sure!\n\n**Instruction:** Only old maps.", "Only old maps."),
+        ('instruction : "Only old maps."', "Only old maps."),
+        ("Instruction:\nOnly old maps.\nMore.", "Only old maps."),
+    ],
+)
+def test_an_instruction_is_cut_at_its_first_newline(answer: str, text: str) -> None:
+    assert parse("instruction_positive", answer) == text
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [("", "empty"), ("  \n", "empty"), ("Old maps.", "unparsable"), ("Instruction:", "empty")],
+)
+def test_an_answer_in_another_form_says_why(answer: str, reason: str) -> None:
+    with pytest.raises(Unparsable) as caught:
+        parse("instruction_positive", answer)
+    assert caught.value.reason == reason
+
+
+def test_a_passage_may_have_several_lines() -> None:
+    assert parse("passage_query_negative", "Passage: One.\n\nTwo.") == "One.\n\nTwo."
+
+
+@pytest.mark.parametrize(
+    ("answer", "choice"),
+    [
+        ("Choice: 2", "2"),
+        ("I weighed 1 and 3.\n\nChoice: [3]", "3"),
+        ("choice: none.", "none"),
+        ("**Choice:** ambiguous", "ambiguous"),
+        ("Choice: passage 02", "2"),
+        ("Choice: 1\nNo, wait.\nChoice: 4", "4"),
+    ],
+)
+def test_the_last_choice_counts(answer: str, choice: str) -> None:
+    assert parse("validation", answer, candidates=6) == choice
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [("Choice: 7", "unknown_candidate"), ("Choice: 0", "unknown_candidate"), ("2", "unparsable")],
+)
+def test_a_choice_that_is_no_candidate_says_why(answer: str, reason: str) -> None:
+    with pytest.raises(Unparsable) as caught:
+        parse("validation", answer, candidates=6)
+    assert caught.value.reason == reason
+
+
+def test_the_rule_filter_names_its_reason() -> None:
+    rules = Filters(most_instruction_words=5, most_passage_words=8, quoted_words=3)
+    assert check_instruction("Only old maps.", rules) is None
+    reasons = [
+        check_instruction("one two three four five six", rules),
+        check_instruction("ONLY old  maps", rules, positive="Only old maps."),
+        check_query("…", rules, positive="x"),
+        check_passage(
+            "P1-", "It has only old maps.", rules, positive="", instruction="only old maps"
+        ),
+        check_passage("P2-", "a b c d e f g h i", rules, positive="", instruction="x"),
+    ]
+    assert [drop and drop.reason for drop in reasons] == [
+        "too_long",
+        "unchanged",
+        "empty",
+        "quotes_instruction",
+        "too_long",
+    ]
