@@ -35,10 +35,16 @@ class ItemView:
 
 @dataclass(frozen=True)
 class Choice:
-    """A judge's answer: a position in the order shown, None for "none of them"."""
+    """A judge's answer: a position in the order shown, None for "none of them".
+
+    `ambiguous`: the judge says that several serve equally well. `unusable`: there is no answer, and
+    why; nothing is to be stored.
+    """
 
     position: int | None
     detail: dict[str, Any] = field(default_factory=dict)
+    ambiguous: bool = False
+    unusable: str = ""
 
 
 class ItemJudge(Protocol):
@@ -173,6 +179,10 @@ def judge_named(name: str, store: Store) -> ItemJudge:
     family, _, rest = name.partition(":")
     if name == EMBEDDING:
         return EmbeddingJudge(store)
+    if family == "openai":
+        from curation.openai_judge import OpenAIJudge  # the SDK takes a second to import
+
+        return OpenAIJudge(store, rest)
     if family == "simulated" and rest.isdecimal() and int(rest) > 0:
         return SimulatedJudge(int(rest))
     raise BadInput(f"no judge {name!r}: use offline:embedding, openai:MODEL or simulated:N (N ≥ 1)")

@@ -5,6 +5,7 @@ a model or a simulated judge answers every item of the study. Where it has judge
 (in another study, or as the validator of the run) that judgment counts and is not asked for again.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,7 @@ from db.runs import choose_run
 from db.store import Store
 from db.studies import GUIDELINES, compose, create_study, current_guideline, get_study
 from db.tables import Item, Judge, Judgment, Passage, StudyItem
-from db.words import NONE
+from db.words import AMBIGUOUS, NONE
 
 JUDGED_AT_ONCE = 64
 
@@ -100,7 +101,9 @@ def judge_study(handle: JobHandle) -> dict[str, Any]:
         total, waiting = unjudged_items(session, study_id, judge_id)
     before = total - len(waiting)
     handle.report(before, total, judge.name)
-    judged = answered_none = 0
+    judged = 0
+    words: Counter[str] = Counter()
+    unusable: Counter[str] = Counter()
     for start in range(0, len(waiting), JUDGED_AT_ONCE):
         handle.check()
         with handle.store.read() as session:
@@ -108,11 +111,14 @@ def judge_study(handle: JobHandle) -> dict[str, Any]:
         choices = judge.choose([each.view for each in batch], check=handle.check)
         with handle.store.write() as session:
             for each, choice in zip(batch, choices, strict=True):
+                if choice.unusable:
+                    unusable[choice.unusable] += 1
+                    continue
                 _record(session, study_id, judge_id, guideline_id, judge.name, each, choice)
+                words[_label(each, choice)] += 1
+                judged += 1
             session.commit()
-        judged += len(batch)
-        answered_none += sum(choice.position is None for choice in choices)
-        handle.report(before + judged, total, judge.name)
+        handle.report(before + start + len(batch), total, judge.name)
     return {
         "study_id": study_id,
         "judge": judge.name,
@@ -122,7 +128,9 @@ def judge_study(handle: JobHandle) -> dict[str, Any]:
         "items": total,
         "judged": judged,
         "judged_before": before,
-        "none": answered_none,
+        "none": words[NONE],
+        "ambiguous": words[AMBIGUOUS],
+        "unusable": dict(unusable),
     }
 
 
@@ -169,6 +177,12 @@ def show_items(session: Session, item_ids: Sequence[int], judge_id: int) -> list
     return shown
 
 
+def _label(each: Waiting, choice: Choice) -> str:
+    if choice.position is not None:
+        return each.order_shown[choice.position]
+    return AMBIGUOUS if choice.ambiguous else NONE
+
+
 def _record(
     session: Session,
     study_id: int,
@@ -178,12 +192,11 @@ def _record(
     each: Waiting,
     choice: Choice,
 ) -> None:
-    position = choice.position
     record_judgment(
         session,
         judge_id=judge_id,
         item_id=each.item_id,
-        choice=NONE if position is None else each.order_shown[position],
+        choice=_label(each, choice),
         order_shown=each.order_shown,
         event_id=f"{name}@{study_id}/{each.item_id}",
         study_id=study_id,

@@ -176,6 +176,7 @@ def _judged(result: Result) -> str:
         ("judged now", result["judged"]),
         ("judged before", result["judged_before"]),
         ("none of them", result["none"]),
+        ("no usable answer", counts(result["unusable"])),
     )
 
 

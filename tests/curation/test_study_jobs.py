@@ -1,7 +1,8 @@
 from collections.abc import Callable
 
 import pytest
-from conftest import Ran
+from conftest import Ran, count_rows
+from openai_server import Server
 from sqlalchemy import select
 from study_world import make_world
 
@@ -62,3 +63,40 @@ def test_an_unknown_judge_fails_with_the_names_there_are(
     ran = inf("study", "judge", "--study", 1, "--judge", judge)
     assert ran.code == 1
     assert "simulated:N" in ran.err
+
+
+def test_a_language_model_judges_a_study_and_is_never_paid_twice(
+    sqlite_store: Store, inf: Callable[..., Ran]
+) -> None:
+    make_world(sqlite_store, 4)
+    inf("study", "create", "--dataset", "world", "--items", 4, "--overlap", 1)
+    with Server() as server:
+        environment = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "test"}
+        ran = inf(
+            "study", "judge", "--study", 1, "--judge", "openai:judge", "--json", **environment
+        )
+        assert ran.code == 0, ran.err
+        assert (ran.json["judged"], ran.json["offline"], ran.json["unusable"]) == (4, False, {})
+        assert count_rows(sqlite_store, "call") == 4
+        asked = sum(server.asked.values())
+        again = inf(
+            "study", "judge", "--study", 1, "--judge", "openai:judge", "--json", **environment
+        )
+        assert again.json["judged_before"] == 4
+        assert sum(server.asked.values()) == asked
+        assert not any("instruction_negative" in str(body) for body in server.bodies)
+
+
+def test_a_model_that_the_server_does_not_have_is_refused(
+    sqlite_store: Store, inf: Callable[..., Ran]
+) -> None:
+    make_world(sqlite_store, 4)
+    inf("study", "create", "--dataset", "world", "--items", 3, "--overlap", 1)
+    with Server() as server:
+        ran = inf(
+            *("study", "judge", "--study", 1, "--judge", "openai:gone", "--json"),
+            OPENAI_BASE_URL=server.url,
+            OPENAI_API_KEY="test",
+        )
+    assert ran.code == 1
+    assert "gone" in ran.json["error"]
