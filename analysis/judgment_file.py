@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from analysis.agreement import MODEL, PERSON, Decision
+from analysis.answers import MODEL, PERSON, Decision
 from db.errors import BadInput, BadRow, BadRows
 
 COLUMNS = ("item", "judge", "label")

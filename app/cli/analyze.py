@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from analysis.agreement import Decision, agreement_report
+from analysis.bootstrap import RESAMPLES
 from analysis.figures import sign
 from analysis.judgment_file import read_judgments
 from app.cli.report import Result, detach_option, ready_store, reporting, work
@@ -23,12 +24,28 @@ def _number(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.4f}"
 
 
+def _interval(numbers: dict[str, Any]) -> str:
+    if not numbers.get("interval"):
+        return ""
+    low, high = numbers["interval"]
+    return f" [{low:.4f}, {high:.4f}]"
+
+
 def _mean_line(name: str, mean: dict[str, Any]) -> str:
     if mean["kappa"] is None:
         return f"{name}: undefined ({mean['reason']})"
     left_out = mean["undefined_pairs"]
     note = f", {left_out} undefined" if left_out else ""
-    return f"{name}: mean kappa {_number(mean['kappa'])} over {mean['pairs']} pairs{note}"
+    value = f"{_number(mean['kappa'])}{_interval(mean)}"
+    return f"{name}: mean kappa {value} over {mean['pairs']} pairs{note}"
+
+
+COEFFICIENTS = {
+    "agreement": "raw agreement",
+    "fleiss_kappa": "Fleiss' kappa",
+    "krippendorff_alpha": "Krippendorff's alpha",
+    "gwet_ac1": "Gwet's AC1",
+}
 
 
 def _shown_agreement(report: Result) -> str:
@@ -36,14 +53,24 @@ def _shown_agreement(report: Result) -> str:
     if report["simulated"]:
         lines.append("the people are simulated judges: a demo, no evidence")
     for pair in report["pairs"]:
-        spread = "" if pair["kappa"] is None else f" ± {_number(pair['standard_error'])}"
         reason = f" ({pair['reason']})" if "reason" in pair else ""
         lines.append(
-            f"{pair['judge_a']} – {pair['judge_b']}: kappa {_number(pair['kappa'])}{spread}{reason}"
-            f", agreement {_number(pair['agreement'])}, {pair['items']:,} items"
+            f"{pair['judge_a']} – {pair['judge_b']}: kappa {_number(pair['kappa'])}"
+            f"{_interval(pair)}{reason}, agreement {_number(pair['agreement'])}, "
+            f"{pair['items']:,} items"
         )
     lines.append(_mean_line("human–human", report["human_human"]))
     lines += [_mean_line(f"human–{model}", mean) for model, mean in report["human_model"].items()]
+    for row in report["differences"]:
+        words = f"{row['model_a']} minus {row['model_b']}: {_number(row['difference'])}"
+        reason = f" ({row['reason']})" if "reason" in row else ""
+        lines.append(f"{words}{_interval(row)}{reason}")
+    for name, words in COEFFICIENTS.items():
+        found = report["people"][name]
+        reason = f" ({found['reason']})" if "reason" in found else ""
+        lines.append(f"people, {words}: {_number(found['value'])}{_interval(found)}{reason}")
+    if report["resamples"]:
+        lines.append(f"in brackets: 95 % intervals, {report['resamples']:,} resamples of items")
     return "\n".join(lines)
 
 
@@ -54,13 +81,21 @@ def _shown_agreement(report: Result) -> str:
     type=click.Path(path_type=Path, dir_okay=False),
     help="CSV or JSONL with item, judge, label and, if there are models, kind (person or model).",
 )
+@click.option(
+    "--resamples",
+    default=RESAMPLES,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Of the bootstrap; 0 leaves the intervals out.",
+)
 @reporting(_shown_agreement)
-def agreement(study: int | None, judgments: Path | None) -> Result:
-    """Cohen's kappa of every pair of judges, human–human and human–model means."""
+def agreement(study: int | None, judgments: Path | None, resamples: int) -> Result:
+    """Kappa of every pair of judges, human–human and human–model means, with intervals."""
     if (study is None) == (judgments is None):
         raise click.UsageError("give --study ID or --judgments FILE, one of them")
     if judgments is not None:
-        return {"judgments_file": str(judgments), **agreement_report(read_judgments(judgments))}
+        report = agreement_report(read_judgments(judgments), resamples=resamples)
+        return {"judgments_file": str(judgments), **report}
     store = ready_store()
     with store.read() as session:
         get_study(session, study)
@@ -69,7 +104,7 @@ def agreement(study: int | None, judgments: Path | None) -> Result:
         Decision(row.item_id, row.judge, row.label, row.kind, row.simulated, row.offline)
         for row in rows
     ]
-    return {"study_id": study, **agreement_report(decisions)}
+    return {"study_id": study, **agreement_report(decisions, resamples=resamples)}
 
 
 FILE = click.Path(path_type=Path, dir_okay=False)

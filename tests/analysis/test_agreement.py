@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 from sqlalchemy import select
 
-from analysis.agreement import Decision, agreement_report, decision_matrix
+from analysis import agreement
+from analysis.agreement import Decision, agreement_report
+from analysis.answers import number_decisions
 from analysis.cohen import NO_ITEMS, ONE_LABEL
 from analysis.judgment_file import read_judgments
 from db.errors import BadInput
@@ -58,13 +60,9 @@ def test_a_pair_without_a_number_says_why_and_is_left_out_of_the_mean() -> None:
 
 
 def test_no_judge_one_judge_and_no_person_give_a_sentence_and_no_number() -> None:
-    assert agreement_report([])["human_human"] == {
-        "kappa": None,
-        "agreement": None,
-        "pairs": 0,
-        "undefined_pairs": 0,
-        "reason": "fewer than two people have judged",
-    }
+    nobody = agreement_report([])["human_human"]
+    assert (nobody["kappa"], nobody["interval"], nobody["pairs"]) == (None, None, 0)
+    assert nobody["reason"] == "fewer than two people have judged"
     one = agreement_report(decisions(ann="ab"))
     assert one["human_human"]["kappa"] is None
     assert one["pairs"] == []
@@ -94,8 +92,69 @@ def test_simulated_judges_stand_in_only_where_no_real_person_has_judged() -> Non
 
 
 def test_the_last_decision_of_a_judge_on_an_item_counts() -> None:
-    matrix = decision_matrix([Decision(1, "ann", "a"), Decision(1, "ann", "b")])
-    assert matrix.labels[matrix.codes[0, 0]] == "b"
+    answers = number_decisions([Decision(1, "ann", "a"), Decision(1, "ann", "b")])
+    assert [answers.labels[code] for code in answers.label] == ["b"]
+
+
+def noisy(judges: dict[str, float], items: int = 300) -> list[Decision]:
+    """Judges who tell the truth with the given probability; names in capitals are models."""
+    rng = random.Random(7)
+    truth = [rng.choice("abc") for _ in range(items)]
+    return [
+        Decision(
+            item,
+            judge,
+            label if rng.random() < skill else rng.choice("abcd"),
+            "model" if judge.isupper() else "person",
+        )
+        for judge, skill in judges.items()
+        for item, label in enumerate(truth)
+    ]
+
+
+def test_a_better_model_differs_from_a_worse_one_and_a_twin_does_not() -> None:
+    known = noisy({"ann": 0.9, "bob": 0.9, "GOOD": 0.9, "POOR": 0.4})
+    known += [row._replace(judge="TWIN") for row in known if row.judge == "GOOD"]
+    report = agreement_report(known)
+    told = {(row["model_a"], row["model_b"]): row for row in report["differences"]}
+    good = told["GOOD", "POOR"]
+    assert good["differs"]
+    assert good["interval"][0] < good["difference"] < good["interval"][1]
+    twin = told["GOOD", "TWIN"]
+    assert (twin["difference"], twin["interval"], twin["differs"]) == (0.0, [0.0, 0.0], False)
+    means = report["human_model"]
+    assert good["difference"] == means["GOOD"]["kappa"] - means["POOR"]["kappa"]
+    low, high = means["GOOD"]["interval"]
+    assert low < means["GOOD"]["kappa"] < high
+
+
+def test_with_too_many_patterns_the_standard_error_gives_the_same_interval(monkeypatch) -> None:
+    known = noisy({"ann": 0.9, "bob": 0.8, "GOOD": 0.9, "POOR": 0.6})
+    known = [row for row in known if (int(row.item) * 31 + ord(row.judge[0])) % 7]  # gaps
+    resampled = agreement_report(known)
+    monkeypatch.setattr(agreement, "MOST_PATTERNS", 1)
+    by_error = agreement_report(known)
+    for one, other in (
+        (resampled["human_human"], by_error["human_human"]),
+        (resampled["human_model"]["GOOD"], by_error["human_model"]["GOOD"]),
+        (resampled["differences"][0], by_error["differences"][0]),
+    ):
+        assert one["interval_from"] == "bootstrap"
+        assert other["interval_from"] == "standard_error"
+        assert other["interval"] == pytest.approx(one["interval"], abs=0.01)
+
+
+def test_the_coefficients_of_people_leave_the_models_out() -> None:
+    report = agreement_report(decisions(ann="aabb", bob="aabb", M="bbaa"))
+    assert report["people"]["krippendorff_alpha"]["value"] == 1.0
+    assert report["all_judges"]["krippendorff_alpha"]["value"] < 0.5
+    assert report["people"]["agreement"]["value"] == 1.0
+    alone = agreement_report(decisions(ann="ab"))["people"]
+    assert alone["gwet_ac1"] == {"value": None, "reason": "no item was judged twice"}
+    same = agreement_report(decisions(ann="aa", bob="aa"))["people"]
+    assert same["fleiss_kappa"]["value"] is None
+    assert "one and the same label" in same["fleiss_kappa"]["reason"]
+    assert same["agreement"]["value"] == 1.0
 
 
 rows = st.lists(
@@ -119,9 +178,11 @@ def test_order_and_names_of_items_and_labels_change_nothing(
         for row in known
     ]
     rng.shuffle(renamed)
-    before, after = agreement_report(known), agreement_report(renamed)
+    before, after = (agreement_report(each, resamples=0) for each in (known, renamed))
     for one, other in zip(before["pairs"], after["pairs"], strict=True):
         assert one == pytest.approx(other, abs=1e-9)
+    for name, one in before["people"].items():
+        assert one == pytest.approx(after["people"][name], abs=1e-9)
 
 
 def test_the_command_reads_a_csv_and_prints_the_report(inf, tmp_path) -> None:

@@ -1,0 +1,118 @@
+import warnings
+
+import krippendorff
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from statsmodels.stats.inter_rater import fleiss_kappa
+
+from analysis.coefficients import coefficients
+
+# Fleiss 1971: 30 patients, 6 psychiatrists, how many chose each of 5 diagnoses.
+FLEISS_ROWS = (
+    "00060 03003 01401 00006 03030 20400 00402 20310 20040 00006 "
+    "10050 11040 03300 10050 02031 00501 30012 51000 02040 10203 "
+    "00006 01050 02013 20040 10041 05010 40002 02040 10500 00006"
+)
+FLEISS = np.array([[int(digit) for digit in row] for row in FLEISS_ROWS.split()])
+# Krippendorff 2011: 4 observers, 12 units, 5 values, gaps.
+KRIPPENDORFF = ["123321412...", "1233224125.3", ".3332342251.", "12332441251."]
+
+
+def of(counts: np.ndarray) -> dict[str, float]:
+    counts = counts[counts.sum(axis=1) > 0]
+    in_use = int((counts.sum(axis=0) > 0).sum())
+    found = coefficients(counts, np.ones((1, len(counts))), in_use)
+    return {name: float(values[0]) for name, values in vars(found).items()}
+
+
+def counts_of(raters: list[str], labels: str) -> np.ndarray:
+    units = map("".join, zip(*raters, strict=True))
+    return np.array([[unit.count(label) for label in labels] for unit in units])
+
+
+def test_the_published_example_of_fleiss() -> None:
+    assert of(FLEISS)["fleiss_kappa"] == pytest.approx(0.4302, abs=5e-5)
+
+
+def test_the_published_example_of_krippendorff_and_what_irrcac_says_of_it() -> None:
+    found = of(counts_of(KRIPPENDORFF, "12345"))
+    assert found["krippendorff_alpha"] == pytest.approx(0.7434, abs=5e-5)
+    # irrCAC's documentation of the same data: Gwet 0.77544, Fleiss 0.76117, raw 0.81818
+    assert found["gwet_ac1"] == pytest.approx(0.77544, abs=5e-6)
+    assert found["fleiss_kappa"] == pytest.approx(0.76117, abs=5e-6)
+    assert found["agreement"] == pytest.approx(0.81818, abs=5e-6)
+
+
+def test_ac1_worked_by_hand() -> None:
+    # four items, two judges: aa, aa, aa, ab. p_o = 3/4; π = 7/8, 1/8; q = 2:
+    # e = 7/64 + 7/64 = 7/32; AC1 = (3/4 - 7/32)/(25/32) = 17/25.
+    # Fleiss: e = 50/64; kappa = (48 - 50)/14 = -1/7.
+    found = of(np.array([[2, 0], [2, 0], [2, 0], [1, 1]]))
+    assert found["gwet_ac1"] == pytest.approx(17 / 25)
+    assert found["fleiss_kappa"] == pytest.approx(-1 / 7)
+    # Krippendorff: (8 - 1)·2 / (64 - 49 - 1) = 1: alpha = 0
+    assert found["krippendorff_alpha"] == pytest.approx(0.0)
+
+
+def test_one_label_throughout_is_undefined() -> None:
+    found = of(np.array([[3, 0], [2, 0]]))
+    assert found["agreement"] == 1.0
+    assert np.isnan([found["fleiss_kappa"], found["krippendorff_alpha"], found["gwet_ac1"]]).all()
+
+
+complete = hnp.arrays(
+    np.int64, st.tuples(st.integers(2, 12), st.integers(2, 5)), elements=st.integers(0, 3)
+)  # items × judges → label
+
+
+def label_counts(codes: np.ndarray, labels: int = 4) -> np.ndarray:
+    return np.stack([(codes == label).sum(axis=1) for label in range(labels)], axis=1)
+
+
+@given(complete)
+def test_fleiss_is_that_of_statsmodels(codes: np.ndarray) -> None:
+    counts = label_counts(codes)
+    with np.errstate(all="ignore"):
+        expected = fleiss_kappa(counts)
+    ours = of(counts)["fleiss_kappa"]
+    if len(np.unique(codes)) == 1:
+        assert np.isnan(ours)
+    else:
+        assert ours == pytest.approx(expected, abs=1e-12)
+
+
+@given(complete.flatmap(lambda codes: st.tuples(st.just(codes), hnp.arrays(np.bool_, codes.shape))))
+def test_alpha_with_gaps_is_that_of_the_package_krippendorff(drawn) -> None:
+    codes, gaps = drawn
+    with_gaps = np.where(gaps, np.nan, codes.astype(float))
+    counts = label_counts(with_gaps)
+    paired = counts[counts.sum(axis=1) >= 2]
+    if not len(paired) or (paired.sum(axis=0) > 0).sum() < 2:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = krippendorff.alpha(
+            value_counts=paired, level_of_measurement="nominal", value_domain=range(4)
+        )
+    assert of(counts)["krippendorff_alpha"] == pytest.approx(expected, abs=1e-12)
+
+
+@given(complete, st.randoms(use_true_random=False))
+def test_order_of_items_judges_and_labels_changes_nothing(codes: np.ndarray, rng) -> None:
+    counts = label_counts(codes)
+    items, labels = list(range(len(counts))), list(range(4))
+    rng.shuffle(items)
+    rng.shuffle(labels)
+    before, after = of(counts), of(counts[np.ix_(items, labels)])
+    assert after == pytest.approx(before, abs=1e-9, nan_ok=True)
+
+
+def test_weights_stand_for_repeated_items() -> None:
+    counts = np.array([[2, 0], [1, 1], [0, 2]])
+    weighted = coefficients(counts, np.array([[3, 1, 2]]), 2)
+    repeated = of(np.repeat(counts, [3, 1, 2], axis=0))
+    for name, values in vars(weighted).items():
+        assert values[0] == pytest.approx(repeated[name])
