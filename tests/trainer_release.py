@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-NAMES = (
-    "Aldern Amberly Arwen Bexby Birchholm Brindle Calder Corvin Dalmoor Dunwick Eastry Elmswell "
-    "Fenwright Garrow Halden Hexley Ivelbury Kelmar Lindow Marchford Nesbit Orrin Penhale Quenby "
-    "Ravensby Selwick Tarrant Ulverby Wexcombe Yarrow"
-).split()
+NAMES = [
+    *("Aldern", "Amberly", "Arwen", "Bexby", "Birchholm", "Brindle", "Calder", "Corvin"),
+    *("Dalmoor", "Dunwick", "Eastry", "Elmswell", "Fenwright", "Garrow", "Halden", "Hexley"),
+    *("Ivelbury", "Kelmar", "Lindow", "Marchford", "Nesbit", "Orrin", "Penhale", "Quenby"),
+    *("Ravensby", "Selwick", "Tarrant", "Ulverby", "Wexcombe", "Yarrow"),
+]
 BUILDERS = ("Ina Holt", "Piet Maas", "Olu Ade", "Rosa Lind", "Tom Garth")
 STONES = ("granite", "oak", "steel", "limestone", "brick")
 

@@ -11,6 +11,7 @@ from analysis.embedding import model_source
 from db.errors import BadInput
 from trainer.settings import TrainSettings
 from trainer.template import Template
+from trainer.tiny_models import PREFIX, build_tiny_model
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -23,6 +24,8 @@ def load_model(name: str) -> "SentenceTransformer":
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging as transformers_logging
 
+    if name.startswith(PREFIX):
+        return build_tiny_model(name)
     transformers_logging.disable_progress_bar()
     source = model_source(name)
     if not source.strip() or (source.startswith(("/", ".", "~")) and not Path(source).is_dir()):

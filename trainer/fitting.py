@@ -50,9 +50,10 @@ class GroupTrainer(SentenceTransformerTrainer):
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         loss = super().compute_loss(model, inputs, *args, **kwargs)
-        if not torch.isfinite(loss):
+        value = float(loss.detach())
+        if not math.isfinite(value):
             raise BadInput(
-                f"the loss is {float(loss)} at step {self.state.global_step + 1}: nothing was "
+                f"the loss is {value} at step {self.state.global_step + 1}: nothing was "
                 "saved from this step. Lower learning_rate or raise temperature, and look at the "
                 "texts of the release"
             )

@@ -48,7 +48,7 @@ class Group:
             (self.instruction_positive, self.query_negative, self.hard_negative_document_2),
         )
 
-    def keys(self) -> tuple[str, ...]:
+    def split_keys(self) -> tuple[str, ...]:
         """What must not be on both sides of a split: queries and passages."""
         return (
             self.query_positive,

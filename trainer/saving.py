@@ -34,6 +34,8 @@ def write_checkpoint(
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         model.save(str(partial), create_model_card=False, safe_serialization=True)
+        for weights in partial.rglob("*.safetensors"):
+            weights.chmod(0o644)  # safetensors writes them for the owner alone
         (partial / MEMORY).write_text(
             json.dumps(memory, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
         )

@@ -15,7 +15,7 @@ def split_groups(
     """
     if fraction == 0:
         return release.groups, []
-    out = held_out([group.keys() for group in release.groups], fraction=fraction, seed=seed)
+    out = held_out([group.split_keys() for group in release.groups], fraction=fraction, seed=seed)
     training = [group for group, is_out in zip(release.groups, out, strict=True) if not is_out]
     kept_out = [group for group, is_out in zip(release.groups, out, strict=True) if is_out]
     if not training or not kept_out:

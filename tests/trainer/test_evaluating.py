@@ -1,0 +1,100 @@
+"""Evaluation of models on held-out groups and on folders, as jobs."""
+
+from pathlib import Path
+
+import pytest
+from trainer_folders import write_beir, write_followir
+from trainer_jobs import claim, config_for
+from trainer_release import write_release
+
+from db.errors import BadInput
+from db.evaluations import list_benchmarks, list_evaluations
+from db.store import Store
+from trainer.evaluate_job import evaluate
+from trainer.train_job import train
+
+
+def test_a_checkpoint_brings_its_base_model_and_its_split_along(
+    store: Store, tmp_path: Path
+) -> None:
+    config = config_for(tmp_path, 12, max_steps="2", held_out="0.25", held_out_seed="5")
+    trained = train(claim(store, config))
+    handle = claim(
+        store, {"models": [trained["path"]], "release": config["release"]}, kind="evaluate"
+    )
+    result = evaluate(handle)
+    assert [model["model"] for model in result["models"]] == ["tiny-random-bert", trained["path"]]
+    assert result["held_out"] == {"fraction": 0.25, "seed": 5, "groups": 3}
+    assert result["queries"] == 9 and result["documents"] == 9 and result["notes"] == []
+    base, own = result["models"]
+    for name, value in trained["held_out"]["after"].items():
+        assert own["metrics"][name] == pytest.approx(value, abs=1e-6)
+        assert base["metrics"][name] == pytest.approx(trained["held_out"]["before"][name], abs=1e-6)
+    with store.read() as session:
+        evaluations = list_evaluations(session, job_id=handle.id)
+        assert list_benchmarks(session) == [result["benchmark"]]
+    assert {e.checkpoint_id for e in evaluations} == {None, trained["checkpoint_id"]}
+    assert len(evaluations[0].per_query) == 9 + 3  # nine questions, three p-MRR
+
+
+def test_a_model_uses_the_template_it_stores(sqlite_store: Store, tmp_path: Path) -> None:
+    config = config_for(tmp_path, max_steps="1", template="{query} ({instruction})")
+    trained = train(claim(sqlite_store, config))
+    result = evaluate(
+        claim(
+            sqlite_store,
+            {
+                "models": [trained["path"], "tiny-random-bert"],
+                "release": config["release"],
+                "query_prefix": "query: ",
+            },
+            kind="evaluate",
+        )
+    )
+    own, other = result["models"]
+    assert own["template"] == "{query} ({instruction})" and own["prompts"]["query"] == ""
+    assert other["template"] == "{instruction} {query}" and other["prompts"]["query"] == "query: "
+
+
+def test_benchmark_folders_are_scored(sqlite_store: Store, tmp_path: Path) -> None:
+    for folder, kind in (
+        (write_followir(tmp_path / "News21"), "FollowIR"),
+        (write_beir(tmp_path / "beir"), "BEIR"),
+    ):
+        handle = claim(
+            sqlite_store,
+            {"models": ["tiny-random-bert"], "benchmark": str(folder)},
+            kind="evaluate",
+        )
+        result = evaluate(handle)
+        metrics = result["models"][0]["metrics"]
+        assert result["kind"] == kind and result["held_out"] is None
+        assert (metrics["p-mrr"] is None) == (kind == "BEIR")
+        assert ("changed:map" in metrics) == (kind == "FollowIR")
+
+
+def test_another_release_than_the_trained_one_is_noted(sqlite_store: Store, tmp_path: Path) -> None:
+    config = config_for(tmp_path, max_steps="1")
+    trained = train(claim(sqlite_store, config))
+    other = write_release(tmp_path / "other", 12, content_sha256="d00d" * 16)
+    result = evaluate(
+        claim(sqlite_store, {"models": [trained["path"]], "release": str(other)}, kind="evaluate")
+    )
+    assert "was trained on another release" in result["notes"][0]
+
+
+def test_two_checkpoints_that_held_out_other_groups_are_not_compared(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    paths = []
+    for seed in ("1", "2"):
+        config = config_for(tmp_path, max_steps="1", held_out_seed=seed)
+        config["out"] = str(tmp_path / f"out-{seed}")
+        paths.append(train(claim(sqlite_store, config))["path"])
+    handle = claim(
+        sqlite_store,
+        {"models": paths, "release": str(tmp_path / "release")},
+        kind="evaluate",
+    )
+    with pytest.raises(BadInput, match="held out other groups"):
+        evaluate(handle)

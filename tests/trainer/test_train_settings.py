@@ -1,0 +1,73 @@
+import pytest
+
+from db.errors import BadInput
+from trainer.objectives.names import OBJECTIVES, parse_objective
+from trainer.settings import parse_settings, split_pairs
+from trainer.template import Template
+
+
+def test_the_defaults_are_the_papers() -> None:
+    settings = parse_settings({})
+    assert (settings.objective, settings.temperature, settings.learning_rate) == ("P", 0.05, 5e-5)
+    assert (settings.query_tokens, settings.passage_tokens, settings.epochs) == (256, 512, 2.0)
+    assert settings.template == "{instruction} {query}"
+
+
+def test_texts_become_values() -> None:
+    settings = parse_settings(
+        split_pairs(["epochs=3", "rows_per_batch=4", "template={query} {instruction}"])
+    )
+    assert settings.epochs == 3.0 and settings.rows_per_batch == 4
+    assert settings.parsed_template.apply("In metres.", "how long") == "how long In metres."
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"learning_rat": "1"}, "did you mean 'learning_rate'"),
+        ({"epochs": "many"}, "epochs='many': a number is needed"),
+        ({"rows_per_batch": "2.5"}, "a whole number is needed"),
+        ({"rows_per_batch": "0"}, "at least 1"),
+        ({"temperature": "0"}, "more than 0"),
+        ({"learning_rate": "nan"}, "a finite number"),
+        ({"held_out": "1"}, "less than 1"),
+        ({"epochs": "0"}, "more than 0, or give max_steps"),
+        ({"held_out": "0", "evaluate_steps": "2"}, "needs held-out groups"),
+        ({"template": "{instruction}"}, "has no {query}"),
+        ({"template": "{instruction} {query} {other}"}, "{other}"),
+        ({"template": "{query} {query} {instruction}"}, "more than one {query}"),
+        ({"template": "{instruction {query}"}, "template"),
+        ({"objective": "P,Q"}, "did you mean"),
+        ({"instructions_sampled": "2"}, "has the term I"),
+        ({"positive_counted": "as-printed"}, "only for multi"),
+        ({"positive_counted": "twice", "objective": "P,I:multi"}, "'once' or 'as-printed'"),
+        ({"base_model": " "}, "base_model is empty"),
+        ({"max_steps": True}, "a whole number"),
+    ],
+)
+def test_a_conflict_is_refused_with_the_reason(given: dict[str, str], words: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        parse_settings(given)
+    assert words in str(refused.value)
+
+
+def test_a_word_without_equals_or_a_key_given_twice_is_refused() -> None:
+    with pytest.raises(BadInput, match="is not key=value"):
+        split_pairs(["epochs"])
+    with pytest.raises(BadInput, match="given twice"):
+        split_pairs(["epochs=1", "epochs=2"])
+
+
+def test_there_are_eleven_objectives_under_the_names_of_table_3() -> None:
+    assert len(OBJECTIVES) == 11
+    assert parse_objective("P,I:multi").label == "ℓ_{P,I}^multi"
+    assert parse_objective("IQ").label == "ℓ_IQ"
+
+
+def test_a_query_without_an_instruction_is_the_query_alone() -> None:
+    assert Template().apply("", "how long") == "how long"
+    assert Template().instruction_first and not Template("{query} {instruction}").instruction_first
+
+
+def test_braces_in_a_text_are_text() -> None:
+    assert Template().apply("Give {x}.", "{query}") == "Give {x}. {query}"

@@ -1,0 +1,245 @@
+"""Training from a release to a checkpoint folder, with tiny random models and with MiniLM."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Ran
+from trainer_jobs import claim, config_for
+from trainer_release import write_release
+
+from app import launching
+from db import jobs
+from db.checkpoints import get_checkpoint, list_checkpoints
+from db.errors import BadInput, InfError, Refused
+from db.evaluations import list_evaluations
+from db.job_runner import Cancelled, JobHandle
+from db.store import Store
+from trainer.backbone import load_model
+from trainer.train_job import train
+
+
+def losses(store: Store, job_id: int) -> dict[int, float]:
+    with store.read() as session:
+        points = jobs.metric_points(session, job_id)
+    return {point.step: point.value for point in points if point.name == "loss"}
+
+
+def test_a_training_gives_a_folder_a_row_and_a_curve(store: Store, tmp_path: Path) -> None:
+    handle = claim(store, config_for(tmp_path, epochs="2"))
+    result = train(handle)
+    out = Path(result["path"])
+    assert {"model.safetensors", "inf_embed.json", "README.md"} <= {f.name for f in out.iterdir()}
+    assert not [f for f in out.rglob("*") if f.suffix in (".bin", ".pt", ".pkl")]
+    assert result["steps"] == 4 and result["held_out"]["groups"] == 2
+    assert set(result["held_out"]["after"]) == {"ndcg@10", "map", "mrr", "p-mrr"}
+    assert list(losses(store, handle.id)) == [1, 2, 3, 4]
+    with store.read() as session:
+        checkpoint = get_checkpoint(session, result["checkpoint_id"])
+        names = {(p.name, p.step) for p in jobs.metric_points(session, handle.id)}
+    assert checkpoint.path == str(out) and checkpoint.config["epochs"] == 2.0
+    assert {("learning_rate", 1), ("ndcg@10", 0), ("ndcg@10", 4)} <= names
+    assert not (tmp_path / "inf-home" / "training" / f"job-{handle.id}").exists()
+
+
+def test_the_card_says_where_the_model_comes_from(sqlite_store: Store, tmp_path: Path) -> None:
+    result = train(claim(sqlite_store, config_for(tmp_path, max_steps="1")))
+    card = (Path(result["path"]) / "README.md").read_text()
+    for words in (
+        "ℓ_P",
+        "{instruction} {query}",
+        "bridges",
+        "CC0-1.0",
+        "**Offline data.**",
+        "ndcg@10",
+    ):
+        assert words in card
+    memory = json.loads((Path(result["path"]) / "inf_embed.json").read_text())
+    assert memory["split"] == {
+        "fraction": 0.2,
+        "seed": 42,
+        "training_groups": 8,
+        "held_out_groups": 2,
+    }
+
+
+def test_a_fresh_process_loads_the_model_and_finds_the_same_vectors(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    config = config_for(tmp_path, max_steps="2", query_prefix="query: ", query_tokens="16")
+    out = train(claim(sqlite_store, config))["path"]
+    here = load_model(out).encode_query(["In metres. how long is the bridge"])
+    code = (
+        "import sys, numpy; from sentence_transformers import SentenceTransformer as S;"
+        "v = S(sys.argv[1]).encode_query(['In metres. how long is the bridge']);"
+        "numpy.save(sys.argv[2], v)"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code, out, str(tmp_path / "v.npy")], check=True, capture_output=True
+    )
+    assert np.array_equal(here, np.load(tmp_path / "v.npy"))
+    model = load_model(out)
+    assert model.prompts["query"] == "query: " and model[0].query_length == 16
+
+
+@pytest.mark.parametrize("objective", ["P,I:multi", "P,I,IQ:uni"])
+def test_other_objectives_train_too(sqlite_store: Store, tmp_path: Path, objective: str) -> None:
+    config = config_for(
+        tmp_path, objective=objective, max_steps="2", held_out="0", instructions_sampled="2"
+    )
+    result = train(claim(sqlite_store, config))
+    assert result["loss_last"] > 0 and result["held_out"]["after"] == {}
+
+
+def test_a_training_that_is_stopped_goes_on_with_the_same_losses(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    whole = claim(sqlite_store, config_for(tmp_path / "a", epochs="3", save_steps="1"))
+    train(whole)
+    handle = claim(sqlite_store, config_for(tmp_path / "b", epochs="3", save_steps="1"))
+    record = handle.metrics
+
+    def stop_after_two(step: int, values: dict[str, float]) -> None:
+        record(step, values)
+        if step == 2:
+            handle.stop()
+
+    handle.metrics = stop_after_two  # type: ignore[method-assign]
+    with pytest.raises(Cancelled):
+        train(handle)
+    assert not (tmp_path / "b" / "out").exists()
+    half_written = tmp_path / "inf-home" / "training" / f"job-{handle.id}" / "checkpoint-99"
+    half_written.mkdir()
+    again = JobHandle(sqlite_store, handle.id, handle.attempt)
+    result = train(again)
+    assert result["steps"] == 6
+    assert losses(sqlite_store, again.id) == losses(sqlite_store, whole.id)
+
+
+def test_max_seconds_stops_cleanly_and_the_model_is_there(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    result = train(claim(sqlite_store, config_for(tmp_path, epochs="10000", max_seconds="2")))
+    assert 2 <= result["seconds"] < 6 and result["steps"] < 20000
+    assert (Path(result["path"]) / "model.safetensors").exists()
+
+
+def test_a_loss_that_is_no_number_stops_and_says_where(sqlite_store: Store, tmp_path: Path) -> None:
+    config = config_for(tmp_path, learning_rate="1e30", held_out="0", epochs="5")
+    with pytest.raises(BadInput, match=r"the loss is nan at step \d"):
+        train(claim(sqlite_store, config))
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_is_written_over(sqlite_store: Store, tmp_path: Path) -> None:
+    config = config_for(tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    with pytest.raises(Refused, match="is not empty"):
+        train(claim(sqlite_store, config))
+
+
+def test_a_full_disk_leaves_nothing_half_written(
+    sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    def full(self: object, path: str, **_: object) -> None:
+        Path(path).mkdir()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(SentenceTransformer, "save", full)
+    with pytest.raises(BadInput, match="no space left on the disk"):
+        train(claim(sqlite_store, config_for(tmp_path, max_steps="1", held_out="0")))
+    assert [f.name for f in tmp_path.iterdir() if "out" in f.name] == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"base_model": "./nowhere"}, "no model folder"),
+        ({"base_model": "nobody/nothing-at-all"}, "cannot be loaded"),
+        ({"base_model": "tiny-random-abacus"}, "there are tiny-random-bert"),
+        ({"passage_tokens": "5000"}, "passage_tokens=1024 or less"),
+    ],
+)
+def test_a_model_that_cannot_be_used_is_refused_in_words(
+    sqlite_store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, str],
+    words: str,
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(BadInput) as refused:
+        train(claim(sqlite_store, config_for(tmp_path, **settings)))
+    assert words in str(refused.value)
+
+
+def test_weights_that_are_pickles_are_refused(sqlite_store: Store, tmp_path: Path) -> None:
+    import torch
+
+    out = train(claim(sqlite_store, config_for(tmp_path, max_steps="1", held_out="0")))["path"]
+    weights = load_model(out)[0].model.state_dict()
+    torch.save(weights, Path(out) / "pytorch_model.bin")
+    (Path(out) / "model.safetensors").unlink()
+    with pytest.raises(BadInput, match="weights are safetensors"):
+        load_model(out)
+
+
+def test_the_command_refuses_wrong_settings_before_anything_loads(
+    sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran]
+) -> None:
+    ran = inf("train", "--release", tmp_path, "--out", tmp_path / "out", "epoch=3", "--json")
+    assert ran.code == 2 and "did you mean 'epochs'" in ran.json["error"]
+    ran = inf("train", "--release", "77", "--out", tmp_path / "out", "--json")
+    assert ran.code == 1 and "no release 77" in ran.json["error"]
+    assert inf("evaluate", "--model", "x", "--json").code == 2
+
+
+@pytest.mark.slow
+def test_minilm_learns_from_a_release_and_is_scored_beside_its_base(
+    sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran]
+) -> None:
+    release, out = write_release(tmp_path / "release", 24), tmp_path / "out"
+    words = ("rows_per_batch=4", "held_out=0.25", "max_steps=5")
+    ran = inf("train", "--release", release, "--out", out, *words, "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["loss_last"] < ran.json["loss_first"]
+    ran = inf("evaluate", "--model", out, "--release", release, "--json")
+    assert ran.code == 0, ran.err
+    base, trained = ran.json["models"]
+    assert base["model"] == "sentence-transformers/all-MiniLM-L6-v2"
+    assert trained["metrics"]["p-mrr"] > base["metrics"]["p-mrr"]
+    assert ran.json["held_out"] == {"fraction": 0.25, "seed": 42, "groups": 6}
+    with sqlite_store.read() as session:
+        (checkpoint,) = list_checkpoints(session)
+        evaluation = list_evaluations(session, checkpoint_id=checkpoint.id)[0]
+    assert evaluation.metrics == trained["metrics"] and evaluation.per_query
+    after = checkpoint.summary["held_out"]["after"]
+    assert after == {name: pytest.approx(evaluation.metrics[name], abs=1e-6) for name in after}
+
+
+def test_a_detached_training_can_be_cancelled_and_says_so(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    config = config_for(tmp_path, epochs="100000")
+
+    def stop_when_it_trains(job: Any) -> None:
+        if job.done >= 1:
+            with sqlite_store.write() as session:
+                jobs.request_stop(session, job.id)
+                session.commit()
+
+    with pytest.raises(InfError):
+        launching.run_in_foreground(
+            sqlite_store, "train", config, started_by="test", watch=stop_when_it_trains
+        )
+    with sqlite_store.read() as session:
+        (job,) = jobs.list_jobs(session)
+    assert job.status == "cancelled" and "loss" in job.message

@@ -1,0 +1,54 @@
+"""Small benchmark folders in FollowIR's and BEIR's formats, for the trainer's tests."""
+
+import json
+from pathlib import Path
+
+
+def write_jsonl(file: Path, rows: list[dict[str, object]]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def write_judgments(file: Path, rows: list[tuple[str, str, int]]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = ["query-id\tcorpus-id\tscore", *("\t".join(map(str, row)) for row in rows)]
+    file.write_text("\n".join(lines) + "\n")
+
+
+def write_followir(folder: Path) -> Path:
+    """Two queries; for q1 the document d2 stops being relevant, for q2 nothing changes."""
+    write_jsonl(
+        folder / "queries.jsonl",
+        [
+            {"_id": q, "text": f"text {q}", "instruction_og": "any", "instruction_changed": "few"}
+            for q in ("q1", "q2")
+        ],
+    )
+    write_jsonl(
+        folder / "corpus.jsonl",
+        [
+            {"_id": f"d{n}", "title": "T" if n == 1 else "", "text": f"body {n}"}
+            for n in range(1, 5)
+        ],
+    )
+    write_jsonl(
+        folder / "top_ranked.jsonl",
+        [{"qid": q, "pid": f"d{n}"} for q in ("q1", "q2") for n in (1, 2, 3)],
+    )
+    write_judgments(
+        folder / "qrels_og" / "test.tsv", [("q1", "d1", 1), ("q1", "d2", 1), ("q2", "d3", 1)]
+    )
+    write_judgments(
+        folder / "qrels_changed" / "test.tsv", [("q1", "d1", 1), ("q1", "d2", 0), ("q2", "d3", 1)]
+    )
+    return folder
+
+
+def write_beir(folder: Path) -> Path:
+    write_jsonl(
+        folder / "queries.jsonl",
+        [{"_id": 1, "text": "one", "instruction": "briefly"}, {"_id": 2, "text": "two"}],
+    )
+    write_jsonl(folder / "corpus.jsonl", [{"_id": f"d{n}", "text": f"body {n}"} for n in range(3)])
+    write_judgments(folder / "qrels" / "test.tsv", [("1", "d0", 2)])
+    return folder
