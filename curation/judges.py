@@ -20,7 +20,7 @@ from db.errors import BadInput
 from db.store import Store
 
 EMBEDDING = "offline:embedding"
-SIMULATED_NOISE = 0.2
+SIMULATED_NOISE = 0.25
 SIMULATED_NONE_BELOW = 0.25
 
 
