@@ -25,6 +25,7 @@ COLUMNS = (
     "hard_negative_document_2",
 )
 SUFFIXES = (".parquet", ".jsonl")
+HELD_OUT_SUFFIX = "_held_out"
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,10 @@ class Group:
     instruction_negative: str
     hard_negative_document_1: str
     hard_negative_document_2: str
+    dropped: bool = False
+    """Released although validation dropped it (`inf export --include-dropped`)."""
+    set_aside: bool = False
+    """In a split that the release itself holds out (`<split>_held_out`)."""
 
     def triplets(self) -> tuple[tuple[str, str, str], ...]:
         """(instruction, query, passage) of the roles positive, instruction and query negative."""
@@ -155,6 +160,8 @@ def _groups(file: Path, root: Path, licences: dict[str, None]) -> Iterator[Group
         group_id = row.get("group_id")
         yield Group(
             group_id=str(group_id) if group_id is not None else f"{place}:{number}",
+            dropped=row.get("verdict", "kept") != "kept",
+            set_aside=file.name.split("-")[0].endswith(HELD_OUT_SUFFIX),
             **{column: row[column] for column in COLUMNS},
         )
 

@@ -45,6 +45,8 @@ class TrainSettings:
     held_out: float = 0.1
     """Share of the groups held out; no query or passage is on both sides. 0: none."""
     held_out_seed: int = 42
+    dropped: str = "exclude"
+    """Groups that validation dropped, where the release has them: exclude, or include."""
     evaluate_steps: int = 0
     """Score the held-out groups every so many steps; 0: before and after only."""
     save_steps: int = 0
@@ -139,6 +141,8 @@ def _check(settings: TrainSettings) -> None:
         raise BadInput(f"held_out={settings.held_out}: a share from 0 to less than 1 is needed")
     if settings.evaluate_steps and settings.held_out == 0:
         raise BadInput("evaluate_steps needs held-out groups: give held_out=0.1, for example")
+    if settings.dropped not in ("exclude", "include"):
+        raise BadInput(f"dropped={settings.dropped!r}: it is 'exclude' or 'include'")
     if settings.positive_counted not in ("once", "as-printed"):
         raise BadInput(
             f"positive_counted={settings.positive_counted!r}: it is 'once' or 'as-printed'"

@@ -31,7 +31,10 @@ def train(handle: JobHandle) -> dict[str, Any]:
         return _record(handle, memory, out)  # killed after the folder was complete
     release = read_release(find_release(handle.store, str(handle.config["release"])))
     training, held_out = split_groups(
-        release, fraction=settings.held_out, seed=settings.held_out_seed
+        release,
+        fraction=settings.held_out,
+        seed=settings.held_out_seed,
+        include_dropped=settings.dropped == "include",
     )
     handle.report(0, None, "loading the model")
     model = load_backbone(settings)

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -77,3 +78,26 @@ def test_one_group_cannot_be_split_and_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"has 1 group that cannot be split.*held_out=0"):
         split_groups(release, fraction=0.1, seed=1)
     assert split_groups(release, fraction=0, seed=1)[0] == release.groups
+
+
+def test_dropped_groups_train_only_where_asked_and_are_never_held_out(tmp_path: Path) -> None:
+    rows = make_rows(20)
+    for row in rows[:8]:
+        row["verdict"] = "dropped"
+    release = read_release(write_rows(tmp_path, rows))
+    training, held_out = split_groups(release, fraction=0.3, seed=3)
+    more, same = split_groups(release, fraction=0.3, seed=3, include_dropped=True)
+    assert not any(group.dropped for group in [*training, *held_out])
+    assert held_out == same and {g.group_id for g in training} < {g.group_id for g in more}
+
+
+def test_a_split_that_the_release_holds_out_is_never_trained_on(tmp_path: Path) -> None:
+    rows = make_rows(6)
+    write_rows(tmp_path, rows[:4])
+    jsonl = "".join(json.dumps(row) + "\n" for row in rows[4:])
+    (tmp_path / "data" / "bridges_held_out-00000-of-00001.jsonl").write_text(jsonl)
+    release = read_release(tmp_path)
+    training, held_out = split_groups(release, fraction=0.1, seed=1)
+    assert [g.group_id for g in training] == ["1000", "1001", "1002", "1003"]
+    assert [g.group_id for g in held_out] == ["1004", "1005"]
+    assert split_groups(release, fraction=0, seed=1) == (training, [])
