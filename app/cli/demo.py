@@ -17,9 +17,9 @@ from sqlalchemy.orm import Session
 import curation
 from db import schema
 from db.errors import NotFound
+from db.judgments import judgment_frame
 from db.settings import home
 from db.store import open_store
-from db.studies import judge_progress
 from db.tables import Analysis, Checkpoint, Dataset, Evaluation, Release, Run, Study
 
 NAME = "demo"
@@ -140,8 +140,8 @@ def _make_study(_: Session) -> Sequence[object]:
 
 def _judged(judge: str) -> Callable[[Session], bool]:
     def is_done(session: Session) -> bool:
-        progress = judge_progress(session, _study_id(session))
-        return any(each.judge == judge and each.judged >= ITEMS for each in progress)
+        rows = judgment_frame(session, _study_id(session))
+        return sum(row.judge == judge for row in rows) >= ITEMS
 
     return is_done
 
