@@ -20,7 +20,6 @@ import psutil
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from curation.budget import Budget
 from curation.candidates import Pool, choose, draw, load_pool, passage_texts
 from curation.group_work import GroupWork, Setting
 from curation.journal import Journal
@@ -41,7 +40,17 @@ from db.group_queue import (
 )
 from db.job_runner import JobHandle
 from db.judgments import get_or_create_judge
-from db.runs import funnel, get_run, set_run_status
+from db.run_workers import (
+    ROUNDING_USD,
+    Grant,
+    add_worker,
+    beat_worker,
+    end_workers,
+    silent_owners,
+    worker_totals,
+    working_owners,
+)
+from db.runs import begin_run, funnel, get_run, set_run_status
 from db.store import Store
 from db.tables import Pair, Passage, Prompt, Run
 from db.tables import Recipe as RecipeRow
@@ -50,6 +59,8 @@ log = logging.getLogger("inf.curate")
 GRACE_SECONDS = 10.0
 REPORT_SECONDS = 0.5
 IDLE_SECONDS = 0.5
+BEAT_SECONDS = 1.0
+BUDGET_SECONDS = 0.05
 GROUPS_PER_CALL = 2
 
 Claimed = tuple[ClaimedGroup, list[tuple[int, str]]]
@@ -63,25 +74,29 @@ class Plan:
     recipe: Recipe
     pool: Pool
     judge_id: int
+    concurrency: int
+    follows_run: bool
 
 
 def curate(handle: JobHandle) -> dict[str, Any]:
-    """The job handler: works on the run of the config until it is done, paused or stopped."""
+    """The job handler: one worker's share of the run of the config, to its end or a stop."""
     run_id = int(handle.config["run_id"])
     started = time.monotonic()
     with handle.store.write() as session:
-        set_run_status(session, run_id, "running")
+        run = begin_run(session, run_id)
         session.commit()
-    try:
-        plan = _plan(handle.store, run_id)
-        provider = make_provider(handle.store, plan)
-        worker = Worker(handle, plan, provider)
-        asyncio.run(worker.work())
-    except BaseException as error:
-        with handle.store.write() as session:
-            set_run_status(session, run_id, "failed", error=str(error) or repr(error))
-            session.commit()
-        raise
+    worker: Worker | None = None
+    if run.status != "done":
+        try:
+            plan = _plan(handle.store, run_id, handle.config.get("concurrency"))
+            worker = Worker(handle, plan, make_provider(handle.store, plan))
+            asyncio.run(worker.work())
+        except BaseException as error:
+            with handle.store.write() as session:
+                if worker_totals(session, run_id).alive == 0:
+                    set_run_status(session, run_id, "failed", error=str(error) or repr(error))
+                session.commit()
+            raise
     result = _close(handle, run_id, worker)
     handle.check()
     return {**result, "seconds": time.monotonic() - started}
@@ -115,7 +130,7 @@ def make_provider(store: Store, plan: Plan) -> Provider:
     from curation.openai_provider import OpenAIProvider  # the SDK takes a second to import
 
     return OpenAIProvider.from_environment(
-        plan.recipe, concurrency=run.concurrency, with_budget=run.budget_usd is not None
+        plan.recipe, concurrency=plan.concurrency, with_budget=run.budget_usd is not None
     )
 
 
@@ -124,7 +139,7 @@ class Worker:
 
     def __init__(self, handle: JobHandle, plan: Plan, provider: Provider) -> None:
         self._handle, self._plan, self._provider = handle, plan, provider
-        self._owner = new_owner()
+        self._run_id, self._owner = plan.run.id, new_owner()
         self._setting = Setting(
             recipe=plan.recipe,
             provider=provider.name,
@@ -132,46 +147,39 @@ class Worker:
             judge_id=plan.judge_id,
             parameters=_parameters(provider, plan.run),
         )
-        self._budget = Budget(plan.run.budget_usd, plan.run.spent_usd)
+        self._with_budget = plan.run.budget_usd is not None
+        self._concurrency = plan.concurrency
         self._asked: dict[str, asyncio.Future[StoredCall]] = {}
         self._ready: deque[Claimed] = deque()
         self._news = asyncio.Event()
+        self._groups: list[asyncio.Task[None]] = []
         self._fatal: BaseException | None = None
         self._exhausted = False
+        self._stopped_by_others = False
         self.out_of_budget = False
         self.counts: Counter[str] = Counter()
+        self._spent_usd = plan.run.spent_usd
         self._finished = 0
 
     async def work(self) -> None:
         """Claim groups and work on them until none is open, or until stopped."""
-        self._journal = Journal(self._handle.store, self._plan.run.id, self._owner)
-        width = self._plan.run.concurrency * (1 if self._provider.offline else GROUPS_PER_CALL)
-        models = dict.fromkeys(stage.model for stage in self._plan.recipe.stages.values())
+        self._journal = Journal(self._handle.store, self._run_id, self._owner)
+        beside: list[asyncio.Task[None]] = []
         try:
+            models = dict.fromkeys(stage.model for stage in self._plan.recipe.stages.values())
             await self._provider.check_models(list(models))
-        except BaseException:
-            await self._journal.close()
-            await self._provider.close()
-            raise
-        await self._journal.write(self._take_over)
-        self._finished = await self._journal.write(
-            lambda session: funnel(session, self._plan.run.id).finished
-        )
-        beside = [
-            asyncio.create_task(self._feed(width)),
-            asyncio.create_task(self._keep_leases()),
-            asyncio.create_task(self._report()),
-        ]
-        groups = [asyncio.create_task(self._work_on_groups()) for _ in range(width)]
-        try:
-            await self._until_over(groups)
+            await self._journal.write(self._begin)
+            beside = [
+                asyncio.create_task(part)
+                for part in (self._feed(), self._keep_leases(), self._beat(), self._report())
+            ]
+            self._widen()
+            await self._until_over()
         finally:
-            for task in (*beside, *groups):
+            for task in (*beside, *self._groups):
                 task.cancel()
-            await asyncio.gather(*beside, *groups, return_exceptions=True)
-            await self._journal.write(
-                lambda session: release_groups(session, self._plan.run.id, [self._owner])
-            )
+            await asyncio.gather(*beside, *self._groups, return_exceptions=True)
+            await self._journal.write(self._end)
             await self._journal.close()
             await self._provider.close()
         if self._fatal is not None:
@@ -179,44 +187,68 @@ class Worker:
 
     @property
     def _stopping(self) -> bool:
-        return self._handle.stopping or self.out_of_budget or self._fatal is not None
+        return (
+            self._handle.stopping
+            or self.out_of_budget
+            or self._stopped_by_others
+            or self._fatal is not None
+        )
 
-    async def _until_over(self, groups: "list[asyncio.Task[None]]") -> None:
+    @property
+    def _width(self) -> int:
+        """How many groups are in work: enough to fill the wire while others wait for commits."""
+        return self._concurrency * (1 if self._provider.offline else GROUPS_PER_CALL)
+
+    def _widen(self) -> None:
+        while len(self._groups) < self._width:
+            self._groups.append(asyncio.create_task(self._work_on_groups()))
+
+    async def _until_over(self) -> None:
         """Wait for the group tasks; once stopping, for what is in flight, for a while."""
-        waiting = set(groups)
         deadline: float | None = None
-        while waiting:
-            _, waiting = await asyncio.wait(waiting, timeout=0.2)
-            if self._handle.stopping and deadline is None:
+        while any(not task.done() for task in self._groups):
+            await asyncio.wait(self._groups, timeout=0.2)
+            if self._stopping and deadline is None:
                 deadline = time.monotonic() + GRACE_SECONDS
                 self._stop_calling()
             if deadline is not None and time.monotonic() > deadline:
                 return
 
-    async def _feed(self, width: int) -> None:
-        """Keep claimed groups ready."""
+    def _begin(self, session: Session) -> None:
+        self._take_over(session)
+        add_worker(session, self._run_id, self._owner)
+        self._finished = funnel(session, self._run_id).finished
+
+    def _end(self, session: Session) -> None:
+        self._count(session)
+        release_groups(session, self._run_id, [self._owner])
+        end_workers(session, [self._owner])
+
+    async def _feed(self) -> None:
+        """Keep claimed groups ready; wait for other workers' groups at the end."""
         try:
             while not self._stopping and not self._exhausted:
-                if len(self._ready) > width // 2:
+                if len(self._ready) > self._width // 2:
                     await asyncio.sleep(0.01)
                     continue
-                claimed = await self._journal.write(lambda session: self._claim(session, width))
+                claimed = await self._journal.write(self._claim)
                 self._ready.extend(claimed)
                 if not claimed and not self._ready:
-                    states = await self._journal.write(
-                        lambda session: open_states(session, self._plan.run.id)
-                    )
-                    if not any(states):
-                        self._exhausted = True
-                    else:
+                    if any(await self._journal.write(self._look_for_open)):
                         await asyncio.sleep(IDLE_SECONDS)
+                    else:
+                        self._exhausted = True
                 self._news.set()
         except Exception as error:
             self._fail(error)
 
-    def _claim(self, session: Session, width: int) -> list[Claimed]:
+    def _look_for_open(self, session: Session) -> tuple[bool, bool]:
+        self._take_over(session)
+        return open_states(session, self._run_id)
+
+    def _claim(self, session: Session) -> list[Claimed]:
         plan = self._plan
-        groups = claim_groups(session, plan.run.id, self._owner, width)
+        groups = claim_groups(session, self._run_id, self._owner, self._width)
         count = plan.recipe.validation.distractors
         drawn = [draw(plan.pool, group, count=count, seed=plan.run.seed) for group in groups]
         texts = passage_texts(session, sorted({one for ids in drawn for one in ids}))
@@ -254,12 +286,7 @@ class Worker:
         future: asyncio.Future[StoredCall] = asyncio.get_running_loop().create_future()
         self._asked[request.key] = future
         try:
-            stored = await self._journal.find(request.key)
-            if stored is None:
-                stored = await self._call(request)
-                self.counts["made"] += 1
-            else:
-                self.counts["reused"] += 1
+            stored = await self._find_or_call(request)
         except BaseException as error:
             future.set_exception(error)
             future.exception()  # nobody else may be waiting: the error is raised here anyway
@@ -270,43 +297,94 @@ class Worker:
         finally:
             del self._asked[request.key]
 
-    async def _call(self, request: Request) -> StoredCall:
+    async def _find_or_call(self, request: Request) -> StoredCall:
+        """Look the answer up; where there is none, set money aside, call, store."""
         if self._stopping:
             raise Stopped
-        most_usd = self._provider.most_usd(request)
-        if not await self._budget.reserve(most_usd):
-            self.out_of_budget = True
-            self._stop_calling()
-            raise Stopped
-        cost_usd = 0.0
+        most_usd = self._provider.most_usd(request) if self._with_budget else 0.0
+        found = await self._journal.find(request.key, most_usd)
+        while isinstance(found, Grant) and not found.granted:
+            if found.others_usd <= ROUNDING_USD:
+                self.out_of_budget = True
+                self._stop_calling()
+            if self._stopping:
+                raise Stopped
+            await asyncio.sleep(BUDGET_SECONDS)
+            found = await self._journal.find(request.key, most_usd)
+        if isinstance(found, StoredCall):
+            self.counts["reused"] += 1
+            return found
         try:
+            self.counts["in_flight"] += 1
             answer = await self._provider.answer(request)
-            cost_usd = answer.cost_usd
+        except BaseException:
+            if most_usd:
+                self._journal.free(most_usd)
+            raise
         finally:
-            self._budget.settle(most_usd, cost_usd)
-        return await self._journal.add(request, answer)
+            self.counts["in_flight"] -= 1
+        self.counts["made"] += 1
+        self._spent_usd += answer.cost_usd
+        return await self._journal.add(request, answer, most_usd)
 
     def _stop_calling(self) -> None:
         self._provider.stop()
         self._news.set()
 
     def _take_over(self, session: Session) -> None:
-        """Give back what processes of this machine held that are dead."""
-        dead = [owner for owner in lease_owners(session, self._plan.run.id) if is_dead(owner)]
+        """Give back what dead workers held: those of this machine, and those long silent."""
+        owners = {
+            *lease_owners(session, self._run_id),
+            *working_owners(session, self._run_id),
+        } - {self._owner}
+        dead = {owner for owner in owners if is_dead(owner)}
+        dead |= set(silent_owners(session, self._run_id)) - {self._owner}
         if dead:
-            release_groups(session, self._plan.run.id, dead)
+            log.info("taking over from %s", ", ".join(sorted(dead)))
+            release_groups(session, self._run_id, sorted(dead))
+            end_workers(session, sorted(dead))
 
     async def _keep_leases(self) -> None:
         while True:
             await asyncio.sleep(LEASE_SECONDS / 3)
             await self._journal.write(
-                lambda session: renew_leases(session, self._plan.run.id, self._owner)
+                lambda session: renew_leases(session, self._run_id, self._owner)
             )
+
+    async def _beat(self) -> None:
+        """Tell what was done; take up another concurrency; stop where the run was stopped."""
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            status, concurrency = await self._journal.write(self._count)
+            if status not in ("running", "created"):
+                self._stopped_by_others = True
+                self._stop_calling()
+            if self._plan.follows_run and concurrency != self._concurrency:
+                self._concurrency = concurrency
+                self._provider.set_concurrency(concurrency)
+                self._widen()
+
+    def _count(self, session: Session) -> tuple[str, int]:
+        state = self._provider.state()
+        beat_worker(
+            session,
+            self._owner,
+            in_flight=state.in_flight,
+            width=state.width,
+            made=self.counts["made"],
+            reused=self.counts["reused"],
+            failures=state.failures,
+            throttled=state.throttled,
+        )
+        run = session.execute(
+            select(Run.status, Run.concurrency).where(Run.id == self._run_id)
+        ).one()
+        return run.status, run.concurrency
 
     async def _report(self) -> None:
         loop = asyncio.get_running_loop()
         with self._handle.store.read() as session:
-            total = funnel(session, self._plan.run.id).pairs
+            total = funnel(session, self._run_id).pairs
         while True:
             await loop.run_in_executor(
                 None, self._handle.report, self._finished, total, self._message()
@@ -314,7 +392,7 @@ class Worker:
             await asyncio.sleep(REPORT_SECONDS)
 
     def _message(self) -> str:
-        spent = f", ${self._budget.spent_usd:.4f} spent" if self._budget.spent_usd else ""
+        spent = f", ${self._spent_usd:.4f} spent" if self._spent_usd else ""
         return f"{self.counts['made']} calls made, {self.counts['reused']} reused{spent}"
 
     def _fail(self, error: BaseException) -> None:
@@ -325,7 +403,7 @@ class Worker:
         self._stop_calling()
 
 
-def _plan(store: Store, run_id: int) -> Plan:
+def _plan(store: Store, run_id: int, concurrency: int | None) -> Plan:
     with store.write() as session:
         run = get_run(session, run_id)
         row = session.get_one(RecipeRow, run.recipe_id)
@@ -345,7 +423,9 @@ def _plan(store: Store, run_id: int) -> Plan:
         )
         pool = load_pool(session, run.dataset_id, distractors=recipe.validation.distractors)
         session.commit()
-        return Plan(run, recipe, pool, judge.id)
+        return Plan(
+            run, recipe, pool, judge.id, concurrency or run.concurrency, concurrency is None
+        )
 
 
 def _parameters(provider: Provider, run: Run) -> dict[str, Any]:
@@ -372,23 +452,25 @@ def _sampled_pairs(session: Session, dataset_id: int) -> list[tuple[str, str]]:
     return [(query, text) for key, query, text in rows if key in chosen]
 
 
-def _close(handle: JobHandle, run_id: int, worker: Worker) -> dict[str, Any]:
-    """Write how the run stands and tell its result."""
+def _close(handle: JobHandle, run_id: int, worker: Worker | None) -> dict[str, Any]:
+    """Write how the run stands, unless others still work on it, and tell its result."""
     with handle.store.write() as session:
         counted = funnel(session, run_id)
         run = get_run(session, run_id)
+        status, words = run.status, run.error
         if counted.finished == counted.pairs:
             status, words = "done", None
-        elif worker.out_of_budget:
-            status = "paused"
-            words = (
-                f"the budget of {run.budget_usd} USD is used up ({run.spent_usd:.4f} spent): "
-                f"`inf curate --resume {run_id} --budget-usd MORE` goes on"
-            )
-        else:
+        elif run.status == "running" and worker_totals(session, run_id).alive == 0:
             status, words = "paused", f"stopped; `inf curate --resume {run_id}` goes on"
-        set_run_status(session, run_id, status, error=words)
+            if worker is not None and worker.out_of_budget:
+                words = (
+                    f"the budget of {run.budget_usd} USD is used up ({run.spent_usd:.4f} spent): "
+                    f"`inf curate --resume {run_id} --budget-usd MORE` goes on"
+                )
+        if status != run.status:
+            set_run_status(session, run_id, status, error=words)
         session.commit()
+        counts = Counter[str]() if worker is None else worker.counts
         return {
             "run_id": run_id,
             "dataset_id": run.dataset_id,
@@ -398,7 +480,7 @@ def _close(handle: JobHandle, run_id: int, worker: Worker) -> dict[str, Any]:
             "generated": counted.generated,
             "kept": counted.kept,
             "dropped": counted.dropped,
-            "calls": {"made": worker.counts["made"], "reused": worker.counts["reused"]},
+            "calls": {"made": counts["made"], "reused": counts["reused"]},
             "spent_usd": run.spent_usd,
             "status": status,
             "paused": status == "paused",

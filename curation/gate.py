@@ -23,7 +23,7 @@ class Gate:
         self.ceiling = ceiling
         self.width = float(ceiling)
         self.in_flight = 0
-        self.cuts = 0
+        self.cuts = self.throttles = 0
         self._last_cut = 0.0
         self._not_before = 0.0
         self._spacing = 60.0 / per_minute if per_minute else 0.0
@@ -59,6 +59,7 @@ class Gate:
     def throttled(self, started: float, retry_after: float | None) -> None:
         """The server said 429 to a call sent at `started`."""
         now = time.monotonic()
+        self.throttles += 1
         if started >= self._last_cut:
             self.width = max(1.0, min(self.width, float(self.in_flight)) / 2)
             self._last_cut = now

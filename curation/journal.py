@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from curation.providers import Answer, Request
 from db.calls import StoredCall, add_calls, find_calls
 from db.group_queue import DoneGroup, finish_groups
+from db.run_workers import Grant, change_reserved, set_aside
 from db.store import Store
 from db.tables import Run, utc_now
 
@@ -25,8 +26,10 @@ PAUSE_SECONDS = 0.01
 
 @dataclass
 class _Batch:
-    lookups: dict[str, list["asyncio.Future[StoredCall | None]"]] = field(default_factory=dict)
-    answers: list[tuple[Request, Answer, "asyncio.Future[StoredCall]"]] = field(
+    lookups: list[tuple[str, float, "asyncio.Future[StoredCall | Grant]"]] = field(
+        default_factory=list
+    )
+    answers: list[tuple[Request, Answer, float, "asyncio.Future[StoredCall]"]] = field(
         default_factory=list
     )
     finished: list[tuple[DoneGroup, "asyncio.Future[bool]"]] = field(default_factory=list)
@@ -36,8 +39,8 @@ class _Batch:
 
     def futures(self) -> "list[asyncio.Future[Any]]":
         return [
-            *(one for waiting in self.lookups.values() for one in waiting),
-            *(future for _, _, future in self.answers),
+            *(future for _, _, future in self.lookups),
+            *(future for _, _, _, future in self.answers),
             *(future for _, future in self.finished),
             *(future for _, future in self.others),
         ]
@@ -54,19 +57,23 @@ class Journal:
         self._closing = False
         self._task = asyncio.create_task(self._run())
 
-    def find(self, key: str) -> Awaitable[StoredCall | None]:
-        """The stored answer under a key, None where there is none."""
-        future: asyncio.Future[StoredCall | None] = asyncio.get_running_loop().create_future()
-        self._batch.lookups.setdefault(key, []).append(future)
+    def find(self, key: str, most_usd: float) -> Awaitable[StoredCall | Grant]:
+        """The stored answer under a key; where there is none, `most_usd` is set aside for it."""
+        future: asyncio.Future[StoredCall | Grant] = asyncio.get_running_loop().create_future()
+        self._batch.lookups.append((key, most_usd, future))
         self._wake.set()
         return future
 
-    def add(self, request: Request, answer: Answer) -> Awaitable[StoredCall]:
-        """Store an answer and its cost; done when it is committed."""
+    def add(self, request: Request, answer: Answer, most_usd: float) -> Awaitable[StoredCall]:
+        """Store an answer and its cost, free what was set aside; done when it is committed."""
         future: asyncio.Future[StoredCall] = asyncio.get_running_loop().create_future()
-        self._batch.answers.append((request, answer, future))
+        self._batch.answers.append((request, answer, most_usd, future))
         self._wake.set()
         return future
+
+    def free(self, most_usd: float) -> Awaitable[Any]:
+        """Free what was set aside for a call that got no answer."""
+        return self.write(lambda session: change_reserved(session, self._owner, -most_usd))
 
     def finish(self, done: DoneGroup) -> Awaitable[bool]:
         """Store how a group ended; False where it was no longer ours."""
@@ -116,20 +123,26 @@ class Journal:
         """Write a batch in one transaction. Runs in the writer's thread."""
         with self._store.write() as session:
             results: list[Any] = []
-            found = find_calls(session, list(batch.lookups))
-            for key, waiting in batch.lookups.items():
-                results += [found.get(key)] * len(waiting)
+            results += self._look_up(session, batch)
             results += self._add_answers(session, batch)
+            done = [one for one, _ in batch.finished]
             finished = {
                 one.group.id
-                for one in finish_groups(
-                    session, self._run_id, self._owner, [one for one, _ in batch.finished]
-                )
+                for one in (finish_groups(session, self._run_id, self._owner, done) if done else ())
             }
             results += [one.group.id in finished for one, _ in batch.finished]
             results += [work(session) for work, _ in batch.others]
             session.commit()
         return results
+
+    def _look_up(self, session: Session, batch: _Batch) -> Sequence[StoredCall | Grant]:
+        found = find_calls(session, list({key for key, _, _ in batch.lookups}))
+        missing = [usd for key, usd, _ in batch.lookups if key not in found]
+        if any(missing):
+            grants = iter(set_aside(session, self._run_id, self._owner, missing))
+        else:
+            grants = iter([Grant(True, 0.0)] * len(missing))
+        return [found[key] if key in found else next(grants) for key, _, _ in batch.lookups]
 
     def _add_answers(self, session: Session, batch: _Batch) -> Sequence[StoredCall]:
         if not batch.answers:
@@ -155,12 +168,13 @@ class Journal:
                     "latency_seconds": answer.latency_seconds,
                     "created_at": now,
                 }
-                for request, answer, _ in batch.answers
+                for request, answer, _, _ in batch.answers
             ],
         )
-        spent = sum(answer.cost_usd for _, answer, _ in batch.answers)
+        change_reserved(session, self._owner, -sum(usd for _, _, usd, _ in batch.answers))
+        spent = sum(answer.cost_usd for _, answer, _, _ in batch.answers)
         if spent:
             session.execute(
                 update(Run).where(Run.id == self._run_id).values(spent_usd=Run.spent_usd + spent)
             )
-        return [kept[request.key] for request, _, _ in batch.answers]
+        return [kept[request.key] for request, _, _, _ in batch.answers]

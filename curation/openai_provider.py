@@ -22,7 +22,7 @@ from openai.types.chat import ChatCompletion
 from curation.gate import Gate
 from curation.prices import Price, how_to_price, load_prices
 from curation.prompts import messages
-from curation.providers import Answer, Request, RowFailed
+from curation.providers import Answer, ProviderState, Request, RowFailed
 from curation.recipes import Recipe
 from db.errors import BadInput, ProviderError
 
@@ -105,6 +105,12 @@ class OpenAIProvider:
             for message in messages(request.prompt, request.inputs)
         )
         return price.usd(size, request.parameters.get("max_output_tokens") or GUESSED_OUTPUT_TOKENS)
+
+    def state(self) -> ProviderState:
+        """The gate's state and how many tries failed."""
+        return ProviderState(
+            self.gate.in_flight, self.gate.width, self.failures, self.gate.throttles
+        )
 
     def stop(self) -> None:
         """Let no call start any more."""

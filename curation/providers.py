@@ -81,6 +81,16 @@ class Stopped(Exception):
     """No further call is made: the budget is used up, or somebody asked to stop."""
 
 
+@dataclass(frozen=True)
+class ProviderState:
+    """How the provider stands, for who watches: calls in flight, the width it allows, trouble."""
+
+    in_flight: int = 0
+    width: float = 0.0
+    failures: int = 0
+    throttled: int = 0
+
+
 class Provider(Protocol):
     """Answers requests. Raises RowFailed for one row, db.errors.ProviderError to stop the run."""
 
@@ -101,6 +111,10 @@ class Provider(Protocol):
 
     async def answer(self, request: Request) -> Answer:
         """The answer to one request."""
+        ...
+
+    def state(self) -> ProviderState:
+        """How it stands now."""
         ...
 
     def most_usd(self, request: Request) -> float:

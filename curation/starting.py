@@ -83,6 +83,6 @@ def resume_run(
     return reopen_run(session, run_id, budget_usd=budget_usd, concurrency=concurrency)
 
 
-def job_config(run_id: int) -> dict[str, Any]:
-    """The config of the job that works on a run."""
-    return {"run_id": run_id}
+def job_config(run_id: int, *, concurrency: int | None = None) -> dict[str, Any]:
+    """The config of a job that works on a run; with its own concurrency, whatever the run's is."""
+    return {"run_id": run_id} | ({} if concurrency is None else {"concurrency": concurrency})

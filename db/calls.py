@@ -59,7 +59,8 @@ def add_calls(session: Session, rows: Sequence[dict[str, Any]]) -> dict[str, Sto
     if not rows:
         return {}
     insert = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert
-    session.execute(insert(Call).on_conflict_do_nothing(), list(rows))
+    ordered = sorted(rows, key=lambda row: str(row["key"]))  # two workers never lock crosswise
+    session.execute(insert(Call).on_conflict_do_nothing(), ordered)
     return find_calls(session, [row["key"] for row in rows])
 
 

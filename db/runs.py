@@ -254,6 +254,39 @@ def set_run_status(session: Session, run_id: int, status: str, *, error: str | N
     )
 
 
+def begin_run(session: Session, run_id: int) -> Run:
+    """A worker begins: the run is running, unless it is done. Does not commit."""
+    run = get_run(session, run_id)
+    if run.status != "done":
+        set_run_status(session, run_id, "running")
+        run = get_run(session, run_id)
+    return run
+
+
+def stop_run(session: Session, run_id: int, *, cancel: bool = False) -> Run:
+    """Ask every worker of a run to stop within a second or two: paused, or cancelled.
+
+    Both can be resumed. Raises Refused for a run that is done. Does not commit.
+    """
+    run = get_run(session, run_id)
+    if run.status == "done":
+        raise Refused(f"run {run_id} is done: there is nothing to stop")
+    status = "cancelled" if cancel else "paused"
+    words = f"{status} on request; `inf curate --resume {run_id}` goes on"
+    set_run_status(session, run_id, status, error=words)
+    return get_run(session, run_id)
+
+
+def set_concurrency(session: Session, run_id: int, concurrency: int) -> None:
+    """How many calls may be in flight per worker from now on; a running one takes it up.
+
+    Raises BadInput below 1. Does not commit.
+    """
+    if concurrency < 1:
+        raise BadInput(f"a concurrency of {concurrency}: give at least 1")
+    session.execute(update(Run).where(Run.id == run_id).values(concurrency=concurrency))
+
+
 def reopen_run(
     session: Session,
     run_id: int,

@@ -333,6 +333,30 @@ def upgrade() -> None:
         batch_op.create_index("ix_pair_passage_id", ["passage_id"], unique=False)
 
     op.create_table(
+        "run_worker",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("run_id", sa.Integer(), nullable=False),
+        sa.Column("owner", sa.String(), nullable=False),
+        sa.Column("in_flight", sa.Integer(), nullable=False),
+        sa.Column("width", sa.Double(), nullable=False),
+        sa.Column("made", sa.Integer(), nullable=False),
+        sa.Column("reused", sa.Integer(), nullable=False),
+        sa.Column("failures", sa.Integer(), nullable=False),
+        sa.Column("throttled", sa.Integer(), nullable=False),
+        sa.Column("reserved_usd", sa.Double(), nullable=False),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("heartbeat_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["run_id"], ["run.id"], name=op.f("fk_run_worker_run_id_run"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_run_worker")),
+        sa.UniqueConstraint("owner", name=op.f("uq_run_worker_owner")),
+    )
+    with op.batch_alter_table("run_worker", schema=None) as batch_op:
+        batch_op.create_index("ix_run_worker_run_id", ["run_id"], unique=False)
+
+    op.create_table(
         "study",
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("dataset_id", sa.Integer(), nullable=False),
@@ -508,6 +532,7 @@ def upgrade() -> None:
         sa.Column("release_id", sa.Integer(), nullable=False),
         sa.Column("group_id", sa.Integer(), nullable=False),
         sa.Column("split", sa.String(), nullable=False),
+        sa.Column("row_sha256", sa.String(), nullable=False),
         sa.ForeignKeyConstraint(
             ["group_id"], ["group.id"], name=op.f("fk_release_group_group_id_group")
         ),
@@ -771,6 +796,10 @@ def downgrade() -> None:
         batch_op.drop_index("ix_study_dataset_id")
 
     op.drop_table("study")
+    with op.batch_alter_table("run_worker", schema=None) as batch_op:
+        batch_op.drop_index("ix_run_worker_run_id")
+
+    op.drop_table("run_worker")
     with op.batch_alter_table("pair", schema=None) as batch_op:
         batch_op.drop_index("ix_pair_passage_id")
 

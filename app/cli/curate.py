@@ -4,6 +4,7 @@ import click
 
 from app.cli.report import Result, counts, detach_option, lines, me, ready_store, reporting, work
 from curation.starting import job_config, resume_run, start_run
+from db.runs import get_run
 
 
 def _human(result: Result) -> str:
@@ -36,6 +37,7 @@ def _human(result: Result) -> str:
 @click.option("--budget-usd", type=float, help="Pause before more than this is spent.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--resume", type=int, metavar="RUN", help="Go on with a run.")
+@click.option("--worker", type=int, metavar="RUN", help="Join a run that is being worked on.")
 @detach_option
 @reporting(_human)
 def curate(
@@ -48,21 +50,28 @@ def curate(
     budget_usd: float | None,
     seed: int,
     resume: int | None,
+    worker: int | None,
     detach: bool,
 ) -> Result:
     """Grow groups from pairs and validate them (the paper's section 4.1)."""
     store = ready_store()
+    going_on = resume if resume is not None else worker
+    if going_on is not None:
+        if dataset or provider or recipe or settings or limit is not None:
+            raise click.UsageError(
+                "--resume and --worker take the run's own data set, recipe and limit"
+            )
+        if worker is not None and (resume is not None or budget_usd is not None):
+            raise click.UsageError("--worker joins a run as it is: only --concurrency goes with it")
+    elif not dataset or not provider:
+        raise click.UsageError("give --dataset and --provider, or --resume RUN, or --worker RUN")
     with store.write() as session:
-        if resume is not None:
-            if dataset or provider or recipe or settings or limit is not None:
-                raise click.UsageError(
-                    "--resume goes on with the run's own data set, recipe and limit: "
-                    "only --budget-usd and --concurrency can be given with it"
-                )
+        if worker is not None:
+            run = get_run(session, worker)
+        elif resume is not None:
             run = resume_run(session, resume, budget_usd=budget_usd, concurrency=concurrency)
         else:
-            if not dataset or not provider:
-                raise click.UsageError("give --dataset and --provider, or --resume RUN")
+            assert dataset is not None and provider is not None
             run = start_run(
                 session,
                 dataset=dataset,
@@ -77,5 +86,6 @@ def curate(
             )
         session.commit()
         run_id = run.id
-    result = work(store, "curate", job_config(run_id), detach=detach, title="curate")
+    config = job_config(run_id, concurrency=concurrency if worker is not None else None)
+    result = work(store, "curate", config, detach=detach, title="curate")
     return {**result, "run_id": run_id} if detach else result

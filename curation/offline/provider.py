@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from curation.judges import EmbeddingJudge, ItemView
 from curation.offline.vocabulary import Vocabulary
 from curation.offline.writing import CannotWrite, Writer
-from curation.providers import Answer, Request, RowFailed
+from curation.providers import Answer, ProviderState, Request, RowFailed
 from curation.tasks import TASKS
 from db.store import Store
 
@@ -55,6 +55,10 @@ class OfflineProvider:
 
     async def check_models(self, models: Sequence[str]) -> None:
         """There is nothing to ask."""
+
+    def state(self) -> ProviderState:
+        """What waits for the judge."""
+        return ProviderState(in_flight=len(self._waiting))
 
     def stop(self) -> None:
         """Nothing is sent anyway."""

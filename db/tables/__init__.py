@@ -2,7 +2,7 @@
 
 from db.tables.base import Base, utc_now
 from db.tables.corpus import Dataset, Pair, Passage
-from db.tables.curation import Call, Group, GroupCall, Prompt, Recipe, Run, Triplet
+from db.tables.curation import Call, Group, GroupCall, Prompt, Recipe, Run, RunWorker, Triplet
 from db.tables.judging import (
     Assignment,
     Guideline,
@@ -45,6 +45,7 @@ __all__ = [
     "ReleaseGroup",
     "Review",
     "Run",
+    "RunWorker",
     "Study",
     "StudyItem",
     "StudyJudge",

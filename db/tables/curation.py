@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.tables.base import Base, created, key
+from db.tables.base import Base, created, key, utc_now
 
 
 class Prompt(Base, kw_only=True):
@@ -55,6 +55,30 @@ class Run(Base, kw_only=True):
         ),
         Index("ix_run_dataset_id", "dataset_id"),
     )
+
+
+class RunWorker(Base, kw_only=True):
+    """A process that works on a run: what it did and what it has set aside of the budget.
+
+    `owner` is the name under which it holds leases. A worker without `ended_at` whose heartbeat
+    is old is dead: what it had set aside is free again.
+    """
+
+    __tablename__ = "run_worker"
+    id: Mapped[int] = key()
+    run_id: Mapped[int] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"))
+    owner: Mapped[str] = mapped_column(unique=True)
+    in_flight: Mapped[int] = mapped_column(default=0)
+    width: Mapped[float] = mapped_column(default=0.0)
+    made: Mapped[int] = mapped_column(default=0)
+    reused: Mapped[int] = mapped_column(default=0)
+    failures: Mapped[int] = mapped_column(default=0)
+    throttled: Mapped[int] = mapped_column(default=0)
+    reserved_usd: Mapped[float] = mapped_column(default=0.0)
+    started_at: Mapped[datetime] = created()
+    heartbeat_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
+    ended_at: Mapped[datetime | None] = mapped_column(default=None)
+    __table_args__ = (Index("ix_run_worker_run_id", "run_id"),)
 
 
 class Group(Base, kw_only=True):

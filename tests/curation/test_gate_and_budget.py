@@ -1,15 +1,18 @@
-"""The gate's width and the budget's reservations, by hand."""
+"""The gate's width and the money set aside, by hand."""
 
 import asyncio
 import time
 
 import pytest
+from curation_runs import add_dataset
 
-from curation.budget import Budget
 from curation.gate import Gate
 from curation.prices import load_prices
 from curation.providers import Stopped
+from curation.starting import start_run
 from db.errors import BadInput
+from db.run_workers import Grant, add_worker, change_reserved, end_workers, set_aside
+from db.store import Store
 
 
 def test_one_cut_per_burst_and_a_slow_recovery() -> None:
@@ -82,21 +85,25 @@ def test_a_closed_gate_lets_nobody_in_and_wakes_who_waits() -> None:
     asyncio.run(scene())
 
 
-def test_a_call_that_does_not_fit_waits_for_what_is_set_aside() -> None:
-    async def scene() -> None:
-        budget = Budget(1.0, 0.2)
-        assert await budget.reserve(0.6)
-        waiting = asyncio.create_task(budget.reserve(0.5))
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        budget.settle(0.6, 0.1)
-        assert await waiting
-        budget.settle(0.5, 0.5)
-        assert budget.spent_usd == pytest.approx(0.8)
-        assert not await budget.reserve(0.3)
-        assert await Budget(None, 5.0).reserve(100.0)
-
-    asyncio.run(scene())
+def test_money_is_set_aside_for_all_workers_together(store: Store) -> None:
+    add_dataset(store)
+    with store.write() as session:
+        run_id = start_run(session, dataset="small", provider="openai", budget_usd=1.0, limit=1).id
+        for owner in ("one", "two"):
+            add_worker(session, run_id, owner)
+        assert set_aside(session, run_id, "one", [0.6]) == [Grant(True, 0.0)]
+        assert set_aside(session, run_id, "two", [0.3, 0.2, 0.1]) == [
+            Grant(True, pytest.approx(0.6)),
+            Grant(False, pytest.approx(0.9)),
+            Grant(True, pytest.approx(0.9)),
+        ]
+        change_reserved(session, "one", -0.6)
+        assert set_aside(session, run_id, "two", [0.6])[0].granted
+        end_workers(session, ["two"])
+        assert set_aside(session, run_id, "one", [1.0, 0.1]) == [
+            Grant(True, 0.0),
+            Grant(False, 1.0),
+        ]
 
 
 def test_prices_of_ones_own_come_first(own_home: object, tmp_path: object) -> None:
