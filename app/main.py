@@ -13,7 +13,7 @@ with failures_shown():
     if visitor is None:
         draw_signed_out()
     else:
-        page = st.navigation(pages(visitor))
+        page = st.navigation(pages(visitor), expanded=True)
         draw_sidebar(visitor)
         show_what_was_said()
         page.run()

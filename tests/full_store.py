@@ -121,7 +121,7 @@ def _outcome(session: Session, run_id: int, jobs: dict[str, Job]) -> None:
         path="/nowhere/world-1",
         format="parquet",
         filter={"reviews": "not-rejected", "run_id": run_id},
-        counts={"groups": 20, "splits": {"world": 20}},
+        counts={"groups": 20, "verdicts": {"kept": 20}},
         card="---\nlicense: cc0-1.0\n---\n# world\n",
         offline=True,
     )

@@ -41,7 +41,9 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
             key="evaluations.benchmark",
             help="A FollowIR or BEIR folder: queries.jsonl, corpus.jsonl, qrels.",
         )
-        st.form_submit_button("Evaluate", type="primary", on_click=evaluating.start)
+        st.form_submit_button(
+            "Evaluate", type="primary", on_click=evaluating.start, key="evaluations.submit"
+        )
     if "evaluations.job" in st.session_state:
         follow_job(st.session_state["evaluations.job"], key="evaluations.follow")
 

@@ -22,7 +22,7 @@ def draw_counts(found: Overview) -> None:
     )
     with st.container(horizontal=True, gap="small"):
         for label, number, more in numbers:
-            with st.container(border=True, width=158):
+            with st.container(border=True, width=150):
                 st.metric(label, f"{number:,}")
                 st.caption(more)
 

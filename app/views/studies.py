@@ -33,7 +33,9 @@ def draw_create(runs: list[RunSummary]) -> None:
             "Items are drawn from all groups that reached validation, kept or dropped, evenly over "
             "the three scenarios and at most one of a group: agreement must not be circular."
         )
-        st.form_submit_button("Draw the study", type="primary", on_click=studying.create)
+        st.form_submit_button(
+            "Draw the study", type="primary", on_click=studying.create, key="studies.create_button"
+        )
 
 
 def draw_study(study: studies.StudySummary) -> None:

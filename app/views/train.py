@@ -18,10 +18,10 @@ from trainer.settings import TrainSettings
 
 
 def draw_release(release: Release) -> None:
-    counts = ", ".join(f"{name} {n}" for name, n in (release.counts.get("splits") or {}).items())
+    groups = release.counts.get("groups", 0)
     reviews = release.filter.get("reviews", "not-rejected")
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(plain(f"{counts or 'no groups'} · reviews: {reviews}"), width="content")
+        st.caption(plain(f"{groups:,} groups · reviews: {reviews}"), width="content")
         draw_labels(offline=release.offline)
 
 
