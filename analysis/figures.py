@@ -123,20 +123,24 @@ def human_model_bars(report: Mapping[str, Any]) -> go.Figure:
 
 
 def diversity_bars(corpora: Sequence[Mapping[str, Any]], metric: str) -> go.Figure:
-    """Figure 3b: one metric by field, a bar per corpus."""
+    """Figure 3b: one metric by field, a bar per corpus; of samples of equal size where drawn."""
     fields = list(dict.fromkeys(field for corpus in corpora for field in corpus["fields"]))
     figure, missing = go.Figure(), []
     for place, corpus in enumerate(corpora):
-        values = []
+        values, spreads = [], []
         for field in fields:
             numbers = corpus["fields"].get(field)
-            values.append(None if numbers is None else numbers[metric])
-            if numbers is not None and numbers[metric] is None:
-                missing.append(f"{corpus['corpus']}, {field}: {numbers['reason'][metric]}")
+            value, spread = (None, None) if numbers is None else _shown_metric(numbers, metric)
+            values.append(value)
+            spreads.append(spread)
+            if numbers is not None and value is None:
+                told = numbers.get("sampled", numbers)
+                missing.append(f"{corpus['corpus']}, {field}: {told['reason'][metric]}")
         figure.add_bar(
             name=corpus["corpus"],
             x=fields,
             y=values,
+            error_y={"type": "data", "array": spreads} if any(spreads) else None,
             marker_color=CATEGORY_COLOURS[place % len(CATEGORY_COLOURS)],
         )
     _note(figure, missing)
@@ -189,6 +193,15 @@ def coverage_scatter(points: "pd.DataFrame", colour_by: str = "role") -> go.Figu
     figure.update_xaxes(visible=False)
     figure.update_yaxes(visible=False, scaleanchor="x")
     return figure
+
+
+def _shown_metric(numbers: Mapping[str, Any], metric: str) -> tuple[float | None, float | None]:
+    """The value to draw and its standard deviation: the sampled one where there is one."""
+    sampled = numbers.get("sampled")
+    if sampled is None:
+        return numbers[metric], None
+    found = sampled[metric]
+    return (None, None) if found is None else (found["mean"], found["sd"])
 
 
 def escape(text: str) -> str:

@@ -13,18 +13,33 @@ from analysis import coverage as maps
 from analysis import diversity as numbers
 from analysis.corpora import Corpus, corpora_sha256, load_corpora
 from analysis.coverage import points_table, to_bytes
-from analysis.diversity import describe_corpus
+from analysis.diversity import Sampling, describe_corpus, sample_sizes
 from analysis.embedding import DEFAULT_MODEL, embed_texts, model_identity
 from analysis.projection import MIN_DIST, NEIGHBOURS, project
 from db.analyses import find_analysis, store_analysis
 from db.job_runner import JobHandle
 
+REPEATS = 5
+
 
 def diversity(handle: JobHandle) -> dict[str, Any]:
-    """Describe corpora; config: `datasets`, `texts`, `run`, `groups`, `model`."""
+    """Describe corpora; config: `datasets`, `texts`, `run`, `groups`, `model`, and for samples of
+    equal size `sample` (texts per field; default: of the smallest corpus), `repeats`, `seed`."""
     corpora = _corpora(handle)
     model = handle.config.get("model") or DEFAULT_MODEL
-    settings = {"version": numbers.VERSION, "model": model_identity(model)}
+    size = handle.config.get("sample")
+    sampling = Sampling(
+        sample_sizes(corpora, None if size is None else int(size)),
+        int(handle.config.get("repeats", REPEATS)),
+        int(handle.config.get("seed", 0)),
+    )
+    settings = {
+        "version": numbers.VERSION,
+        "model": model_identity(model),
+        "sample": dict(sampling.size),
+        "repeats": sampling.repeats,
+        "seed": sampling.seed,
+    }
     sha256 = corpora_sha256(corpora, settings)
     if (known := _known(handle, "diversity", sha256)) is not None:
         return known
@@ -32,7 +47,8 @@ def diversity(handle: JobHandle) -> dict[str, Any]:
     result = {
         "model": model,
         "corpora": [
-            describe_corpus(corpus, lambda texts: _stack(vectors, texts)) for corpus in corpora
+            describe_corpus(corpus, lambda texts: _stack(vectors, texts), sampling)
+            for corpus in corpora
         ],
     }
     return _keep(handle, "diversity", sha256, corpora, result)

@@ -154,7 +154,8 @@ def upgrade() -> None:
         sa.Column("job_id", sa.Integer(), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.CheckConstraint(
-            "kind IN ('diversity', 'coverage', 'agreement')", name=op.f("ck_analysis_kind")
+            "kind IN ('diversity', 'coverage', 'agreement', 'near_duplicates', 'contamination')",
+            name=op.f("ck_analysis_kind"),
         ),
         sa.ForeignKeyConstraint(
             ["dataset_id"],

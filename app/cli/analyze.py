@@ -161,6 +161,8 @@ def _shown_diversity(result: Result) -> str:
                     _diversity_line(f" {sign(field, role)}", of_role)
                     for role, of_role in numbers["by_role"].items()
                 ]
+            if sampled := numbers.get("sampled"):
+                lines.append(_sampled_line(sampled))
         for field, numbers in corpus["fields"].items():
             for metric, reason in numbers.get("reason", {}).items():
                 lines.append(f"{FIELD_SIGNS[field]}: {metric} is undefined: {reason}")
@@ -178,13 +180,35 @@ def _diversity_line(name: str, numbers: dict[str, Any]) -> str:
     )
 
 
+def _sampled_line(sampled: dict[str, Any]) -> str:
+    words = []
+    for metric, name in (("aps", "APS"), ("ingf_2", "INGF-2"), ("ingf_3", "INGF-3")):
+        if sampled[metric] is None:
+            words.append(f"{name} undefined ({sampled['reason'][metric]})")
+        else:
+            spread = "" if sampled[metric]["sd"] is None else f" ± {sampled[metric]['sd']:.4g}"
+            words.append(f"{name} {sampled[metric]['mean']:.6g}{spread}")
+    return f"     {sampled['repeats']} samples of {sampled['size']:,}: " + ", ".join(words)
+
+
 @analyze.command()
 @corpora_options
+@click.option(
+    "--sample",
+    type=click.IntRange(min=2),
+    help="Texts per field in a sample (default: as many as the smallest of several corpora has).",
+)
+@click.option("--repeats", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option("--seed", default=0, show_default=True, help="Of the samples.")
 @detach_option
 @reporting(_shown_diversity)
-def diversity(detach: bool, **corpora: Any) -> Result:
-    """APS, INGF, counts and mean lengths of instructions, queries and passages."""
-    store, config = ready_store(), _config(**corpora)
+def diversity(detach: bool, sample: int | None, repeats: int, seed: int, **corpora: Any) -> Result:
+    """APS, INGF, counts and mean lengths of instructions, queries and passages.
+
+    Several corpora are also compared on samples of equal size: INGF grows with the size.
+    """
+    samples = {"sample": sample, "repeats": repeats, "seed": seed}
+    store, config = ready_store(), {**_config(**corpora), **samples}
     return work(store, "embed", config, detach=detach, title="diversity")
 
 

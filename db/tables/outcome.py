@@ -29,7 +29,7 @@ class Release(Base, kw_only=True):
 
 
 class ReleaseGroup(Base, kw_only=True):
-    """A group in a release, and the split it went to."""
+    """A group in a release: the split it went to, and the identity of its row as it went out."""
 
     __tablename__ = "release_group"
     release_id: Mapped[int] = mapped_column(
@@ -37,6 +37,7 @@ class ReleaseGroup(Base, kw_only=True):
     )
     group_id: Mapped[int] = mapped_column(ForeignKey("group.id"), primary_key=True)
     split: Mapped[str]
+    row_sha256: Mapped[str] = mapped_column(default="")
     __table_args__ = (Index("ix_release_group_group_id", "group_id"),)
 
 
@@ -89,7 +90,10 @@ class Analysis(Base, kw_only=True):
     created_at: Mapped[datetime] = created()
     __table_args__ = (
         UniqueConstraint("kind", "inputs_sha256"),
-        CheckConstraint("kind IN ('diversity', 'coverage', 'agreement')", name="kind"),
+        CheckConstraint(
+            "kind IN ('diversity', 'coverage', 'agreement', 'near_duplicates', 'contamination')",
+            name="kind",
+        ),
     )
 
 

@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+
+from analysis.aps import average_pairwise_similarity
+from analysis.corpora import Corpus
+from analysis.diversity import (
+    Sampling,
+    describe_corpus,
+    describe_sample,
+    describe_texts,
+    sample_sizes,
+)
+from db.corpus_texts import CorpusText
+
+WORDS = ["bee", "river", "violin", "bread", "comet"]
+
+
+def vectors(texts: list[str]) -> np.ndarray:
+    """A text's vector: how often each word stands in it."""
+    return np.array([[text.count(word) for word in WORDS] for text in texts], dtype=float)
+
+
+def corpus(name: str, queries: list[str], passages: list[str] = ()) -> Corpus:  # type: ignore[assignment]
+    rows = [CorpusText("query", "positive", text) for text in queries]
+    return Corpus(name, "texts", rows + [CorpusText("passage", "positive", t) for t in passages])
+
+
+def test_the_numbers_of_texts_worked_by_hand() -> None:
+    found = describe_texts(["bee river", "bee river", "bee bread comet"], vectors)
+    assert (found["texts"], found["different"]) == (3, 2)
+    assert found["mean_words"] == 7 / 3
+    # cosines: 1 and twice 1/(√2·√3)
+    assert found["aps"] == pytest.approx((1 + 2 / 6**0.5) / 3)
+    # 2-grams: "bee river" 2, "bee bread" 1, "bread comet" 1
+    assert found["ingf_2"] == pytest.approx(3 / (1 / 3) ** 0.5)
+    assert found["ingf_3"] is None
+    assert set(found["reason"]) == {"ingf_3"}
+
+
+def test_a_field_is_the_whole_of_its_roles() -> None:
+    rows = [CorpusText("query", "positive", "bee"), CorpusText("query", "query_negative", "river")]
+    found = describe_corpus(Corpus("c", "dataset", rows), vectors)["fields"]["query"]
+    assert found["texts"] == 2
+    assert found["aps"] == 0.0
+    assert found["by_role"]["positive"]["aps"] is None
+    assert "sampled" not in found
+
+
+def test_several_corpora_are_sampled_at_the_size_of_the_smallest() -> None:
+    corpora = [corpus("a", ["bee"] * 5, ["river"]), corpus("b", ["bee"] * 3)]
+    assert sample_sizes(corpora, None) == {"query": 3, "passage": None}
+    assert sample_sizes(corpora, 2) == {"query": 2, "passage": 2}
+    assert sample_sizes(corpora[1:], None) == {"query": None}
+
+
+def test_samples_have_a_mean_and_a_spread_and_a_seed() -> None:
+    texts = [f"{WORDS[n % 5]} {WORDS[n % 3]}" for n in range(40)]
+    found = describe_sample(texts, vectors, size=20, repeats=6, seed=1)
+    assert found["aps"]["sd"] > 0
+    whole = average_pairwise_similarity(vectors(texts)).value
+    assert found["aps"]["mean"] == pytest.approx(whole, abs=0.05)
+    assert found == describe_sample(texts, vectors, size=20, repeats=6, seed=1)
+    assert found != describe_sample(texts, vectors, size=20, repeats=6, seed=2)
+    assert describe_sample(texts, vectors, size=40, repeats=3, seed=0)["aps"]["sd"] == (
+        pytest.approx(0, abs=1e-12)
+    )
+
+
+def test_a_sample_larger_than_the_corpus_is_undefined() -> None:
+    found = describe_sample(["bee"], vectors, size=2, repeats=2, seed=0)
+    assert found["aps"] is None
+    assert found["reason"]["aps"] == "1 texts are fewer than the sample of 2"
+    told = describe_corpus(corpus("c", ["bee"]), vectors, Sampling({"query": 2}, 2, 0))
+    assert told["fields"]["query"]["sampled"]["ingf_2"] is None
