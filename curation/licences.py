@@ -1,6 +1,7 @@
 """Licences: from the words of a data set to the Hub's identifier, and which do not mix. Pure."""
 
 import re
+from collections.abc import Sequence
 
 # Identifiers that the Hub knows and that data are published under.
 _HUB = """
@@ -39,3 +40,34 @@ def hub_identifier(licence: str) -> str:
 def slug(licence: str) -> str:
     """Lower case, words joined by hyphens: what the Hub takes as the name of another licence."""
     return re.sub(r"[^a-z0-9.]+", "-", licence.lower()).strip("-.")
+
+
+def conflicts(licences: Sequence[str]) -> list[str]:
+    """Why texts under these licences cannot simply be passed on together, a sentence per reason.
+
+    Told from the names alone: share-alike with non-commercial, two kinds of share-alike, and texts
+    that must not be altered at all (negatives are alterations).
+    """
+    names = sorted({slug(licence) for licence in licences if slug(licence)})
+    alike = {_family(name): name for name in names if _family(name)}
+    commercial_not = [name for name in names if re.search(r"(^|-)nc(-|$)|non-?commercial", name)]
+    unalterable = [name for name in names if re.search(r"(^|-)nd(-|$)", name)]
+    reasons = [f"{name} forbids altered texts, and negatives are altered" for name in unalterable]
+    free_alike = [name for name in alike.values() if name not in commercial_not]
+    if free_alike and commercial_not:
+        reasons.append(
+            f"{free_alike[0]} must be passed on under the same terms, and {commercial_not[0]} "
+            "forbids commercial use"
+        )
+    if len(alike) > 1:
+        reasons.append(
+            f"{' and '.join(sorted(alike.values()))} each want the whole under their own"
+        )
+    return reasons
+
+
+def _family(name: str) -> str:
+    """The kind of a share-alike licence, "" for others: CC BY-SA 3.0 goes over into 4.0."""
+    if re.search(r"(^|-)sa(-|$)", name):
+        return re.sub(r"-?[0-9.]+$", "", name)
+    return next((kind for kind in ("gpl", "gfdl", "odbl", "cdla-sharing") if kind in name), "")

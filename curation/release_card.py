@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from curation.licences import hub_identifier, slug
-from curation.release_rows import TYPES
+from curation.release_rows import CONFIGS
 
 REVIEW_WORDS = {
     "not-rejected": "Groups that a reviewer rejected are left out; nobody had to approve a group.",
@@ -29,6 +29,11 @@ PAPER = """@article{zhuang2025towards,
   journal = {arXiv preprint arXiv:2505.21439},
   year    = {2025}
 }"""
+CONFIG_WORDS = {
+    "provenance": "where each group comes from, and how it was judged",
+    "triplets": "instruction, query, passage and a label, five rows per group",
+    "judgments": "who chose which candidate; people under pseudonyms",
+}
 COLUMN_WORDS = {
     "query_positive": "Q+, the real query",
     "instruction_positive": "I+, the instruction",
@@ -81,6 +86,11 @@ class CardFacts:
     include_dropped: bool
     verdicts: dict[str, int]
     splits: dict[str, int]
+    files: Sequence[dict[str, Any]]
+    sources: dict[str, int]
+    chosen: Sequence[str]
+    held_out: float
+    seed: int
     format: str
     texts: dict[str, dict[str, Any]]
     pairs: int
@@ -130,19 +140,35 @@ def _front_matter(facts: CardFacts) -> str:
         "size_categories:",
         f"- {_quoted(_size(sum(facts.splits.values())))}",
         "configs:",
-        "- config_name: default",
-        "  data_files:",
     ]
-    for split in facts.splits:
-        path = f"data/{split}-00000-of-00001.{facts.format}"
-        lines += [f"  - split: {_quoted(split)}", f"    path: {_quoted(path)}"]
-    lines += ["dataset_info:", "- config_name: default", "  features:"]
-    for name, kind in TYPES.items():
-        lines += [f"  - name: {name}", f"    dtype: {kind}"]
-    lines += ["  splits:"]
-    for split, rows in facts.splits.items():
-        lines += [f"  - name: {_quoted(split)}", f"    num_examples: {rows}"]
+    for config in _configs(facts):
+        lines += [f"- config_name: {config}", "  data_files:"]
+        for file in facts.files:
+            if file["config"] == config:
+                lines += [
+                    f"  - split: {_quoted(file['split'])}",
+                    f"    path: {_quoted(file['path'])}",
+                ]
+        if facts.format == "csv":
+            lines.append("  keep_default_na: false")
+    lines.append("dataset_info:")
+    for config in _configs(facts):
+        lines += [f"- config_name: {config}", "  features:"]
+        for name, kind in CONFIGS[config].items():
+            lines += [f"  - name: {name}", f"    dtype: {kind}"]
+        lines.append("  splits:")
+        for file in facts.files:
+            if file["config"] == config:
+                lines += [
+                    f"  - name: {_quoted(file['split'])}",
+                    f"    num_bytes: {file['bytes']}",
+                    f"    num_examples: {file['rows']}",
+                ]
     return "\n".join([*lines, "---"])
+
+
+def _configs(facts: CardFacts) -> list[str]:
+    return list(dict.fromkeys(file["config"] for file in facts.files))
 
 
 def _what(facts: CardFacts) -> str:
@@ -168,9 +194,21 @@ def _counts(facts: CardFacts) -> str:
     different = {kind: f"{counts['different']:,}" for kind, counts in facts.texts.items()}
     mean = {kind: _decimal(counts["mean_words"]) for kind, counts in facts.texts.items()}
     splits = "\n".join(f"| {split} | {rows:,} |" for split, rows in facts.splits.items())
+    held_out = ""
+    if facts.held_out:
+        held_out = (
+            f"`…_held_out` holds about {facts.held_out:.0%} of the groups (seed {facts.seed}): "
+            "no query and no passage of theirs, whatever its case and spacing, is in another "
+            "split. Evaluate on them, do not train on them.\n\n"
+        )
+    sources = ""
+    if len(facts.sources) > 1:
+        told = " · ".join(f"{_inline(name)} {rows:,}" for name, rows in facts.sources.items())
+        sources = f"Groups by source: {told}.\n\n"
+    chosen = f"Chosen: {'; '.join(map(_inline, facts.chosen))}.\n\n" if facts.chosen else ""
     return (
         "## Counts\n\n"
-        f"| split | groups |\n|---|---:|\n{splits}\n\n"
+        f"| split | groups |\n|---|---:|\n{splits}\n\n{held_out}{sources}{chosen}"
         "As in Table 1 of the paper, which counts every text of every group (`#I` is two per "
         "group); below them how many are different. Averages are in words.\n\n"
         "| | #I | #Q | #P | Avg. I | Avg. Q | Avg. P |\n|---|---:|---:|---:|---:|---:|---:|\n"
@@ -267,7 +305,24 @@ def _loading(facts: CardFacts) -> str:
         "from datasets import load_dataset\n\n"
         'groups = load_dataset("PATH_OR_NAME")  # this folder, or its name on the Hub\n'
         f'print(groups["{first}"][0]["instruction_positive"])\n'
-        "```"
+        f"{_other_configs(facts)}```{_apostrophes(facts)}"
+    )
+
+
+def _other_configs(facts: CardFacts) -> str:
+    return "".join(
+        f'{name} = load_dataset("PATH_OR_NAME", "{name}")  # {CONFIG_WORDS[name]}\n'
+        for name in _configs(facts)[1:]
+    )
+
+
+def _apostrophes(facts: CardFacts) -> str:
+    if facts.format != "csv":
+        return ""
+    return (
+        "\n\nIn these CSV files a text that begins with `=`, `+`, `-`, `@`, a tab or a line break "
+        "has an apostrophe in front, so that a spreadsheet shows it instead of running it. Take it "
+        "off, or use the Parquet release, where texts are as they are."
     )
 
 

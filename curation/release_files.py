@@ -1,60 +1,36 @@
-"""Writing the files of a release: one per split, a batch in memory at a time, hashed on the way."""
+"""Writing the files of a release: one per configuration and split, a batch in memory at a time.
 
+In CSV a text that a spreadsheet would run as a formula gets an apostrophe in front (the manifest
+says so); the hash is over the texts as they are.
+"""
+
+import csv
 import hashlib
-from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from curation.release_rows import KINDS, TYPES, canonical_line
+from curation.release_rows import CONFIGS, canonical_line, without_formulas
 
-FORMATS = ("parquet", "jsonl")
-BATCH = 5000
+FORMATS = ("parquet", "jsonl", "csv")
+BATCH = 2000
 Row = dict[str, Any]
 
 
-class TextCounts:
-    """What Table 1 counts of one kind of text: how many, how many different, words on average."""
-
-    def __init__(self) -> None:
-        self.number = 0
-        self.words = 0
-        self._digests = array("Q")
-
-    def add(self, text: str) -> None:
-        self.number += 1
-        self.words += len(text.split())
-        digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
-        self._digests.append(int.from_bytes(digest, "big"))
-
-    def summary(self) -> dict[str, Any]:
-        """`mean_words` is None where there is no text."""
-        import numpy as np
-
-        return {
-            "number": self.number,
-            "different": int(np.unique(np.frombuffer(self._digests, dtype=np.uint64)).size)
-            if self.number
-            else 0,
-            "mean_words": self.words / self.number if self.number else None,
-        }
-
-
 class SplitWriter:
-    """One split's file in `folder`/data. `close` gives what the manifest says of it."""
+    """The file of one configuration's split below `folder`; made with the first row."""
 
-    def __init__(self, folder: Path, split: str, format: str) -> None:
-        self.split, self.format = split, format
-        self.path = folder / "data" / f"{split}-00000-of-00001.{format}"
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+    def __init__(self, folder: Path, config: str, split: str, format: str) -> None:
+        self.config, self.split, self.format = config, split, format
+        self.path = folder / file_path(config, split, format)
         self.rows = 0
         self._content = hashlib.sha256()
         self._batch: list[Row] = []
-        self._write, self._close = (_parquet if format == "parquet" else _jsonl)(self.path)
+        self._open: Writer | None = None
 
-    def add(self, row: Row) -> None:
-        """Take one row."""
-        self._content.update(canonical_line(row))
+    def add(self, row: Row, line: bytes = b"") -> None:
+        """Take one row, and its canonical line where it counts for the release's identity."""
+        self._content.update(line)
         self._batch.append(row)
         self.rows += 1
         if len(self._batch) >= BATCH:
@@ -63,22 +39,35 @@ class SplitWriter:
     def close(self) -> None:
         """Write what is left and close the file."""
         self._flush()
-        self._close()
+        if self._open is not None:
+            self._open[1]()
 
     @property
     def content_sha256(self) -> str:
-        """The sha256 of the split's rows as JSONL, in their order."""
+        """The sha256 of the lines that were given, in their order."""
         return self._content.hexdigest()
 
     def _flush(self) -> None:
-        if self._batch:
-            self._write(self._batch)
-            self._batch = []
+        if not self._batch:
+            return
+        if self._open is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._open = OPENERS[self.format](self.path, CONFIGS[self.config])
+        self._open[0](self._batch)
+        self._batch = []
 
 
-def content_sha256(splits: dict[str, str]) -> str:
-    """The identity of a release: over its splits, by name, each with the hash of its rows."""
-    told = "".join(f"{name}\t{splits[name]}\n" for name in sorted(splits))
+def file_path(config: str, split: str, format: str) -> str:
+    """Where a split lies in a release: the default configuration under `data`."""
+    folder = "data" if config == "default" else config
+    return f"{folder}/{split}-00000-of-00001.{format}"
+
+
+def content_sha256(parts: dict[tuple[str, str], str]) -> str:
+    """The identity of a release: over its configurations and splits, each with its rows' hash."""
+    told = "".join(
+        f"{config}\t{split}\t{parts[config, split]}\n" for config, split in sorted(parts)
+    )
     return hashlib.sha256(told.encode()).hexdigest()
 
 
@@ -88,35 +77,46 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def count_texts(counts: dict[str, TextCounts], row: Row) -> None:
-    """Count the row's instructions, queries and passages."""
-    for kind, columns in KINDS.items():
-        for column in columns:
-            counts[kind].add(row[column])
-
-
 Writer = tuple[Callable[[list[Row]], None], Callable[[], None]]
 
 
-def _parquet(path: Path) -> Writer:
+def _parquet(path: Path, columns: dict[str, str]) -> Writer:
     import pyarrow as pa
     from pyarrow import parquet
 
     types = {"string": pa.string(), "int64": pa.int64(), "bool": pa.bool_()}
-    schema = pa.schema([(name, types[kind]) for name, kind in TYPES.items()])
+    schema = pa.schema([(name, types[kind]) for name, kind in columns.items()])
     writer = parquet.ParquetWriter(path, schema)
 
     def write(rows: list[Row]) -> None:
-        columns = {name: [row[name] for row in rows] for name in TYPES}
-        writer.write_table(pa.Table.from_pydict(columns, schema=schema))
+        lists = {name: [row[name] for row in rows] for name in columns}
+        writer.write_table(pa.Table.from_pydict(lists, schema=schema))
 
     return write, writer.close
 
 
-def _jsonl(path: Path) -> Writer:
+def _jsonl(path: Path, columns: dict[str, str]) -> Writer:
     file = path.open("wb")
 
     def write(rows: list[Row]) -> None:
-        file.writelines(canonical_line(row) for row in rows)
+        file.writelines(map(canonical_line, rows))
 
     return write, file.close
+
+
+def _csv(path: Path, columns: dict[str, str]) -> Writer:
+    file = path.open("w", encoding="utf-8", newline="")
+    writer = csv.writer(file)
+    writer.writerow(columns)
+
+    def write(rows: list[Row]) -> None:
+        writer.writerows(
+            [without_formulas(row[name]) if kind == "string" else row[name] for name, kind in names]
+            for row in rows
+        )
+
+    names = list(columns.items())
+    return write, file.close
+
+
+OPENERS = {"parquet": _parquet, "jsonl": _jsonl, "csv": _csv}

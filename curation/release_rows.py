@@ -1,6 +1,8 @@
-"""The rows of a release: InF-IR's seven columns first, under their published names. Pure.
+"""The rows of a release, configuration by configuration. Pure.
 
-A column without a value holds "": every column has one type in every format.
+`default` is InF-IR's seven columns, under their published names, and a few more; `provenance` says
+where each group comes from; `triplets` is the same groups flattened; `judgments` who chose what.
+A text column without a value holds "": every column has one type in every format.
 """
 
 import json
@@ -8,7 +10,7 @@ import re
 import unicodedata
 from typing import Any
 
-from db.releases import ReleaseRow
+from db.releases import GroupJudgment, ReleaseRow
 
 TEXTS = (
     "query_positive",
@@ -30,7 +32,52 @@ FURTHER = {
     "review": "string",
     "offline": "bool",
 }
+FORMULA_SIGNS = tuple("=+-@\t\r\n＝＋－＠")
 TYPES = {**dict.fromkeys(TEXTS, "string"), **FURTHER}
+CONFIGS: dict[str, dict[str, str]] = {
+    "default": TYPES,
+    "provenance": {
+        "group_id": "int64",
+        "query_id": "string",
+        "passage_id": "string",
+        "dataset": "string",
+        "source": "string",
+        "licence": "string",
+        "run_id": "int64",
+        "recipe": "string",
+        "recipe_sha256": "string",
+        "provider": "string",
+        "models": "string",
+        "offline": "bool",
+        "verdict": "string",
+        "drop_reason": "string",
+        "review": "string",
+        "judgments": "int64",
+        "judgments_as_meant": "int64",
+    },
+    "triplets": {
+        "group_id": "int64",
+        "role": "string",
+        "passage_role": "string",
+        "label": "int64",
+        "instruction": "string",
+        "query": "string",
+        "passage": "string",
+        "offline": "bool",
+    },
+    "judgments": {
+        "group_id": "int64",
+        "item_id": "int64",
+        "scenario": "string",
+        "revision": "int64",
+        "judge": "string",
+        "kind": "string",
+        "simulated": "bool",
+        "offline": "bool",
+        "choice": "string",
+        "position": "int64",
+    },
+}
 # Which texts are instructions, queries and passages, for the counts of the paper's Table 1.
 KINDS = {
     "I": ("instruction_positive", "instruction_negative"),
@@ -53,6 +100,64 @@ def release_row(found: ReleaseRow, *, source: str, licence: str, offline: bool) 
         "review": found.review or "",
         "offline": offline,
     }
+
+
+def provenance_row(
+    row: dict[str, Any], run: dict[str, Any], judged: list[GroupJudgment]
+) -> dict[str, Any]:
+    """Where a group comes from. `run` holds what is the same for all groups of the run.
+
+    `judgments_as_meant` counts those that chose the passage which was written for the scenario.
+    """
+    return {
+        **{name: row[name] for name in CONFIGS["provenance"] if name in row},
+        **run,
+        "judgments": len(judged),
+        "judgments_as_meant": sum(one.choice == one.scenario for one in judged),
+    }
+
+
+def triplet_rows(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """The five triplets that a group tells apart, with label 1 where the passage fits.
+
+    P+ fits (I+, Q+) and neither (I-, Q+) nor (I+, Q-), for which P1- and P2- were written.
+    """
+    positive, negative = row["instruction_positive"], row["instruction_negative"]
+    asked = {
+        "positive": (positive, row["query_positive"]),
+        "instruction_negative": (negative, row["query_positive"]),
+        "query_negative": (positive, row["query_negative"]),
+    }
+    passages = {
+        "positive": row["document_positive"],
+        "instruction_negative": row["hard_negative_document_1"],
+        "query_negative": row["hard_negative_document_2"],
+    }
+    return [
+        {
+            "group_id": row["group_id"],
+            "role": role,
+            "passage_role": passage_role,
+            "label": int(role == passage_role),
+            "instruction": asked[role][0],
+            "query": asked[role][1],
+            "passage": passages[passage_role],
+            "offline": row["offline"],
+        }
+        for role in asked
+        for passage_role in dict.fromkeys((role, "positive"))
+    ]
+
+
+def judgment_row(judged: GroupJudgment) -> dict[str, Any]:
+    """A judgment as it goes out; `position` 0 where no candidate was chosen."""
+    row: dict[str, Any] = {name: getattr(judged, name) for name in CONFIGS["judgments"]}
+    return row | {"position": judged.position or 0}
+
+
+def without_formulas(text: str) -> str:
+    """Text that a spreadsheet does not run: an apostrophe before what begins a formula."""
+    return "'" + text if text[:1] in FORMULA_SIGNS and text else text
 
 
 def canonical_line(row: dict[str, Any]) -> bytes:

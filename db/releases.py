@@ -5,7 +5,7 @@ within the session's transaction, so that a release shows one moment of the stor
 the caller asks for REPEATABLE READ, see `one_moment`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,9 +13,22 @@ from sqlalchemy import Select, and_, func, insert, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from db.errors import BadInput, NotFound
-from db.tables import Dataset, Group, Pair, Passage, Prompt, Recipe, Release, ReleaseGroup, Review
+from db.tables import (
+    Dataset,
+    Group,
+    Item,
+    Judge,
+    Judgment,
+    Pair,
+    Passage,
+    Prompt,
+    Recipe,
+    Release,
+    ReleaseGroup,
+    Review,
+    Triplet,
+)
 from db.tables import Run as RunTable
-from db.tables import Triplet
 
 BATCH = 2000
 REVIEWS = ("not-rejected", "approved")
@@ -25,12 +38,16 @@ REVIEWS = ("not-rejected", "approved")
 class Choice:
     """Which groups of a run go into a release.
 
-    A group without its three triplets never does: there is nothing of it to train on.
+    A group without its three triplets never does: there is nothing of it to train on. `sources`
+    and `languages` are values of the pairs' columns `source` (the data set's where a pair has
+    none) and `language`; empty means all.
     """
 
     run_id: int
     reviews: str = "not-rejected"
     include_dropped: bool = False
+    sources: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.reviews not in REVIEWS:
@@ -106,7 +123,8 @@ def release_rows(session: Session, choice: Choice) -> Iterator[ReleaseRow]:
 def count_chosen(session: Session, choice: Choice) -> int:
     """How many groups the choice holds."""
     written = select(Triplet.group_id).where(Triplet.role == "query_negative")
-    query = _chosen(select(Group.id), choice).where(Group.id.in_(written))
+    query = select(Group.id).join(Pair, Pair.id == Group.pair_id).where(Group.id.in_(written))
+    query = _chosen(query, choice)
     return session.scalar(select(func.count()).select_from(query.subquery())) or 0
 
 
@@ -122,10 +140,12 @@ def record_release(
     counts: dict[str, Any],
     offline: bool,
     created_by: str,
-    groups: Iterator[tuple[int, str]],
+    groups: Iterable[tuple[int, str, str]],
 ) -> Release:
-    """The row of a release, and its groups with their splits. The card follows once the id is
-    known. Does not commit."""
+    """The row of a release, and its groups: id, split, sha256 of the row.
+
+    The card follows once the id is known. Does not commit.
+    """
     release = Release(
         dataset_id=dataset_id,
         name=name,
@@ -141,14 +161,87 @@ def record_release(
     session.add(release)
     session.flush()
     batch: list[dict[str, Any]] = []
-    for group_id, split in groups:
-        batch.append({"release_id": release.id, "group_id": group_id, "split": split})
+    for group_id, split, row_sha256 in groups:
+        batch.append(
+            {
+                "release_id": release.id,
+                "group_id": group_id,
+                "split": split,
+                "row_sha256": row_sha256,
+            }
+        )
         if len(batch) == BATCH:
             session.execute(insert(ReleaseGroup), batch)
             batch = []
     if batch:
         session.execute(insert(ReleaseGroup), batch)
     return release
+
+
+@dataclass(frozen=True)
+class GroupJudgment:
+    """A current judgment of a group's item, with who reviewed under a name that tells nobody."""
+
+    group_id: int
+    item_id: int
+    scenario: str
+    revision: int
+    judge: str
+    kind: str
+    offline: bool
+    simulated: bool
+    choice: str
+    position: int | None
+
+
+def group_judgments(session: Session, group_ids: Sequence[int]) -> dict[int, list[GroupJudgment]]:
+    """The current judgments of the groups' items, by group; people as `person-N`.
+
+    `position` is where the chosen candidate stood, counted from 1; None for "none".
+    """
+    query = (
+        select(
+            Item.group_id,
+            Item.id,
+            Item.scenario,
+            Item.revision,
+            Judge.id,
+            Judge.name,
+            Judge.kind,
+            Judge.offline,
+            Judge.simulated,
+            Judgment.choice,
+            Judgment.order_shown,
+        )
+        .join(Judgment, Judgment.item_id == Item.id)
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .where(Item.group_id.in_(group_ids), Judgment.is_current)
+        .order_by(Item.group_id, Item.id, Judgment.id)
+    )
+    found: dict[int, list[GroupJudgment]] = {}
+    for row in session.execute(query):
+        group_id, item_id, scenario, revision, judge_id, name, kind, *rest = row
+        offline, simulated, choice, order = rest
+        found.setdefault(group_id, []).append(
+            GroupJudgment(
+                group_id=group_id,
+                item_id=item_id,
+                scenario=scenario,
+                revision=revision,
+                judge=pseudonym(judge_id) if kind == "person" else name,
+                kind=kind,
+                offline=offline,
+                simulated=simulated,
+                choice=choice,
+                position=order.index(choice) + 1 if choice in order else None,
+            )
+        )
+    return found
+
+
+def pseudonym(judge_id: int) -> str:
+    """The name of a person outside: the same in every release of a store, and nobody's name."""
+    return f"person-{judge_id}"
 
 
 def get_release(session: Session, release_id: int) -> Release:
@@ -191,15 +284,15 @@ def recipe_of_run(session: Session, run_id: int) -> tuple[Recipe, dict[str, Prom
     return recipe, {prompt.sha256: prompt for prompt in prompts}
 
 
-def dataset_of(session: Session, dataset_id: int) -> Dataset:
-    """The data set of a run or release."""
-    return session.get_one(Dataset, dataset_id)
-
-
 def _chosen(query: Select[*tuple[Any, ...]], choice: Choice) -> Select[*tuple[Any, ...]]:
     verdicts: Sequence[str] = ("kept", "dropped") if choice.include_dropped else ("kept",)
     query = query.where(Group.run_id == choice.run_id, Group.verdict.in_(verdicts))
     query = query.outerjoin(Review, and_(Review.group_id == Group.id, Review.is_current))
+    if choice.sources:
+        told = func.coalesce(func.nullif(Pair.meta["source"].as_string(), ""), Dataset.source)
+        query = query.join(Dataset, Dataset.id == Pair.dataset_id).where(told.in_(choice.sources))
+    if choice.languages:
+        query = query.where(Pair.meta["language"].as_string().in_(choice.languages))
     if choice.reviews == "approved":
         return query.where(Review.action == "approve")
     return query.where(or_(Review.action.is_(None), Review.action != "reject"))

@@ -100,6 +100,10 @@ def upgrade() -> None:
         sa.Column("log_path", sa.String(), nullable=True),
         sa.Column("host", sa.String(), nullable=True),
         sa.Column("pid", sa.Integer(), nullable=True),
+        sa.Column("slot", sa.String(), nullable=True),
+        sa.Column(
+            "resources", sa.JSON().with_variant(postgresql.JSONB(), "postgresql"), nullable=False
+        ),
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("stop_requested", sa.Boolean(), nullable=False),
         sa.Column("started_by", sa.String(), nullable=False),

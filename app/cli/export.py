@@ -28,7 +28,7 @@ def _human(result: Result) -> str:
     "--out", type=click.Path(path_type=Path), required=True, help="A new folder for the release."
 )
 @click.option(
-    "--format", type=click.Choice(["parquet", "jsonl"]), default="parquet", show_default=True
+    "--format", type=click.Choice(["parquet", "jsonl", "csv"]), default="parquet", show_default=True
 )
 @click.option("--run", "run_id", type=int, help="Default: the latest finished run.")
 @click.option(
@@ -41,6 +41,32 @@ def _human(result: Result) -> str:
 @click.option(
     "--include-dropped", is_flag=True, help="Dropped groups too, with their reason; for study."
 )
+@click.option("--source", "sources", multiple=True, help="Only pairs of this source; repeats.")
+@click.option("--language", "languages", multiple=True, help="Only this language; repeats.")
+@click.option(
+    "--split-by",
+    type=click.Choice(["dataset", "source"]),
+    default="dataset",
+    show_default=True,
+    help="What a split is named after.",
+)
+@click.option(
+    "--held-out",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.0,
+    help="Share of groups in splits of their own that share no text with the others.",
+)
+@click.option("--seed", default=0, show_default=True, help="Seed of the held-out choice.")
+@click.option(
+    "--config",
+    "configs",
+    type=click.Choice(["default", "provenance", "triplets", "judgments"]),
+    multiple=True,
+    help="Only these configurations (default is always there); repeats. Default: all.",
+)
+@click.option(
+    "--accept-licences", is_flag=True, help="Mix licences that do not go together by their terms."
+)
 @click.option("--name", default="", help="Title on the card; default: the data set's name.")
 @detach_option
 @reporting(_human)
@@ -51,6 +77,13 @@ def export(
     run_id: int | None,
     reviews: str,
     include_dropped: bool,
+    sources: tuple[str, ...],
+    languages: tuple[str, ...],
+    split_by: str,
+    held_out: float,
+    seed: int,
+    configs: tuple[str, ...],
+    accept_licences: bool,
     name: str,
     detach: bool,
 ) -> Result:
@@ -61,13 +94,21 @@ def export(
     store = ready_store()
     with store.read() as session:
         run_id = choose_run(session, get_dataset(session, dataset).id, run_id).id
-    config = {
+    config: Result = {
         "dataset": dataset,
         "run_id": run_id,
         "out": str(out.expanduser().absolute()),
         "format": format,
         "reviews": reviews,
         "include_dropped": include_dropped,
+        "sources": sources,
+        "languages": languages,
+        "split_by": split_by,
+        "held_out": held_out,
+        "seed": seed,
+        "accept_licences": accept_licences,
         "name": name,
     }
+    if configs:
+        config["configs"] = configs
     return work(store, "export", config, detach=detach, title=f"exporting {dataset}")

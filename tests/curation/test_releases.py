@@ -1,23 +1,17 @@
 """Releases: what goes out, that `datasets` reads it, and that nothing is half written."""
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import count_rows
+from exporting import export, load_afresh
 from huggingface_hub import DatasetCard
 from records_world import group_ids, make_run
 from sqlalchemy import select
 
-from curation import releases
-from curation.release_rows import TEXTS, TYPES
-from curation.releases import export_release
-from db import jobs
+from curation.release_rows import TEXTS, TYPES, split_name
 from db.errors import BadInput, NotFound, Refused
 from db.job_runner import Cancelled, JobHandle
 from db.releases import get_release, list_releases
@@ -30,43 +24,6 @@ HARD_TEXTS = {
     "hard_negative_document_1": "=cmd|' /C calc'!A0 " + "long words " * 20_000,
     "hard_negative_document_2": "A passage with ```fences```, $x$ and <script>.",
 }
-
-
-def export(store: Store, out: Path, **config: Any) -> dict[str, Any]:
-    """Run the handler of an export job in this process."""
-    with store.write() as session:
-        wanted = {"dataset": "books", "out": str(out)} | config
-        job_id = jobs.enqueue_job(session, "export", wanted, started_by="ada").id
-        claimed = jobs.claim_job(session, job_id)
-        assert claimed is not None
-        session.commit()
-    return export_release(JobHandle(store, job_id, 1))
-
-
-LOAD = """
-import json, sys
-from datasets import load_dataset
-told = load_dataset(sys.argv[1])
-print(json.dumps({name: {
-    "rows": split.to_list(),
-    "types": {column: feature.dtype for column, feature in split.features.items()},
-} for name, split in told.items()}))
-"""
-
-
-def load_afresh(folder: Path, tmp_path: Path) -> dict[str, Any]:
-    """What `datasets.load_dataset` reads in a new process without a network."""
-    environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
-    done = subprocess.run(
-        [sys.executable, "-c", LOAD, str(folder)],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    read: dict[str, Any] = json.loads(done.stdout)
-    return read
 
 
 @pytest.mark.parametrize("format", ["parquet", "jsonl"])
@@ -114,7 +71,7 @@ def test_the_content_hash_is_the_same_in_every_format_and_place(
     manifest = json.loads((tmp_path / "two" / "release.json").read_text())
     assert manifest["content_sha256"] == first["content_sha256"]
     assert manifest["release_id"] == second["release_id"]
-    (file,) = manifest["files"]
+    file = manifest["files"][0]
     assert (tmp_path / "two" / file["path"]).stat().st_size == file["bytes"]
     assert file["path"] == "data/books-00000-of-00001.jsonl" and file["rows"] == 4
 
@@ -170,10 +127,10 @@ def test_the_filters_choose_by_review_and_verdict(store: Store, tmp_path: Path) 
 
 
 def test_the_card_is_valid_for_the_hub_and_says_how_the_data_were_made(
-    store: Store, tmp_path: Path
+    sqlite_store: Store, tmp_path: Path
 ) -> None:
-    make_run(store, licence="CC BY-SA 3.0")
-    export(store, tmp_path / "out", name='Books: "the best" | of #1')
+    make_run(sqlite_store, licence="CC BY-SA 3.0")
+    export(sqlite_store, tmp_path / "out", name='Books: "the best" | of #1')
     card = DatasetCard.load(tmp_path / "out" / "README.md")
     data = card.data.to_dict()
     assert data["license"] == "cc-by-sa-3.0"
@@ -199,44 +156,46 @@ def test_the_card_is_valid_for_the_hub_and_says_how_the_data_were_made(
         assert words in card.content, words
 
 
-def test_texts_written_by_a_model_carry_no_offline_warning(store: Store, tmp_path: Path) -> None:
-    make_run(store, offline=False, licence="")
-    told = export(store, tmp_path / "out")
+def test_texts_written_by_a_model_carry_no_offline_warning(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    make_run(sqlite_store, offline=False, licence="")
+    told = export(sqlite_store, tmp_path / "out")
     card = DatasetCard.load(tmp_path / "out" / "README.md")
     assert told["offline"] is False and "offline" not in card.text.lower().split("## columns")[0]
     assert card.data.to_dict()["license"] == "unknown"
 
 
-def test_an_empty_release_is_refused_with_what_to_do(store: Store, tmp_path: Path) -> None:
-    make_run(store, kept=0, dropped=2)
+def test_an_empty_release_is_refused_with_what_to_do(sqlite_store: Store, tmp_path: Path) -> None:
+    make_run(sqlite_store, kept=0, dropped=2)
     with pytest.raises(Refused, match=r"kept none of its 3 groups \(dropped: validation 2, rule 1"):
-        export(store, tmp_path / "out")
-    make_run(store, name="papers")
+        export(sqlite_store, tmp_path / "out")
+    make_run(sqlite_store, name="papers")
     with pytest.raises(Refused, match=r"none is approved\. Approve groups with `inf review"):
-        export(store, tmp_path / "out", dataset="papers", reviews="approved")
+        export(sqlite_store, tmp_path / "out", dataset="papers", reviews="approved")
     with pytest.raises(NotFound, match="no data set 'poems'"):
-        export(store, tmp_path / "out", dataset="poems")
-    assert list(tmp_path.glob("out*")) == [] and count_rows(store, "release") == 0
+        export(sqlite_store, tmp_path / "out", dataset="poems")
+    assert list(tmp_path.glob("out*")) == [] and count_rows(sqlite_store, "release") == 0
 
 
 def test_the_same_release_again_is_told_again_and_another_is_refused(
-    store: Store, tmp_path: Path
+    sqlite_store: Store, tmp_path: Path
 ) -> None:
-    run_id = make_run(store)
+    run_id = make_run(sqlite_store)
     out = tmp_path / "out"
-    first = export(store, out)
+    first = export(sqlite_store, out)
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
-    assert export(store, out) == first
+    assert export(sqlite_store, out) == first
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()} == before
-    with store.write() as session:
-        reject_group(session, group_ids(store, run_id)[0], reason="vague", reviewed_by="ada")
+    with sqlite_store.write() as session:
+        reject_group(session, group_ids(sqlite_store, run_id)[0], reason="vague", reviewed_by="ada")
         session.commit()
     with pytest.raises(Refused, match="holds another release"):
-        export(store, out)
+        export(sqlite_store, out)
     with pytest.raises(Refused, match="holds another release"):
-        export(store, out, format="jsonl")
+        export(sqlite_store, out, format="jsonl")
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()} == before
-    assert count_rows(store, "release") == 1
+    assert count_rows(sqlite_store, "release") == 1
 
 
 def test_a_folder_with_something_else_is_left_alone(sqlite_store: Store, tmp_path: Path) -> None:
@@ -258,7 +217,6 @@ def test_a_stop_leaves_nothing_behind(
     sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_run(sqlite_store)
-    monkeypatch.setattr(releases, "CHECK_EVERY", 1)
 
     def stop(handle: JobHandle) -> None:
         raise Cancelled("stopped")
@@ -278,27 +236,21 @@ def test_leftovers_of_a_killed_export_are_removed(sqlite_store: Store, tmp_path:
     assert sorted(path.name for path in tmp_path.iterdir() if "out" in path.name) == ["out"]
 
 
-def test_an_edited_passage_goes_out_as_edited(store: Store, tmp_path: Path) -> None:
-    group_id = group_ids(store, make_run(store))[0]
-    with store.write() as session:
+def test_an_edited_passage_goes_out_as_edited(sqlite_store: Store, tmp_path: Path) -> None:
+    group_id = group_ids(sqlite_store, make_run(sqlite_store))[0]
+    with sqlite_store.write() as session:
         edit_group(session, group_id, {"hard_negative_document_2": "Edited."}, reviewed_by="ada")
         session.commit()
-    export(store, tmp_path / "out", format="jsonl")
+    export(sqlite_store, tmp_path / "out", format="jsonl")
     (file,) = (tmp_path / "out" / "data").iterdir()
     row = json.loads(file.read_text().split("\n")[0])
     assert (row["hard_negative_document_2"], row["review"]) == ("Edited.", "edit")
-    with store.read() as session:
+    with sqlite_store.read() as session:
         assert session.scalars(select(Passage.text).where(Passage.text == "Edited.")).one()
 
 
-@pytest.fixture
-def names() -> Iterator[dict[str, str]]:
-    yield {"Märchen & Co.": "marchen_co", "all": "all_groups", "書": "groups", "a-b.c": "a_b_c"}
-
-
-def test_a_split_is_named_so_that_datasets_takes_it(names: dict[str, str]) -> None:
-    from curation.release_rows import split_name
-
+def test_a_split_is_named_so_that_datasets_takes_it() -> None:
+    names = {"Märchen & Co.": "marchen_co", "all": "all_groups", "書": "groups", "a-b.c": "a_b_c"}
     assert {name: split_name(name) for name in names} == names
 
 

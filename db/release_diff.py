@@ -1,0 +1,103 @@
+"""What two releases of a data set do not have alike, pair by pair, and why.
+
+Why is told from what the store knows now: a review that came later explains a group that left,
+the filter of a release explains one that it never took.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sqlalchemy import and_, select
+from sqlalchemy.orm import Session
+
+from db.errors import BadInput
+from db.tables import Group, Pair, Release, ReleaseGroup, Review
+
+
+@dataclass(frozen=True)
+class DiffRow:
+    """One pair that two releases do not have alike."""
+
+    query_id: str
+    change: str
+    why: str
+
+
+def diff_releases(session: Session, before: Release, after: Release) -> list[DiffRow]:
+    """What is added, removed and changed from one release to another of the same data set, and
+    why, as far as the store can tell now. In the order of the pairs.
+
+    Raises BadInput for releases of different data sets.
+    """
+    if before.dataset_id != after.dataset_id:
+        raise BadInput(f"releases {before.id} and {after.id} are of different data sets")
+    old, new = _released(session, before.id), _released(session, after.id)
+    rows: list[tuple[int, DiffRow]] = []
+    for pair_id in sorted(old.keys() | new.keys()):
+        was, is_now = old.get(pair_id), new.get(pair_id)
+        if was is None and is_now is not None:
+            told = DiffRow(is_now.query_id, "added", _why(is_now, before, "added since"))
+        elif is_now is None and was is not None:
+            told = DiffRow(was.query_id, "removed", _why(was, after, "no longer chosen"))
+        elif was is not None and is_now is not None and was.row_sha256 != is_now.row_sha256:
+            told = DiffRow(is_now.query_id, "changed", _why_changed(was, is_now))
+        else:
+            continue
+        rows.append((pair_id, told))
+    return [row for _, row in rows]
+
+
+class _Released(NamedTuple):
+    group_id: int
+    run_id: int
+    query_id: str
+    row_sha256: str
+    split: str
+    verdict: str | None
+    review: str | None
+    reason: str | None
+
+
+def _released(session: Session, release_id: int) -> dict[int, _Released]:
+    query = (
+        select(
+            Group.pair_id,
+            Group.id,
+            Group.run_id,
+            Pair.external_id,
+            ReleaseGroup.row_sha256,
+            ReleaseGroup.split,
+            Group.verdict,
+            Review.action,
+            Review.reason,
+        )
+        .join(Group, Group.id == ReleaseGroup.group_id)
+        .join(Pair, Pair.id == Group.pair_id)
+        .outerjoin(Review, and_(Review.group_id == Group.id, Review.is_current))
+        .where(ReleaseGroup.release_id == release_id)
+    )
+    return {row[0]: _Released(*row[1:]) for row in session.execute(query)}
+
+
+def _why(group: _Released, other: Release, otherwise: str) -> str:
+    """Why the other release does not hold the group, by that release's own filter."""
+    if group.run_id != other.filter.get("run_id"):
+        return f"it is of run {group.run_id}, the other of run {other.filter.get('run_id')}"
+    if group.review == "reject":
+        return f"rejected: {group.reason}"
+    if other.filter.get("reviews") == "approved" and group.review != "approve":
+        return "not approved"
+    if group.verdict == "dropped" and not other.filter.get("include_dropped"):
+        return "dropped groups are left out"
+    for name in ("sources", "languages"):
+        if other.filter.get(name):
+            return f"only {name} {', '.join(other.filter[name])}"
+    return otherwise
+
+
+def _why_changed(was: _Released, is_now: _Released) -> str:
+    if was.group_id != is_now.group_id:
+        return f"grown again in run {is_now.run_id}"
+    if is_now.review == "edit":
+        return "edited" + (f": {is_now.reason}" if is_now.reason else "")
+    return f"reviewed: {is_now.review or 'no more'}"
