@@ -48,9 +48,42 @@ def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
 
     Raises BadInput where it cannot be used.
     """
-    from sentence_transformers.sentence_transformer.modules import Normalize
+    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 
+    plain = not settings.base_model.startswith(PREFIX) and not _has_modules(settings.base_model)
     model = load_model(settings.base_model)
+    transformer = model[0]
+    _set_lengths(model, settings)
+    model.prompts = {"query": settings.query_prefix, "document": settings.passage_prefix}
+    model.default_prompt_name = None
+    pooling = next((module for module in model if isinstance(module, Pooling)), None)
+    if pooling is None:
+        raise BadInput(
+            f"{settings.base_model} has no pooling over tokens: it cannot be trained here"
+        )
+    mode = _pooling_mode(settings.pooling, plain, transformer.config.model_type)
+    if mode:
+        pooling.pooling_mode = mode
+    if transformer.tokenizer.pad_token_id is None:
+        if transformer.tokenizer.eos_token is None:
+            raise BadInput(f"the tokenizer of {settings.base_model} has no token to pad with")
+        transformer.tokenizer.pad_token = transformer.tokenizer.eos_token
+    if not any(isinstance(module, Normalize) for module in model):
+        model.append(Normalize())
+    pooler = getattr(transformer.model, "pooler", None)
+    if pooler is not None:  # never read; DDP would leave step-1 gradients unsynchronised
+        pooler.requires_grad_(False)
+    return _two_encoders(model) if settings.encoders == "two" else model
+
+
+def _has_modules(name: str) -> bool:
+    """Whether the model says itself how it pools (a sentence-transformers model)."""
+    from sentence_transformers.util import is_sentence_transformer_model
+
+    return bool(is_sentence_transformer_model(model_source(name)))
+
+
+def _set_lengths(model: "SentenceTransformer", settings: TrainSettings) -> None:
     transformer = model[0]
     longest = getattr(transformer.config, "max_position_embeddings", None)
     for name in ("query_tokens", "passage_tokens"):
@@ -62,14 +95,31 @@ def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
     transformer.query_length = settings.query_tokens
     transformer.document_length = settings.passage_tokens
     model.max_seq_length = max(settings.query_tokens, settings.passage_tokens)
-    model.prompts = {"query": settings.query_prefix, "document": settings.passage_prefix}
-    model.default_prompt_name = None
-    if not any(isinstance(module, Normalize) for module in model):
-        model.append(Normalize())
-    pooler = getattr(transformer.model, "pooler", None)
-    if pooler is not None:  # never read; DDP would leave step-1 gradients unsynchronised
-        pooler.requires_grad_(False)
-    return model
+
+
+def _pooling_mode(asked: str, plain: bool, model_type: str) -> str | None:
+    """The pooling to set; None leaves the model's own."""
+    if asked == "auto":
+        if not plain:
+            return None
+        from trainer.packing import is_causal
+
+        asked = "last" if is_causal(model_type) else "mean"
+    return {"mean": "mean", "cls": "cls", "last": "lasttoken"}[asked]
+
+
+def _two_encoders(model: "SentenceTransformer") -> "SentenceTransformer":
+    """One encoder for queries and one for passages, equal at the start."""
+    import copy
+
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Router
+
+    modules = list(model)
+    router = Router.for_query_document(
+        query_modules=modules, document_modules=copy.deepcopy(modules)
+    )
+    return SentenceTransformer(modules=[router], prompts=dict(model.prompts))
 
 
 def read_memory(name: str) -> dict[str, Any]:

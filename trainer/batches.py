@@ -21,6 +21,7 @@ from trainer.template import Template
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from torch import Tensor
 
 NOWHERE = -1
 # No name may start with another one: sentence-transformers finds columns by their prefix.
@@ -33,7 +34,8 @@ class TripletBatch:
 
     matched: instruction-queries iq_{i,i}; crossed: further iq_{j,i}; passages.
     matched_of, passage_of: N places. crossed_of: N × M places into matched followed by crossed,
-    of the instruction negatives of anchor i; NOWHERE = none.
+    of the instruction negatives of anchor i; NOWHERE = none. instruction_of: for matched followed
+    by crossed, which instruction the text begins with (equal numbers, equal instructions).
     """
 
     matched: list[str]
@@ -42,6 +44,7 @@ class TripletBatch:
     matched_of: list[int]
     passage_of: list[int]
     crossed_of: list[list[int]]
+    instruction_of: list[int]
 
 
 def build_batch(
@@ -59,6 +62,11 @@ def build_batch(
     passages, passage_of = _different([passage for _, _, passage in triplets])
     crossed: list[str] = []
     crossed_of: list[list[int]] = []
+    numbers: dict[str, int] = {}
+    owners = {
+        template.apply(i, q): numbers.setdefault(i, len(numbers)) for i, q, _ in reversed(triplets)
+    }
+    instruction_of = [owners[text] for text in matched]
     if "I" in objective.terms:
         places = {text: place for place, text in enumerate(matched)}
         for instructions, (_, query, _) in zip(
@@ -73,9 +81,12 @@ def build_batch(
                 if text not in places:
                     places[text] = len(matched) + len(crossed)
                     crossed.append(text)
+                    instruction_of.append(numbers[instruction])
                 row.append(places[text])
             crossed_of.append(row)
-    return TripletBatch(matched, passages, crossed, matched_of, passage_of, crossed_of)
+    return TripletBatch(
+        matched, passages, crossed, matched_of, passage_of, crossed_of, instruction_of
+    )
 
 
 def _negatives(
@@ -126,30 +137,58 @@ class Collator:
         template: Template,
         objective: Objective,
         instructions_sampled: int = 0,
+        *,
+        packing: bool = False,
     ) -> None:
         self.preprocess: Callable[..., Mapping[str, Any]] = model.preprocess
+        self.pad_token_id: int = getattr(model[0].tokenizer, "pad_token_id", 0) if packing else 0
         self.prompts = dict(model.prompts)
         self.template, self.objective = template, objective
-        self.instructions_sampled = instructions_sampled
+        self.instructions_sampled, self.packing = instructions_sampled, packing
 
     def __call__(self, rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
         import torch
 
         groups = [Group("", **{name: row[name] for name in COLUMNS}) for row in rows]
         batch = build_batch(groups, self.template, self.objective, self.instructions_sampled)
-        columns = {
-            **self._column(MATCHED, batch.matched, "query"),
-            **self._column(PASSAGES, batch.passages, "document"),
-        }
-        if batch.crossed:
-            columns |= self._column(CROSSED, batch.crossed, "query")
         tables = {
             "matched_of": torch.tensor(batch.matched_of),  # (N,)
             "passage_of": torch.tensor(batch.passage_of),  # (N,)
         }
         if batch.crossed_of:
             tables["crossed_of"] = torch.tensor(batch.crossed_of)  # (N, M)
+        if self.packing:
+            columns, place_of = self._packed(batch)
+            for name in ("matched_of", "crossed_of"):
+                if name in tables:
+                    old = tables[name]
+                    new = place_of[old.clamp(min=0)]
+                    tables[name] = new.masked_fill(old == NOWHERE, NOWHERE)
+        else:
+            columns = self._column(MATCHED, batch.matched, "query")
+        columns |= self._column(PASSAGES, batch.passages, "document")
+        if batch.crossed and not self.packing:
+            columns |= self._column(CROSSED, batch.crossed, "query")
         return {**columns, "label": tables}
+
+    def _packed(self, batch: TripletBatch) -> "tuple[dict[str, Any], Tensor]":
+        """Matched and crossed texts as packed rows, and each text's new place."""
+        import torch
+
+        from trainer.packing import as_features, pack_rows
+
+        flat = self.preprocess(
+            [*batch.matched, *batch.crossed], prompt=self.prompts.get("query") or None, task="query"
+        )
+        tokens = [
+            ids[mask.bool()].tolist()
+            for ids, mask in zip(flat["input_ids"], flat["attention_mask"], strict=True)
+        ]
+        packed = pack_rows(tokens, batch.instruction_of)
+        place_of = torch.empty(len(tokens), dtype=torch.long)
+        place_of[torch.tensor(packed.order)] = torch.arange(len(tokens))
+        features = as_features(packed, self.pad_token_id)
+        return {f"{MATCHED}_{key}": value for key, value in features.items()}, place_of
 
     def _column(self, name: str, texts: list[str], task: str) -> dict[str, Any]:
         prompt = self.prompts.get(task) or None

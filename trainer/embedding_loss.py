@@ -63,7 +63,7 @@ def scores_of_terms(
 class EmbeddingLoss(CachedLossMixin, nn.Module):
     """Embeds the columns of a batch and computes the objective.
 
-    With `mini_batch_size` > 0 the gradients of the embeddings are cached (GradCache): memory is
+    With `texts_at_once` > 0 the gradients of the embeddings are cached (GradCache): memory is
     that of so many texts, whatever the batch; the loss and its gradients are the same.
     """
 
@@ -74,14 +74,14 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
         *,
         temperature: float,
         positive_as_printed: bool = False,
-        mini_batch_size: int = 0,
+        texts_at_once: int = 0,
     ) -> None:
         super().__init__()
         self.model = model
         self.objective, self.temperature = objective, temperature
         self.positive_as_printed = positive_as_printed
-        self.mini_batch_size = mini_batch_size
-        self.uses_gradient_cache = mini_batch_size > 0
+        self.mini_batch_size = texts_at_once
+        self.uses_gradient_cache = texts_at_once > 0
 
     def forward(
         self, sentence_features: Iterable[dict[str, Tensor]], labels: dict[str, Tensor]

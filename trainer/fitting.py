@@ -6,6 +6,7 @@ training is not repeatable to the bit. Without it, it is.
 """
 
 import json
+import logging
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -18,19 +19,22 @@ from sentence_transformers import (
     SentenceTransformerTrainer,
     SentenceTransformerTrainingArguments,
 )
-from transformers import TrainerCallback
+from transformers import PreTrainedModel, TrainerCallback
 from transformers.trainer_callback import PrinterCallback
 
 from db.errors import BadInput
-from trainer.batches import Collator
+from trainer.batches import CROSSED, MATCHED, NOWHERE, Collator
 from trainer.embedding_loss import EmbeddingLoss
+from trainer.packing import can_pack, enable_packing
 from trainer.release_files import COLUMNS, Group
 from trainer.settings import TrainSettings
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+log = logging.getLogger("inf.train")
 SAVE_SECONDS = 120.0
+MOST_DIFFERENT = 1e-4
 STATE = "trainer_state.json"
 Report = Callable[[int, int, str], None]
 Stream = Callable[[int, Mapping[str, float]], None]
@@ -153,12 +157,17 @@ def fit(
     Goes on from the newest complete state in `work`, where there is one.
     """
     objective = settings.parsed_objective
-    collator = Collator(model, settings.parsed_template, objective, settings.instructions_sampled)
+    collator = _collator(model, groups, settings)
+    if settings.gradient_checkpointing == "on":
+        for module in model.modules():
+            if isinstance(module, PreTrainedModel):
+                module.activation_checkpointing_enable({"use_reentrant": False})
     loss = EmbeddingLoss(
         model,
         objective,
         temperature=settings.temperature,
         positive_as_printed=settings.positive_counted == "as-printed",
+        texts_at_once=settings.texts_at_once,
     )
     rows = Dataset.from_dict({name: [group.row()[name] for group in groups] for name in COLUMNS})
     watch = Watch(settings, report, stream, stopping, evaluate)
@@ -195,6 +204,64 @@ def fit(
         "seconds": time.monotonic() - began,
         "losses": losses,
     }
+
+
+def _collator(
+    model: "SentenceTransformer", groups: list[Group], settings: TrainSettings
+) -> Collator:
+    """The collator, packing where the model can and the packed path was seen to be exact."""
+    objective = settings.parsed_objective
+    plain = Collator(model, settings.parsed_template, objective, settings.instructions_sampled)
+    if (
+        settings.packing == "off"
+        or "I" not in objective.terms
+        or not settings.parsed_template.instruction_first
+        or not can_pack(model)
+    ):
+        return plain
+    packed = Collator(
+        model, settings.parsed_template, objective, settings.instructions_sampled, packing=True
+    )
+    enable_packing(model)
+    rows = [group.row() for group in groups[: settings.rows_per_batch]]
+    difference = packing_difference(model, plain(rows), packed(rows))
+    if difference > (MOST_DIFFERENT if model.dtype == torch.float32 else MOST_DIFFERENT * 100):
+        log.warning("packed embeddings differ from flat ones by %.2g: packing is off", difference)
+        return plain
+    log.info("packing is on: packed embeddings equal flat ones (%.2g)", difference)
+    return packed
+
+
+def packing_difference(
+    model: "SentenceTransformer", flat: dict[str, Any], packed: dict[str, Any]
+) -> float:
+    """The largest difference of an embedding's component between the two ways, on one batch."""
+    was_training = model.training
+    model.eval()
+
+    def embed(batch: dict[str, Any], *columns: str) -> torch.Tensor:
+        parts = []
+        for column in columns:
+            features = {
+                key.removeprefix(f"{column}_"): value.to(model.device)
+                if isinstance(value, torch.Tensor)
+                else value
+                for key, value in batch.items()
+                if key.startswith(f"{column}_")
+            }
+            parts += [model(features)["sentence_embedding"]] if features else []
+        return torch.cat(parts).float()
+
+    with torch.no_grad():
+        one, other = embed(flat, MATCHED, CROSSED), embed(packed, MATCHED)
+    model.train(was_training)
+    differences = [0.0]
+    for table in ("matched_of", "crossed_of"):
+        if table in flat["label"]:
+            here, there = flat["label"][table].flatten(), packed["label"][table].flatten()
+            there, here = there[here != NOWHERE], here[here != NOWHERE]
+            differences.append(float((one[here] - other[there]).abs().max()))
+    return max(differences)
 
 
 def newest_state(work: Path) -> tuple[int, Path] | None:

@@ -40,6 +40,16 @@ class TrainSettings:
     """Stop cleanly after so much training time; 0: no limit."""
     rows_per_batch: int = 8
     """Groups in a batch; each gives three triplets, the negatives of one another."""
+    texts_at_once: int = 0
+    """Texts embedded at once with cached gradients, whatever the batch; 0: all, without caching."""
+    packing: str = "auto"
+    """Share the instruction's prefix where a causal model reads it often: auto or off."""
+    gradient_checkpointing: str = "off"
+    """Recompute activations instead of keeping them: on or off."""
+    pooling: str = "auto"
+    """mean, cls or last; auto: the model's own, last for a plain decoder, mean for an encoder."""
+    encoders: str = "shared"
+    """One encoder for queries and passages (shared), or two that start equal (two)."""
     learning_rate: float = 5e-5
     seed: int = 42
     held_out: float = 0.1
@@ -72,6 +82,14 @@ class TrainSettings:
         return dataclasses.asdict(self)
 
 
+CHOICES = {
+    "dropped": ("exclude", "include"),
+    "positive_counted": ("once", "as-printed"),
+    "packing": ("auto", "off"),
+    "gradient_checkpointing": ("off", "on"),
+    "pooling": ("auto", "mean", "cls", "last"),
+    "encoders": ("shared", "two"),
+}
 FIELDS = {field.name: field for field in dataclasses.fields(TrainSettings)}
 
 
@@ -129,7 +147,7 @@ def _check(settings: TrainSettings) -> None:
             raise BadInput(f"{name}={getattr(settings, name)}: it must be at least 1")
     for name in (
         *("max_steps", "max_seconds", "seed", "held_out_seed", "evaluate_steps", "save_steps"),
-        "instructions_sampled",
+        *("instructions_sampled", "texts_at_once"),
     ):
         if getattr(settings, name) < 0:
             raise BadInput(f"{name}={getattr(settings, name)}: it must not be negative")
@@ -141,12 +159,9 @@ def _check(settings: TrainSettings) -> None:
         raise BadInput(f"held_out={settings.held_out}: a share from 0 to less than 1 is needed")
     if settings.evaluate_steps and settings.held_out == 0:
         raise BadInput("evaluate_steps needs held-out groups: give held_out=0.1, for example")
-    if settings.dropped not in ("exclude", "include"):
-        raise BadInput(f"dropped={settings.dropped!r}: it is 'exclude' or 'include'")
-    if settings.positive_counted not in ("once", "as-printed"):
-        raise BadInput(
-            f"positive_counted={settings.positive_counted!r}: it is 'once' or 'as-printed'"
-        )
+    for name, choices in CHOICES.items():
+        if getattr(settings, name) not in choices:
+            raise BadInput(f"{name}={getattr(settings, name)!r}: it is one of {', '.join(choices)}")
     objective, _ = settings.parsed_objective, settings.parsed_template
     if settings.positive_counted == "as-printed" and objective.mode != "multi":
         raise BadInput(

@@ -40,7 +40,7 @@ def test_texts_become_values() -> None:
         ({"objective": "P,Q"}, "did you mean"),
         ({"instructions_sampled": "2"}, "has the term I"),
         ({"positive_counted": "as-printed"}, "only for multi"),
-        ({"positive_counted": "twice", "objective": "P,I:multi"}, "'once' or 'as-printed'"),
+        ({"positive_counted": "twice", "objective": "P,I:multi"}, "one of once, as-printed"),
         ({"base_model": " "}, "base_model is empty"),
         ({"max_steps": True}, "a whole number"),
     ],

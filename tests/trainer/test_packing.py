@@ -1,0 +1,181 @@
+"""Packed rows give the embeddings and gradients of flat ones; a wrong mask or positions do not."""
+
+from typing import Any
+
+import pytest
+import torch
+from trainer_release import make_rows
+
+from trainer import packing
+from trainer.backbone import load_backbone
+from trainer.batches import CROSSED, MATCHED, PASSAGES, Collator
+from trainer.embedding_loss import EmbeddingLoss
+from trainer.fitting import MOST_DIFFERENT, packing_difference
+from trainer.objectives.names import OBJECTIVES
+from trainer.packing import (
+    as_features,
+    can_pack,
+    enable_packing,
+    last_of_segments,
+    pack_rows,
+    tree_mask,
+)
+from trainer.settings import parse_settings
+from trainer.template import Template
+
+
+def build(architecture: str, attention: str = "sdpa", **settings: str) -> Any:
+    model = load_backbone(parse_settings({"base_model": f"tiny-random-{architecture}", **settings}))
+    model[0].model.set_attn_implementation(attention)
+    enable_packing(model)
+    return model
+
+
+def collators(model: Any, sampled: int = 0) -> tuple[Collator, Collator]:
+    objective = OBJECTIVES["P,I:multi"]
+    return (
+        Collator(model, Template(), objective, sampled),
+        Collator(model, Template(), objective, sampled, packing=True),
+    )
+
+
+def loss_and_gradients(
+    model: Any, batch: dict[str, Any], *, texts_at_once: int = 0
+) -> tuple[float, dict[str, torch.Tensor]]:
+    loss = EmbeddingLoss(
+        model, OBJECTIVES["P,I:multi"], temperature=0.05, texts_at_once=texts_at_once
+    )
+    columns = [
+        {
+            key.removeprefix(f"{name}_"): value
+            for key, value in batch.items()
+            if key.startswith(f"{name}_")
+        }
+        for name in (MATCHED, PASSAGES, CROSSED)
+    ]
+    model.zero_grad()
+    value = loss([column for column in columns if column], batch["label"])
+    value.backward()
+    return float(value.detach()), {
+        name: parameter.grad.clone()
+        for name, parameter in model.named_parameters()
+        if parameter.grad is not None
+    }
+
+
+def ragged_rows(count: int) -> list[dict[str, Any]]:
+    rows = make_rows(count)
+    for number, row in enumerate(rows):
+        row["instruction_positive"] += " Take care." * (number % 3)
+        row["query_negative"] += ", then" * number
+    return rows
+
+
+def test_rows_share_the_longest_common_prefix() -> None:
+    texts = [[1, 2, 3, 4], [1, 2, 3, 5, 6], [9, 9], [1, 2, 7]]
+    packed = pack_rows(texts, [0, 0, 1, 0])
+    assert packed.input_ids == [[1, 2, 3, 4, 3, 5, 6, 7], [9, 9]]
+    assert packed.segment_ids == [[0, 0, 1, 1, 2, 2, 2, 3], [0, 1]]
+    assert packed.position_ids == [[0, 1, 2, 3, 2, 3, 4, 2], [0, 1]]
+    assert packed.order == [0, 1, 3, 2]
+
+
+def test_a_row_ends_where_it_would_be_too_long() -> None:
+    packed = pack_rows([[1, 2, 3], [1, 2, 4], [1, 2, 5], [1, 2, 6]], [0] * 4, longest_row=4)
+    assert packed.input_ids == [[1, 2, 3, 4], [1, 2, 5, 6]]
+    assert packed.segment_ids == [[0, 0, 1, 2]] * 2
+
+
+def test_one_text_alone_and_texts_that_share_nothing() -> None:
+    assert pack_rows([[5]], [0]).segment_ids == [[1]]
+    assert pack_rows([[1, 2], [3, 4]], [0, 0]).segment_ids == [[1, 1, 2, 2]]
+
+
+def test_who_sees_whom_by_hand() -> None:
+    segments = as_features(pack_rows([[1, 2, 3], [1, 2, 4, 5]], [0, 0]), 0)["segment_ids"]
+    seen = tree_mask(segments, torch.float32)[0, 0] == 0
+    # rows: tokens 1 2 | 3 | 4 5; the 4 sees 1 2 and itself, never the 3
+    assert seen.int().tolist() == [
+        [1, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0],
+        [1, 1, 1, 0, 0],
+        [1, 1, 0, 1, 0],
+        [1, 1, 0, 1, 1],
+    ]
+    assert last_of_segments(segments).int().tolist() == [[0, 0, 1, 0, 1]]
+
+
+@pytest.mark.parametrize("architecture", ["qwen2", "llama"])
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize("rows", [make_rows(3), ragged_rows(4)], ids=["fixed", "ragged"])
+def test_packed_equals_flat(
+    architecture: str, attention: str, checkpointing: bool, rows: list[dict[str, Any]]
+) -> None:
+    model = build(architecture, attention)
+    if checkpointing:
+        model[0].model.activation_checkpointing_enable({"use_reentrant": False})
+    model.train()
+    flat, packed = (collator(rows) for collator in collators(model))
+    assert packing_difference(model, flat, packed) < 1e-5
+    flat_loss, flat_gradients = loss_and_gradients(model, flat)
+    packed_loss, packed_gradients = loss_and_gradients(model, packed)
+    assert packed_loss == pytest.approx(flat_loss, abs=1e-5)
+    for name, gradient in flat_gradients.items():
+        assert torch.allclose(gradient, packed_gradients[name], atol=2e-5), name
+
+
+def test_a_sample_of_instructions_packs_too() -> None:
+    model = build("qwen2")
+    flat, packed = (collator(ragged_rows(4)) for collator in collators(model, 2))
+    assert packing_difference(model, flat, packed) < 1e-5
+
+
+def plain_causal(segments: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    allowed = torch.ones(segments.shape[1], segments.shape[1], dtype=torch.bool).tril()
+    mask = torch.zeros(len(segments), *allowed.shape, dtype=dtype)
+    return mask.masked_fill(~allowed, torch.finfo(dtype).min)[:, None]
+
+
+def test_a_wrong_mask_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = build("llama")
+    flat, packed = (collator(ragged_rows(3)) for collator in collators(model))
+    monkeypatch.setattr(packing, "tree_mask", plain_causal)
+    assert packing_difference(model, flat, packed) > MOST_DIFFERENT
+
+
+def test_wrong_positions_are_found_out() -> None:
+    model = build("qwen2")
+    flat, packed = (collator(ragged_rows(3)) for collator in collators(model))
+    width = packed[f"{MATCHED}_position_ids"].shape[1]
+    packed[f"{MATCHED}_position_ids"][:] = torch.arange(width)
+    assert packing_difference(model, flat, packed) > MOST_DIFFERENT
+
+
+@pytest.mark.parametrize("packs", [False, True], ids=["flat", "packed"])
+def test_cached_gradients_equal_plain_ones(packs: bool) -> None:
+    model = build("qwen2")
+    model.train()
+    batch = collators(model)[packs](ragged_rows(4))
+    plain_loss, plain = loss_and_gradients(model, batch)
+    cached_loss, cached = loss_and_gradients(model, batch, texts_at_once=3)
+    assert cached_loss == pytest.approx(plain_loss, abs=1e-5)
+    for name, gradient in plain.items():
+        assert torch.allclose(gradient, cached[name], atol=2e-5), name
+
+
+@pytest.mark.parametrize(
+    ("architecture", "settings", "can"),
+    [
+        ("qwen2", {}, True),
+        ("mistral", {}, True),
+        ("bert", {}, False),
+        ("llama", {"pooling": "mean"}, False),
+        ("llama", {"encoders": "two"}, False),
+    ],
+)
+def test_only_causal_models_with_last_token_pooling_pack(
+    architecture: str, settings: dict[str, str], can: bool
+) -> None:
+    model = load_backbone(parse_settings({"base_model": f"tiny-random-{architecture}", **settings}))
+    assert can_pack(model) is can
