@@ -328,7 +328,9 @@ class Card {
     else this.drawNothing();
     this.drawAround();
     if (hadFocus) this.root.querySelector(".asked")?.focus({ preventScroll: true });
-    if (item) this.whenPainted(item);
+    if (!item) return;
+    if (this.root.getBoundingClientRect().top < 0) this.root.scrollIntoView({ block: "start" });
+    this.whenPainted(item);
   }
 
   focused() {

@@ -20,7 +20,7 @@ from db.studies import StudySummary, current_guideline, list_studies
 def draw_guidelines(study_id: int) -> None:
     with open_store().read() as session:
         guideline = current_guideline(session, study_id)
-    with st.expander(f"Guidelines (version {guideline.version})", icon=":material/menu_book:"):
+    with st.popover(f"Guidelines (version {guideline.version})", icon=":material/menu_book:"):
         st.markdown(guideline.body)
 
 
@@ -104,15 +104,16 @@ if not open_studies:
         command="inf study create --dataset NAME --items 50 --overlap 3",
     )
 else:
-    chosen = choose(
-        "Study",
-        open_studies,
-        key="judge.study",
-        parameter="study",
-        ident=lambda study: study.id,
-        name=lambda study: study.name,
-    )
-    draw_guidelines(chosen.id)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        chosen = choose(
+            "Study",
+            open_studies,
+            key="judge.study",
+            parameter="study",
+            ident=lambda study: study.id,
+            name=lambda study: study.name,
+        )
+        draw_guidelines(chosen.id)
     if st.session_state.get("judge.plain"):
         draw_plain_desk(chosen)
     else:
