@@ -6,11 +6,16 @@ from typing import Any
 from db.job_runner import JobHandle, main
 
 
-def diversity(handle: JobHandle) -> dict[str, Any]:
-    """Diversity of corpora."""
+def embed(handle: JobHandle) -> dict[str, Any]:
+    """Diversity, near-duplicates or contamination of corpora, as the config's `what` says."""
     from analysis import work
 
-    return work.diversity(handle)
+    what = {
+        "diversity": work.diversity,
+        "near_duplicates": work.near_duplicates,
+        "contamination": work.contamination,
+    }
+    return what[handle.config.get("what", "diversity")](handle)
 
 
 def coverage(handle: JobHandle) -> dict[str, Any]:
@@ -21,4 +26,4 @@ def coverage(handle: JobHandle) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main({"embed": diversity, "project": coverage}))
+    sys.exit(main({"embed": embed, "project": coverage}))

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from analysis.published import read_published
 from db.corpus_texts import CorpusText, pair_texts, run_texts
 from db.datasets import get_dataset, text_sha256
 from db.errors import BadInput, BadRow, BadRows, NotFound
@@ -38,18 +39,24 @@ class Corpus:
 def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
     """The corpora that a job's config names.
 
-    `datasets` are names, `texts` paths of JSONL files with a `text` column; `run` chooses the run
-    of a single data set (default: the latest finished one; where there is none, the pairs);
-    `groups` is `kept` (default) or `all`. Raises NotFound, BadInput.
+    `datasets` are names, `texts` paths of JSONL files with a `text` column, `published` paths of
+    releases and corpora in the formats of `analysis.published`; `run` chooses the run of a single
+    data set (default: the latest finished one; where there is none, the pairs); `groups` is `kept`
+    (default) or `all`. Raises NotFound, BadInput.
     """
-    names, files = list(config.get("datasets", [])), list(config.get("texts", []))
-    if not names and not files:
-        raise BadInput("nothing to analyse: name a data set or a file of texts")
+    names, files = list(config.get("datasets") or []), list(config.get("texts") or [])
+    published = [Path(path) for path in config.get("published") or []]
+    if not names and not files and not published:
+        raise BadInput("nothing to analyse: name a data set, a corpus or a file of texts")
     if config.get("run") is not None and len(names) != 1:
         raise BadInput("a run belongs to one data set: name one, or leave the run out")
     verdicts = VERDICTS if config.get("groups") == "all" else ("kept",)
     corpora = [_dataset(session, name, config.get("run"), verdicts) for name in names]
     corpora += [Corpus(Path(file).stem, "texts", read_texts(Path(file))) for file in files]
+    corpora += [
+        Corpus(path.stem if path.is_file() else path.name, "published", read_published(path))
+        for path in published
+    ]
     seen: dict[str, int] = {}
     for place, corpus in enumerate(corpora):
         seen[corpus.name] = seen.get(corpus.name, 0) + 1

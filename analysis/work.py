@@ -1,6 +1,6 @@
-"""The jobs of analysis: diversity (kind `embed`) and coverage (kind `project`).
+"""The jobs of analysis: kind `project` is coverage, kind `embed` everything else.
 
-Both load the corpora, look whether the same was computed before, embed what has no vector yet, and
+All load the corpora, look whether the same was computed before, embed what has no vector yet, and
 store the result. Stopped or killed, they go on from the vectors there are.
 """
 
@@ -11,12 +11,14 @@ import numpy as np
 
 from analysis import coverage as maps
 from analysis import diversity as numbers
+from analysis import sharing as duplicates
 from analysis.corpora import Corpus, corpora_sha256, load_corpora
 from analysis.coverage import points_table, to_bytes
 from analysis.diversity import Sampling, describe_corpus, sample_sizes
 from analysis.embedding import DEFAULT_MODEL, embed_texts, model_identity
 from analysis.projection import MIN_DIST, NEIGHBOURS, project
 from db.analyses import find_analysis, store_analysis
+from db.datasets import text_sha256
 from db.job_runner import JobHandle
 
 REPEATS = 5
@@ -90,6 +92,38 @@ def coverage(handle: JobHandle) -> dict[str, Any]:
         ],
     }
     return _keep(handle, "coverage", sha256, corpora, result, payload=to_bytes(table))
+
+
+def near_duplicates(handle: JobHandle) -> dict[str, Any]:
+    """Clusters of near-duplicate texts inside and between corpora; config: the corpora."""
+    corpora = _corpora(handle)
+    sha256 = corpora_sha256(corpora, {"version": duplicates.VERSION})
+    if (known := _known(handle, "near_duplicates", sha256)) is not None:
+        return known
+    handle.report(0, 1, "comparing texts")
+    result = duplicates.describe_duplicates(corpora)
+    return _keep(handle, "near_duplicates", sha256, corpora, result)
+
+
+def contamination(handle: JobHandle) -> dict[str, Any]:
+    """Texts that the corpora share with evaluation sets; config: the corpora and `against`."""
+    corpora = _corpora(handle)
+    with handle.store.read() as session:
+        against = load_corpora(
+            session,
+            {
+                "published": handle.config.get("against"),
+                "datasets": handle.config.get("against_datasets"),
+                "groups": "all",
+            },
+        )
+    sha256 = corpora_sha256([*corpora, *against], {"version": duplicates.VERSION})
+    sha256 = text_sha256(f"{sha256} {len(corpora)}")
+    if (known := _known(handle, "contamination", sha256)) is not None:
+        return known
+    handle.report(0, 1, "comparing texts")
+    result = duplicates.describe_contamination(corpora, against)
+    return _keep(handle, "contamination", sha256, corpora, result)
 
 
 def _corpora(handle: JobHandle) -> list[Corpus]:

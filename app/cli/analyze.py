@@ -10,7 +10,7 @@ from analysis.agreement import Decision, agreement_report
 from analysis.bootstrap import RESAMPLES
 from analysis.figures import sign
 from analysis.judgment_file import read_judgments
-from app.cli.report import Result, detach_option, ready_store, reporting, work
+from app.cli.report import Result, counts, detach_option, ready_store, reporting, work
 from db.judgments import judgment_frame
 from db.studies import get_study
 
@@ -112,7 +112,7 @@ FIELD_SIGNS = {"instruction": "I", "query": "Q", "passage": "P", "text": "text"}
 
 
 def corpora_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which texts: `--dataset`, `--texts`, `--run`, `--groups`, `--model`."""
+    """The options that say which texts: `--dataset`, `--corpus`, `--texts`, `--run`, …"""
     for option in (
         click.option("--model", default=None, help="SentenceTransformer by name or path."),
         click.option(
@@ -124,6 +124,13 @@ def corpora_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--run", type=int, help="A run of the data set (default: the latest done)."),
         click.option("--texts", multiple=True, type=FILE, help="JSONL with a `text` column."),
+        click.option(
+            "--corpus",
+            multiple=True,
+            type=click.Path(path_type=Path),
+            help="A release's folder, or FollowIR, Promptriever, InstructIR, InF-IR, MAIR, BRIGHT "
+            "as published: a file or a folder.",
+        ),
         click.option("--dataset", multiple=True, help="A data set; may be given several times."),
     ):
         function = option(function)
@@ -132,15 +139,17 @@ def corpora_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _config(
     dataset: tuple[str, ...],
+    corpus: tuple[Path, ...],
     texts: tuple[Path, ...],
     run: int | None,
     groups: str,
     model: str | None,
 ) -> dict[str, Any]:
-    if not dataset and not texts:
-        raise click.UsageError("give --dataset NAME or --texts FILE")
+    if not dataset and not texts and not corpus:
+        raise click.UsageError("give --dataset NAME, --corpus PATH or --texts FILE")
     return {
         "datasets": list(dataset),
+        "published": [str(path.resolve()) for path in corpus],
         "texts": [str(path.resolve()) for path in texts],
         "run": run,
         "groups": groups,
@@ -230,3 +239,75 @@ def coverage(detach: bool, seed: int, **corpora: Any) -> Result:
     """One UMAP of instructions, queries and passages, stored for the Coverage page."""
     store, config = ready_store(), {**_config(**corpora), "seed": seed}
     return work(store, "project", config, detach=detach, title="coverage")
+
+
+def _start(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 70 else line[:69] + "…"
+
+
+def _shown_duplicates(result: Result) -> str:
+    lines = [
+        f"{field}: {numbers['clusters']:,} clusters of near-duplicates, "
+        f"{numbers['repeated']:,} texts repeat another, {numbers['between']:,} clusters lie "
+        "between corpora"
+        for field, numbers in result["fields"].items()
+    ]
+    for cluster in result["clusters"][:10]:
+        lines.append(f"{cluster['field']}, {len(cluster['texts'])} times:")
+        lines += [f"  {row['corpus']}: {_start(row['text'])}" for row in cluster["texts"][:3]]
+    return "\n".join([*lines, f"all are stored as analysis {result['analysis_id']}"])
+
+
+@analyze.command("near-duplicates")
+@corpora_options
+@detach_option
+@reporting(_shown_duplicates)
+def near_duplicates(detach: bool, **corpora: Any) -> Result:
+    """Near-duplicate texts inside and between corpora."""
+    store, config = ready_store(), {**_config(**corpora), "what": "near_duplicates"}
+    return work(store, "embed", config, detach=detach, title="near-duplicates")
+
+
+def _shown_contamination(result: Result) -> str:
+    sets = ", ".join(corpus["corpus"] for corpus in result["against"])
+    if not result["overlapping"]:
+        return f"no text overlaps with {sets}"
+    lines = [
+        f"{result['texts']:,} texts overlap with {sets} ({counts(result['how'])}); "
+        f"{len(result['groups']):,} groups hold them"
+    ]
+    for pair in result["pairs"][:10]:
+        there = pair["against"]
+        lines.append(f"{pair['how']} ({pair['share']:.2f}) {pair['field']}: {_start(pair['text'])}")
+        lines.append(f"    {there['corpus']} {there['field']}: {_start(there['text'])}")
+    return "\n".join([*lines, f"all are stored as analysis {result['analysis_id']}"])
+
+
+@analyze.command()
+@corpora_options
+@click.option(
+    "--against",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="An evaluation set as published, or any texts: a file or a folder; may be repeated.",
+)
+@click.option("--against-dataset", multiple=True, help="A data set that serves for evaluation.")
+@detach_option
+@reporting(_shown_contamination)
+def contamination(
+    detach: bool, against: tuple[Path, ...], against_dataset: tuple[str, ...], **corpora: Any
+) -> Result:
+    """Texts that a data set or a release shares with evaluation sets.
+
+    Exactly, up to writing, nearly (Jaccard 0.7), or in runs of eight words.
+    """
+    if not against and not against_dataset:
+        raise click.UsageError("give --against PATH or --against-dataset NAME")
+    config = {
+        **_config(**corpora),
+        "what": "contamination",
+        "against": [str(path.resolve()) for path in against],
+        "against_datasets": list(against_dataset),
+    }
+    return work(ready_store(), "embed", config, detach=detach, title="contamination")
