@@ -1,7 +1,7 @@
 """Launching jobs: the row first, then `python -m <package>` for it, never in this process.
 
 `run_in_foreground` waits for a child that ends with us; `launch` queues the row and makes sure that
-a supervisor runs, which starts queued jobs one after the other, each in its own process group.
+a supervisor runs (`app.supervisor`), which starts queued jobs, each in its own process group.
 """
 
 import fcntl
@@ -11,12 +11,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from db import jobs
-from db.errors import BadInput, InfError
+from db.errors import InfError
 from db.job_runner import Cancelled
 from db.settings import home, logs
 from db.store import Store
@@ -34,6 +34,7 @@ PACKAGES = {
     "evaluate": "trainer",
 }
 STOP_GRACE_SECONDS = 15.0
+REST_GRACE_SECONDS = 3.0
 POLL_SECONDS = 0.25
 
 
@@ -78,21 +79,26 @@ def run_in_foreground(
 
 
 def start_process(
-    store: Store, job: Job, *, lifeline: int | None = None
+    store: Store,
+    job: Job,
+    *,
+    lifeline: int | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start `python -m <package> JOB ATTEMPT` for a claimed job, its output in its log file."""
     logs().mkdir(parents=True, exist_ok=True)
     log_path = logs() / f"job-{job.id}-{job.attempt}.log"
-    environment = os.environ | {"INF_DATABASE_URL": store.url, "PYTHONUNBUFFERED": "1"}
+    seen = os.environ | {"INF_DATABASE_URL": store.url, "PYTHONUNBUFFERED": "1"}
+    seen |= environment or {}
     if lifeline is not None:
-        environment["INF_LIFELINE_FD"] = str(lifeline)
+        seen["INF_LIFELINE_FD"] = str(lifeline)
     with log_path.open("ab") as log:
         child = subprocess.Popen(
-            [sys.executable, "-m", PACKAGES[job.kind], str(job.id), str(job.attempt)],
+            [sys.executable, *command_of(job)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env=environment,
+            env=seen,
             start_new_session=True,
             pass_fds=() if lifeline is None else (lifeline,),
         )
@@ -100,6 +106,11 @@ def start_process(
         jobs.note_process(session, job.id, job.attempt, child.pid, str(log_path))
         session.commit()
     return child
+
+
+def command_of(job: Job) -> list[str]:
+    """What Python is started with for a job."""
+    return ["-m", PACKAGES[job.kind], str(job.id), str(job.attempt)]
 
 
 def _wait(
@@ -112,9 +123,11 @@ def _wait(
             now = _job(store, job.id)
             watch(now)
             if code is not None:
-                return _close_row(store, now, code)
+                end_rest_of_group(child.pid)
+                return close_row(store, now, code)
             if now.stop_requested and deadline is None:
                 deadline = time.monotonic() + STOP_GRACE_SECONDS
+                signal_process(child.pid, signal.SIGTERM)
             if deadline is not None and time.monotonic() > deadline:
                 end_group(child.pid, signal.SIGKILL)
             time.sleep(POLL_SECONDS)
@@ -125,12 +138,19 @@ def _wait(
             end_group(child.pid, signal.SIGTERM)
 
 
-def _close_row(store: Store, job: Job, code: int) -> Job:
-    """The ended row; where the process died without writing its end, write it for it."""
+def close_row(store: Store, job: Job, code: int) -> Job:
+    """The ended row; where the process died without writing its end, write it for it.
+
+    A process that was killed from outside is lost: what it had stored is there to resume from.
+    """
+    attempt = job.attempt
     job = _job(store, job.id)
-    if job.status == "running":
+    if job.status == "running" and job.attempt == attempt:
         words = f"the process ended with status {code}; its log: {job.log_path}"
-        status = "cancelled" if job.stop_requested else "failed"
+        if code == -signal.SIGKILL:
+            words += "\n(killed from outside: often because memory ran out; resume goes on)"
+        ended = "lost" if code == -signal.SIGKILL else "failed"
+        status = "cancelled" if job.stop_requested else ended
         with store.write() as session:
             jobs.finish_job(session, job.id, job.attempt, status, error=f"{words}\n{log_tail(job)}")
             session.commit()
@@ -154,6 +174,32 @@ def end_group(pid: int, number: signal.Signals) -> None:
         os.killpg(pid, number)
     except ProcessLookupError:
         return
+
+
+def signal_process(pid: int, number: signal.Signals) -> None:
+    """Send a signal to one process, if it is still there."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def end_rest_of_group(pid: int) -> None:
+    """End what a job that is over left running: gently first."""
+    end_group(pid, signal.SIGTERM)
+    deadline = time.monotonic() + REST_GRACE_SECONDS
+    while is_group_there(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    end_group(pid, signal.SIGKILL)
+
+
+def is_group_there(pid: int) -> bool:
+    """Whether any process of the group lives."""
+    try:
+        os.killpg(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def ensure_supervisor(store: Store) -> None:
@@ -185,31 +231,6 @@ def try_supervisor_lock(store: Store) -> int | None:
         os.close(lock)
         return None
     return lock
-
-
-def supervise(store: Store, *, idle_seconds: float) -> int:
-    """Take queued jobs one after the other until nothing was there for `idle_seconds`.
-
-    Returns how many jobs it ran. Raises BadInput where a supervisor of this store already runs.
-    """
-    lock = try_supervisor_lock(store)
-    if lock is None:
-        raise BadInput("a supervisor of this store already runs on this machine")
-    taken, idle_since = 0, time.monotonic()
-    try:
-        while time.monotonic() - idle_since < idle_seconds:
-            with store.write() as session:
-                jobs.mark_lost_jobs(session)
-                job = jobs.claim_job(session)
-                session.commit()
-            if job is None:
-                time.sleep(POLL_SECONDS * 2)
-                continue
-            _wait(store, job, start_process(store, job), lambda _: None)
-            taken, idle_since = taken + 1, time.monotonic()
-    finally:
-        os.close(lock)
-    return taken
 
 
 def _job(store: Store, job_id: int) -> Job:

@@ -19,6 +19,8 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import psutil
+
 from db import jobs
 from db.errors import InfError, Refused
 from db.store import Store, open_store
@@ -90,7 +92,8 @@ class JobHandle:
     def _beat(self) -> None:
         try:
             with self.store.write() as session:
-                stop = jobs.beat(session, self.id, self.attempt, **self._progress)
+                used = resources_used()
+                stop = jobs.beat(session, self.id, self.attempt, resources=used, **self._progress)
                 session.commit()
         except Refused:
             self._lost = stop = True
@@ -102,6 +105,29 @@ class JobHandle:
 
 
 Handler = Callable[[JobHandle], dict[str, Any]]
+
+
+def resources_used() -> dict[str, Any]:
+    """What this process and its children use: seconds of processor, MB of memory, MB of GPU.
+
+    The GPU is asked only where the job has loaded PyTorch itself.
+    """
+    seconds = megabytes = 0.0
+    me = psutil.Process()
+    for process in (me, *me.children(recursive=True)):
+        try:
+            times = process.cpu_times()
+            megabytes += process.memory_info().rss / 1e6
+        except psutil.Error:  # it ended meanwhile
+            continue
+        seconds += times.user + times.system
+    used: dict[str, Any] = {"cpu_seconds": round(seconds, 1), "memory_mb": round(megabytes)}
+    torch = sys.modules.get("torch")
+    cuda = getattr(torch, "cuda", None)
+    if cuda is not None and cuda.is_available() and cuda.is_initialized():
+        used["gpu"] = cuda.get_device_name()
+        used["gpu_mb"] = round(cuda.memory_reserved() / 1e6)
+    return used
 
 
 def main(handlers: Mapping[str, Handler], argv: list[str] | None = None) -> int:

@@ -59,14 +59,22 @@ def list_jobs(
     return list(session.scalars(query))
 
 
-def claim_job(session: Session, job_id: int | None = None) -> Job | None:
-    """Take the oldest queued job, or the given one, for this machine: it becomes `running`.
+def claim_job(
+    session: Session,
+    job_id: int | None = None,
+    *,
+    kinds: Sequence[str] = (),
+    slot: str | None = None,
+) -> Job | None:
+    """Take the oldest queued job (of these kinds), or the given one: it becomes `running` here.
 
     Returns None when there is none (or somebody else took it). Does not commit.
     """
     query = select(Job).where(Job.status == "queued").order_by(Job.id).limit(1)
     if job_id is not None:
         query = query.where(Job.id == job_id)
+    if kinds:
+        query = query.where(Job.kind.in_(kinds))
     job = session.scalars(query.with_for_update(skip_locked=True)).first()
     if job is None:
         return None
@@ -74,6 +82,7 @@ def claim_job(session: Session, job_id: int | None = None) -> Job | None:
     job.status, job.attempt, job.host = "running", job.attempt + 1, socket.gethostname()
     job.started_at = job.heartbeat_at = now
     job.pid, job.error, job.finished_at, job.stop_requested = None, None, None, False
+    job.slot, job.resources = slot, {}
     session.flush()
     return job
 

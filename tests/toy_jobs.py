@@ -1,6 +1,7 @@
 """A package of jobs for the tests of launching: `python -m toy_jobs JOB ATTEMPT`."""
 
 import os
+import subprocess
 import sys
 import time
 from typing import Any
@@ -13,10 +14,14 @@ def toy(handle: JobHandle) -> dict[str, Any]:
     """Count to `steps`, a tenth of a second each; then do what `ending` says."""
     ending = handle.config.get("ending", "done")
     steps = int(handle.config.get("steps", 2))
+    if ending == "parent":
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        handle.report(0, steps, message=f"child {child.pid}")
     for step in range(steps):
         if ending != "deaf":
             handle.check()
-        handle.report(step, steps, message=f"step {step}")
+        if ending != "parent":
+            handle.report(step, steps, message=f"step {step}")
         handle.metrics(step, {"loss": 1.0 / (step + 1)})
         time.sleep(0.1)
     if ending == "bad":
@@ -29,4 +34,4 @@ def toy(handle: JobHandle) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main({"curate": toy}))
+    sys.exit(main({"curate": toy, "train": toy, "export": toy}))

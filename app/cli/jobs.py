@@ -4,7 +4,7 @@ from datetime import datetime
 
 import click
 
-from app import launching
+from app import launching, supervisor
 from app.cli.report import Result, ready_store, reporting
 from db import jobs as queue
 from db.tables import Job
@@ -113,5 +113,5 @@ def resume(job_id: int) -> Result:
 )
 @reporting(lambda result: f"no more jobs; ran {result['taken']}")
 def work(idle_seconds: float) -> Result:
-    """Take queued jobs one after the other (started by itself where it is needed)."""
-    return {"taken": launching.supervise(ready_store(), idle_seconds=idle_seconds)}
+    """Take queued jobs into this machine's slots (started by itself where it is needed)."""
+    return {"taken": supervisor.supervise(ready_store(), idle_seconds=idle_seconds)}

@@ -10,7 +10,11 @@ from db.tables.base import Base, created, key
 
 
 class Job(Base, kw_only=True):
-    """Any long work, with progress, heartbeat and log."""
+    """Any long work, with progress, heartbeat and log.
+
+    `slot` is the place on its machine it runs in (none: in the foreground of a command);
+    `resources` is what it used at the last heartbeat.
+    """
 
     __tablename__ = "job"
     id: Mapped[int] = key()
@@ -25,6 +29,8 @@ class Job(Base, kw_only=True):
     log_path: Mapped[str | None] = mapped_column(default=None)
     host: Mapped[str | None] = mapped_column(default=None)
     pid: Mapped[int | None] = mapped_column(default=None)
+    slot: Mapped[str | None] = mapped_column(default=None)
+    resources: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     attempt: Mapped[int] = mapped_column(default=0)
     stop_requested: Mapped[bool] = mapped_column(default=False)
     started_by: Mapped[str] = mapped_column(default="")

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,10 +13,13 @@ from pathlib import Path
 import pytest
 
 from app import launching
+from app.slots import slots, visible_gpus
+from app.supervisor import supervise
 from db import jobs
 from db.errors import BadInput, InfError
 from db.job_runner import Cancelled
 from db.store import Store
+from db.words import JOB_KINDS
 
 TESTS = Path(__file__).resolve().parent.parent
 
@@ -38,6 +42,11 @@ def until(condition: Callable[[], object], seconds: float = 20) -> None:
 def status(store: Store, job_id: int) -> str:
     with store.read() as session:
         return jobs.get_job(session, job_id).status
+
+
+def progress(store: Store, job_id: int) -> str:
+    with store.read() as session:
+        return jobs.get_job(session, job_id).message
 
 
 def runs(pid: int) -> bool:
@@ -69,10 +78,10 @@ def test_a_crash_is_told_with_its_last_lines(toys: Store) -> None:
         launching.run_in_foreground(toys, "curate", {"ending": "crash"}, started_by="me")
 
 
-def test_a_process_that_dies_silently_is_a_failed_job(toys: Store) -> None:
+def test_a_process_that_is_killed_is_a_lost_job(toys: Store) -> None:
     with pytest.raises(InfError, match="ended with status -9"):
         launching.run_in_foreground(toys, "curate", {"ending": "killed"}, started_by="me")
-    assert status(toys, 1) == "failed"
+    assert status(toys, 1) == "lost"
 
 
 def test_a_cancelled_job_stops_between_two_steps(toys: Store) -> None:
@@ -134,7 +143,7 @@ def test_the_supervisor_takes_queued_jobs_in_order(toys: Store) -> None:
     with toys.write() as session:
         ids = [jobs.enqueue_job(session, "curate", {"steps": 1}).id for _ in range(3)]
         session.commit()
-    assert launching.supervise(toys, idle_seconds=0.5) == 3
+    assert supervise(toys, idle_seconds=0.5) == 3
     with toys.read() as session:
         ended = [jobs.get_job(session, job_id) for job_id in ids]
     assert [job.status for job in ended] == ["done"] * 3
@@ -145,7 +154,7 @@ def test_one_supervisor_per_store(toys: Store) -> None:
     lock = launching.try_supervisor_lock(toys)
     assert lock is not None
     with pytest.raises(BadInput, match="already runs"):
-        launching.supervise(toys, idle_seconds=0)
+        supervise(toys, idle_seconds=0)
     os.close(lock)
 
 
@@ -165,3 +174,95 @@ def test_a_job_whose_supervisor_died_is_shown_as_lost(toys: Store) -> None:
         assert jobs.mark_lost_jobs(session, now=later) == [job_id]
         session.commit()
     assert status(toys, job_id) == "lost"
+
+
+def test_a_job_waits_for_its_own_slot_only(toys: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in ("train", "export"):
+        monkeypatch.setitem(launching.PACKAGES, kind, "toy_jobs")
+    with toys.write() as session:
+        first, second, export = (
+            jobs.enqueue_job(session, kind, {"steps": steps}).id
+            for kind, steps in (("train", 10), ("train", 1), ("export", 1))
+        )
+        session.commit()
+    assert supervise(toys, idle_seconds=0.5, places=slots(gpus=[])) == 3
+    with toys.read() as session:
+        ended = {job.id: job for job in jobs.list_jobs(session)}
+    assert {job.status for job in ended.values()} == {"done"}
+    assert ended[second].started_at >= ended[first].finished_at
+    assert ended[export].started_at < ended[first].finished_at
+    assert (ended[first].slot, ended[export].slot) == ("models", "files")
+
+
+def test_two_trainings_never_see_the_same_gpu_and_nothing_else_sees_one() -> None:
+    found = slots(gpus=["0", "GPU-7"])
+    seen = {slot.name: slot.environment.get("CUDA_VISIBLE_DEVICES") for slot in found}
+    assert seen == {"files": "", "curation": "", "gpu0": "0", "gpu1": "GPU-7"}
+    assert {kind for slot in found for kind in slot.kinds} == set(JOB_KINDS)
+
+
+@pytest.mark.parametrize(
+    ("visible", "gpus"), [("", []), ("-1", []), ("2,3", ["2", "3"]), ("GPU-a", ["GPU-a"])]
+)
+def test_only_gpus_this_machine_may_use_are_slots(
+    monkeypatch: pytest.MonkeyPatch, visible: str, gpus: list[str]
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert visible_gpus() == gpus
+
+
+def test_a_new_supervisor_finds_the_job_that_the_last_one_left_running(toys: Store) -> None:
+    with toys.write() as session:
+        first = jobs.enqueue_job(session, "curate", {"steps": 25}).id
+        job = jobs.claim_job(session, first, slot="curation")
+        second = jobs.enqueue_job(session, "curate", {"steps": 1}).id
+        session.commit()
+    child = launching.start_process(toys, job)
+    assert supervise(toys, idle_seconds=0.5) == 1
+    assert child.wait() == 0
+    with toys.read() as session:
+        left, waited = jobs.get_job(session, first), jobs.get_job(session, second)
+    assert (left.status, waited.status) == ("done", "done")
+    assert waited.started_at >= left.finished_at
+
+
+def test_stopping_a_job_ends_every_process_it_started(toys: Store) -> None:
+    with toys.write() as session:
+        job_id = jobs.enqueue_job(session, "curate", {"steps": 600, "ending": "parent"}).id
+        session.commit()
+
+    def cancel_when_it_has_a_child() -> None:
+        until(lambda: progress(toys, job_id).startswith("child"))
+        with toys.write() as session:
+            jobs.request_stop(session, job_id)
+            session.commit()
+
+    helper = threading.Thread(target=cancel_when_it_has_a_child)
+    helper.start()
+    supervise(toys, idle_seconds=0.5)
+    helper.join()
+    assert status(toys, job_id) == "cancelled"
+    assert not runs(int(progress(toys, job_id).split()[1]))
+
+
+def test_a_log_folder_that_cannot_be_written_fails_the_job_in_words(
+    toys: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with toys.write() as session:
+        job_id = jobs.enqueue_job(session, "curate", {"steps": 1}).id
+        session.commit()
+    monkeypatch.setattr(Path, "open", full)
+    supervise(toys, idle_seconds=0.5)
+    with toys.read() as session:
+        job = jobs.get_job(session, job_id)
+    assert job.status == "failed"
+    assert "No space left on device" in (job.error or "")
+
+
+def test_a_heartbeat_says_what_the_job_uses(toys: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = launching.run_in_foreground(toys, "curate", {"steps": 12}, started_by="me")
+    assert job.resources["memory_mb"] > 10
+    assert job.resources["cpu_seconds"] > 0
