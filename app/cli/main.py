@@ -9,6 +9,7 @@ import click
 
 COMMANDS = {
     "analyze": ("app.cli.analyze:analyze", "Agreement, diversity and coverage."),
+    "backup": ("app.cli.backup:backup", "The whole store as one file."),
     "curate": ("app.cli.curate:curate", "Grow groups from pairs and validate them."),
     "db": ("app.cli.db:db", "Create or upgrade the store."),
     "demo": ("app.cli.demo:demo", "The whole path on the demo set, then the app."),
@@ -16,6 +17,11 @@ COMMANDS = {
     "export": ("app.cli.export:export", "Make a release: files and a data set card."),
     "import": ("app.cli.import_:import_", "Read pairs and passages into a data set."),
     "jobs": ("app.cli.jobs:jobs", "List, follow, cancel and resume jobs."),
+    "releases": (
+        "app.cli.releases:releases",
+        "List and compare releases.",
+    ),
+    "restore": ("app.cli.backup:restore", "Put a backup into an empty store."),
     "review": ("app.cli.review:review", "Approve, reject or edit a group."),
     "serve": ("app.cli.serve:serve", "Open the app."),
     "study": ("app.cli.study:study", "Make studies and let models judge in them."),
