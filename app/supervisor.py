@@ -109,10 +109,10 @@ def _is_over(store: Store, one: Running) -> bool:
         if code is not None:
             launching.close_row(store, job, code)
         return True
-    unwanted = job.stop_requested or job.status in jobs.OVER  # over, or given up for lost
-    if unwanted and one.stop_by is None:
+    if one.stop_by is None and (job.stop_requested or job.status in jobs.OVER):
         one.stop_by = time.monotonic() + launching.STOP_GRACE_SECONDS
-        launching.signal_process(one.pid, signal.SIGTERM)
+        if job.status == "running":  # else it is ending, or was given up for lost
+            launching.signal_process(one.pid, signal.SIGTERM)
     if one.stop_by is not None and time.monotonic() > one.stop_by:
         launching.end_group(one.pid, signal.SIGKILL)
     return False
