@@ -24,6 +24,7 @@ from transformers.trainer_callback import PrinterCallback
 
 from db.errors import BadInput
 from trainer.batches import CROSSED, MATCHED, NOWHERE, Collator
+from trainer.best import Best
 from trainer.embedding_loss import EmbeddingLoss
 from trainer.packing import can_pack, enable_packing
 from trainer.release_files import COLUMNS, Group
@@ -88,9 +89,10 @@ class Watch(TrainerCallback):
         stream: Stream,
         stopping: Callable[[], bool],
         evaluate: Callable[[], Mapping[str, float]] | None,
+        best: Best,
     ) -> None:
         self.settings, self.report, self.stream = settings, report, stream
-        self.stopping, self.evaluate = stopping, evaluate
+        self.stopping, self.evaluate, self.best = stopping, evaluate, best
         self.began = self.saved = time.monotonic()
         self.first_step = 0
         self.loss = math.nan
@@ -98,6 +100,7 @@ class Watch(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.began = self.saved = time.monotonic()
         self.first_step = state.global_step
+        self.best.forget_after(state.global_step)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         now, settings = time.monotonic(), self.settings
@@ -109,14 +112,19 @@ class Watch(TrainerCallback):
             control.should_save |= state.global_step % settings.save_steps == 0
         elif now - self.saved >= SAVE_SECONDS:
             control.should_save = True
-        if control.should_save:
-            self.saved = now
         if (
             self.evaluate
             and settings.evaluate_steps
             and state.global_step % settings.evaluate_steps == 0
         ):
-            self.stream(state.global_step, self.evaluate())
+            scores = self.evaluate()
+            self.stream(state.global_step, scores)
+            if settings.best_by in scores:
+                value = scores[settings.best_by]
+                control.should_save |= self.best.record(kwargs["model"], state.global_step, value)
+                control.should_training_stop |= self.best.should_stop
+        if control.should_save:
+            self.saved = now
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kw: Any) -> None:
         if not logs or "loss" not in logs:
@@ -170,7 +178,8 @@ def fit(
         texts_at_once=settings.texts_at_once,
     )
     rows = Dataset.from_dict({name: [group.row()[name] for group in groups] for name in COLUMNS})
-    watch = Watch(settings, report, stream, stopping, evaluate)
+    best = Best(work, patience=settings.patience)
+    watch = Watch(settings, report, stream, stopping, evaluate, best)
     trainer = GroupTrainer(
         model=model,
         args=_arguments(settings, work),
@@ -197,11 +206,13 @@ def fit(
             "epoch": trainer.state.epoch,
             "log_history": trainer.state.log_history,
         }
+    kept = best.restore(model) if settings.best_by != "last" else None
     losses = [entry["loss"] for entry in history["log_history"] if "loss" in entry]
     return {
         "steps": history["global_step"],
         "epochs": history["epoch"],
         "seconds": time.monotonic() - began,
+        "best_step": kept,
         "losses": losses,
     }
 

@@ -59,6 +59,10 @@ class TrainSettings:
     """Groups that validation dropped, where the release has them: exclude, or include."""
     evaluate_steps: int = 0
     """Score the held-out groups every so many steps; 0: before and after only."""
+    best_by: str = "last"
+    """Which weights are kept: the last, or the best on the held-out groups by a measure."""
+    patience: int = 0
+    """Stop after so many evaluations that were no better than the best; 0: never."""
     save_steps: int = 0
     """Keep a state to resume from every so many steps; 0: every two minutes."""
     positive_counted: str = "once"
@@ -82,6 +86,7 @@ class TrainSettings:
         return dataclasses.asdict(self)
 
 
+ALIASES = {"backbone": "base_model"}
 CHOICES = {
     "dropped": ("exclude", "include"),
     "positive_counted": ("once", "as-printed"),
@@ -89,13 +94,15 @@ CHOICES = {
     "gradient_checkpointing": ("off", "on"),
     "pooling": ("auto", "mean", "cls", "last"),
     "encoders": ("shared", "two"),
+    "best_by": ("last", "ndcg@10", "map", "mrr", "p-mrr"),
 }
 FIELDS = {field.name: field for field in dataclasses.fields(TrainSettings)}
 
 
 def parse_settings(given: Mapping[str, Any]) -> TrainSettings:
     """Settings from texts or values by name. Raises BadInput naming the key and the remedy."""
-    return TrainSettings(**{key: _convert(key, value) for key, value in given.items()})
+    known = {ALIASES.get(key, key): value for key, value in given.items()}
+    return TrainSettings(**{key: _convert(key, value) for key, value in known.items()})
 
 
 def split_pairs(words: tuple[str, ...] | list[str]) -> dict[str, str]:
@@ -105,6 +112,7 @@ def split_pairs(words: tuple[str, ...] | list[str]) -> dict[str, str]:
         key, equals, value = word.partition("=")
         if not equals:
             raise BadInput(f"{word!r} is not key=value, for example epochs=3")
+        key = ALIASES.get(key, key)
         if key in pairs:
             raise BadInput(f"{key} is given twice: {pairs[key]!r} and {value!r}")
         pairs[key] = value
@@ -147,7 +155,7 @@ def _check(settings: TrainSettings) -> None:
             raise BadInput(f"{name}={getattr(settings, name)}: it must be at least 1")
     for name in (
         *("max_steps", "max_seconds", "seed", "held_out_seed", "evaluate_steps", "save_steps"),
-        *("instructions_sampled", "texts_at_once"),
+        *("instructions_sampled", "texts_at_once", "patience"),
     ):
         if getattr(settings, name) < 0:
             raise BadInput(f"{name}={getattr(settings, name)}: it must not be negative")
@@ -157,6 +165,13 @@ def _check(settings: TrainSettings) -> None:
         raise BadInput(f"epochs={settings.epochs}: it must be more than 0, or give max_steps")
     if not 0 <= settings.held_out < 1:
         raise BadInput(f"held_out={settings.held_out}: a share from 0 to less than 1 is needed")
+    if settings.best_by != "last" and not settings.evaluate_steps:
+        raise BadInput(
+            f"best_by={settings.best_by} needs evaluations while training: give evaluate_steps=50, "
+            "for example"
+        )
+    if settings.patience and settings.best_by == "last":
+        raise BadInput("patience needs a measure: give best_by=ndcg@10, for example")
     if settings.evaluate_steps and settings.held_out == 0:
         raise BadInput("evaluate_steps needs held-out groups: give held_out=0.1, for example")
     for name, choices in CHOICES.items():

@@ -81,6 +81,7 @@ def train(handle: JobHandle) -> dict[str, Any]:
         "result": {
             "steps": done["steps"],
             "epochs": done["epochs"],
+            "best_step": done["best_step"],
             "seconds": done["seconds"],
             "loss_first": first,
             "loss_last": last,

@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from app.cli.report import Result, detach_option, lines, ready_store, reporting, work
-from db.errors import BadInput
+from db.errors import BadInput, NotFound
+from trainer.experiment_files import list_experiments, with_overrides
 from trainer.settings import FIELDS, parse_settings, split_pairs
 
 
@@ -29,7 +30,9 @@ def _number(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.4f}"
 
 
-@click.command(epilog=f"Settings: {', '.join(FIELDS)}.")
+@click.command(
+    epilog=f"Settings: {', '.join(FIELDS)}. Experiments: {', '.join(list_experiments())}."
+)
 @click.option("--release", required=True, help="A release: its folder or its number.")
 @click.option(
     "--out",
@@ -37,15 +40,22 @@ def _number(value: float | None) -> str:
     type=click.Path(file_okay=False, path_type=Path),
     help="The folder the checkpoint is written to; it must be empty or new.",
 )
+@click.option(
+    "--experiment",
+    help="Settings from a .toml file or a built-in one (rows of Tables 2, 3 and 4); what is given "
+    "as KEY=VALUE goes before.",
+)
 @click.argument("settings", nargs=-1, metavar="[KEY=VALUE]…")
 @detach_option
 @reporting(_report)
-def train(release: str, out: Path, settings: tuple[str, ...], detach: bool) -> Result:
+def train(
+    release: str, out: Path, experiment: str | None, settings: tuple[str, ...], detach: bool
+) -> Result:
     """Fine-tune an embedding model on a release, for example with epochs=3 max_seconds=60."""
     try:
-        chosen = split_pairs(settings)
+        chosen = with_overrides(experiment, split_pairs(settings))
         parse_settings(chosen)
-    except BadInput as error:
+    except (BadInput, NotFound) as error:
         raise click.UsageError(str(error)) from error
     config = {"release": _absolute(release), "out": str(out.resolve()), "settings": chosen}
     return work(ready_store(), "train", config, detach=detach, title="train")

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,47 @@ def test_a_training_that_is_stopped_goes_on_with_the_same_losses(
     result = train(again)
     assert result["steps"] == 6
     assert losses(sqlite_store, again.id) == losses(sqlite_store, whole.id)
+
+
+def test_the_best_weights_are_kept_and_nothing_better_stops_the_training(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    config = config_for(
+        tmp_path, epochs="50", evaluate_steps="1", best_by="mrr", patience="3", learning_rate="1e-9"
+    )
+    handle = claim(sqlite_store, config)
+    result = train(handle)
+    with sqlite_store.read() as session:
+        points = jobs.metric_points(session, handle.id)
+    scores = {point.step: point.value for point in points if point.name == "mrr" and point.step}
+    best = max(scores, key=lambda step: (scores[step], -step))
+    assert result["best_step"] == best and result["steps"] == best + 3
+    assert result["held_out"]["after"]["mrr"] == pytest.approx(scores[best], abs=1e-6)
+
+
+def test_a_killed_training_goes_on_with_the_losses_of_an_uninterrupted_one(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    kept = {"epochs": "8", "save_steps": "2", "evaluate_steps": "4", "best_by": "mrr"}
+    whole = claim(sqlite_store, config_for(tmp_path / "a", **kept))
+    wanted = train(whole)
+    with sqlite_store.write() as session:
+        job = jobs.enqueue_job(session, "train", config_for(tmp_path / "b", **kept))
+        claimed = jobs.claim_job(session, job.id)
+        assert claimed is not None
+        session.commit()
+    child = launching.start_process(sqlite_store, claimed)
+    deadline = time.monotonic() + 240
+    while max(losses(sqlite_store, claimed.id), default=0) < 5 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    child.kill()
+    child.wait()
+    done = max(losses(sqlite_store, claimed.id))
+    assert 5 <= done < 16
+    result = train(JobHandle(sqlite_store, claimed.id, claimed.attempt))
+    assert losses(sqlite_store, claimed.id) == losses(sqlite_store, whole.id)
+    assert result["held_out"]["after"] == wanted["held_out"]["after"]
+    assert result["best_step"] == wanted["best_step"]
 
 
 def test_max_seconds_stops_cleanly_and_the_model_is_there(

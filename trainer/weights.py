@@ -1,0 +1,24 @@
+"""All weights of a model in one safetensors file (work folders only; checkpoints are whole)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from safetensors.torch import load_file, save_file
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from torch import Tensor
+
+FILE = "weights.safetensors"
+
+
+def write_weights(model: "SentenceTransformer", folder: Path) -> None:
+    """Write them; tied weights are written once for each name."""
+    folder.mkdir(parents=True)
+    state = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
+    save_file(state, folder / FILE)
+
+
+def read_weights(folder: Path) -> "dict[str, Tensor]":
+    """Read them back."""
+    return load_file(folder / FILE)
