@@ -24,7 +24,7 @@ from db import schema, studies  # noqa: E402
 from db.store import Store, open_store  # noqa: E402
 
 WATCH = """
-() => {
+(isCard) => {
   window.times = [];
   let pressed = 0;
   for (const kind of ["keydown", "click"])
@@ -35,7 +35,7 @@ WATCH = """
     channel.port1.onmessage = done;
     channel.port2.postMessage(null);
   });
-  const host = [...document.querySelectorAll("*")]
+  const host = isCard && [...document.querySelectorAll("*")]
     .find((node) => node.shadowRoot?.querySelector(".card"));
   const watched = host ? host.shadowRoot.querySelector(".card") : document.body;
   const shown = () => host ? watched.dataset.item
@@ -68,7 +68,7 @@ def wait_for_times(page: Page, count: int) -> None:
 def measure_card(page: Page, url: str, items: int) -> list[float]:
     page.goto(url)
     page.wait_for_selector(".card .pick", timeout=60_000)
-    page.evaluate(WATCH)
+    page.evaluate(WATCH, True)
     for number in range(items):
         page.wait_for_timeout(400)
         page.keyboard.press("123"[number % 3])
@@ -82,7 +82,7 @@ def measure_plain(page: Page, url: str, items: int) -> list[float]:
     page.get_by_text("Plain page").click()
     page.wait_for_selector("[class*='st-key-judge-pick']", timeout=60_000)
     page.wait_for_timeout(1500)
-    page.evaluate(WATCH)
+    page.evaluate(WATCH, False)
     for number in range(items):
         page.wait_for_timeout(400)
         page.locator("[class*='st-key-judge-pick'] button:visible").nth(number % 3).click()

@@ -31,11 +31,15 @@ from db.tables import (
     Review,
     Study,
     StudyItem,
+    StudyJudge,
     utc_now,
 )
 from db.words import NONE
 
 LEASE = timedelta(minutes=10)
+GOLD_EVERY = 10
+GOLD_SEEN = 3
+GOLD_THRESHOLD = 0.7
 
 
 @dataclass(frozen=True)
@@ -90,12 +94,18 @@ def lease_items(
 ) -> list[ShownItem]:
     """Up to `count` items leased to this judge, the oldest lease first; renews all their leases.
 
-    Raises Refused where the study is paused or closed. Does not commit.
+    Raises Refused where the study is paused or closed, the judge is paused in it, or has not passed
+    its training. Does not commit.
     """
     now = now or utc_now()
-    study = _lock(session, study_id)
+    study = lock_study(session, study_id)
     if study.status != "open":
         raise Refused(f"the study {study.name!r} is {study.status}: nothing can be judged in it")
+    member = membership(session, study_id, judge_id)
+    if member.state == "paused":
+        raise Refused(f"you are paused in this study: {member.reason}")
+    if member.passed_at is None and _has_training(session, study_id):
+        raise Refused("the training comes first")
     _release_expired(session, study_id, judge_id, now)
     held = list(
         session.scalars(
@@ -113,6 +123,11 @@ def lease_items(
 def show(session: Session, assignment: Assignment) -> ShownItem:
     """The item of an assignment as its judge sees it: no labels, no ids of passages."""
     item = session.get_one(Item, assignment.item_id)
+    return show_item(session, assignment.study_id, item, assignment.order_shown)
+
+
+def show_item(session: Session, study_id: int, item: Item, order_shown: Sequence[str]) -> ShownItem:
+    """The item with its candidates in the given order of labels: texts only."""
     passage_ids = {entry["label"]: entry["passage_id"] for entry in item.candidates}
     texts = dict(
         session.execute(
@@ -120,11 +135,11 @@ def show(session: Session, assignment: Assignment) -> ShownItem:
         ).all()
     )
     return ShownItem(
-        study_id=assignment.study_id,
+        study_id=study_id,
         item_id=item.id,
         instruction=item.instruction,
         query=item.query,
-        candidates=tuple(texts[passage_ids[label]] for label in assignment.order_shown),
+        candidates=tuple(texts[passage_ids[label]] for label in order_shown),
     )
 
 
@@ -143,7 +158,7 @@ def submit_decision(
     position. Does not commit.
     """
     now = now or utc_now()
-    study = _lock(session, study_id)
+    study = lock_study(session, study_id)
     known = find_judgment(session, decision.event_id)
     if known is not None:
         if (known.judge_id, known.item_id) != (judge_id, decision.item_id):
@@ -174,6 +189,7 @@ def submit_decision(
     assignment.state = "done" if counts else "aside"
     assignment.lease_until = None
     session.flush()
+    _mind_the_gold(session, study, judge_id, assignment.item_id)
     return judgment
 
 
@@ -191,14 +207,14 @@ def skip_item(
     Skipping twice is skipping once; an answered item stays answered. Returns whether the item is
     skipped now. Raises Refused where it was never given. Does not commit.
     """
-    study = _lock(session, study_id)
+    study = lock_study(session, study_id)
     assignment = _assignment(session, study_id, judge_id, item_id)
     if assignment.state in ("done", "aside"):
         return False
     if study.status == "closed":
         raise Refused(f"the study {study.name!r} is closed")
     if assignment.state == "leased":
-        _change_taken(session, study_id, item_id, -1)
+        change_taken(session, study_id, item_id, -1)
     assignment.state, assignment.lease_until = "skipped", None
     assignment.note, assignment.flagged = note, flagged
     session.flush()
@@ -239,9 +255,11 @@ def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
     )
 
 
-def _lock(session: Session, study_id: int) -> Study:
+def lock_study(session: Session, study_id: int, *, lock: bool = True) -> Study:
     """The study, its row locked (PostgreSQL; on SQLite a writing session is alone anyway)."""
-    get_study(session, study_id)
+    study = get_study(session, study_id)
+    if not lock:
+        return study
     query = select(Study).where(Study.id == study_id).with_for_update(key_share=True)
     return session.scalars(query.execution_options(populate_existing=True)).one()
 
@@ -271,10 +289,59 @@ def _release_expired(session: Session, study_id: int, judge_id: int, now: dateti
     )
     for assignment in expired:
         assignment.state = "expired"
-        _change_taken(session, study_id, assignment.item_id, -1)
+        change_taken(session, study_id, assignment.item_id, -1)
 
 
-def _open_to(session: Session, study_id: int, judge_id: int) -> list[ColumnElement[bool]]:
+def membership(session: Session, study_id: int, judge_id: int) -> StudyJudge:
+    """How the judge stands in the study; made where they are new to it. Does not commit."""
+    member = session.get(StudyJudge, (study_id, judge_id))
+    if member is None:
+        member = StudyJudge(study_id=study_id, judge_id=judge_id)
+        session.add(member)
+        session.flush()
+    return member
+
+
+def gold_score(session: Session, study_id: int, judge_id: int) -> tuple[int, int]:
+    """How many hidden gold items the judge has right, of how many answered."""
+    rows = session.execute(
+        select(Judgment.choice, StudyItem.gold_choice)
+        .join(StudyItem, StudyItem.item_id == Judgment.item_id)
+        .where(
+            StudyItem.study_id == study_id,
+            StudyItem.part == "gold",
+            Judgment.study_id == study_id,
+            Judgment.judge_id == judge_id,
+            Judgment.is_current,
+        )
+    ).all()
+    return sum(choice == gold for choice, gold in rows), len(rows)
+
+
+def _mind_the_gold(session: Session, study: Study, judge_id: int, item_id: int) -> None:
+    """Pause a judge who misses too much of the gold, where the study says so."""
+    if session.get_one(StudyItem, (study.id, item_id)).part != "gold":
+        return
+    right, seen = gold_score(session, study.id, judge_id)
+    threshold = float(study.settings.get("gold_threshold", GOLD_THRESHOLD))
+    pauses = study.settings.get("gold_action", "warn") == "pause"
+    if pauses and seen >= GOLD_SEEN and right < threshold * seen:
+        member = membership(session, study.id, judge_id)
+        member.state, member.changed_at = "paused", utc_now()
+        member.reason = f"{right} of {seen} control items right"
+        session.flush()
+
+
+def _has_training(session: Session, study_id: int) -> bool:
+    query = select(StudyItem.item_id).where(
+        StudyItem.study_id == study_id, StudyItem.part == "training"
+    )
+    return session.scalar(query.limit(1)) is not None
+
+
+def _open_to(
+    session: Session, study_id: int, judge_id: int, part: str = "main"
+) -> list[ColumnElement[bool]]:
     """Items with a free place whose group this judge has neither been given nor reviewed."""
     name = session.get_one(Judge, judge_id).name
     sibling = aliased(Item)
@@ -289,8 +356,8 @@ def _open_to(session: Session, study_id: int, judge_id: int) -> list[ColumnEleme
     )
     return [
         StudyItem.study_id == study_id,
-        StudyItem.part == "main",
-        StudyItem.taken < StudyItem.places,
+        StudyItem.part == part,
+        or_(StudyItem.places.is_(None), StudyItem.taken < StudyItem.places),
         ~exists(given),
         ~exists(
             select(Review.id).where(Review.group_id == Item.group_id, Review.reviewed_by == name)
@@ -310,7 +377,11 @@ def _take(
                 Assignment.study_id == StudyItem.study_id, Assignment.item_id == StudyItem.item_id
             ),
         )
-        .where(Assignment.study_id == study_id, Assignment.judge_id == judge_id)
+        .where(
+            Assignment.study_id == study_id,
+            Assignment.judge_id == judge_id,
+            StudyItem.part == "main",
+        )
     )
     free = (
         select(StudyItem.item_id)
@@ -319,17 +390,49 @@ def _take(
         .order_by(StudyItem.position)
     )
     after = -1 if furthest is None else furthest
+    gold = _gold_due(session, study_id, judge_id, count)
+    count -= len(gold)
     found = list(session.scalars(free.where(StudyItem.position > after).limit(count)))
     if len(found) < count:
         before = free.where(StudyItem.position <= after).limit(count - len(found))
         found += list(session.scalars(before))
-    return [_lease(session, study_id, judge_id, item_id, now) for item_id in found]
+    return [_lease(session, study_id, judge_id, item_id, now) for item_id in [*gold, *found]]
+
+
+def _gold_due(session: Session, study_id: int, judge_id: int, count: int) -> list[int]:
+    """Gold items to slip in now: one after every `gold_every` items this judge was given."""
+    every = int(get_study(session, study_id).settings.get("gold_every", GOLD_EVERY))
+    parts = dict(
+        session.execute(
+            select(StudyItem.part, func.count())
+            .join(
+                Assignment,
+                and_(
+                    Assignment.study_id == StudyItem.study_id,
+                    Assignment.item_id == StudyItem.item_id,
+                ),
+            )
+            .where(Assignment.study_id == study_id, Assignment.judge_id == judge_id)
+            .group_by(StudyItem.part)
+        ).all()
+    )
+    due = parts.get("main", 0) // every - parts.get("gold", 0)
+    if due < 1:
+        return []
+    query = (
+        select(StudyItem.item_id)
+        .join(Item, Item.id == StudyItem.item_id)
+        .where(*_open_to(session, study_id, judge_id, "gold"))
+        .order_by(StudyItem.position)
+        .limit(min(due, count))
+    )
+    return list(session.scalars(query))
 
 
 def _lease(
     session: Session, study_id: int, judge_id: int, item_id: int, now: datetime
 ) -> Assignment:
-    _change_taken(session, study_id, item_id, +1)
+    change_taken(session, study_id, item_id, +1)
     assignment = session.scalar(_own(study_id, judge_id).where(Assignment.item_id == item_id))
     if assignment is None:
         assignment = Assignment(
@@ -371,7 +474,8 @@ def _keep_place(session: Session, assignment: Assignment) -> bool:
     return bool(taken)
 
 
-def _change_taken(session: Session, study_id: int, item_id: int, by: int) -> None:
+def change_taken(session: Session, study_id: int, item_id: int, by: int) -> None:
+    """Count a place of an item as taken (+1) or free again (-1), under the study's lock."""
     session.execute(
         update(StudyItem)
         .where(StudyItem.study_id == study_id, StudyItem.item_id == item_id)

@@ -149,7 +149,7 @@ def judgment_frame(session: Session, study_id: int) -> list[JudgmentRow]:
 
     People count with what they judged in this study; machines (model judges, the validator of the
     run among them, and simulated judges) with what they say about its items wherever they said it.
-    Training and gold items are left out.
+    Training and gold items are left out, and so are adjudicators, who saw what others said.
     """
     machine = or_(Judge.kind == "model", Judge.simulated)
     query = (
@@ -169,6 +169,7 @@ def judgment_frame(session: Session, study_id: int) -> list[JudgmentRow]:
         .where(
             StudyItem.part == "main",
             Judgment.is_current,
+            Judge.kind != "adjudicator",
             or_(Judgment.study_id == study_id, machine),
         )
         .order_by(Judgment.item_id, Judge.name)

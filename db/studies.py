@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound
@@ -183,7 +183,13 @@ def list_studies(
     )
     finished = (
         select(Assignment.study_id, func.count().label("done"))
-        .where(Assignment.state == "done")
+        .join(
+            StudyItem,
+            and_(
+                StudyItem.study_id == Assignment.study_id, StudyItem.item_id == Assignment.item_id
+            ),
+        )
+        .where(Assignment.state == "done", StudyItem.part == "main")
         .group_by(Assignment.study_id)
         .subquery()
     )
@@ -247,7 +253,16 @@ def judge_progress(session: Session, study_id: int) -> list[JudgeProgress]:
             func.count(Judgment.id),
         )
         .join(Judgment, Judgment.judge_id == Judge.id)
-        .where(Judgment.study_id == study_id, Judgment.is_current)
+        .join(
+            StudyItem,
+            and_(StudyItem.study_id == study_id, StudyItem.item_id == Judgment.item_id),
+        )
+        .where(
+            Judgment.study_id == study_id,
+            Judgment.is_current,
+            StudyItem.part == "main",
+            Judge.kind != "adjudicator",
+        )
         .group_by(Judge.id)
         .order_by(Judge.kind.desc(), Judge.name)
     )
@@ -265,6 +280,46 @@ def current_guideline(session: Session, study_id: int) -> Guideline:
     if found is None:
         raise NotFound(f"study {study_id} has no guidelines")
     return found
+
+
+def write_guideline(
+    session: Session, study_id: int, body: str, *, created_by: str = ""
+) -> Guideline:
+    """A new version of a study's guidelines; judgments keep the one they were made under.
+
+    The same text again makes no new version. Raises BadInput for an empty text. Does not commit.
+    """
+    if not body.strip():
+        raise BadInput("the guidelines are empty: write what a judge is to do")
+    newest = current_guideline(session, study_id)
+    if newest.body == body:
+        return newest
+    guideline = Guideline(
+        study_id=study_id, version=newest.version + 1, body=body, created_by=created_by
+    )
+    session.add(guideline)
+    session.flush()
+    return guideline
+
+
+def extend_overlap(session: Session, study_id: int, overlap: int) -> Study:
+    """Ask for more judgments per item; nobody's work is lost.
+
+    Raises BadInput where that would be fewer than now. Does not commit.
+    """
+    study = get_study(session, study_id)
+    if overlap < study.overlap:
+        raise BadInput(
+            f"study {study_id} asks for {study.overlap} judges per item: it can only ask for more"
+        )
+    study.overlap = overlap
+    session.execute(
+        update(StudyItem)
+        .where(StudyItem.study_id == study_id, StudyItem.part == "main")
+        .values(places=overlap)
+    )
+    session.flush()
+    return study
 
 
 def set_status(session: Session, study_id: int, status: str) -> Study:

@@ -182,7 +182,9 @@ def upgrade() -> None:
         sa.Column("offline", sa.Boolean(), nullable=False),
         sa.Column("simulated", sa.Boolean(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
-        sa.CheckConstraint("kind IN ('person', 'model')", name=op.f("ck_judge_kind")),
+        sa.CheckConstraint(
+            "kind IN ('person', 'model', 'adjudicator')", name=op.f("ck_judge_kind")
+        ),
         sa.ForeignKeyConstraint(
             ["account_id"], ["account.id"], name=op.f("fk_judge_account_id_account")
         ),

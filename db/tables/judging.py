@@ -35,7 +35,10 @@ class Item(Base, kw_only=True):
 
 
 class Judge(Base, kw_only=True):
-    """A person or a model that answers items. `simulated` judges stand in for people in a demo."""
+    """A person or a model that answers items; an adjudicator is one who saw what others said.
+
+    `simulated` judges stand in for people in a demo.
+    """
 
     __tablename__ = "judge"
     id: Mapped[int] = key()
@@ -49,7 +52,7 @@ class Judge(Base, kw_only=True):
     offline: Mapped[bool] = mapped_column(default=False)
     simulated: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime] = created()
-    __table_args__ = (CheckConstraint("kind IN ('person', 'model')", name="kind"),)
+    __table_args__ = (CheckConstraint("kind IN ('person', 'model', 'adjudicator')", name="kind"),)
 
 
 class Study(Base, kw_only=True):

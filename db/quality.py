@@ -1,0 +1,173 @@
+"""How each judge of a study works: pace, answers too fast to be read, flags, hidden gold; and what
+a curator does about it: pause, let in again, take leased items back.
+
+Pace and share of too fast answers are over a judge's last `RECENT` judgments in the study.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import and_, func, select
+from sqlalchemy.orm import Session
+
+from db.assignments import change_taken, gold_score, lock_study, membership
+from db.errors import BadInput
+from db.tables import Assignment, Judge, Judgment, StudyItem, StudyJudge, utc_now
+
+RECENT = 200
+TOO_FAST_SECONDS = 1.5
+
+
+@dataclass(frozen=True)
+class JudgeQuality:
+    """One judge's work in a study."""
+
+    judge_id: int
+    judge: str
+    kind: str
+    simulated: bool
+    offline: bool
+    judged: int
+    leased: int
+    skipped: int
+    flagged: int
+    notes: int
+    median_seconds: float | None
+    too_fast: float | None
+    gold_right: int
+    gold_seen: int
+    training: str
+    state: str
+    reason: str
+    last_at: datetime | None
+
+
+def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
+    """Everybody who was given or judged something in the study, people first."""
+    main = and_(
+        StudyItem.item_id == Judgment.item_id,
+        StudyItem.study_id == study_id,
+        StudyItem.part == "main",
+    )
+    counts = {
+        row.judge_id: row
+        for row in session.execute(
+            select(
+                Judgment.judge_id,
+                func.count().label("judged"),
+                func.count().filter(Judgment.flagged).label("flagged"),
+                func.count().filter(Judgment.note != "").label("notes"),
+                func.max(Judgment.decided_at).label("last_at"),
+            )
+            .join(StudyItem, main)
+            .where(Judgment.study_id == study_id, Judgment.is_current)
+            .group_by(Judgment.judge_id)
+        )
+    }
+    given: dict[int, dict[str, int]] = {}
+    for judge_id, state, number in session.execute(
+        select(Assignment.judge_id, Assignment.state, func.count())
+        .where(Assignment.study_id == study_id)
+        .group_by(Assignment.judge_id, Assignment.state)
+    ):
+        given.setdefault(judge_id, {})[state] = number
+    members = {
+        member.judge_id: member
+        for member in session.scalars(select(StudyJudge).where(StudyJudge.study_id == study_id))
+    }
+    judges = session.scalars(
+        select(Judge)
+        .where(Judge.id.in_({*counts, *given, *members}), Judge.kind != "adjudicator")
+        .order_by(Judge.kind.desc(), Judge.simulated, Judge.name)
+    )
+    found = []
+    for judge in judges:
+        row, member = counts.get(judge.id), members.get(judge.id)
+        seconds = _recent_seconds(session, study_id, judge.id)
+        right, seen = gold_score(session, study_id, judge.id)
+        states = given.get(judge.id, {})
+        found.append(
+            JudgeQuality(
+                judge_id=judge.id,
+                judge=judge.name,
+                kind=judge.kind,
+                simulated=judge.simulated,
+                offline=judge.offline,
+                judged=row.judged if row else 0,
+                leased=states.get("leased", 0),
+                skipped=states.get("skipped", 0),
+                flagged=row.flagged if row else 0,
+                notes=row.notes if row else 0,
+                median_seconds=seconds[len(seconds) // 2] if seconds else None,
+                too_fast=(
+                    sum(one < TOO_FAST_SECONDS for one in seconds) / len(seconds)
+                    if seconds
+                    else None
+                ),
+                gold_right=right,
+                gold_seen=seen,
+                training=_training_words(member),
+                state=member.state if member else "active",
+                reason=member.reason if member else "",
+                last_at=row.last_at if row else None,
+            )
+        )
+    return found
+
+
+def pause_judge(session: Session, study_id: int, judge_id: int, reason: str) -> None:
+    """Give the judge nothing more in the study; what they hold goes back. Does not commit."""
+    if not reason.strip():
+        raise BadInput("a pause needs a reason: the judge reads it")
+    lock_study(session, study_id)
+    member = membership(session, study_id, judge_id)
+    member.state, member.reason, member.changed_at = "paused", reason.strip(), utc_now()
+    take_back(session, study_id, judge_id)
+
+
+def let_in(session: Session, study_id: int, judge_id: int) -> None:
+    """Let a paused judge go on; one stopped by the training gets more rounds. Does not commit."""
+    member = membership(session, study_id, judge_id)
+    member.state, member.reason, member.changed_at = "active", "", utc_now()
+    session.flush()
+
+
+def take_back(session: Session, study_id: int, judge_id: int) -> int:
+    """Give the items a judge holds to others now. Returns how many. Does not commit."""
+    lock_study(session, study_id)
+    held = session.scalars(
+        select(Assignment).where(
+            Assignment.study_id == study_id,
+            Assignment.judge_id == judge_id,
+            Assignment.state == "leased",
+        )
+    ).all()
+    for assignment in held:
+        assignment.state, assignment.lease_until = "expired", None
+        change_taken(session, study_id, assignment.item_id, -1)
+    session.flush()
+    return len(held)
+
+
+def _recent_seconds(session: Session, study_id: int, judge_id: int) -> list[float]:
+    """Seconds from shown to decided of the last judgments, sorted."""
+    rows = session.execute(
+        select(Judgment.shown_at, Judgment.decided_at)
+        .where(
+            Judgment.study_id == study_id,
+            Judgment.judge_id == judge_id,
+            Judgment.is_current,
+            Judgment.shown_at.is_not(None),
+        )
+        .order_by(Judgment.id.desc())
+        .limit(RECENT)
+    )
+    return sorted((decided - shown).total_seconds() for shown, decided in rows if shown)
+
+
+def _training_words(member: StudyJudge | None) -> str:
+    if member is None:
+        return ""
+    if member.passed_at is not None:
+        return "passed"
+    return f"round {member.training_rounds + 1}" if member.training_rounds else ""

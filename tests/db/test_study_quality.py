@@ -1,0 +1,249 @@
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select
+from study_world import make_world
+
+from db import adjudication, assignments, known_items, quality, studies, training
+from db.assignments import Decision
+from db.errors import BadInput, Refused
+from db.judgments import get_or_create_judge, judgment_frame
+from db.reviews import approve_group
+from db.store import Store
+from db.tables import Group, Item, Judgment, Study, StudyItem, utc_now
+
+
+def make_study(store: Store, *, items: int = 4, overlap: int = 2, spare: int = 6) -> int:
+    """A study, and `spare` approved groups that are not in it."""
+    run_id = make_world(store, items + spare)
+    with store.write() as session:
+        study = studies.create_study(session, run_id=run_id, items=items, overlap=overlap)
+        used = select(Item.group_id).join(StudyItem, StudyItem.item_id == Item.id)
+        for group_id in session.scalars(select(Group.id).where(Group.id.not_in(used))):
+            approve_group(session, group_id, reviewed_by="rita")
+        session.commit()
+        return study.id
+
+
+def judge(store: Store, name: str) -> int:
+    with store.write() as session:
+        found = get_or_create_judge(session, name, kind="person").id
+        session.commit()
+        return found
+
+
+def settle(store: Store, study_id: int, **settings: object) -> None:
+    with store.write() as session:
+        study = session.get_one(Study, study_id)
+        study.settings = {**study.settings, **settings}
+        session.commit()
+
+
+def answer(
+    store: Store,
+    study_id: int,
+    judge_id: int,
+    *,
+    label: str = "",
+    seconds: float = 5,
+    note: str = "",
+) -> int | None:
+    """Take the next item and answer it, with that label where it is one of its candidates."""
+    with store.write() as session:
+        item = assignments.next_item(session, study_id, judge_id)
+        if item is None:
+            return None
+        order = assignments.shuffled_labels(session.get_one(Item, item.item_id), judge_id)
+        row = session.get_one(StudyItem, (study_id, item.item_id))
+        wanted = row.gold_choice if label == "gold" and row.gold_choice else label
+        position = order.index(wanted) if wanted in order else None
+        now = utc_now()
+        decision = Decision(
+            event_id=f"{judge_id}/{item.item_id}",
+            item_id=item.item_id,
+            position=position,
+            shown_at=now - timedelta(seconds=seconds),
+            decided_at=now,
+            note=note,
+        )
+        assignments.submit_decision(session, study_id, judge_id, decision)
+        session.commit()
+        return item.item_id
+
+
+def train(store: Store, study_id: int, judge_id: int, *, right: bool) -> list[bool]:
+    """Go through one round of the training."""
+    told = []
+    with store.write() as session:
+        for row in session.scalars(
+            select(StudyItem).where(StudyItem.study_id == study_id, StudyItem.part == "training")
+        ).all():
+            example = training.next_example(session, study_id, judge_id)
+            assert example is not None
+            row = session.get_one(StudyItem, (study_id, example.item_id))
+            order = assignments.shuffled_labels(session.get_one(Item, row.item_id), judge_id)
+            position = order.index(str(row.gold_choice)) if right else None
+            feedback = training.answer_example(
+                session, study_id, judge_id, example.item_id, position
+            )
+            assert feedback.explanation
+            told.append(feedback.is_right)
+        session.commit()
+    return told
+
+
+def draw(store: Store, study_id: int, part: str, count: int) -> None:
+    with store.write() as session:
+        known_items.draw_known_items(session, study_id, part, count)
+        session.commit()
+
+
+def test_nothing_is_judged_before_the_training_is_passed(store: Store) -> None:
+    study_id = make_study(store)
+    draw(store, study_id, "training", 3)
+    ann = judge(store, "ann")
+    with store.write() as session, pytest.raises(Refused, match="training comes first"):
+        assignments.next_item(session, study_id, ann)
+    assert train(store, study_id, ann, right=False) == [False] * 3
+    with store.read() as session:
+        state = training.training_state(session, study_id, ann)
+    assert (state.passed, state.round, state.answered) == (False, 1, 0)
+    assert train(store, study_id, ann, right=True) == [True] * 3
+    with store.read() as session:
+        assert training.training_state(session, study_id, ann).passed
+    assert answer(store, study_id, ann) is not None
+    with store.read() as session:
+        assert len(judgment_frame(session, study_id)) == 1
+        assert session.scalars(select(Judgment.study_id)).all() == [study_id] * 7
+
+
+def test_who_fails_every_round_is_paused_until_a_curator_lets_them_in(store: Store) -> None:
+    study_id = make_study(store)
+    draw(store, study_id, "training", 2)
+    ann = judge(store, "ann")
+    for _ in range(training.MOST_ROUNDS):
+        train(store, study_id, ann, right=False)
+    with store.write() as session:
+        with pytest.raises(Refused, match="not passed in 3 rounds"):
+            assignments.next_item(session, study_id, ann)
+        quality.let_in(session, study_id, ann)
+        session.commit()
+    assert train(store, study_id, ann, right=True) == [True, True]
+    assert answer(store, study_id, ann) is not None
+
+
+def test_gold_comes_between_the_items_and_never_counts(store: Store) -> None:
+    study_id = make_study(store, items=6, overlap=1)
+    draw(store, study_id, "gold", 2)
+    settle(store, study_id, gold_every=2)
+    ann = judge(store, "ann")
+    given = []
+    while (item_id := answer(store, study_id, ann, label="gold")) is not None:
+        given.append(item_id)
+    assert len(given) == 8
+    with store.read() as session:
+        assert len(judgment_frame(session, study_id)) == 6
+        (row,) = quality.judge_quality(session, study_id)
+        assert (row.gold_right, row.gold_seen, row.judged) == (2, 2, 6)
+        gold = {i for i in given if session.get_one(StudyItem, (study_id, i)).part == "gold"}
+        assert studies.summarise_study(session, study_id).done == 6
+    assert len(gold) == 2 and given[0] not in gold
+
+
+def test_missed_gold_pauses_where_the_study_says_so(store: Store) -> None:
+    study_id = make_study(store, items=6, overlap=1)
+    draw(store, study_id, "gold", 4)
+    settle(store, study_id, gold_every=1, gold_action="pause")
+    ann = judge(store, "ann")
+    with pytest.raises(Refused, match="0 of 3 control items right"):
+        for _ in range(10):
+            answer(store, study_id, ann)
+
+
+def test_too_few_approved_groups_for_gold_are_counted(sqlite_store: Store) -> None:
+    study_id = make_study(sqlite_store, spare=2)
+    with pytest.raises(BadInput, match="has 2; approve more"):
+        draw(sqlite_store, study_id, "gold", 3)
+
+
+def test_fast_answers_and_notes_are_counted_per_judge(store: Store) -> None:
+    study_id = make_study(store, items=4)
+    ann, bob = judge(store, "ann"), judge(store, "bob")
+    for seconds in (0.5, 0.6, 9, 10):
+        answer(store, study_id, ann, seconds=seconds, note="hm" if seconds == 9 else "")
+    answer(store, study_id, bob, seconds=7)
+    with store.read() as session:
+        first, second = quality.judge_quality(session, study_id)
+    assert (first.judge, first.judged, first.too_fast, first.notes) == ("ann", 4, 0.5, 1)
+    assert first.median_seconds == pytest.approx(9, abs=0.1)
+    assert (second.judge, second.judged, second.too_fast) == ("bob", 1, 0.0)
+
+
+def test_a_paused_judge_gives_back_what_they_hold(store: Store) -> None:
+    study_id = make_study(store, items=1, overlap=1)
+    ann, bob = judge(store, "ann"), judge(store, "bob")
+    with store.write() as session:
+        item = assignments.next_item(session, study_id, ann)
+        assert item is not None
+        assert assignments.next_item(session, study_id, bob) is None
+        quality.pause_judge(session, study_id, ann, "away today")
+        taken = assignments.next_item(session, study_id, bob)
+        assert taken is not None and taken.item_id == item.item_id
+        with pytest.raises(Refused, match="away today"):
+            assignments.next_item(session, study_id, ann)
+        session.commit()
+
+
+def test_more_overlap_opens_finished_items_again(store: Store) -> None:
+    study_id = make_study(store, items=2, overlap=1)
+    ann, bob = judge(store, "ann"), judge(store, "bob")
+    while answer(store, study_id, ann) is not None:
+        pass
+    assert answer(store, study_id, bob) is None
+    with store.write() as session:
+        studies.extend_overlap(session, study_id, 2)
+        with pytest.raises(BadInput, match="only ask for more"):
+            studies.extend_overlap(session, study_id, 1)
+        session.commit()
+    assert answer(store, study_id, bob) is not None
+
+
+def test_judgments_keep_the_version_of_the_guidelines_they_were_made_under(store: Store) -> None:
+    study_id = make_study(store)
+    ann = judge(store, "ann")
+    answer(store, study_id, ann)
+    with store.write() as session:
+        assert studies.write_guideline(session, study_id, studies.GUIDELINES).version == 1
+        assert studies.write_guideline(session, study_id, "Read **all** of it.").version == 2
+        session.commit()
+    answer(store, study_id, ann)
+    with store.read() as session:
+        first, second = session.scalars(select(Judgment.guideline_id).order_by(Judgment.id))
+    assert first != second
+
+
+def test_disputes_come_first_and_the_decision_is_a_judge_of_its_own(store: Store) -> None:
+    study_id = make_study(store, items=3, overlap=2)
+    ann, bob = judge(store, "ann"), judge(store, "bob")
+    items = [answer(store, study_id, ann, label="positive") for _ in range(3)]
+    labels = ["positive", "query_negative", "positive"]
+    for number, label in enumerate(labels):
+        answer(store, study_id, bob, label=label, note="unsure" if number == 2 else "")
+    with store.write() as session:
+        assert adjudication.disputed_ids(session, study_id) == [items[1], items[2]]
+        disputed = adjudication.show_disputed(session, study_id, items[1] or 0)
+        assert {(one.judge, one.choice) for one in disputed.said} == {
+            ("ann", "positive"),
+            ("bob", "query_negative"),
+        }
+        for _ in range(2):
+            adjudication.adjudicate(session, study_id, items[1] or 0, "positive", by="cora")
+        adjudication.adjudicate(session, study_id, items[1] or 0, "none", by="dan", note="neither")
+        session.commit()
+        disputed = adjudication.show_disputed(session, study_id, items[1] or 0)
+        assert (disputed.decision, disputed.decided_by) == ("none", "dan")
+        assert adjudication.disputed_ids(session, study_id, open_only=True) == [items[2]]
+        assert len(judgment_frame(session, study_id)) == 6
+        assert {row.judge for row in judgment_frame(session, study_id)} == {"ann", "bob"}
+        with pytest.raises(BadInput):
+            adjudication.adjudicate(session, study_id, items[1] or 0, "other", by="cora")
