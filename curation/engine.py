@@ -27,6 +27,7 @@ from curation.offline.provider import OfflineProvider
 from curation.offline.vocabulary import MOST, build_vocabulary
 from curation.providers import Provider, Request, Stopped
 from curation.recipes import Recipe, recipe_from_store
+from curation.starting import validator
 from db.calls import StoredCall
 from db.errors import ProviderError
 from db.group_queue import (
@@ -39,7 +40,6 @@ from db.group_queue import (
     renew_leases,
 )
 from db.job_runner import JobHandle
-from db.judgments import get_or_create_judge
 from db.run_workers import (
     ROUNDING_USD,
     Grant,
@@ -412,15 +412,7 @@ def _plan(store: Store, run_id: int, concurrency: int | None) -> Plan:
             select(Prompt.sha256, Prompt.text).where(Prompt.sha256.in_(wanted))
         )
         recipe = recipe_from_store(row.body, dict(prompts.all()))
-        model = recipe.stages["validation"].model
-        judge = get_or_create_judge(
-            session,
-            "offline:embedding" if run.offline else f"{run.provider}:{model}",
-            kind="model",
-            provider=run.provider,
-            model=model,
-            offline=run.offline,
-        )
+        judge = validator(session, run.provider, recipe)
         pool = load_pool(session, run.dataset_id, distractors=recipe.validation.distractors)
         session.commit()
         return Plan(

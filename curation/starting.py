@@ -12,8 +12,9 @@ from sqlalchemy.orm import Session
 from curation.recipes import DEFAULT, Recipe, load_recipe
 from db.datasets import get_dataset
 from db.errors import BadInput
+from db.judgments import get_or_create_judge
 from db.runs import create_run, get_run, reopen_run, store_recipe
-from db.tables import Run
+from db.tables import Judge, Run
 
 PROVIDERS = tuple(DEFAULT)
 CONCURRENCY = {"offline": 96, "openai": 16}
@@ -52,6 +53,7 @@ def start_run(
         body=chosen.body(),
         prompts=chosen.prompts(),
     )
+    validator(session, provider, chosen)  # made here: workers that start at once only find it
     return create_run(
         session,
         dataset_id=get_dataset(session, dataset).id,
@@ -63,6 +65,20 @@ def start_run(
         budget_usd=budget_usd,
         limit=limit,
         created_by=created_by,
+    )
+
+
+def validator(session: Session, provider: str, recipe: Recipe) -> Judge:
+    """The judge that validates runs of this provider and recipe. Does not commit."""
+    model = recipe.stages["validation"].model
+    offline = provider == "offline"
+    return get_or_create_judge(
+        session,
+        "offline:embedding" if offline else f"{provider}:{model}",
+        kind="model",
+        provider=provider,
+        model=model,
+        offline=offline,
     )
 
 

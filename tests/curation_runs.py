@@ -1,14 +1,20 @@
 """Running a curation in this process, for tests: a data set, a run, its job, its result."""
 
+import multiprocessing
+import os
 import random
+import sys
+import threading
 from typing import Any
 
 from curation.engine import curate
 from curation.starting import job_config, resume_run, start_run
 from db import jobs
 from db.datasets import text_sha256
+from db.groups import get_group, list_groups
 from db.job_runner import JobHandle
-from db.store import Store
+from db.job_runner import run as run_handler
+from db.store import Store, open_store
 from db.tables import Dataset, Pair, Passage
 
 SYLLABLES = ("ka", "lo", "mi", "ren", "tus", "vor", "pel", "da", "shi", "gor", "bel", "nak")
@@ -69,6 +75,34 @@ def work_on(store: Store, run_id: int) -> dict[str, Any]:
     return curate(claimed_job(store, run_id))
 
 
+def start_worker(
+    store: Store, run_id: int, *, base_url: str, concurrency: int | None = None
+) -> multiprocessing.Process:
+    """A process of its own that works on a run, as `inf curate --worker` would start it.
+
+    It is forked from a process that has the modules loaded: it works within milliseconds.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["curation.engine", "curation.openai_provider"])
+    with store.write() as session:
+        config = job_config(run_id, concurrency=concurrency)
+        job = jobs.enqueue_job(session, "curate", config)
+        claimed = jobs.claim_job(session, job.id)
+        assert claimed is not None
+        session.commit()
+        place = (claimed.id, claimed.attempt)
+    started = context.Process(target=_work, args=(store.url, *place, base_url), daemon=True)
+    started.start()
+    return started
+
+
+def _work(url: str, job_id: int, attempt: int, base_url: str) -> None:
+    os.environ["OPENAI_BASE_URL"] = base_url
+    handle = JobHandle(open_store(url), job_id, attempt)
+    threading.Thread(target=handle.beat_until_over, daemon=True).start()
+    sys.exit(run_handler(handle, curate))
+
+
 def claimed_job(store: Store, run_id: int) -> JobHandle:
     """A running job for a run, as its process sees it."""
     with store.write() as session:
@@ -77,3 +111,26 @@ def claimed_job(store: Store, run_id: int) -> JobHandle:
         assert claimed is not None
         session.commit()
         return JobHandle(store, claimed.id, claimed.attempt)
+
+
+def texts_of(store: Store, run_id: int) -> dict[str, Any]:
+    """Everything a run says about its pairs, ids and times aside."""
+    with store.read() as session:
+        return {
+            group.query_id: (
+                group.verdict,
+                group.drop_reason,
+                group.drop_detail,
+                group.stage,
+                group.triplets,
+                [
+                    (one.scenario, one.choice, one.order_shown, one.candidates)
+                    for one in group.judgments
+                ],
+                sorted((call.task, call.sample, call.outcome, call.answer) for call in group.calls),
+            )
+            for group in (
+                get_group(session, row.id)
+                for row in list_groups(session, run_id, limit=10_000).rows
+            )
+        }

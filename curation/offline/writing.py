@@ -18,6 +18,7 @@ from curation.offline.terms import NAME, PLACE, TERM, YEAR, Term, terms_of
 from curation.offline.text import capital, mentions, replace_phrase, sentences, words
 from curation.offline.vocabulary import Vocabulary
 
+MOST_WORDS = 90
 WEIGHTS = {NAME: 6.0, PLACE: 6.0, YEAR: 1.5, TERM: 7.0, FACET: 4.0, SHORTER: 0.5}
 _CLOSING = {
     NAME: (
@@ -94,13 +95,18 @@ class Writer:
     def passage_instruction_negative(self, query: str, passage: str) -> str:
         """P1-: still about Q+, holds the aspect of I-, no longer that of I+."""
         plan, chance = self.plan(query, passage), self._chance(query, passage, "p1")
-        parts = _thinned(sentences(passage), plan.key.text, chance)
+        parts = sentences(passage)
+        if plan.positive.kind != SHORTER:
+            parts = _shortened(_thinned(parts, plan.key.text, chance), plan)
         return " ".join(_turned(parts, plan, chance))
 
     def passage_query_negative(self, query: str, passage: str) -> str:
         """P2-: about the key term of Q-, with the aspect of I+ kept."""
         plan, chance = self.plan(query, passage), self._chance(query, passage, "p2")
-        parts = [replace_phrase(part, plan.key.text, plan.other_key) for part in sentences(passage)]
+        parts = [
+            replace_phrase(part, plan.key.text, plan.other_key)
+            for part in _shortened(sentences(passage), plan)
+        ]
         opening = _filled(chance.choice(_OPENING), plan.other_key)
         text = " ".join([opening, *parts])
         if not plan.positive.holds(text):  # the opening made it too long
@@ -169,6 +175,21 @@ def _thinned(parts: list[str], key: str, chance: random.Random) -> list[str]:
         return parts
     out = chance.choice(idle)
     return [part for place, part in enumerate(parts) if place != out]
+
+
+def _shortened(parts: list[str], plan: Plan) -> list[str]:
+    """The sentences that name the key term or show the aspect, and others up to `MOST_WORDS`."""
+    needed = [mentions(part, plan.key.text) or plan.positive.holds(part) for part in parts]
+    room = MOST_WORDS - sum(
+        len(words(part)) for part, need in zip(parts, needed, strict=True) if need
+    )
+    kept = []
+    for part, need in zip(parts, needed, strict=True):
+        if not need:
+            room -= len(words(part))
+        if need or room >= 0:
+            kept.append(part)
+    return kept
 
 
 def _turned(parts: list[str], plan: Plan, chance: random.Random) -> list[str]:

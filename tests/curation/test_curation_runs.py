@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from conftest import count_rows
-from curation_runs import add_dataset, claimed_job, run_curation
+from curation_runs import add_dataset, claimed_job, run_curation, texts_of
 from openai_server import Server
 from sqlalchemy import select
 
@@ -317,26 +317,3 @@ def stop_after(server: Server, handle: Any, calls: int) -> None:
         handle.stop()
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def texts_of(store: Store, run_id: int) -> dict[str, Any]:
-    """Everything a run says about its pairs, ids and times aside."""
-    with store.read() as session:
-        return {
-            group.query_id: (
-                group.verdict,
-                group.drop_reason,
-                group.drop_detail,
-                group.stage,
-                group.triplets,
-                [
-                    (one.scenario, one.choice, one.order_shown, one.candidates)
-                    for one in group.judgments
-                ],
-                sorted((call.task, call.sample, call.outcome, call.answer) for call in group.calls),
-            )
-            for group in (
-                get_group(session, row.id)
-                for row in list_groups(session, run_id, limit=10_000).rows
-            )
-        }

@@ -1,0 +1,142 @@
+"""Killed at any moment: nothing lost, hardly anything asked twice, and the end is the same.
+
+The workers are processes of their own, the server is one over a socket, the kill is SIGKILL.
+"""
+
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psutil
+import pytest
+from curation_runs import add_dataset, run_curation, start_worker, texts_of
+from openai_server import Server
+from sqlalchemy import select
+
+from curation.starting import start_run
+from db.runs import funnel, get_run
+from db.store import Store
+from db.tables import Call, Job
+
+PAIRS = 60
+CALLS = PAIRS * 8
+IN_FLIGHT = 16
+ASKED: dict[str, Any] = {
+    "dataset": "small",
+    "provider": "openai",
+    "settings": ["model=small"],
+    "concurrency": IN_FLIGHT,
+}
+COMMIT_SECONDS = 0.05
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    with Server(latency_seconds=0.02) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+def wait_for(what: Callable[[], Any], seconds: float = 120.0) -> Any:
+    """What `what` gives once it gives something."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found = what()
+        if found:
+            return found
+        time.sleep(0.002)
+    raise AssertionError("it never happened")
+
+
+def new_run(store: Store) -> int:
+    add_dataset(store, pairs=PAIRS, pool=10)
+    with store.write() as session:
+        run_id = start_run(session, **ASKED).id
+        session.commit()
+    return run_id
+
+
+@pytest.mark.slow
+def test_twenty_kills_at_seeded_moments_change_nothing_in_the_store(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = new_run(sqlite_store)
+    kills, moments = 20, random.Random(5)
+    for moment in sorted(moments.sample(range(10, CALLS - 40), kills)):
+        worker = start_worker(sqlite_store, run_id, base_url=server.url)
+        # at its moment, or a few calls into this life where that has passed
+        goal = max(moment, sum(server.answered.values()) + 3)
+        wait_for(lambda goal=goal: sum(server.answered.values()) >= goal)
+        worker.kill()
+        worker.join()
+        assert worker.exitcode == -9, "it ended before it was killed"
+        with sqlite_store.read() as session:
+            assert funnel(session, run_id).finished < PAIRS, "the kill did not land mid-work"
+            assert get_run(session, run_id).status == "running"
+    repeated = sum(server.answered.values()) - len(server.answered)
+    committed_late = COMMIT_SECONDS * IN_FLIGHT / server.latency_seconds
+    assert 0 < repeated <= kills * (IN_FLIGHT + committed_late)
+    result = run_curation(sqlite_store, run_id)
+    assert result["status"] == "done" and result["kept"] == PAIRS
+    assert len(server.answered) == CALLS
+
+    with sqlite_store.write() as session:  # the same run in peace, asked anew
+        session.execute(Call.__table__.update().values(key=Call.key + "-old"))
+        session.commit()
+    with Server() as other:
+        monkeypatch.setenv("OPENAI_BASE_URL", other.url)
+        calm = run_curation(sqlite_store, **ASKED)
+    assert calm["calls"] == {"made": CALLS, "reused": 0}
+    assert texts_of(sqlite_store, run_id) == texts_of(sqlite_store, calm["run_id"])
+
+
+@pytest.mark.slow
+def test_four_workers_share_a_run_and_one_may_be_killed(store: Store, server: Server) -> None:
+    run_id = new_run(store)
+    workers = [start_worker(store, run_id, base_url=server.url, concurrency=4) for _ in range(4)]
+    wait_for(lambda: sum(server.answered.values()) > CALLS // 4)
+    workers[0].kill()
+    for worker in workers:
+        worker.join(180)
+    assert [worker.exitcode for worker in workers] == [-9, 0, 0, 0]
+    with store.read() as session:
+        counted = funnel(session, run_id)
+        assert get_run(session, run_id).status == "done"
+    assert (counted.kept, counted.pairs, counted.in_work) == (PAIRS, PAIRS, 0)
+    assert len(server.answered) == CALLS
+    lost = 4 + COMMIT_SECONDS * 4 / server.latency_seconds
+    assert sum(server.answered.values()) - CALLS <= lost
+    assert len(texts_of(store, run_id)) == PAIRS
+
+
+def test_a_command_that_is_killed_goes_on_with_resume(
+    sqlite_store: Store, server: Server, inf: Callable[..., Any]
+) -> None:
+    add_dataset(sqlite_store, pairs=20, pool=10)
+    server.latency_seconds = 0.05
+    words = ["--dataset", "small", "--provider", "openai", "--set", "model=small"]
+    launched = subprocess.Popen(
+        [sys.executable, "-m", "app.cli.main", "curate", *words, "--concurrency", "4"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_for(lambda: sum(server.answered.values()) > 40)
+    launched.kill()  # the worker ends with the command that waits for it
+    launched.wait()
+    with sqlite_store.read() as session:
+        job = session.scalars(select(Job)).one()
+    wait_for(lambda: not is_alive(job.pid))
+    done = inf("curate", "--resume", 1, "--json")
+    assert done.code == 0, done.err
+    assert done.json["kept"] == 20 and done.json["dropped"] == {}
+    assert done.json["calls"]["reused"] >= 30
+    again = inf("curate", "--resume", 1, "--json")
+    assert again.code == 1 and "nothing to resume" in again.json["error"]
+    assert inf("curate", "--resume", 1, "--limit", 3).code == 2
+
+
+def is_alive(pid: int | None) -> bool:
+    return pid is not None and psutil.pid_exists(pid)
