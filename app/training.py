@@ -1,44 +1,140 @@
-"""What the Train page's buttons do: check the settings, queue the training."""
+"""What the Train page's buttons do: take a preset, check the settings, queue trainings."""
+
+import itertools
+import shlex
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
 
 import streamlit as st
 
 from app.actions import launch_job
+from app.components.jobs import duration
+from app.train_estimate import Estimate, available_bytes, estimate
 from app.visit import acting, action
-from db.errors import BadInput
-from trainer.settings import TrainSettings, parse_settings
+from db.checkpoints import list_checkpoints
+from db.errors import BadInput, Refused
+from db.releases import get_release
+from db.store import open_store
+from trainer.experiment_files import read_experiment
+from trainer.settings import FIELDS, TrainSettings, parse_settings
 
-SHOWN = (
-    "base_model",
-    "objective",
-    "temperature",
-    "template",
-    "epochs",
-    "max_steps",
-    "max_seconds",
-    "rows_per_batch",
-    "learning_rate",
-    "held_out",
-    "query_tokens",
-    "passage_tokens",
-    "seed",
-)
+MOST_JOBS_OF_A_SWEEP = 200
+
+
+@action
+def take_preset() -> None:
+    """Fill the form with a row of the paper's tables, or with the defaults."""
+    name = st.session_state["train.preset"]
+    settings = parse_settings(read_experiment(name) if name else {})
+    for field, value in settings.as_dict().items():
+        st.session_state[f"train.{field}"] = value
 
 
 def chosen_settings() -> TrainSettings:
     """The settings as the form stands. Raises BadInput naming the setting."""
     state = st.session_state
-    given = {name: state[f"train.{name}"] for name in SHOWN if f"train.{name}" in state}
+    given = {name: state[f"train.{name}"] for name in FIELDS if f"train.{name}" in state}
     return parse_settings({name: value for name, value in given.items() if value is not None})
 
 
+def as_toml(settings: TrainSettings) -> str:
+    """The settings that are not the defaults, as the TOML file that `inf train` reads."""
+    lines = []
+    for name, value in changed(settings).items():
+        if isinstance(value, str):
+            text = value.replace("\\", "\\\\").replace('"', '\\"')
+            lines.append(f'{name} = "{text}"')
+        else:
+            lines.append(f"{name} = {value}")
+    return "\n".join(lines) or "# the defaults"
+
+
+def as_command(settings: TrainSettings, release_id: int) -> str:
+    """The command that does the same."""
+    words = [f"{name}={value}" for name, value in changed(settings).items()]
+    return shlex.join(["inf", "train", "--release", str(release_id), "--out", "DIR", *words])
+
+
+def changed(settings: TrainSettings) -> dict[str, Any]:
+    """The settings that differ from the defaults."""
+    return {k: v for k, v in settings.as_dict().items() if v != FIELDS[k].default}
+
+
+def estimate_for(settings: TrainSettings, release_id: int) -> Estimate:
+    """What the training will take, going by this store and this machine."""
+    with open_store().read() as session:
+        groups = int(get_release(session, release_id).counts.get("groups", 0))
+        earlier = list_checkpoints(session, limit=50)
+    return estimate(settings, groups, earlier, available_bytes())
+
+
+def estimate_words(found: Estimate) -> str:
+    """The estimate in a line."""
+    parts = [f"about {found.steps:,} steps"]
+    if found.seconds is None:
+        parts.append("time unknown before the first training of this model here")
+    else:
+        span = duration(timedelta(seconds=found.seconds))
+        parts.append(f"about {span} (by {found.trainings} earlier)")
+    if found.least_bytes is not None:
+        least, there = found.least_bytes / 1e9, found.available_bytes / 1e9
+        parts.append(f"more than {least:.1f} GB of memory (there are {there:.0f} GB)")
+    return " · ".join(parts)
+
+
 @action
-def start() -> None:
-    """Queue the training that the form describes."""
+def start(release_id: int) -> None:
+    """Queue the training that the form describes. What cannot be never becomes a job."""
     acting("train")
     settings = chosen_settings()
-    release = st.session_state.get("train.release")
-    if release is None:
-        raise BadInput("no release: make one on the page Releases")
-    config = {"release": str(release), "settings": settings.as_dict()}
+    _require_room(settings, release_id)
+    config = {"release": str(release_id), "settings": settings.as_dict()}
     job_id = launch_job("train", config, what=f"Training with {settings.objective}")
     st.query_params["job"] = str(job_id)
+
+
+@action
+def start_sweep(release_id: int) -> None:
+    """Queue a training for every combination of the chosen objectives, base models and seeds."""
+    acting("train")
+    state = st.session_state
+    name = (state["train.sweep_name"] or "").strip()
+    if not name:
+        raise BadInput("the sweep has no name: give it one, the leaderboard goes by it")
+    seeds = [parse_seed(text) for text in state["train.sweep_seeds"]]
+    models = state["train.sweep_models"] or [chosen_settings().base_model]
+    grid = combinations(chosen_settings(), state["train.sweep_objectives"], models, seeds or [42])
+    for settings in grid:
+        _require_room(settings, release_id)
+    for settings in grid:
+        config = {"release": str(release_id), "settings": settings.as_dict(), "sweep": name}
+        launch_job("train", config, what=f"{settings.objective}, seed {settings.seed},")
+
+
+def combinations(
+    settings: TrainSettings, objectives: Sequence[str], models: Sequence[str], seeds: Sequence[int]
+) -> list[TrainSettings]:
+    """The settings for every combination. Raises BadInput where there are none, or too many."""
+    found = [
+        parse_settings({**settings.as_dict(), "objective": o, "base_model": m, "seed": s})
+        for o, m, s in itertools.product(objectives, models, seeds)
+    ]
+    if not 1 <= len(found) <= MOST_JOBS_OF_A_SWEEP:
+        raise BadInput(f"{len(found)} trainings: choose 1 to {MOST_JOBS_OF_A_SWEEP} combinations")
+    return found
+
+
+def parse_seed(text: object) -> int:
+    """A seed as it was typed. Raises BadInput."""
+    if not str(text).isdecimal():
+        raise BadInput(f"seed {text!r}: a whole number is needed")
+    return int(str(text))
+
+
+def _require_room(settings: TrainSettings, release_id: int) -> None:
+    found = estimate_for(settings, release_id)
+    if not found.fits:
+        raise Refused(
+            f"{settings.base_model} needs {estimate_words(found)}: choose a smaller model"
+        )

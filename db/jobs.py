@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
@@ -184,6 +184,40 @@ def metric_points(session: Session, job_id: int) -> list[MetricPoint]:
     """All numbers of a job, by name and step."""
     query = select(MetricPoint).where(MetricPoint.job_id == job_id)
     return list(session.scalars(query.order_by(MetricPoint.name, MetricPoint.step)))
+
+
+def metric_series(
+    session: Session, job_ids: Sequence[int], *, names: Sequence[str] = (), most: int = 1000
+) -> dict[int, dict[str, list[tuple[int, float]]]]:
+    """The numbers of jobs as (step, value) by job and name, at most about `most` of each.
+
+    Long series are thinned by step in the query: the first, the last and every k-th stay.
+    """
+    spans = select(
+        MetricPoint.job_id,
+        MetricPoint.name,
+        func.count().label("points"),
+        func.max(MetricPoint.step).label("last"),
+    ).where(MetricPoint.job_id.in_(list(job_ids)))
+    if names:
+        spans = spans.where(MetricPoint.name.in_(list(names)))
+    found: dict[int, dict[str, list[tuple[int, float]]]] = {}
+    for job_id, name, points, last in session.execute(
+        spans.group_by(MetricPoint.job_id, MetricPoint.name)
+    ):
+        place = (func.row_number().over(order_by=MetricPoint.step) - 1).label("place")
+        numbered = (
+            select(MetricPoint.step, MetricPoint.value, place)
+            .where(MetricPoint.job_id == job_id, MetricPoint.name == name)
+            .subquery()
+        )
+        query = select(numbered.c.step, numbered.c.value).order_by(numbered.c.step)
+        if points > most:
+            kept = numbered.c.place % -(-points // most) == 0
+            query = query.where(or_(kept, numbered.c.step == last))
+        rows = session.execute(query)
+        found.setdefault(job_id, {})[name] = [(step, value) for step, value in rows]
+    return found
 
 
 def is_this_process_alive(job: Job) -> bool | None:

@@ -1,7 +1,7 @@
 """Curves of what a job measured while it ran: loss per step, learning rate, held-out scores."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -9,23 +9,22 @@ from app.components.jobs import LIVE, read_job
 from app.visit import failures_shown
 from db import jobs
 from db.store import open_store
-from db.tables import MetricPoint
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-Series = Mapping[str, Sequence[tuple[int, float]]]
 EVERY_SECONDS = 2.0
-TRAINING = ("loss", "learning_rate", "grad_norm")
-MOST_POINTS = 2000
-
-
-def series_of(points: Iterable[MetricPoint]) -> dict[str, list[tuple[int, float]]]:
-    """Points by name, in order of steps."""
-    found: dict[str, list[tuple[int, float]]] = {}
-    for point in points:
-        found.setdefault(point.name, []).append((point.step, point.value))
-    return {name: sorted(values) for name, values in found.items()}
+ORDER = ("loss", "ndcg@10", "p-mrr", "map", "mrr", "learning_rate", "grad_norm")
+TITLES = {
+    "loss": "Loss",
+    "ndcg@10": "Held-out nDCG@10",
+    "map": "Held-out MAP",
+    "mrr": "Held-out MRR",
+    "p-mrr": "Held-out p-MRR",
+    "learning_rate": "Learning rate",
+    "grad_norm": "Gradient norm",
+    "tokens_per_second": "Tokens per second",
+}
 
 
 def smoothed(values: Sequence[tuple[int, float]], weight: float) -> list[tuple[int, float]]:
@@ -43,24 +42,13 @@ def smoothed(values: Sequence[tuple[int, float]], weight: float) -> list[tuple[i
     return found
 
 
-def thinned(
-    values: Sequence[tuple[int, float]], most: int = MOST_POINTS
-) -> list[tuple[int, float]]:
-    """At most about `most` points, the last always among them."""
-    every = max(1, -(-len(values) // most))
-    kept = list(values[::every])
-    if values and kept[-1] != values[-1]:
-        kept.append(values[-1])
-    return kept
-
-
 def curve_figure(lines: Mapping[str, Sequence[tuple[int, float]]], *, title: str) -> "Figure":
     """One line per name over the steps."""
     import plotly.graph_objects as go
 
     figure = go.Figure()
     for name, values in lines.items():
-        steps, numbers = zip(*thinned(values), strict=True) if values else ((), ())
+        steps, numbers = zip(*values, strict=True) if values else ((), ())
         mode = "lines+markers" if len(values) < 40 else "lines"
         figure.add_scatter(x=steps, y=numbers, name=name, mode=mode)
     figure.update_layout(
@@ -75,31 +63,31 @@ def curve_figure(lines: Mapping[str, Sequence[tuple[int, float]]], *, title: str
     return figure
 
 
-def draw_curves(job_id: int, *, key: str) -> None:
-    """The curves of a job, renewed while it runs."""
-    every = EVERY_SECONDS if read_job(job_id).status in LIVE else None
-    st.fragment(_draw, run_every=every)(job_id, key)
+def draw_curves(job_ids: Sequence[int], *, key: str, names: Mapping[int, str]) -> None:
+    """The curves of jobs, one line each, renewed while one of them runs."""
+    smoothing = 0.0
+    if job_ids:
+        smoothing = st.slider("Smoothing", 0.0, 0.99, 0.0, 0.01, key=f"{key}.smoothing", width=260)
+    is_live = any(read_job(job_id).status in LIVE for job_id in job_ids)
+    draw = st.fragment(_draw, run_every=EVERY_SECONDS if is_live else None)
+    draw(tuple(job_ids), key, dict(names), smoothing)
 
 
-def _draw(job_id: int, key: str) -> None:
+def _draw(job_ids: Sequence[int], key: str, names: Mapping[int, str], smoothing: float) -> None:
     with failures_shown():
         with open_store().read() as session:
-            series = series_of(jobs.metric_points(session, job_id))
-        if "loss" not in series:
+            found = jobs.metric_series(session, job_ids)
+        measured = [name for name in ORDER if any(name in each for each in found.values())]
+        measured += sorted({name for each in found.values() for name in each} - set(ORDER))
+        if not measured:
             st.caption("The curve begins with the first logged step.")
             return
-        left, right = st.columns(2)
-        with left:
-            _show(curve_figure({"loss": series["loss"]}, title="Loss"), f"{key}.loss")
-        held_out = {name: values for name, values in series.items() if name not in TRAINING}
-        with right:
-            if held_out:
-                figure = curve_figure(held_out, title="Held-out groups")
-                _show(figure, f"{key}.held_out")
-            elif "learning_rate" in series:
-                figure = curve_figure({"lr": series["learning_rate"]}, title="Learning rate")
-                _show(figure, f"{key}.rate")
-
-
-def _show(figure: Any, key: str) -> None:
-    st.plotly_chart(figure, key=key, config={"displayModeBar": False})
+        for place in range(0, len(measured), 2):
+            for name, column in zip(measured[place : place + 2], st.columns(2), strict=False):
+                lines = {
+                    names.get(job_id, f"job {job_id}"): smoothed(each[name], smoothing)
+                    for job_id, each in sorted(found.items())
+                    if name in each
+                }
+                figure = curve_figure(lines, title=TITLES.get(name, name))
+                column.plotly_chart(figure, key=f"{key}.{name}", config={"displayModeBar": False})

@@ -41,7 +41,7 @@ def draw_funnel(found: Funnel) -> None:
             return
         st.dataframe(
             [
-                {"Dropped because": reason.replace("_", " "), "Groups": count}
+                {"Groups": count, "Dropped because": reason.replace("_", " ")}
                 for reason, count in found.dropped.items()
             ],
             hide_index=True,

@@ -68,8 +68,16 @@ def draw_progress(job: Job, *, key: str) -> None:
                     args=(job.id,),
                     disabled=job.stop_requested,
                 )
-            elif job.status != "done":
-                st.button("Resume", key=f"{key}.resume", on_click=resume, args=(job.id,))
+            else:
+                if job.status != "done":
+                    st.button("Resume", key=f"{key}.resume", on_click=resume, args=(job.id,))
+                st.button(
+                    "Run again",
+                    key=f"{key}.again",
+                    on_click=run_again,
+                    args=(job.id,),
+                    help="A new job with the same config.",
+                )
         if job.status in LIVE:
             share = min(1.0, job.done / job.total) if job.total else 0.0
             st.progress(share, text=plain(words(job)))
@@ -94,6 +102,21 @@ def remaining(job: Job, *, now: datetime | None = None) -> str:
     seconds = ((now or utc_now()) - job.started_at).total_seconds()
     left = seconds * max(0, job.total - job.done) / job.done
     return f"about {duration(timedelta(seconds=left))} left"
+
+
+def used(job: Job) -> str:
+    """What the job used at its last heartbeat: processors on the mean, memory, GPU."""
+    found = job.resources
+    if not found:
+        return ""
+    parts = [f"{found['memory_mb']:,} MB memory"] if "memory_mb" in found else []
+    if "cpu_seconds" in found and job.started_at is not None:
+        until = job.finished_at or utc_now()
+        seconds = max(1.0, (until - job.started_at).total_seconds())
+        parts.insert(0, f"{found['cpu_seconds'] / seconds:.1f} processors on average")
+    if "gpu" in found:
+        parts.append(f"{found['gpu']}, {found['gpu_mb']:,} MB reserved")
+    return " · ".join(parts)
 
 
 def spent(job: Job) -> str:
@@ -138,3 +161,18 @@ def resume(job_id: int) -> None:
         session.commit()
     launching.ensure_supervisor(store)
     say(f"Job {job_id} is queued again; it goes on from what it had stored.")
+
+
+@action
+def run_again(job_id: int) -> None:
+    """Queue a new job with the config of this one."""
+    visitor = acting("jobs")
+    store = open_store()
+    with store.read() as session:
+        job = queue.get_job(session, job_id)
+    new_id = launching.launch(store, job.kind, job.config, started_by=visitor.name)
+    with store.write() as session:
+        record_audit(session, visitor.name, "job.launch", str(new_id), kind=job.kind, like=job_id)
+        session.commit()
+    st.query_params["job"] = str(new_id)
+    say(f"Job {new_id} is queued with the config of job {job_id}.")

@@ -81,6 +81,6 @@ with right:
     if failed:
         st.page_link(
             view_file("jobs"),
-            label=f"{found.jobs_failed} job(s) failed or lost: look at Jobs",
+            label=f"Jobs that failed or were lost: {found.jobs_failed}",
             icon=":material/error:",
         )

@@ -1,13 +1,15 @@
 """Jobs: what waits, runs and ran; one in full with its log, cancel and resume."""
 
 import json
+import shlex
 
 import streamlit as st
 
 from app.components.choice import draw_pages, page_offset
-from app.components.jobs import follow_job, read_job, spent
+from app.components.jobs import follow_job, read_job, spent, used
 from app.components.page import draw_empty, draw_heading
-from app.launching import log_tail
+from app.components.plain import plain
+from app.launching import command_of, log_tail
 from app.visit import failures_shown
 from db import jobs
 from db.store import open_store
@@ -21,6 +23,13 @@ def progress(job: Job) -> float | None:
     if job.status == "done":
         return 1.0
     return min(1.0, job.done / job.total) if job.total else None
+
+
+def last_words(job: Job) -> str:
+    """One line: of an error of ours the first, of a crash the last, else the progress."""
+    lines = (job.error or job.message or "").strip().splitlines() or [""]
+    is_crash = any(line.startswith(("Traceback", "  File ", "    ")) for line in lines)
+    return lines[-1] if is_crash else lines[0]
 
 
 @st.fragment(run_every=EVERY_SECONDS)
@@ -51,7 +60,7 @@ def draw_list() -> None:
                 "Kind": job.kind,
                 "Status": job.status,
                 "Progress": progress(job),
-                "Says": (job.error or job.message or "").split("\n")[0],
+                "Says": last_words(job),
                 "Time": spent(job),
                 "By": job.started_by,
                 "Queued": job.created_at,
@@ -92,10 +101,17 @@ def draw_job(job_id: int) -> None:
         st.markdown("**Result**")
         text = json.dumps(job.result, indent=1, ensure_ascii=False) if job.result else "none yet"
         st.code(text[:20_000], language="json")
-    st.caption(
-        f"started by {job.started_by or 'unknown'} · attempt {job.attempt} · "
-        f"host {job.host or 'none yet'} · process {job.pid or 'none yet'}"
-    )
+    st.markdown("**Process**")
+    st.code(shlex.join(["python", *command_of(job)]), language=None)
+    about = [
+        f"started by {job.started_by or 'unknown'}",
+        f"attempt {job.attempt}",
+        f"slot {job.slot}" if job.slot else "in the foreground of a command",
+        f"host {job.host}" if job.host else "no host yet",
+        f"process {job.pid}" if job.pid else "no process yet",
+        used(job),
+    ]
+    st.caption(plain(" · ".join(filter(None, about))))
 
 
 def draw_log(job_id: int) -> None:

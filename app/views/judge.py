@@ -11,6 +11,7 @@ from app.components.choice import choose
 from app.components.judging_card import draw_card, draw_lifeline
 from app.components.page import draw_empty, draw_heading
 from app.components.texts import draw_text
+from app.components.training_desk import draw_training, is_in_training
 from app.visit import failures_shown, show_what_was_said
 from db.assignments import OwnProgress, ShownItem
 from db.store import open_store
@@ -47,10 +48,14 @@ def draw_candidate(item: ShownItem, position: int, text: str) -> None:
             draw_text(text)
 
 
-def draw_item(item: ShownItem) -> None:
+def draw_asked(item: ShownItem) -> None:
     with st.container(border=True, key="judge-asked"):
         draw_text(item.instruction, label="Instruction")
         draw_text(item.query, label="Query")
+
+
+def draw_item(item: ShownItem) -> None:
+    draw_asked(item)
     st.caption("Which passage answers the query in the way the instruction asks for?")
     for position, text in enumerate(item.candidates):
         draw_candidate(item, position, text)
@@ -94,6 +99,22 @@ def draw_plain_desk(study: StudySummary) -> None:
             )
 
 
+def draw_study(study: StudySummary) -> None:
+    if is_in_training(study.id):
+        draw_training(study.id, draw_asked)
+        return
+    if st.session_state.get("judge.plain"):
+        draw_plain_desk(study)
+    else:
+        draw_card_desk(study)
+        draw_lifeline()
+    st.toggle(
+        "Plain page",
+        key="judge.plain",
+        help="The same items without the card: for a browser in which it does not work.",
+    )
+
+
 draw_heading("Judge", "Read the instruction and the query, then pick the most relevant passage.")
 with open_store().read() as session:
     open_studies = list_studies(session, statuses=("open",))
@@ -114,13 +135,5 @@ else:
             name=lambda study: study.name,
         )
         draw_guidelines(chosen.id)
-    if st.session_state.get("judge.plain"):
-        draw_plain_desk(chosen)
-    else:
-        draw_card_desk(chosen)
-        draw_lifeline()
-    st.toggle(
-        "Plain page",
-        key="judge.plain",
-        help="The same items without the card: for a browser in which it does not work.",
-    )
+    with failures_shown():
+        draw_study(chosen)

@@ -5,9 +5,10 @@ import streamlit as st
 from app import studying
 from app.components.choice import choose
 from app.components.jobs import follow_job
-from app.components.page import draw_empty, draw_heading, draw_labels, draw_status
+from app.components.page import draw_empty, draw_heading, draw_status
 from app.components.plain import plain
 from app.components.run import run_name
+from app.components.study_desk import draw_changes, draw_quality
 from db import studies
 from db.runs import RunSummary, list_runs
 from db.store import open_store
@@ -60,30 +61,11 @@ def draw_study(study: studies.StudySummary) -> None:
     st.progress(min(1.0, share), text=f"{study.done:,} of {study.places:,} judgments by people")
     with open_store().read() as session:
         composition = studies.compose(session, study.id)
-        progress = studies.judge_progress(session, study.id)
-    st.dataframe(
-        [
-            {
-                "Judge": each.judge,
-                "Kind": each.kind,
-                "Judged": each.judged,
-                "Share": each.judged / study.items if study.items else 0.0,
-                "Simulated": each.simulated,
-                "Offline": each.offline,
-            }
-            for each in progress
-        ]
-        or [{"Judge": "nobody yet"}],
-        hide_index=True,
-        column_config={"Share": st.column_config.ProgressColumn(format="percent", color="primary")},
-    )
-    draw_labels(
-        offline=any(each.offline for each in progress),
-        simulated=any(each.simulated for each in progress),
-    )
+    draw_quality(study)
     parts = [f"{name.replace('_', ' ')} {n}" for name, n in composition.scenarios.items()]
     parts += [f"{name} {n}" for name, n in composition.verdicts.items()]
     st.caption(plain("Drawn from: " + " · ".join(parts)))
+    draw_changes(study)
 
 
 def draw_judges(study: studies.StudySummary) -> None:

@@ -8,13 +8,13 @@ from app.components.jobs import follow_job
 from app.components.page import draw_empty, draw_heading, draw_labels
 from app.components.plain import plain
 from app.components.scores import model_name
+from app.components.sweeps import draw_leaderboard, draw_sweep, job_name
+from app.components.train_form import draw_form
 from db import jobs
 from db.checkpoints import list_checkpoints
 from db.releases import list_releases
 from db.store import open_store
-from db.tables import Checkpoint, Release
-from trainer.objectives.names import OBJECTIVES
-from trainer.settings import TrainSettings
+from db.tables import Checkpoint, Job, Release
 
 
 def draw_release(release: Release) -> None:
@@ -25,8 +25,7 @@ def draw_release(release: Release) -> None:
         draw_labels(offline=release.offline)
 
 
-def draw_form(releases: list[Release]) -> None:
-    default = TrainSettings()
+def draw_new(releases: list[Release]) -> None:
     by_id = {release.id: release for release in releases}
     chosen = st.selectbox(
         "Release",
@@ -34,62 +33,45 @@ def draw_form(releases: list[Release]) -> None:
         format_func=lambda n: f"release {n} · {by_id[n].name}",
         key="train.release",
     )
-    if chosen is not None:
-        draw_release(by_id[chosen])
-    first, second = st.columns(2)
-    first.text_input("Base model", default.base_model, key="train.base_model")
-    names = list(OBJECTIVES)
-    second.selectbox(
-        "Objective",
-        names,
-        index=names.index(default.objective),
-        format_func=lambda name: OBJECTIVES[name].label,
-        key="train.objective",
-        help="What is contrasted: passages P, instructions I, instruction-aware queries IQ.",
+    release = by_id[chosen] if chosen is not None else releases[0]
+    draw_release(release)
+    settings = draw_form()
+    found = None
+    if settings is not None:
+        found = training.estimate_for(settings, release.id)
+        st.caption(plain(training.estimate_words(found)))
+    if found is not None and not found.fits:
+        st.error("This cannot fit into the memory here: choose a smaller model.")
+    st.button(
+        "Train",
+        type="primary",
+        key="train.start",
+        on_click=training.start,
+        args=(release.id,),
+        disabled=found is None or not found.fits,
     )
-    columns = st.columns(4)
-    columns[0].number_input("Epochs", 0.1, 1000.0, default.epochs, key="train.epochs")
-    columns[1].number_input(
-        "At most steps", 0, 10_000_000, 0, key="train.max_steps", help="0: as the epochs say."
+    if settings is not None:
+        with st.expander("The same as a file and as a command"):
+            st.code(training.as_toml(settings), language="toml")
+            st.code(training.as_command(settings, release.id), language=None, wrap_lines=True)
+        with st.expander("Sweep: many trainings at once"):
+            draw_sweep(release.id, settings)
+
+
+def draw_watch(trainings: list[Job]) -> None:
+    """One training and its curves, with others drawn over it."""
+    st.subheader("Watch", anchor=False)
+    names = {job.id: job_name(job) for job in trainings}
+    asked = st.query_params.get("job", "")
+    shown = int(asked) if asked.isdecimal() else trainings[0].id
+    others = st.multiselect(
+        "Draw over it",
+        [job_id for job_id in names if job_id != shown],
+        format_func=lambda job_id: names[job_id],
+        key="train.others",
     )
-    columns[2].number_input(
-        "At most seconds", 0.0, 1e7, 0.0, step=30.0, key="train.max_seconds", help="0: no limit."
-    )
-    columns[3].number_input(
-        "Groups per batch", 2, 4096, default.rows_per_batch, key="train.rows_per_batch"
-    )
-    with st.expander("More settings"):
-        columns = st.columns(3)
-        columns[0].number_input(
-            "Learning rate",
-            0.0,
-            1.0,
-            default.learning_rate,
-            format="%.2e",
-            step=1e-5,
-            key="train.learning_rate",
-        )
-        columns[1].number_input(
-            "Temperature",
-            0.001,
-            10.0,
-            default.temperature,
-            format="%.3f",
-            step=0.01,
-            key="train.temperature",
-        )
-        columns[2].number_input(
-            "Held-out share", 0.0, 0.9, default.held_out, step=0.05, key="train.held_out"
-        )
-        columns[0].number_input(
-            "Query tokens", 1, 8192, default.query_tokens, key="train.query_tokens"
-        )
-        columns[1].number_input(
-            "Passage tokens", 1, 32_768, default.passage_tokens, key="train.passage_tokens"
-        )
-        columns[2].number_input("Seed", 0, 2**31 - 1, default.seed, key="train.seed")
-        st.text_input("Template", default.template, key="train.template")
-    st.button("Train", type="primary", key="train.start", on_click=training.start)
+    if follow_job(shown, key="train.job"):
+        draw_curves([shown, *others], key="train.curves", names=names)
 
 
 def draw_checkpoints(found: list[Checkpoint]) -> None:
@@ -128,12 +110,10 @@ if not releases:
         command="inf export --dataset NAME --out DIR --format parquet",
     )
 else:
-    draw_form(releases)
-asked = st.query_params.get("job", "")
-shown = int(asked) if asked.isdecimal() else (trainings[0].id if trainings else None)
-if shown is not None:
-    st.subheader("Training", anchor=False)
-    if follow_job(shown, key="train.job"):
-        draw_curves(shown, key=f"train.curves-{shown}")
+    with st.expander("New training", icon=":material/add:", expanded=not trainings):
+        draw_new(releases)
+if trainings:
+    draw_watch(trainings)
+draw_leaderboard()
 if checkpoints:
     draw_checkpoints(checkpoints)

@@ -7,7 +7,7 @@ import pytest
 from db import jobs
 from db.errors import BadInput, NotFound, Refused
 from db.store import Store
-from db.tables import utc_now
+from db.tables import MetricPoint, utc_now
 
 
 def queued(store: Store, kind: str = "curate") -> int:
@@ -86,3 +86,17 @@ def test_a_step_told_twice_keeps_the_last_number(store: Store) -> None:
         session.commit()
         points = [(p.name, p.step, p.value) for p in jobs.metric_points(session, job_id)]
     assert points == [("loss", 1, 1.5), ("lr", 1, 0.1)]
+
+
+def test_a_long_series_is_thinned_and_keeps_its_ends(store: Store) -> None:
+    with store.write() as session:
+        job = jobs.enqueue_job(session, "train", {})
+        for step in range(1, 1001):
+            session.add(MetricPoint(job_id=job.id, name="loss", step=step * 10, value=1.0 / step))
+        jobs.record_metrics(session, job.id, 5, {"ndcg@10": 0.5})
+        session.flush()
+        found = jobs.metric_series(session, [job.id], most=50)[job.id]
+    assert 50 <= len(found["loss"]) <= 51
+    assert found["loss"][0] == (10, 1.0)
+    assert found["loss"][-1] == (10_000, 1.0 / 1000)
+    assert found["ndcg@10"] == [(5, 0.5)]

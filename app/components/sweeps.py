@@ -1,0 +1,101 @@
+"""Sweeps: a grid of trainings as queued jobs, and the leaderboard of those that are done."""
+
+from typing import Any
+
+import streamlit as st
+
+from app import training
+from db import jobs
+from db.store import open_store
+from db.tables import Job
+from trainer.objectives.names import OBJECTIVES
+from trainer.settings import TrainSettings
+
+MEASURES = ("ndcg@10", "map", "mrr", "p-mrr")
+SELECTED_BY = "ndcg@10"
+
+
+def draw_sweep(release_id: int, settings: TrainSettings) -> None:
+    """Choose the grid; everything else is as in the form above."""
+    st.text_input("Name of the sweep", key="train.sweep_name", placeholder="objectives")
+    st.multiselect(
+        "Objectives",
+        list(OBJECTIVES),
+        default=list(OBJECTIVES),
+        format_func=lambda name: OBJECTIVES[name].label,
+        key="train.sweep_objectives",
+    )
+    first, second = st.columns(2)
+    first.multiselect(
+        "Base models",
+        [settings.base_model],
+        default=[settings.base_model],
+        accept_new_options=True,
+        key="train.sweep_models",
+    )
+    second.multiselect(
+        "Seeds",
+        [settings.seed],
+        default=[settings.seed],
+        accept_new_options=True,
+        key="train.sweep_seeds",
+    )
+    st.caption("All eleven objectives are Table 3. The trainings wait for one another's slot.")
+    st.button(
+        "Queue the sweep",
+        key="train.sweep_start",
+        on_click=training.start_sweep,
+        args=(release_id,),
+    )
+
+
+def job_name(job: Job) -> str:
+    """A training in one line."""
+    settings = job.config.get("settings") or {}
+    objective = settings.get("objective", "P")
+    return f"job {job.id} · {objective} · seed {settings.get('seed', 42)} · {job.status}"
+
+
+def draw_leaderboard() -> None:
+    """Trainings of sweeps, the best on its held-out groups first."""
+    with open_store().read() as session:
+        found = [
+            job
+            for job in jobs.list_jobs(session, kind="train", limit=1000)
+            if job.config.get("sweep")
+        ]
+    if not found:
+        return
+    st.subheader("Sweeps", anchor=False)
+    names = list(dict.fromkeys(str(job.config["sweep"]) for job in found))
+    chosen = st.selectbox("Sweep", names, key="train.sweep_chosen")
+    rows = leaderboard([job for job in found if job.config["sweep"] == chosen])
+    st.dataframe(
+        rows,
+        hide_index=True,
+        column_config={name: st.column_config.NumberColumn(format="%.4f") for name in MEASURES},
+    )
+    st.caption(
+        f"Ordered by {SELECTED_BY} on the groups held out of the training, never by a benchmark "
+        "that is reported later: a choice made on the test set flatters."
+    )
+
+
+def leaderboard(found: list[Job]) -> list[dict[str, Any]]:
+    """A row per training: those with scores first, the best on top."""
+    rows = []
+    for job in found:
+        settings = job.config.get("settings") or {}
+        after = ((job.result or {}).get("held_out") or {}).get("after") or {}
+        rows.append(
+            {
+                "Objective": settings.get("objective"),
+                "Base model": settings.get("base_model"),
+                "Seed": settings.get("seed"),
+                **{name: after.get(name) for name in MEASURES},
+                "Status": job.status,
+                "Job": job.id,
+                "Checkpoint": (job.result or {}).get("checkpoint_id"),
+            }
+        )
+    return sorted(rows, key=lambda row: -(row[SELECTED_BY] or -1.0))

@@ -1,0 +1,113 @@
+"""What a training will take, before it starts: steps, time, memory. Pure, and careful.
+
+Time goes by earlier trainings of the same base model in this store (seconds per group seen);
+without one it is unknown. Memory is a lower bound: 16 bytes per parameter for 32-bit weights,
+gradients and the two moments of AdamW; activations come on top. What needs more than there is
+cannot fit and is refused.
+"""
+
+import math
+import statistics
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from shutil import which
+
+import psutil
+
+from db.tables import Checkpoint
+from trainer.settings import TrainSettings
+
+BYTES_PER_PARAMETER = 16
+# Parameters of the backbones of the paper's tables and of the default, in millions.
+PARAMETERS = {
+    "sentence-transformers/all-MiniLM-L6-v2": 22.7,
+    "intfloat/e5-base-v2": 109.5,
+    "intfloat/e5-large-v2": 335.1,
+    "answerdotai/ModernBERT-base": 149.0,
+    "meta-llama/Llama-3.2-1B": 1235.8,
+    "meta-llama/Llama-3.2-1B-Instruct": 1235.8,
+    "Qwen/Qwen2.5-1.5B": 1543.7,
+    "Qwen/Qwen2.5-1.5B-Instruct": 1543.7,
+    "Qwen/Qwen2.5-3B": 3085.9,
+    "Qwen/Qwen2.5-3B-Instruct": 3085.9,
+}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """`seconds` and `least_bytes` are None where there is nothing to go by."""
+
+    steps: int
+    seconds: float | None
+    trainings: int
+    least_bytes: float | None
+    available_bytes: float
+
+    @property
+    def fits(self) -> bool:
+        """False only where it cannot fit."""
+        return self.least_bytes is None or self.least_bytes <= self.available_bytes
+
+
+def estimate(
+    settings: TrainSettings, groups: int, earlier: Iterable[Checkpoint], available_bytes: float
+) -> Estimate:
+    """What a training with these settings on so many groups takes."""
+    training = groups - round(groups * settings.held_out)
+    steps = math.ceil(math.ceil(training / settings.rows_per_batch) * settings.epochs)
+    if settings.max_steps:
+        steps = settings.max_steps
+    paces = [pace for each in earlier if (pace := _pace(each, settings)) is not None]
+    seconds = None
+    if paces:
+        seconds = statistics.median(paces) * steps * settings.rows_per_batch
+        if settings.max_seconds:
+            seconds = min(seconds, settings.max_seconds)
+    parameters = parameters_of(settings.base_model)
+    least = None
+    if parameters is not None:
+        least = parameters * BYTES_PER_PARAMETER * (2 if settings.encoders == "two" else 1)
+    return Estimate(steps, seconds, len(paces), least, available_bytes)
+
+
+def _pace(checkpoint: Checkpoint, settings: TrainSettings) -> float | None:
+    """Seconds per group that an earlier training of this base model took."""
+    if checkpoint.base_model != settings.base_model:
+        return None
+    steps, seconds = checkpoint.summary.get("steps"), checkpoint.summary.get("seconds")
+    rows = checkpoint.config.get("rows_per_batch")
+    if not steps or not seconds or not rows:
+        return None
+    return float(seconds) / (float(steps) * float(rows))
+
+
+def parameters_of(base_model: str) -> float | None:
+    """How many parameters a model has: known by name, or by the size of its files (32 bit)."""
+    if base_model in PARAMETERS:
+        return PARAMETERS[base_model] * 1e6
+    files = list(Path(base_model).expanduser().glob("*.safetensors"))
+    return sum(file.stat().st_size for file in files) / 4 if files else None
+
+
+@cache
+def available_bytes() -> float:
+    """The memory of the largest GPU of this machine, or of the machine where it has none."""
+    program = which("nvidia-smi")
+    if program is not None:
+        try:
+            said = subprocess.run(
+                [program, "--query-gpu=memory.total", "--format=csv,noheader,nounits"],
+                capture_output=True,
+                text=True,
+                timeout=20,
+                check=True,
+            ).stdout
+            sizes = [float(line) for line in said.splitlines() if line.strip().isdecimal()]
+            if sizes:
+                return max(sizes) * 2**20
+        except (subprocess.SubprocessError, OSError):
+            return float(psutil.virtual_memory().total)
+    return float(psutil.virtual_memory().total)

@@ -1,0 +1,61 @@
+"""The settings of a training in the words of the Train page: a name and a sentence for each."""
+
+from trainer.objectives.names import Objective
+
+SECTIONS = {
+    "Model": ("base_model", "pooling", "encoders", "template", "query_prefix", "passage_prefix"),
+    "Objective": ("objective", "temperature", "positive_counted", "instructions_sampled"),
+    "Length of the training": (
+        *("epochs", "max_steps", "max_seconds", "rows_per_batch", "learning_rate"),
+        *("query_tokens", "passage_tokens", "seed"),
+    ),
+    "Held-out groups": (
+        *("held_out", "held_out_seed", "dropped", "evaluate_steps", "best_by", "patience"),
+    ),
+    "Memory and saving": (*("texts_at_once", "gradient_checkpointing", "packing", "save_steps"),),
+}
+WORDS = {
+    "base_model": ("Base model", "A SentenceTransformer or a plain transformer, name or folder."),
+    "pooling": ("Pooling", "How token vectors become one: last token for decoders, else the mean."),
+    "encoders": ("Encoders", "One encoder for queries and passages, or two that start equal."),
+    "template": ("Template", "How instruction and query become one text; kept with the model."),
+    "query_prefix": ("Query prefix", "What the model expects before queries, e.g. `query: `."),
+    "passage_prefix": ("Passage prefix", "What it expects before passages."),
+    "objective": ("Objective", "What is contrasted: passages P, instructions I, encoded (I,Q)."),
+    "temperature": ("Temperature τ", "Divides similarities; smaller separates harder."),
+    "positive_counted": ("Positive in the union", "Once, or for each term as Eq. 7 is printed."),
+    "instructions_sampled": ("Instructions per anchor", "0: all of the batch; own I- always."),
+    "epochs": ("Epochs", "How often every group is seen."),
+    "max_steps": ("At most steps", "0: as the epochs say."),
+    "max_seconds": ("At most seconds", "0: no limit; it stops cleanly between steps."),
+    "rows_per_batch": ("Groups per batch", "Three triplets each, one another's negatives."),
+    "learning_rate": ("Learning rate", "AdamW, linear decay, no warm-up, no weight decay."),
+    "query_tokens": ("Query tokens", "Instruction and query are cut to this."),
+    "passage_tokens": ("Passage tokens", "Passages are cut to this."),
+    "seed": ("Seed", "Of the order of groups and of dropout."),
+    "held_out": ("Held-out share", "Groups never trained on; no text on both sides. 0: none."),
+    "held_out_seed": ("Held-out seed", "The same seed holds out the same groups."),
+    "dropped": ("Dropped groups", "Train on groups that validation dropped too (Figure 6)."),
+    "evaluate_steps": ("Score every … steps", "0: before and after only."),
+    "best_by": ("Keep", "The last weights, or the best on the held-out groups by a measure."),
+    "patience": ("Patience", "Stop after so many scorings without a better one; 0: never."),
+    "texts_at_once": ("Texts at once", "Cached gradients for large batches; 0: without."),
+    "gradient_checkpointing": ("Recompute activations", "Slower, with less memory."),
+    "packing": ("Packing", "Share an instruction's prefix where a causal model reads it often."),
+    "save_steps": ("Save every … steps", "What a resume goes on from; 0: every two minutes."),
+}
+
+
+def equation(objective: Objective) -> str:
+    """The objective in LaTeX, with its terms (Eq. 6 for uni, Eq. 7 for multi)."""
+    terms = r"\{" + ",".join(objective.terms) + r"\}"
+    up = r"e^{s^+/\tau}"
+    if len(objective.terms) == 1:
+        term = objective.terms[0]
+        negatives = rf"\sum_{{n\in\mathcal N_{{{term}}}}} e^{{s_n/\tau}}"
+        return rf"\ell_{{{term}}}=-\log\frac{{{up}}}{{{up}+{negatives}}}"
+    negatives = r"\sum_{n\in\mathcal N_y} e^{s_n/\tau}"
+    name = rf"\ell_{{{','.join(objective.terms)}}}"
+    if objective.mode == "uni":
+        return rf"{name}^{{uni}}=-\sum_{{y\in{terms}}}\log\frac{{{up}}}{{{up}+{negatives}}}"
+    return rf"{name}^{{multi}}=-\log\frac{{{up}}}{{{up}+\sum_{{y\in{terms}}}{negatives}}}"

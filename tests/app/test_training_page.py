@@ -1,0 +1,153 @@
+"""The Train page: presets, checks before a job, estimates, sweeps and their leaderboard."""
+
+import tomllib
+
+import pytest
+from app_pages import open_page, words
+from full_store import fill
+
+from app import launching
+from app.components.curves import smoothed
+from app.components.sweeps import leaderboard
+from app.train_estimate import Estimate, estimate
+from app.train_words import SECTIONS, WORDS, equation
+from app.training import as_command, as_toml, combinations
+from db import jobs
+from db.errors import BadInput
+from db.store import Store
+from db.tables import Checkpoint, Job
+from trainer.experiment_files import list_experiments, read_experiment
+from trainer.objectives.names import OBJECTIVES
+from trainer.settings import FIELDS, TrainSettings, parse_settings
+
+
+@pytest.fixture
+def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs are queued, no supervisor takes them."""
+    monkeypatch.setattr(launching, "ensure_supervisor", lambda store: None)
+
+
+def trainings(store: Store) -> list[Job]:
+    with store.read() as session:
+        return jobs.list_jobs(session, kind="train", statuses=("queued",))
+
+
+def test_every_setting_of_a_training_has_a_field_with_a_sentence() -> None:
+    shown = [name for names in SECTIONS.values() for name in names]
+    assert sorted(shown) == sorted(FIELDS) == sorted(WORDS)
+    assert all(sentence.endswith(".") for _, sentence in WORDS.values())
+
+
+def test_the_form_becomes_a_job_with_all_its_settings(
+    sqlite_store: Store, nothing_starts: None
+) -> None:
+    fill(sqlite_store)
+    at = open_page("train")
+    at.number_input("train.max_steps").set_value(7).run()
+    at.selectbox("train.objective").select("P,I:multi").run()
+    at.button("train.start").click().run()
+    assert not at.exception
+    job = trainings(sqlite_store)[0]
+    settings = parse_settings(job.config["settings"])
+    assert (settings.max_steps, settings.objective) == (7, "P,I:multi")
+    assert job.started_by == "local admin"
+
+
+def test_a_config_that_fails_validation_never_becomes_a_job(
+    sqlite_store: Store, nothing_starts: None
+) -> None:
+    fill(sqlite_store)
+    at = open_page("train")
+    at.text_input("train.template").set_value("{query} only").run()
+    assert "instruction" in at.error[0].value
+    assert at.button("train.start").disabled
+    assert not trainings(sqlite_store)
+
+
+def test_a_model_that_cannot_fit_is_refused(sqlite_store: Store, nothing_starts: None) -> None:
+    fill(sqlite_store)
+    at = open_page("train")
+    at.text_input("train.base_model").set_value("Qwen/Qwen2.5-3B").run()
+    huge = estimate(TrainSettings(base_model="Qwen/Qwen2.5-3B"), 20, [], 16e9)
+    assert not huge.fits
+    if any("cannot fit" in error.value for error in at.error):
+        assert at.button("train.start").disabled
+
+
+def test_a_preset_fills_the_form_with_the_papers_row(sqlite_store: Store) -> None:
+    fill(sqlite_store)
+    at = open_page("train")
+    at.selectbox("train.preset").select("table2-modernbert-base").run()
+    assert at.text_input("train.base_model").value == "answerdotai/ModernBERT-base"
+    assert at.selectbox("train.objective").value == "P,I,IQ:multi"
+    assert at.number_input("train.rows_per_batch").value == 32
+
+
+@pytest.mark.parametrize("name", list_experiments())
+def test_the_shown_file_reads_back_as_the_same_settings(name: str) -> None:
+    settings = parse_settings(read_experiment(name))
+    assert parse_settings(tomllib.loads(as_toml(settings))) == settings
+    assert f"base_model={settings.base_model}" in as_command(settings, 3)
+
+
+def test_a_quote_or_backslash_in_a_text_survives_the_shown_file() -> None:
+    settings = parse_settings({"query_prefix": 'say "x" \\ '})
+    assert parse_settings(tomllib.loads(as_toml(settings))) == settings
+
+
+def test_a_sweep_queues_every_combination_and_the_leaderboard_orders_them(
+    sqlite_store: Store, nothing_starts: None
+) -> None:
+    fill(sqlite_store)
+    at = open_page("train")
+    at.text_input("train.sweep_name").set_value("table 3").run()
+    at.button("train.sweep_start").click().run()
+    assert not at.exception and not at.error
+    queued = trainings(sqlite_store)
+    assert {job.config["settings"]["objective"] for job in queued} == set(OBJECTIVES)
+    assert "held out of the training" in words(at)
+    done = [
+        Job(kind="train", config=queued[0].config, result={"held_out": {"after": {"ndcg@10": x}}})
+        for x in (0.2, 0.9)
+    ]
+    assert [row["ndcg@10"] for row in leaderboard([*queued, *done])][:3] == [0.9, 0.2, None]
+
+
+def test_a_sweep_of_nothing_or_of_too_much_is_refused() -> None:
+    with pytest.raises(BadInput, match="0 trainings"):
+        combinations(TrainSettings(), [], ["m"], [1])
+    with pytest.raises(BadInput, match="choose 1 to 200"):
+        combinations(TrainSettings(), ["P"], ["m"], range(201))
+
+
+def test_steps_time_and_memory_by_hand() -> None:
+    """100 groups, a tenth held out: 90 in batches of 8 are 12 steps an epoch, 24 in two.
+
+    An earlier training took 50 s for 10 steps of 4 groups: 1.25 s a group; 24 · 8 · 1.25 = 240 s.
+    MiniLM: 22.7 million parameters of 16 bytes are 363.2 MB.
+    """
+    earlier = Checkpoint(
+        path="x",
+        base_model=TrainSettings().base_model,
+        config={"rows_per_batch": 4},
+        summary={"steps": 10, "seconds": 50.0},
+    )
+    found = estimate(TrainSettings(), 100, [earlier], 1e9)
+    assert found == Estimate(24, 240.0, 1, 22.7e6 * 16, 1e9)
+    assert found.fits
+    unknown = estimate(TrainSettings(base_model="no/such"), 100, [earlier], 1e9)
+    assert unknown.seconds is None and unknown.least_bytes is None and unknown.fits
+
+
+def test_smoothing_is_a_weighted_mean_of_the_past() -> None:
+    """Weight 0.5 over 4, 1, 1: 4; (4·½ + 1)/(½ + 1) = 2; (4·¼ + 1·½ + 1)/1.75 = 2.5/1.75."""
+    values = [(1, 4.0), (2, 1.0), (3, 1.0)]
+    assert smoothed(values, 0.0) == values
+    assert [value for _, value in smoothed(values, 0.5)] == pytest.approx([4, 2, 2.5 / 1.75])
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_an_equation_names_every_term_of_its_objective(name: str) -> None:
+    latex = equation(OBJECTIVES[name])
+    assert all(term in latex for term in OBJECTIVES[name].terms)
+    assert latex.count("{") == latex.count("}")
