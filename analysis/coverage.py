@@ -1,24 +1,39 @@
-"""Coverage: one map of the texts of one or more corpora (Figure 3a), as points to keep and draw."""
+"""Coverage: one map of the texts of one or more corpora (Figure 3a), as points to keep and draw.
 
-from collections.abc import Sequence
+Beside the picture stand numbers (see `analysis.manifold`), per field: how much of the map a corpus
+occupies, how large its hull is, and how much of each corpus another one covers.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from analysis.corpora import Corpus
+from analysis.manifold import (
+    NEAREST,
+    covered_share,
+    hull_volume,
+    occupied_share,
+    principal_components,
+)
+from analysis.measure import Measure, undefined
+from db.corpus_texts import CorpusText
+from db.datasets import text_sha256
 
 if TYPE_CHECKING:
     import pandas as pd
 
-VERSION = 1
+VERSION = 2
 EXCERPT = 160
+COMPARED = 5000  # vectors of a corpus and field at most, drawn with the seed
 
 
-def points_table(corpora: Sequence[Corpus], places: dict[str, np.ndarray]) -> pa.Table:
-    """A row per text of a corpus: x, y, corpus, field, role, verdict, group_id, text (its start).
-
-    `places` are the points by text.
+def points_table(corpora: Sequence[Corpus], places: Mapping[str, np.ndarray]) -> pa.Table:
+    """A row per text of a corpus: x, y, corpus, field, role, verdict, group_id, sha256, and text
+    (its start). `places` are the points by text.
     """
     rows = [(corpus.name, row) for corpus in corpora for row in corpus.texts]
     xy = np.array([places[row.text] for _, row in rows], dtype=np.float32).reshape(-1, 2)
@@ -30,6 +45,7 @@ def points_table(corpora: Sequence[Corpus], places: dict[str, np.ndarray]) -> pa
         "role": _words([row.role for _, row in rows]),
         "verdict": _words([row.verdict for _, row in rows]),
         "group_id": pa.array([row.group_id for _, row in rows], pa.int64()),
+        "sha256": pa.array([bytes.fromhex(text_sha256(row.text)) for _, row in rows], pa.binary()),
         "text": pa.array([row.text[:EXCERPT] for _, row in rows], pa.large_string()),
     }
     return pa.table(columns)
@@ -43,10 +59,101 @@ def to_bytes(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
+def read_table(payload: bytes) -> pa.Table:
+    """The points of a stored coverage analysis."""
+    return pa.ipc.open_file(pa.BufferReader(payload)).read_all()
+
+
 def points_frame(payload: bytes) -> "pd.DataFrame":
-    """The points of a stored coverage analysis as a frame."""
-    frame: pd.DataFrame = pa.ipc.open_file(pa.BufferReader(payload)).read_all().to_pandas()
+    """The points of a stored coverage analysis as a frame, without the texts' sha256."""
+    frame: pd.DataFrame = read_table(payload).drop_columns(["sha256"]).to_pandas()
     return frame
+
+
+def known_places(table: pa.Table) -> dict[str, np.ndarray]:
+    """The points of a stored map by the sha256 of their texts."""
+    xy = np.stack([table["x"].to_numpy(), table["y"].to_numpy()], axis=1)
+    return {
+        sha256.hex(): point for sha256, point in zip(table["sha256"].to_pylist(), xy, strict=True)
+    }
+
+
+def coverage_numbers(
+    corpora: Sequence[Corpus],
+    places: Mapping[str, np.ndarray],
+    vectors: Mapping[str, np.ndarray],
+    *,
+    seed: int,
+) -> dict[str, Any]:
+    """Per corpus and field the shares, per field and two corpora precision and recall."""
+    texts = {
+        (corpus.name, field): _different(roles.values())
+        for corpus in corpora
+        for field, roles in corpus.by_field().items()
+    }
+    fields = list(dict.fromkeys(field for _, field in texts))
+    numbers: dict[str, Any] = {"fields": {}, "covered": []}
+    for field in fields:
+        holding = [corpus.name for corpus in corpora if (corpus.name, field) in texts]
+        every = list(dict.fromkeys(t for name in holding for t in texts[name, field]))
+        map_ = np.stack([places[text] for text in every])
+        whole = np.stack([vectors[text] for text in every])
+        components = principal_components(whole)
+        largest = hull_volume(components.of(whole))
+        numbers["fields"][field] = {
+            name: {
+                "different": len(texts[name, field]),
+                "occupied_share": occupied_share(
+                    np.stack([places[text] for text in texts[name, field]]), map_
+                ),
+                **_told(
+                    "hull_share",
+                    _share(
+                        hull_volume(
+                            components.of(np.stack([vectors[t] for t in texts[name, field]]))
+                        ),
+                        largest,
+                    ),
+                ),
+            }
+            for name in holding
+        }
+        drawn = {name: _drawn(texts[name, field], vectors, seed) for name in holding}
+        numbers["covered"] += [
+            {
+                "field": field,
+                "corpus": one,
+                "by": other,
+                "k": NEAREST,
+                **_told("share", covered_share(drawn[one], drawn[other])),
+            }
+            for one, other in permutations(holding, 2)
+        ]
+    return numbers
+
+
+def _share(part: Measure, whole: Measure) -> Measure:
+    if part.value is None or whole.value is None:
+        return undefined(part.reason or whole.reason or "")
+    return Measure(part.value / whole.value)
+
+
+def _told(name: str, measure: Measure) -> dict[str, Any]:
+    told: dict[str, Any] = {name: measure.value}
+    return told if measure.reason is None else {**told, "reason": measure.reason}
+
+
+def _different(roles: Any) -> list[str]:
+    rows: list[CorpusText] = [row for each in roles for row in each]
+    return list(dict.fromkeys(row.text for row in rows))
+
+
+def _drawn(texts: Sequence[str], vectors: Mapping[str, np.ndarray], seed: int) -> np.ndarray:
+    chosen = list(texts)
+    if len(texts) > COMPARED:
+        places = np.random.default_rng(seed).choice(len(texts), COMPARED, replace=False)
+        chosen = [texts[place] for place in np.sort(places)]
+    return np.stack([vectors[text] for text in chosen])
 
 
 def _words(values: list[Any]) -> pa.Array:

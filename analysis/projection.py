@@ -16,6 +16,26 @@ NEIGHBOURS, MIN_DIST = 15, 0.1
 FEWEST = 10
 
 
+def place(
+    vectors: np.ndarray, fitted: np.ndarray, map_: np.ndarray, *, neighbours: int = NEIGHBOURS
+) -> np.ndarray:
+    """Points for new vectors on an existing map: float32, shape (vectors, 2).
+
+    UMAP's transform without its last polishing: the mean of the nearest fitted points, weighted by
+    exp(-(d - d_1) / s), s their mean distance beyond the nearest. A vector that was fitted gets
+    its own point.
+    """
+    places, distances = nearest(vectors, fitted, min(neighbours, len(fitted)))
+    beyond = distances - distances[:, :1]
+    scale = np.maximum(beyond.mean(axis=1, keepdims=True), 1e-9)
+    weights = np.exp(-beyond / scale)
+    same = distances[:, :1] < 1e-6
+    weights = np.where(same, distances < 1e-6, weights)
+    weights /= weights.sum(axis=1, keepdims=True)
+    points: np.ndarray = np.einsum("vk,vkd->vd", weights, map_[places]).astype(np.float32)
+    return points
+
+
 def project(
     vectors: np.ndarray, *, seed: int = 0, neighbours: int = NEIGHBOURS, min_dist: float = MIN_DIST
 ) -> np.ndarray:

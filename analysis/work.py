@@ -8,20 +8,24 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from analysis import coverage as maps
 from analysis import diversity as numbers
 from analysis import sharing as duplicates
 from analysis.corpora import Corpus, corpora_sha256, load_corpora
-from analysis.coverage import points_table, to_bytes
+from analysis.coverage import coverage_numbers, known_places, points_table, read_table, to_bytes
 from analysis.diversity import Sampling, describe_corpus, sample_sizes
 from analysis.embedding import DEFAULT_MODEL, embed_texts, model_identity
-from analysis.projection import MIN_DIST, NEIGHBOURS, project
-from db.analyses import find_analysis, store_analysis
+from analysis.projection import MIN_DIST, NEIGHBOURS, place, project
+from db.analyses import find_analysis, get_analysis, store_analysis
 from db.datasets import text_sha256
+from db.embeddings import cached_vectors
+from db.errors import BadInput
 from db.job_runner import JobHandle
 
 REPEATS = 5
+MOST_FITTED = 20_000
 
 
 def diversity(handle: JobHandle) -> dict[str, Any]:
@@ -57,29 +61,43 @@ def diversity(handle: JobHandle) -> dict[str, Any]:
 
 
 def coverage(handle: JobHandle) -> dict[str, Any]:
-    """One map of all corpora; config as for diversity, and `seed`."""
-    corpora = _corpora(handle)
+    """One map of all corpora; config as for diversity, `seed`, `fit` (texts fitted at most, the
+    others are placed among them) and `onto` (a stored map to place the corpora on)."""
+    corpora, onto = _corpora(handle), handle.config.get("onto")
     model, seed = handle.config.get("model") or DEFAULT_MODEL, int(handle.config.get("seed", 0))
+    most = int(handle.config.get("fit") or MOST_FITTED)
     settings = {
         "version": maps.VERSION,
         "model": model_identity(model),
         "seed": seed,
         "neighbours": NEIGHBOURS,
         "min_dist": MIN_DIST,
+        "fit": most,
+        "onto": onto,
     }
     sha256 = corpora_sha256(corpora, settings)
     if (known := _known(handle, "coverage", sha256)) is not None:
         return known
     vectors = _vectors(handle, corpora, model)
-    texts = list(vectors)
-    handle.report(len(texts), len(texts), "drawing the map")
-    places = project(_stack(vectors, texts), seed=seed)
-    table = points_table(corpora, dict(zip(texts, places, strict=True)))
+    handle.report(len(vectors), len(vectors), "drawing the map")
+    texts, whole = list(vectors), _stack(vectors, list(vectors))
+    before = None
+    if onto is None:
+        points = _fitted(whole, most, seed)
+    else:
+        before = _stored_map(handle, int(onto))
+        points = place(whole, *_map_vectors(handle, before, model))
+    places = dict(zip(texts, points, strict=True))
+    table = points_table(corpora, places)
+    if before is not None:
+        table = pa.concat_tables([before, table.cast(before.schema)]).unify_dictionaries()
     result = {
         "model": model,
         "seed": seed,
-        "points": table.num_rows,
+        "onto": onto,
+        "points": sum(len(corpus.texts) for corpus in corpora),
         "different": len(texts),
+        "fitted": 0 if onto is not None else min(len(texts), most),
         "corpora": [
             {
                 "corpus": corpus.name,
@@ -90,8 +108,35 @@ def coverage(handle: JobHandle) -> dict[str, Any]:
             }
             for corpus in corpora
         ],
+        **coverage_numbers(corpora, places, vectors, seed=seed),
     }
     return _keep(handle, "coverage", sha256, corpora, result, payload=to_bytes(table))
+
+
+def _fitted(vectors: np.ndarray, most: int, seed: int) -> np.ndarray:
+    """The map of the vectors, fitted on `most` of them at most."""
+    if len(vectors) <= most:
+        return project(vectors, seed=seed)
+    chosen = np.sort(np.random.default_rng(seed).choice(len(vectors), most, replace=False))
+    return place(vectors, vectors[chosen], project(vectors[chosen], seed=seed))
+
+
+def _stored_map(handle: JobHandle, analysis_id: int) -> pa.Table:
+    with handle.store.read() as session:
+        stored = get_analysis(session, analysis_id)
+    if stored.kind != "coverage" or stored.payload is None:
+        raise BadInput(f"analysis {analysis_id} is no map: `inf analyze coverage` makes one")
+    return read_table(stored.payload)
+
+
+def _map_vectors(handle: JobHandle, table: pa.Table, model: str) -> tuple[np.ndarray, np.ndarray]:
+    """The vectors of a stored map's texts, from the cache, and their points."""
+    known = known_places(table)
+    with handle.store.read() as session:
+        vectors = cached_vectors(session, model_identity(model), list(known))
+    if not vectors:
+        raise BadInput(f"the map was not drawn with the model {model}: give it with --model")
+    return np.stack(list(vectors.values())), np.stack([known[sha256] for sha256 in vectors])
 
 
 def near_duplicates(handle: JobHandle) -> dict[str, Any]:

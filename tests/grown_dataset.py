@@ -1,5 +1,10 @@
-"""A grown data set for the tests of analysis: a run whose groups have texts but no calls."""
+"""For the tests of analysis: a run whose groups have texts but no calls, and jobs in process."""
 
+from typing import Any
+
+from analysis import work
+from db import jobs
+from db.job_runner import JobHandle
 from db.store import Store
 from db.tables import Dataset, Group, Pair, Passage, Recipe, Run, Triplet, utc_now
 
@@ -71,3 +76,15 @@ def grown(store: Store, name: str = "demo", groups: int = 8, *, offline: bool = 
                 )
         session.commit()
         return run.id
+
+
+def run_job(store: Store, what: str, **config: Any) -> dict[str, Any]:
+    """What the job returns, run in this process: one load of torch for many jobs."""
+    kind = "project" if what == "coverage" else "embed"
+    with store.write() as session:
+        job_id = jobs.enqueue_job(session, kind, config).id
+        job = jobs.claim_job(session, job_id)
+        assert job is not None
+        session.commit()
+    result: dict[str, Any] = getattr(work, what)(JobHandle(store, job.id, job.attempt))
+    return result

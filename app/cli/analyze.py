@@ -226,6 +226,18 @@ def _shown_coverage(result: Result) -> str:
         f"{corpus['corpus']}: {corpus['points']:,} points" + (" (offline)" * corpus["offline"])
         for corpus in result["corpora"]
     ]
+    for field, numbers in result["fields"].items():
+        for name, found in numbers.items():
+            hull = found["hull_share"]
+            words = (
+                f"hull {hull:.3f}" if hull is not None else f"hull undefined ({found['reason']})"
+            )
+            lines.append(f"{field}, {name}: {found['occupied_share']:.3f} of the map, {words}")
+    for row in result["covered"]:
+        share = (
+            f"{row['share']:.3f}" if row["share"] is not None else f"undefined ({row['reason']})"
+        )
+        lines.append(f"{row['field']}: share of {row['corpus']} covered by {row['by']}: {share}")
     known = "was stored before" if result["known"] else "is stored"
     return "\n".join([*lines, f"the map {known} as analysis {result['analysis_id']}"])
 
@@ -233,11 +245,23 @@ def _shown_coverage(result: Result) -> str:
 @analyze.command()
 @corpora_options
 @click.option("--seed", default=0, show_default=True, help="Of the map.")
+@click.option("--onto", type=int, help="Place the corpora on this stored map (an analysis).")
+@click.option(
+    "--fit", type=click.IntRange(min=10), help="Fit at most so many texts and place the others."
+)
 @detach_option
 @reporting(_shown_coverage)
-def coverage(detach: bool, seed: int, **corpora: Any) -> Result:
+def coverage(detach: bool, seed: int, onto: int | None, fit: int | None, **corpora: Any) -> Result:
     """One UMAP of instructions, queries and passages, stored for the Coverage page."""
-    store, config = ready_store(), {**_config(**corpora), "seed": seed}
+    store, config = (
+        ready_store(),
+        {
+            **_config(**corpora),
+            "seed": seed,
+            "onto": onto,
+            "fit": fit,
+        },
+    )
     return work(store, "project", config, detach=detach, title="coverage")
 
 

@@ -2,12 +2,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import Ran
-from grown_dataset import SUBJECTS, grown
+from grown_dataset import SUBJECTS, grown, run_job
 
 from analysis.corpora import Corpus, corpora_sha256, load_corpora, read_texts
-from analysis.coverage import points_frame
+from analysis.coverage import coverage_numbers, points_frame
 from db.analyses import find_analysis, get_analysis, latest_analysis, list_analyses, store_analysis
 from db.corpus_texts import CorpusText, pair_texts, run_texts
 from db.errors import BadInput, BadRows, NotFound
@@ -125,16 +126,19 @@ def test_the_same_inputs_are_kept_once(store: Store) -> None:
             get_analysis(session, 99)
 
 
-@pytest.mark.slow
-def test_the_commands_compute_once_and_keep_what_the_pages_draw(
-    sqlite_store: Store, inf: Any, tmp_path: Path
-) -> None:
-    grown(sqlite_store)
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
     path = tmp_path / "mine.jsonl"
     path.write_text("".join(json.dumps({"text": f"a text about {s}"}) + "\n" for s in SUBJECTS))
-    done: Ran = inf("analyze", "diversity", "--dataset", "demo", "--texts", path, "--json")
-    assert done.code == 0, done.err
-    demo, mine = done.json["corpora"]
+    return path
+
+
+def test_diversity_tells_every_field_and_role_of_every_corpus(
+    sqlite_store: Store, mine: Path
+) -> None:
+    grown(sqlite_store)
+    found = run_job(sqlite_store, "diversity", datasets=["demo"], texts=[str(mine)])
+    demo, texts = found["corpora"]
     assert (demo["corpus"], demo["offline"], demo["groups"]) == ("demo", True, 7)
     assert {field: numbers["texts"] for field, numbers in demo["fields"].items()} == {
         "instruction": 14,
@@ -147,26 +151,64 @@ def test_the_commands_compute_once_and_keep_what_the_pages_draw(
         "query_negative",
     }
     assert -1 < demo["fields"]["query"]["aps"] < 1
-    assert mine["fields"]["text"]["mean_words"] == 4.0
-    assert mine["fields"]["text"]["ingf_3"] > 0
-    drawn: Ran = inf("analyze", "coverage", "--dataset", "demo", "--json")
-    assert drawn.code == 0, drawn.err
+    assert texts["fields"]["text"]["mean_words"] == 4.0
+    assert texts["fields"]["text"]["ingf_3"] > 0
+    sampled = run_job(sqlite_store, "diversity", datasets=["demo"], sample=10, repeats=3)
+    assert sampled["corpora"][0]["fields"]["query"]["sampled"]["aps"]["sd"] > 0
+
+
+@pytest.mark.slow
+def test_a_map_is_kept_drawn_once_and_takes_new_texts(
+    sqlite_store: Store, inf: Any, mine: Path
+) -> None:
+    grown(sqlite_store)
+    drawn = run_job(sqlite_store, "coverage", datasets=["demo"])
+    assert drawn["fields"]["query"]["demo"]["occupied_share"] == 1.0
+    assert drawn["fields"]["query"]["demo"]["hull_share"] == 1.0
     again: Ran = inf("analyze", "coverage", "--dataset", "demo", "--json")
     assert again.json["known"] is True
-    assert again.json["analysis_id"] == drawn.json["analysis_id"]
+    assert again.json["analysis_id"] == drawn["analysis_id"]
     with sqlite_store.read() as session:
-        payload = get_analysis(session, drawn.json["analysis_id"]).payload
-    assert payload is not None
-    points = points_frame(payload)
-    assert len(points) == drawn.json["points"] == 49
+        points = points_frame(get_analysis(session, drawn["analysis_id"]).payload or b"")
+    assert len(points) == drawn["points"] == 49
     assert set(points["role"]) == {"positive", "instruction_negative", "query_negative"}
     assert points[["x", "y"]].notna().all().all()
-    assert "stored before" in inf("analyze", "coverage", "--dataset", "demo").out
+    placed = run_job(sqlite_store, "coverage", texts=[str(mine)], onto=drawn["analysis_id"])
+    with sqlite_store.read() as session:
+        both = points_frame(get_analysis(session, placed["analysis_id"]).payload or b"")
+    assert both["corpus"].value_counts().to_dict() == {"demo": 49, "mine": 8}
+    assert both[["x", "y"]].iloc[:49].equals(points[["x", "y"]])
+    fitted = run_job(sqlite_store, "coverage", datasets=["demo"], fit=20)
+    assert (fitted["fitted"], fitted["points"]) == (20, 49)
+    with pytest.raises(BadInput, match="is no map"):
+        diversity = run_job(sqlite_store, "diversity", texts=[str(mine)])
+        run_job(sqlite_store, "coverage", texts=[str(mine)], onto=diversity["analysis_id"])
 
 
-def test_a_command_without_a_corpus_is_a_wrong_argument(sqlite_store: Store, inf: Any) -> None:
+def test_the_command_prints_a_table_and_wants_a_corpus(sqlite_store: Store, inf: Any) -> None:
+    grown(sqlite_store)
+    measured = inf("analyze", "diversity", "--dataset", "demo", "--sample", 5)
+    assert "5 samples of 5" in measured.out
     done = inf("analyze", "diversity", "--json")
     assert (done.code, "--dataset" in done.json["error"]) == (2, True)
     missing = inf("analyze", "coverage", "--dataset", "nope", "--json")
     assert missing.code == 1
     assert "no data set 'nope'" in missing.json["error"]
+
+
+def test_the_numbers_of_a_map_say_who_covers_whom() -> None:
+    angles = np.radians(np.arange(0, 360, 10))
+    circle = np.stack([np.cos(angles), np.sin(angles), np.zeros(36)], axis=1).astype(np.float32)
+    texts = [f"text {n}" for n in range(36)]
+    vectors = dict(zip(texts, circle, strict=True))
+    places = dict(zip(texts, circle[:, :2], strict=True))
+    whole = Corpus("whole", "texts", [CorpusText("text", "text", text) for text in texts])
+    half = Corpus("half", "texts", whole.texts[:18])
+    found = coverage_numbers([whole, half], places, vectors, seed=0)
+    assert found["fields"]["text"]["whole"]["occupied_share"] == 1.0
+    assert 0.4 < found["fields"]["text"]["half"]["occupied_share"] < 0.6
+    assert found["fields"]["text"]["half"]["hull_share"] is None
+    assert "no volume" in found["fields"]["text"]["half"]["reason"]
+    shares = {(row["corpus"], row["by"]): row["share"] for row in found["covered"]}
+    assert shares["half", "whole"] == 1.0
+    assert 0.5 < shares["whole", "half"] < 0.8

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from analysis.neighbours import nearest
-from analysis.projection import project
+from analysis.projection import place, project
 from db.errors import BadInput
 
 
@@ -48,3 +48,14 @@ def test_two_heaps_stay_apart_and_the_same_input_gives_the_same_map() -> None:
 def test_too_few_texts_are_refused() -> None:
     with pytest.raises(BadInput, match="9 different texts: a map needs at least 10"):
         project(unit(9))
+
+
+def test_new_texts_are_placed_among_their_neighbours_and_known_ones_where_they_are() -> None:
+    fitted, map_ = unit(30), np.random.default_rng(1).normal(size=(30, 2)).astype(np.float32)
+    assert np.allclose(place(fitted, fitted, map_), map_, atol=1e-4)
+    near = fitted[:1] + 0.01 * unit(1, seed=9)
+    near /= np.linalg.norm(near)
+    found = place(near, fitted, map_)[0]
+    assert np.linalg.norm(found - map_[0]) < np.linalg.norm(map_ - map_[0], axis=1).max()
+    low, high = map_.min(axis=0), map_.max(axis=0)
+    assert ((low <= found) & (found <= high)).all()

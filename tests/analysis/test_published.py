@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-from grown_dataset import grown
+from grown_dataset import grown, run_job
 
 from analysis.published import read_published
 from db.errors import BadInput
@@ -187,18 +187,11 @@ def test_pairs_of_robust04_are_caught_against_followir(
     assert done.code == 0, done.err
     assert done.json["groups"] == caught
     assert {"exact", "normalised", "near"} <= {pair["how"] for pair in done.json["pairs"]}
-    clean = inf(
-        "analyze",
-        "contamination",
-        "--dataset",
-        "demo",
-        "--run",
-        run_id,
-        "--against",
-        write(tmp_path / "other.jsonl", [{"text": "something else entirely"}]),
-        "--json",
+    other = write(tmp_path / "other.jsonl", [{"text": "something else entirely"}])
+    clean = run_job(
+        sqlite_store, "contamination", datasets=["demo"], run=run_id, against=[str(other)]
     )
-    assert (clean.json["overlapping"], clean.json["groups"]) == (0, [])
-    repeated = inf("analyze", "near-duplicates", "--dataset", "demo", "--corpus", against, "--json")
-    assert repeated.json["fields"]["query"]["between"] == 2
+    assert (clean["overlapping"], clean["groups"]) == (0, [])
+    repeated = run_job(sqlite_store, "near_duplicates", datasets=["demo"], published=[str(against)])
+    assert repeated["fields"]["query"]["between"] == 2
     assert inf("analyze", "contamination", "--dataset", "demo", "--json").code == 2

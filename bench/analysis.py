@@ -1,0 +1,157 @@
+"""Analysis at size: seconds and peak memory of APS, INGF and agreement, beside the naive way.
+
+    .venv/bin/python bench/analysis.py [aps] [ingf] [agreement] [--vectors 10000000]
+        [--texts 1000000] [--judgments 1000000] [--naive 10000]
+
+Every measurement runs in a process of its own, whose peak memory is that process's alone. The
+inputs are made here (seeded): Gaussian vectors of 384 numbers with a common direction, texts of 36
+words (the paper's mean instruction, Table 1) drawn by Zipf's law, judges who are right four times
+in five. Limits to stay under on two cores: APS constant memory, INGF 60 s and 4 GB, agreement 5 s.
+"""
+
+import argparse
+import multiprocessing
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import stdev
+from typing import Any
+
+import numpy as np
+
+# A script's own folder comes first on the path, where this file would stand for the package.
+sys.path[:] = [place for place in sys.path if Path(place).resolve() != Path(__file__).parent]
+
+from analysis.agreement import Decision, agreement_report  # noqa: E402
+from analysis.aps import ApsSum  # noqa: E402
+from analysis.ingf import clean, inverse_ngram_frequency  # noqa: E402
+
+DIMENSIONS, BLOCK = 384, 50_000
+WORDS_PER_TEXT, VOCABULARY = 36, 200_000
+
+
+def blocks(vectors: int) -> Iterator[np.ndarray]:
+    """Seeded vectors, a block in memory at a time."""
+    for start in range(0, vectors, BLOCK):
+        generator = np.random.default_rng(start)
+        size = (min(BLOCK, vectors - start), DIMENSIONS)
+        yield generator.standard_normal(size, dtype=np.float32) + np.float32(0.2)
+
+
+def texts(number: int) -> Iterator[str]:
+    """Seeded texts."""
+    generator = np.random.default_rng(0)
+    words = [f"word{rank}" for rank in range(VOCABULARY)]
+    for start in range(0, number, 10_000):
+        size = (min(10_000, number - start), WORDS_PER_TEXT)
+        ranks = np.minimum(generator.zipf(1.3, size=size), VOCABULARY) - 1
+        for row in ranks:
+            yield " ".join([words[rank] for rank in row])
+
+
+def decisions(number: int, judges: int = 5, labels: int = 6) -> list[Decision]:
+    """Seeded judgments: people and two models over the same items."""
+    items = number // judges
+    generator = np.random.default_rng(0)
+    truth = generator.integers(0, 3, items)
+    rows: list[Decision] = []
+    for judge in range(judges):
+        right = generator.random(items) < 0.8
+        said = np.where(right, truth, generator.integers(0, labels, items)).tolist()
+        kind = "model" if judge >= judges - 2 else "person"
+        rows += [
+            Decision(item, f"judge {judge}", f"{label}", kind) for item, label in enumerate(said)
+        ]
+    return rows
+
+
+def streamed_aps(vectors: int) -> float | None:
+    """Closed form, one pass."""
+    total = ApsSum()
+    for block in blocks(vectors):
+        total.add(block)
+    return total.measure().value
+
+
+def naive_aps(vectors: int) -> float:
+    """The mean over the pairs of the whole matrix of cosines."""
+    whole = np.concatenate(list(blocks(vectors))).astype(np.float64)
+    whole /= np.linalg.norm(whole, axis=1, keepdims=True)
+    cosines = whole @ whole.T
+    return float((cosines.sum() - np.trace(cosines)) / (vectors * (vectors - 1)))
+
+
+def packed_ingf(number: int) -> list[float | None]:
+    """Numbered tokens, packed n-grams."""
+    return [measure.value for measure in inverse_ngram_frequency(texts(number))]
+
+
+def naive_ingf(number: int) -> list[float]:
+    """A counter of tuples."""
+    found = []
+    for n in (2, 3):
+        counts: Counter[tuple[str, ...]] = Counter()
+        for text in texts(number):
+            words = clean(text).split(" ")
+            counts.update(zip(*(words[start:] for start in range(n)), strict=False))
+        found.append(len(counts) / stdev(counts.values()))
+    return found
+
+
+def whole_agreement(number: int) -> float:
+    """Seconds of the report alone: the judgments are there already."""
+    rows = decisions(number)
+    start = time.perf_counter()
+    agreement_report(rows)
+    return time.perf_counter() - start
+
+
+def measured(work: Callable[[int], Any], size: int) -> tuple[Any, float, float]:
+    """What the work returned, its seconds, and the peak memory of its process in GB."""
+    context = multiprocessing.get_context("spawn")
+    mine, theirs = context.Pipe()
+    process = context.Process(target=_child, args=(work, size, theirs))
+    process.start()
+    result: tuple[Any, float, float] = mine.recv()
+    process.join()
+    return result
+
+
+def _child(work: Callable[[int], Any], size: int, answer: Any) -> None:
+    start = time.perf_counter()
+    value = work(size)
+    seconds = time.perf_counter() - start
+    answer.send((value, seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2))
+
+
+def main() -> None:
+    """Measure what was asked for and print a line each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", nargs="*", default=["aps", "ingf", "agreement"])
+    parser.add_argument("--vectors", type=int, default=10_000_000)
+    parser.add_argument("--texts", type=int, default=1_000_000)
+    parser.add_argument("--judgments", type=int, default=1_000_000)
+    parser.add_argument("--naive", type=int, default=10_000)
+    arguments = parser.parse_args()
+    for what, ours, naive, size in (
+        ("aps", streamed_aps, naive_aps, arguments.vectors),
+        ("ingf", packed_ingf, naive_ingf, arguments.texts),
+    ):
+        if what in arguments.what:
+            small, quick, small_memory = measured(ours, arguments.naive)
+            expected, slow, naive_memory = measured(naive, arguments.naive)
+            assert np.allclose(small, expected, rtol=1e-9), (small, expected)
+            print(f"{what} of {arguments.naive:,}: {quick:.2f} s, {small_memory:.2f} GB")
+            print(f"  naive: {slow:.2f} s, {naive_memory:.2f} GB, equal: {expected}")
+            value, seconds, memory = measured(ours, size)
+            print(f"{what} of {size:,}: {seconds:.1f} s, {memory:.2f} GB: {value}", flush=True)
+    if "agreement" in arguments.what:
+        seconds, _, memory = measured(whole_agreement, arguments.judgments)
+        print(f"agreement of {arguments.judgments:,} judgments: {seconds:.2f} s, {memory:.2f} GB")
+
+
+if __name__ == "__main__":
+    main()
