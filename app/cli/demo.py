@@ -28,7 +28,7 @@ SEED = 1
 ITEMS = 60
 PEOPLE = 3
 JUDGES = [*(f"simulated:{number}" for number in range(1, PEOPLE + 1)), "offline:embedding"]
-TRAINING = "epochs=20 max_seconds=60 held_out=0.2"
+TRAINING = "epochs=20 max_seconds=60 rows_per_batch=8 held_out=0.2"
 
 
 class Step(NamedTuple):
