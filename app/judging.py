@@ -16,11 +16,13 @@ from sqlalchemy.orm import Session
 from app.identity import Visitor
 from app.outbox import store_outbox
 from app.visit import acting, action
+from db import training
 from db.assignments import (
     Decision,
     OwnProgress,
     ShownItem,
     lease_items,
+    membership,
     next_item,
     own_progress,
 )
@@ -30,8 +32,10 @@ from db.errors import Refused
 from db.judgments import get_or_create_judge
 from db.store import open_store
 from db.tables import Judge, utc_now
+from db.training import TrainingState
 
 SHOWN = "judge.shown"
+FEEDBACK = "judge.feedback"
 LEASED_AHEAD = 5
 DWELL_MS = 300
 
@@ -121,3 +125,39 @@ def card_data(study_id: int, events: Sequence[Any]) -> dict[str, Any]:
 def _as_json(item: ShownItem) -> dict[str, Any]:
     shown = asdict(item)
     return {"id": shown.pop("item_id"), **shown}
+
+
+def training_of(study_id: int) -> tuple[TrainingState, ShownItem | None]:
+    """Where the visitor stands in the study's training, and the example to answer now."""
+    visitor = acting("judge")
+    with open_store().write() as session:
+        judge = judge_of(session, visitor)
+        state = training.training_state(session, study_id, judge.id)
+        example = None if state.passed else training.next_example(session, study_id, judge.id)
+        member = membership(session, study_id, judge.id)
+        session.commit()
+    if member.state == "paused":
+        raise Refused(f"you are paused in this study: {member.reason}")
+    return state, example
+
+
+@action
+def answer_example(study_id: int, item_id: int, position: int | None) -> None:
+    """Store the visitor's answer to an example and keep the feedback for the next drawing."""
+    visitor = acting("judge")
+    with open_store().write() as session:
+        judge = judge_of(session, visitor)
+        feedback = training.answer_example(session, study_id, judge.id, item_id, position)
+        session.commit()
+    st.session_state[FEEDBACK] = feedback
+
+
+def feedback_to_show(study_id: int) -> training.Feedback | None:
+    """The feedback on the last example, until it was read."""
+    feedback: training.Feedback | None = st.session_state.get(FEEDBACK)
+    return feedback if feedback is not None and feedback.item.study_id == study_id else None
+
+
+def forget_feedback() -> None:
+    """The visitor has read it."""
+    st.session_state.pop(FEEDBACK, None)

@@ -30,6 +30,7 @@ MENU = (
     View("releases", "Releases", "inventory_2", "Curation"),
     View("judge", "Judge", "gavel", "Judging", "annotator"),
     View("studies", "Studies", "fact_check", "Judging"),
+    View("adjudicate", "Adjudicate", "balance", "Judging"),
     View("agreement", "Agreement", "handshake", "Judging"),
     View("diversity", "Diversity", "diversity_3", "Analysis"),
     View("coverage", "Coverage", "scatter_plot", "Analysis"),
@@ -37,6 +38,7 @@ MENU = (
     View("evaluations", "Evaluations", "leaderboard", "Models"),
     View("jobs", "Jobs", "schedule", "System"),
     View("accounts", "Accounts", "group", "System", "admin"),
+    View("audit", "Audit log", "history", "System", "admin"),
 )
 
 

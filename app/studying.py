@@ -5,7 +5,7 @@ import streamlit as st
 from app.actions import launch_job
 from app.visit import acting, action, say
 from curation.studies import make_study
-from db import studies
+from db import adjudication, known_items, quality, studies
 from db.accounts import record_audit
 from db.errors import BadInput
 from db.runs import list_runs
@@ -59,3 +59,81 @@ def start_judge(study_id: int) -> None:
         raise BadInput("no judge: offline:embedding, openai:MODEL or simulated:N")
     job_id = launch_job("judge", {"study_id": study_id, "judge": judge}, what=f"Judging as {judge}")
     st.session_state["studies.job"] = job_id
+
+
+@action
+def pause_judge(study_id: int) -> None:
+    """Give the chosen judge nothing more; what they hold goes to others."""
+    visitor, judge_id = acting("studies"), int(st.session_state["studies.quality_judge"])
+    with open_store().write() as session:
+        quality.pause_judge(session, study_id, judge_id, st.session_state["studies.reason"] or "")
+        record_audit(session, visitor.name, "study.pause_judge", str(study_id), judge=judge_id)
+        session.commit()
+    say("The judge is paused in this study; what they held goes to others.")
+
+
+@action
+def let_judge_in(study_id: int) -> None:
+    """Let the chosen judge go on."""
+    visitor, judge_id = acting("studies"), int(st.session_state["studies.quality_judge"])
+    with open_store().write() as session:
+        quality.let_in(session, study_id, judge_id)
+        record_audit(session, visitor.name, "study.let_in_judge", str(study_id), judge=judge_id)
+        session.commit()
+    say("The judge may go on.")
+
+
+@action
+def take_back(study_id: int) -> None:
+    """Give what the chosen judge holds to others now."""
+    visitor, judge_id = acting("studies"), int(st.session_state["studies.quality_judge"])
+    with open_store().write() as session:
+        number = quality.take_back(session, study_id, judge_id)
+        record_audit(session, visitor.name, "study.take_back", str(study_id), judge=judge_id)
+        session.commit()
+    say(f"{number} item{'s' * (number != 1)} went back to the queue.")
+
+
+@action
+def extend_overlap(study_id: int) -> None:
+    """Ask for more judgments per item."""
+    visitor, overlap = acting("studies"), int(st.session_state["studies.more_overlap"])
+    with open_store().write() as session:
+        studies.extend_overlap(session, study_id, overlap)
+        record_audit(session, visitor.name, "study.overlap", str(study_id), overlap=overlap)
+        session.commit()
+    say(f"Every item now gets {overlap} judgments by people.")
+
+
+@action
+def write_guideline(study_id: int) -> None:
+    """Make the edited text the next version of the guidelines."""
+    visitor = acting("studies")
+    with open_store().write() as session:
+        body = st.session_state[f"studies.guideline_{study_id}"] or ""
+        version = studies.write_guideline(session, study_id, body, created_by=visitor.name).version
+        record_audit(session, visitor.name, "study.guideline", str(study_id), version=version)
+        session.commit()
+    say(f"The guidelines are at version {version}; judgments from now on are made under it.")
+
+
+@action
+def draw_known(study_id: int) -> None:
+    """Add training or gold items from approved groups."""
+    visitor, part = acting("studies"), str(st.session_state["studies.known_part"])
+    with open_store().write() as session:
+        count = int(st.session_state["studies.known_count"])
+        drawn = known_items.draw_known_items(session, study_id, part, count)
+        record_audit(session, visitor.name, f"study.{part}", str(study_id), items=len(drawn))
+        session.commit()
+    say(f"{len(drawn)} {part} items were added.")
+
+
+@action
+def adjudicate(study_id: int, item_id: int, choice: str) -> None:
+    """Store the visitor's decision on a disputed item."""
+    visitor = acting("studies")
+    note = str(st.session_state.get(f"adjudicate.note_{item_id}") or "")
+    with open_store().write() as session:
+        adjudication.adjudicate(session, study_id, item_id, choice, by=visitor.name, note=note)
+        session.commit()

@@ -19,6 +19,7 @@ from db.datasets import get_dataset
 from db.errors import Refused
 from db.job_runner import JobHandle
 from db.judgments import get_or_create_judge, record_judgment
+from db.known_items import draw_known_items
 from db.runs import choose_run
 from db.store import Store
 from db.studies import GUIDELINES, compose, create_study, current_guideline, get_study
@@ -47,12 +48,14 @@ def make_study(
     run_id: int | None = None,
     name: str = "",
     guidelines: str | None = None,
+    training: int = 0,
+    gold: int = 0,
     created_by: str = "",
 ) -> dict[str, Any]:
     """Draw a study from a data set's run (the newest finished one by default) and describe it.
 
     Raises NotFound for an unknown data set or where it has no finished run, BadInput where the run
-    has too few groups.
+    has too few groups, or too few approved ones for `training` and `gold` items.
     """
     with store.write() as session:
         found = get_dataset(session, dataset)
@@ -67,6 +70,9 @@ def make_study(
             guidelines=GUIDELINES if guidelines is None else guidelines,
             created_by=created_by,
         )
+        for part, count in (("training", training), ("gold", gold)):
+            if count:
+                draw_known_items(session, study.id, part, count)
         composition = compose(session, study.id)
         session.commit()
         return {
@@ -79,6 +85,8 @@ def make_study(
             "seed": seed,
             "scenarios": composition.scenarios,
             "verdicts": composition.verdicts,
+            "training": training,
+            "gold": gold,
         }
 
 

@@ -241,6 +241,16 @@ def compose(session: Session, study_id: int) -> Composition:
     )
 
 
+def count_parts(session: Session, study_id: int) -> dict[str, int]:
+    """How many items of a study are main, training and gold."""
+    query = (
+        select(StudyItem.part, func.count())
+        .where(StudyItem.study_id == study_id)
+        .group_by(StudyItem.part)
+    )
+    return dict(session.execute(query).all())
+
+
 def judge_progress(session: Session, study_id: int) -> list[JudgeProgress]:
     """Every judge with a current judgment made in the study, and how many."""
     query = (

@@ -9,6 +9,7 @@ from curation.studies import make_study
 from db import studies
 from db.datasets import get_dataset
 from db.errors import BadInput
+from db.words import STUDY_STATUSES
 
 
 @click.group()
@@ -25,6 +26,8 @@ def _created(result: Result) -> str:
         ("seed", result["seed"]),
         ("scenarios", counts(result["scenarios"])),
         ("groups", counts(result["verdicts"])),
+        ("training", result["training"]),
+        ("gold", result["gold"]),
     )
 
 
@@ -40,6 +43,18 @@ def _created(result: Result) -> str:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A Markdown file; a short text on relevance by default.",
 )
+@click.option(
+    "--training",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Examples with feedback before the study, from groups approved in a review.",
+)
+@click.option(
+    "--gold",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Control items hidden in the study, from groups approved in a review.",
+)
 @reporting(_created)
 def create(
     dataset: str,
@@ -49,6 +64,8 @@ def create(
     run_id: int | None,
     name: str,
     guidelines: Path | None,
+    training: int,
+    gold: int,
 ) -> Result:
     """Draw items from all groups that reached validation, kept or dropped.
 
@@ -63,6 +80,8 @@ def create(
         run_id=run_id,
         name=name,
         guidelines=None if guidelines is None else _text(guidelines),
+        training=training,
+        gold=gold,
         created_by=me(),
     )
 
@@ -196,3 +215,39 @@ def judge_(study_id: int, judge: str, detach: bool) -> Result:
         studies.get_study(session, study_id)
     config = {"study_id": study_id, "judge": judge}
     return work(store, "judge", config, detach=detach, title=f"judging as {judge}")
+
+
+@study.command("set")
+@study_option
+@click.option("--status", type=click.Choice(STUDY_STATUSES), help="Open, pause or close it.")
+@click.option("--overlap", type=click.IntRange(min=1), help="Ask for more judges per item.")
+@click.option(
+    "--guidelines",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A Markdown file: the next version of the guidelines.",
+)
+@reporting(
+    lambda result: lines(
+        ("study", result["study_id"]),
+        ("status", result["status"]),
+        ("judges per item", result["overlap"]),
+        ("guidelines", f"version {result['guideline_version']}"),
+    )
+)
+def set_(study_id: int, status: str | None, overlap: int | None, guidelines: Path | None) -> Result:
+    """Open, pause or close a study; ask for more judges; write new guidelines."""
+    with ready_store().write() as session:
+        found = studies.get_study(session, study_id)
+        if status is not None:
+            studies.set_status(session, study_id, status)
+        if overlap is not None:
+            studies.extend_overlap(session, study_id, overlap)
+        if guidelines is not None:
+            studies.write_guideline(session, study_id, _text(guidelines), created_by=me())
+        session.commit()
+        return {
+            "study_id": study_id,
+            "status": found.status,
+            "overlap": found.overlap,
+            "guideline_version": studies.current_guideline(session, study_id).version,
+        }

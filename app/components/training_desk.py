@@ -1,4 +1,4 @@
-"""The training of a judge before a study: an example, the answer, and what would be right and why."""
+"""The training of a judge before a study: an example, an answer, what is right and why."""
 
 from collections.abc import Callable
 

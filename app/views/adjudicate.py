@@ -75,7 +75,7 @@ def draw_item(study_id: int, item: Disputed) -> None:
 
 draw_heading("Adjudicate", "Items on which people disagree; the decision is a judge of its own.")
 with open_store().read() as session:
-    found = [study for study in list_studies(session)]
+    found = list_studies(session)
 if not found:
     draw_empty(
         "There is no study yet.",

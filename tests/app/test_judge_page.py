@@ -7,9 +7,13 @@ from streamlit.testing.v1 import AppTest
 from study_world import make_world
 
 import app
-from db import studies
+from db import known_items, quality, studies
+from db.adjudication import show_disputed
+from db.assignments import Decision, next_item, shuffled_labels, submit_decision
+from db.judgments import get_or_create_judge
+from db.reviews import approve_group
 from db.store import Store
-from db.tables import Assignment, Item, Judgment, Passage, StudyItem
+from db.tables import Assignment, Group, Item, Judge, Judgment, Passage, StudyItem
 
 MAIN = Path(app.__file__).parent / "main.py"
 
@@ -123,3 +127,84 @@ def test_a_click_that_arrives_twice_is_one_judgment(sqlite_store: Store) -> None
     assert count_rows(sqlite_store, "judgment") == 1
     with sqlite_store.read() as session:
         assert session.scalars(select(StudyItem.taken)).all() == [1]
+
+
+def approve_the_rest(store: Store, study_id: int) -> None:
+    with store.write() as session:
+        used = select(Item.group_id).join(StudyItem, StudyItem.item_id == Item.id)
+        for group_id in session.scalars(select(Group.id).where(Group.id.not_in(used))).all():
+            approve_group(session, group_id, reviewed_by="rita")
+        known_items.draw_known_items(session, study_id, "training", 2)
+        session.commit()
+
+
+def test_the_training_gives_feedback_and_leads_to_the_study(sqlite_store: Store) -> None:
+    run_id = make_world(sqlite_store, 6)
+    with sqlite_store.write() as session:
+        study_id = studies.create_study(session, run_id=run_id, items=2, overlap=1).id
+        session.commit()
+    approve_the_rest(sqlite_store, study_id)
+    page = open_page()
+    for _ in range(2):
+        with sqlite_store.read() as session:
+            rows = {
+                row.item_id: row.gold_choice
+                for row in session.scalars(select(StudyItem).where(StudyItem.part == "training"))
+            }
+            keys = [b.key for b in page.button if (b.key or "").startswith("judge.example_")]
+            item_id = int(keys[0].split("_")[1])
+            order = shuffled_labels(session.get_one(Item, item_id), 1)
+        page.button(keys[order.index(rows[item_id])]).click().run()
+        assert not page.exception
+        assert "Right." in page.success[0].value
+        page.button("judge.feedback_read").click().run()
+    assert len(picks(page)) == 5
+
+
+def test_a_paused_judge_reads_why(sqlite_store: Store) -> None:
+    study_id = make_study(sqlite_store)
+    open_page()
+    with sqlite_store.write() as session:
+        judge_id = session.scalars(select(Judge.id)).one()
+        quality.pause_judge(session, study_id, judge_id, "please read the guidelines again")
+        session.commit()
+    page = open_page()
+    assert any("read the guidelines again" in error.value for error in page.error)
+    assert not picks(page)
+
+
+def test_a_dispute_is_decided_on_its_page(sqlite_store: Store) -> None:
+    study_id = make_study(sqlite_store, items=1)
+    with sqlite_store.write() as session:
+        studies.extend_overlap(session, study_id, 2)
+        for name, position in (("ann", 0), ("bob", None)):
+            judge = get_or_create_judge(session, name, kind="person")
+            item = next_item(session, study_id, judge.id)
+            assert item is not None
+            decision = Decision(event_id=name, item_id=item.item_id, position=position)
+            submit_decision(session, study_id, judge.id, decision)
+        session.commit()
+    page = open_page().switch_page("views/adjudicate.py").run()
+    assert not page.exception
+    key = next(b.key for b in page.button if (b.key or "").endswith("_query_negative"))
+    page.button(key).click().run()
+    assert not page.exception
+    with sqlite_store.read() as session:
+        found = show_disputed(session, study_id, item.item_id)
+    assert (found.decision, found.decided_by) == ("query_negative", "local admin")
+
+
+def test_the_curator_pauses_somebody_and_writes_new_guidelines(sqlite_store: Store) -> None:
+    study_id = make_study(sqlite_store)
+    page = open_page()
+    page.button(picks(page)[0]).click().run()
+    page.switch_page("views/studies.py").run()
+    page.text_input("studies.reason").set_value("take a break").run()
+    page.button("studies.pause_judge").click().run()
+    assert not page.exception
+    assert any("take a break" in warning.value for warning in page.warning)
+    page.text_area(f"studies.guideline_{study_id}").set_value("Look twice.").run()
+    page.button("studies.write_guideline").click().run()
+    assert not page.exception
+    with sqlite_store.read() as session:
+        assert studies.current_guideline(session, study_id).version == 2

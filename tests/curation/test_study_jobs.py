@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from conftest import Ran, count_rows
@@ -26,6 +27,8 @@ def test_a_study_is_made_judged_and_shown_from_the_command_line(
         "seed": 0,
         "scenarios": {"positive": 2, "instruction_negative": 2, "query_negative": 2},
         "verdicts": made.json["verdicts"],
+        "training": 0,
+        "gold": 0,
     }
     judged = inf("study", "judge", "--study", 1, "--judge", "simulated:1", "--json")
     assert (judged.json["judged"], judged.json["simulated"]) == (6, True)
@@ -100,3 +103,25 @@ def test_a_model_that_the_server_does_not_have_is_refused(
         )
     assert ran.code == 1
     assert "gone" in ran.json["error"]
+
+
+def test_a_study_is_paused_extended_and_given_new_guidelines(
+    sqlite_store: Store, inf: Callable[..., Ran], tmp_path: Path
+) -> None:
+    make_world(sqlite_store, 4)
+    inf("study", "create", "--dataset", "world", "--items", 3, "--overlap", 1)
+    words = tmp_path / "guidelines.md"
+    words.write_text("Read all of it.")
+    changed = inf(
+        *("study", "set", "--study", 1, "--status", "paused", "--overlap", 2),
+        *("--guidelines", words, "--json"),
+    )
+    assert changed.json == {
+        "study_id": 1,
+        "status": "paused",
+        "overlap": 2,
+        "guideline_version": 2,
+    }
+    fewer = inf("study", "set", "--study", 1, "--overlap", 1)
+    assert fewer.code == 1
+    assert "only ask for more" in fewer.err
