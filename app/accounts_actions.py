@@ -28,6 +28,22 @@ def add() -> None:
 
 
 @action
+def invite() -> None:
+    """Make an invitation; its link is shown once."""
+    visitor = acting("accounts")
+    state = st.session_state
+    with open_store().write() as session:
+        token = accounts.invite(
+            session,
+            role=state["accounts.invite_role"],
+            days=int(state["accounts.invite_days"]),
+            actor=visitor.name,
+        )
+        session.commit()
+    state["accounts.invitation"] = f"/invitation/{token}"
+
+
+@action
 def change(name: str, what: str) -> None:
     """Disable, enable or sign out an account, or give it the role of the select box `what`."""
     visitor = acting("accounts")

@@ -27,7 +27,7 @@ from db.store import open_store
 log = logging.getLogger("inf.app")
 FOLDER = Path(__file__).parent
 OPEN_PATHS = ("/sign-in", "/sign-out", "/health", "/_stcore/health", "/favicon.png")
-OPEN_FOLDERS = ("/static/",)
+OPEN_FOLDERS = ("/static/", "/invitation/")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 

@@ -16,8 +16,10 @@ from starlette.routing import BaseRoute, Route
 
 from app.identity import COOKIE, COOKIE_SECONDS, visitor_of, write_cookie
 from db import accounts
+from db.errors import InfError, Refused
 from db.schema import current
 from db.store import open_store
+from db.tables import Account
 
 PAGE = Template((Path(__file__).parent / "sign_in.html").read_text(encoding="utf-8"))
 LONGEST_FORM_BYTES = 16_384
@@ -43,19 +45,68 @@ async def sign_in(request: Request) -> Response:
     form = await request.form()
     name, password = str(form.get("name", "")), str(form.get("password", ""))
     goes_to = _local_path(str(form.get("next", "/")))
-    value = await run_in_threadpool(_checked, name, password)
-    if value is None:
+    address = request.client.host if request.client else ""
+    try:
+        account = await run_in_threadpool(_checked, name, password, address)
+    except Refused as refused:
+        return _form(goes_to, f"{refused}.", name=name, status=429)
+    if account is None:
         return _form(goes_to, "Name or password is wrong.", name=name, status=401)
+    return _signed_in(request, account, goes_to)
+
+
+def _signed_in(request: Request, account: Account, goes_to: str) -> Response:
     answer = RedirectResponse(goes_to, status_code=303)
     answer.set_cookie(
         COOKIE,
-        value,
+        write_cookie(account),
         max_age=COOKIE_SECONDS,
         httponly=True,
         samesite="lax",
         secure=request.url.scheme == "https",
     )
     return answer
+
+
+def invitation_form(request: Request) -> Response:
+    """Choose a name and a password."""
+    token = request.path_params["token"]
+    try:
+        with open_store().read() as session:
+            role = accounts.open_invitation(session, token).role
+    except Refused as refused:
+        return _page("Invitation", "/sign-in", f'<p role="alert">{escape(str(refused))}</p>', 410)
+    return _invitation(token, f"You are invited as {role}.")
+
+
+async def accept_invitation(request: Request) -> Response:
+    """Make the account and sign in."""
+    token, form = request.path_params["token"], await request.form()
+    name, password = str(form.get("name", "")), str(form.get("password", ""))
+    try:
+        account = await run_in_threadpool(_accepted, token, name, password)
+    except InfError as error:
+        return _invitation(token, f"{error}.", name=name, status=400)
+    return _signed_in(request, account, "/")
+
+
+def _accepted(token: str, name: str, password: str) -> Account:
+    with open_store().write() as session:
+        account = accounts.accept_invitation(session, token, name, password)
+        session.commit()
+        return account
+
+
+def _invitation(token: str, words: str, *, name: str = "", status: int = 200) -> Response:
+    role = ' role="alert" class="problem"' if status != 200 else ""
+    fields = f"""<p{role}>{escape(words)}</p>
+      <label>Name <input name="name" value="{escape(name)}" autocomplete="username"
+        maxlength="{accounts.LONGEST_NAME}" required autofocus></label>
+      <label>Password, at least {accounts.SHORTEST_PASSWORD} characters
+        <input name="password" type="password" autocomplete="new-password"
+        minlength="{accounts.SHORTEST_PASSWORD}" required></label>
+      <button>Make the account</button>"""
+    return _page("Invitation", f"/invitation/{escape(token)}", fields, status)
 
 
 def sign_out_form(request: Request) -> Response:
@@ -84,16 +135,18 @@ ROUTES: Sequence[BaseRoute] = (
     Route("/health", health),
     Route("/sign-in", sign_in_form, methods=["GET"]),
     Route("/sign-in", sign_in, methods=["POST"]),
+    Route("/invitation/{token}", invitation_form, methods=["GET"]),
+    Route("/invitation/{token}", accept_invitation, methods=["POST"]),
     Route("/sign-out", sign_out_form, methods=["GET"]),
     Route("/sign-out", sign_out, methods=["POST"]),
 )
 
 
-def _checked(name: str, password: str) -> str | None:
+def _checked(name: str, password: str, address: str) -> Account | None:
     with open_store().write() as session:
-        account = accounts.check_password(session, name, password)
+        account = accounts.check_password(session, name, password, address=address)
         session.commit()
-        return None if account is None else write_cookie(account)
+        return account
 
 
 def _note_sign_out(cookies: dict[str, str], everywhere: bool) -> None:
@@ -124,10 +177,10 @@ def _form(goes_to: str, problem: str = "", *, name: str = "", status: int = 200)
       <label>Password <input name="password" type="password" autocomplete="current-password"
         required></label>
       <button>Sign in</button>"""
-    return _page("Sign in", "/sign-in", fields, status=status)
+    return _page("Sign in", "/sign-in", fields, status)
 
 
-def _page(title: str, action: str, fields: str, *, status: int = 200) -> Response:
+def _page(title: str, action: str, fields: str, status: int = 200) -> Response:
     html = PAGE.substitute(title=title, action=action, fields=fields)
     headers = {"Cache-Control": "no-store", "X-Frame-Options": "DENY"}
     return HTMLResponse(html, status_code=status, headers=headers)

@@ -5,7 +5,10 @@ Roles are ordered: annotator < curator < admin. What would surprise: a cookie ca
 session. A wrong name and a wrong password cost the same time and get the same words.
 """
 
+import hashlib
+import secrets
 from collections.abc import Sequence
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
@@ -14,12 +17,17 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
-from db.tables import Account, Audit
+from db.tables import Account, Audit, Invitation, utc_now
 from db.words import ACCOUNT_ROLES
 
 SHORTEST_PASSWORD = 10
 LONGEST_PASSWORD = 1024
 LONGEST_NAME = 80
+GUESSES_WITHIN = timedelta(minutes=15)
+MOST_GUESSES_OF_A_NAME_HERE = 5
+MOST_GUESSES_HERE = 30
+MOST_GUESSES_OF_A_NAME = 100
+MOST_INVITATION_DAYS = 60
 
 
 @cache
@@ -68,19 +76,42 @@ def list_accounts(session: Session) -> list[Account]:
     return list(session.scalars(select(Account).order_by(Account.name)))
 
 
-def check_password(session: Session, name: str, password: str) -> Account | None:
+def check_password(
+    session: Session, name: str, password: str, *, address: str = ""
+) -> Account | None:
     """The account when name and password match and it is not disabled, else None.
 
-    Notes the attempt in the audit log. Does not commit.
+    Notes the attempt in the audit log. Raises Refused after too many wrong ones, before the
+    password is looked at. Does not commit.
     """
-    account = session.scalar(select(Account).where(Account.name == name.strip()))
+    name = name.strip()[:LONGEST_NAME]
+    _refuse_a_guesser(session, name, address)
+    account = session.scalar(select(Account).where(Account.name == name))
     stored = account.password_hash if account and account.password_hash else None
     matches = _hasher().verify(password[:LONGEST_PASSWORD], stored or _nobodys_hash())
     if account is None or stored is None or not matches or account.disabled:
-        record_audit(session, name.strip()[:LONGEST_NAME], "sign-in.refused")
+        record_audit(session, name, "sign-in.refused", address=address)
         return None
-    record_audit(session, account.name, "sign-in")
+    record_audit(session, account.name, "sign-in", address=address)
     return account
+
+
+def _refuse_a_guesser(session: Session, name: str, address: str) -> None:
+    """Wrong attempts of the last quarter of an hour, by name and address, address, and name."""
+    since = utc_now() - GUESSES_WITHIN
+    wrong = session.scalars(
+        select(Audit)
+        .where(Audit.action == "sign-in.refused", Audit.created_at > since)
+        .order_by(Audit.id.desc())
+        .limit(10 * MOST_GUESSES_OF_A_NAME)
+    ).all()
+    here = [row for row in wrong if row.detail.get("address") == address]
+    if (
+        sum(row.actor == name for row in here) >= MOST_GUESSES_OF_A_NAME_HERE
+        or len(here) >= MOST_GUESSES_HERE
+        or sum(row.actor == name for row in wrong) >= MOST_GUESSES_OF_A_NAME
+    ):
+        raise Refused("too many wrong attempts: wait a quarter of an hour and try again")
 
 
 def account_of_cookie(session: Session, account_id: int, epoch: int) -> Account | None:
@@ -89,6 +120,48 @@ def account_of_cookie(session: Session, account_id: int, epoch: int) -> Account 
     if account is None or account.disabled or account.epoch != epoch:
         return None
     return account
+
+
+def invite(session: Session, *, role: str, days: int, actor: str) -> str:
+    """A new invitation; returns the token of its link, which is not stored. Does not commit."""
+    _check_role(role)
+    if not 1 <= days <= MOST_INVITATION_DAYS:
+        raise BadInput(f"an invitation of {days} days: 1 to {MOST_INVITATION_DAYS}")
+    token = secrets.token_urlsafe(32)
+    invitation = Invitation(
+        token_sha256=_token_sha256(token),
+        role=role,
+        created_by=actor,
+        expires_at=utc_now() + timedelta(days=days),
+    )
+    session.add(invitation)
+    session.flush()
+    record_audit(session, actor, "account.invite", str(invitation.id), role=role, days=days)
+    return token
+
+
+def open_invitation(session: Session, token: str) -> Invitation:
+    """The invitation of a link. Raises Refused once it was used or has expired."""
+    found = session.scalar(
+        select(Invitation).where(Invitation.token_sha256 == _token_sha256(token)).with_for_update()
+    )
+    if found is None or found.account_id is not None or found.expires_at < utc_now():
+        raise Refused("this invitation was used already or has expired: ask for another")
+    return found
+
+
+def accept_invitation(session: Session, token: str, name: str, password: str) -> Account:
+    """Make the account of an invitation, which is used up by it. Does not commit."""
+    invitation = open_invitation(session, token)
+    actor = f"invitation of {invitation.created_by}"
+    account = add_account(session, name, password, role=invitation.role, actor=actor)
+    invitation.account_id = account.id
+    session.flush()
+    return account
+
+
+def _token_sha256(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def reset_password(session: Session, name: str, password: str, *, actor: str) -> Account:
@@ -150,6 +223,11 @@ def list_audit(
     total = session.scalar(select(func.count()).select_from(query.subquery())) or 0
     rows = session.scalars(query.order_by(Audit.id.desc()).offset(offset).limit(limit))
     return list(rows), total
+
+
+def audit_actions(session: Session) -> list[str]:
+    """The actions that occur in the audit log."""
+    return list(session.scalars(select(Audit.action).distinct().order_by(Audit.action)))
 
 
 def hash_password(password: str) -> str:

@@ -172,6 +172,24 @@ def upgrade() -> None:
         sa.UniqueConstraint("kind", "inputs_sha256", name=op.f("uq_analysis_kind_inputs_sha256")),
     )
     op.create_table(
+        "invitation",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("token_sha256", sa.String(), nullable=False),
+        sa.Column("role", sa.String(), nullable=False),
+        sa.Column("created_by", sa.String(), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("account_id", sa.Integer(), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.CheckConstraint(
+            "role IN ('annotator', 'curator', 'admin')", name=op.f("ck_invitation_role")
+        ),
+        sa.ForeignKeyConstraint(
+            ["account_id"], ["account.id"], name=op.f("fk_invitation_account_id_account")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_invitation")),
+        sa.UniqueConstraint("token_sha256", name=op.f("uq_invitation_token_sha256")),
+    )
+    op.create_table(
         "judge",
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("name", sa.String(), nullable=False),
@@ -827,6 +845,7 @@ def downgrade() -> None:
     op.drop_table("passage")
     op.drop_table("metric_point")
     op.drop_table("judge")
+    op.drop_table("invitation")
     op.drop_table("analysis")
     op.drop_table("recipe")
     op.drop_table("prompt")

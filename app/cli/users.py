@@ -6,7 +6,7 @@ import click
 
 from app.cli.report import Result, me, ready_store, reporting
 from db import accounts
-from db.errors import BadInput
+from db.errors import BadInput, Refused
 from db.tables import Account
 from db.words import ACCOUNT_ROLES
 
@@ -86,6 +86,21 @@ def role(name: str, role: str) -> Result:
         account = accounts.set_role(session, name, role, actor=me())
         session.commit()
         return _row(account)
+
+
+@users.command()
+@click.option("--role", type=click.Choice(ACCOUNT_ROLES), default="annotator", show_default=True)
+@click.option("--days", default=7, show_default=True, help="How long the link is good.")
+@reporting(lambda result: f"send this path of the app to one person: {result['path']}")
+def invite(role: str, days: int) -> Result:
+    """Print a link with which one person makes their own account; it is shown only now."""
+    store = ready_store()
+    with store.write() as session:
+        if not accounts.are_there_accounts(session):
+            raise Refused("make an admin's account first: `inf users add NAME --role admin`")
+        token = accounts.invite(session, role=role, days=days, actor=me())
+        session.commit()
+    return {"path": f"/invitation/{token}", "role": role, "days": days}
 
 
 @users.command("reset-password")

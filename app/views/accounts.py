@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from app import accounts_actions
 from app.accounts_actions import add, change
 from app.components.page import draw_empty, draw_heading
 from app.components.plain import plain
@@ -70,3 +71,16 @@ with st.form("accounts.add", clear_on_submit=True):
         autocomplete="new-password",
     )
     st.form_submit_button("Add", type="primary", on_click=add, key="accounts.submit")
+if found:
+    with st.form("accounts.invite"):
+        st.markdown("**Invite somebody** who chooses their own name and password")
+        first, second, third = st.columns([2, 1, 2], vertical_alignment="bottom")
+        first.selectbox("Role", ACCOUNT_ROLES, key="accounts.invite_role")
+        second.number_input("Days", 1, accounts.MOST_INVITATION_DAYS, 7, key="accounts.invite_days")
+        third.form_submit_button(
+            "Make a link", on_click=accounts_actions.invite, key="accounts.invite_submit"
+        )
+    path = st.session_state.pop("accounts.invitation", None)
+    if path:
+        st.caption("Send this link to one person; it works once and is not shown again.")
+        st.code((st.context.url or "").split("/accounts")[0].rstrip("/") + path, language=None)

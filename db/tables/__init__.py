@@ -15,7 +15,7 @@ from db.tables.judging import (
     StudyJudge,
 )
 from db.tables.outcome import Analysis, Checkpoint, Embedding, Evaluation, Release, ReleaseGroup
-from db.tables.people import Account, Audit
+from db.tables.people import Account, Audit, Invitation
 from db.tables.work import Job, MetricPoint
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Group",
     "GroupCall",
     "Guideline",
+    "Invitation",
     "Item",
     "Job",
     "Judge",

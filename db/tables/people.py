@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, Index
+from sqlalchemy import CheckConstraint, ForeignKey, Index
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.tables.base import Base, created, key
@@ -24,6 +24,23 @@ class Account(Base, kw_only=True):
         CheckConstraint("role IN ('annotator', 'curator', 'admin')", name="role"),
         CheckConstraint("name <> ''", name="name_not_empty"),
     )
+
+
+class Invitation(Base, kw_only=True):
+    """A link that lets one person make an account of that role, until it expires.
+
+    The link's token is not stored, only its sha256.
+    """
+
+    __tablename__ = "invitation"
+    id: Mapped[int] = key()
+    token_sha256: Mapped[str] = mapped_column(unique=True)
+    role: Mapped[str]
+    created_by: Mapped[str]
+    expires_at: Mapped[datetime]
+    account_id: Mapped[int | None] = mapped_column(ForeignKey("account.id"), default=None)
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (CheckConstraint("role IN ('annotator', 'curator', 'admin')", name="role"),)
 
 
 class Audit(Base, kw_only=True):

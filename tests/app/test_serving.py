@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from app.identity import COOKIE
 from app.routes import ROUTES, _local_path
-from db.accounts import add_account, list_audit
+from db.accounts import add_account, get_account, invite, list_audit
 from db.store import Store, open_store
 
 HTML = {"accept": "text/html"}
@@ -122,6 +122,39 @@ def test_a_disabled_account_is_out_at_once_and_stays_out(
         assert again.status_code == 401
 
 
+def test_an_invitation_makes_one_account_and_signs_it_in(server: Server, team_store: Store) -> None:
+    with team_store.write() as session:
+        path = f"/invitation/{invite(session, role='curator', days=7, actor='root')}"
+        session.commit()
+    with httpx.Client(base_url=server.url) as client:
+        assert "invited as curator" in client.get(path).text
+        short = client.post(path, data={"name": "eve", "password": "short"})
+        assert short.status_code == 400 and "10 to 1024 characters" in short.text
+        made = client.post(path, data={"name": "eve", "password": PASSWORD})
+        assert made.status_code == 303
+        assert client.get("/", headers=HTML).status_code == 200
+        assert client.get(path).status_code == 410
+        assert client.post(path, data={"name": "eva", "password": PASSWORD}).status_code == 400
+    with team_store.read() as session:
+        assert get_account(session, "eve").role == "curator"
+
+
+def test_guessing_a_password_is_stopped_after_a_few_wrong_ones(
+    server: Server, team_store: Store
+) -> None:
+    with team_store.write() as session:
+        add_account(session, "fay", PASSWORD, role="annotator", actor="test")
+        session.commit()
+    with httpx.Client(base_url=server.url) as client:
+        said = [
+            client.post("/sign-in", data={"name": "fay", "password": f"guess {n}"}).status_code
+            for n in range(6)
+        ]
+        right = client.post("/sign-in", data={"name": "fay", "password": PASSWORD})
+    assert said == [401] * 5 + [429]
+    assert right.status_code == 429 and "quarter of an hour" in right.text
+
+
 @pytest.mark.parametrize("value", ["", "x", "WzEsMF0", "WzEsMF0.aR.forged", "é"])
 def test_a_forged_cookie_is_nobodys(server: Server, value: str) -> None:
     header = {"cookie": f"{COOKIE}={value}".encode(), **HTML}
@@ -184,6 +217,7 @@ def test_it_refuses_a_store_that_is_behind_with_the_command_to_run(
 def test_every_route_of_ours_is_open_on_purpose() -> None:
     assert {route.path for route in ROUTES if isinstance(route, Route)} == {
         "/health",
+        "/invitation/{token}",
         "/sign-in",
         "/sign-out",
     }

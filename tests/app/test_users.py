@@ -3,18 +3,24 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from conftest import Ran
+from sqlalchemy import select
 
 from app.identity import Visitor, read_cookie, write_cookie
 from app.permissions import NEEDS, require
 from db.accounts import (
+    accept_invitation,
     account_of_cookie,
     add_account,
     check_password,
     get_account,
+    invite,
     list_audit,
+    open_invitation,
+    record_audit,
     reset_password,
     set_disabled,
     set_role,
@@ -22,6 +28,7 @@ from db.accounts import (
 )
 from db.errors import BadInput, Refused
 from db.store import Store
+from db.tables import Audit, Invitation, utc_now
 
 PASSWORD = "correct horse battery"
 
@@ -130,3 +137,38 @@ def test_a_deed_is_refused_below_its_role_and_to_nobody(deed: str) -> None:
         with pytest.raises(Refused, match=NEEDS[deed]):
             require(annotator, deed)
     assert require(Visitor("root", "admin", 2), deed).name == "root"
+
+
+def test_an_invitation_that_expired_or_was_never_made_is_refused(store: Store) -> None:
+    with store.write() as session:
+        token = invite(session, role="annotator", days=1, actor="root")
+        assert open_invitation(session, token).role == "annotator"
+        session.scalars(select(Invitation)).one().expires_at = utc_now() - timedelta(seconds=1)
+        session.flush()
+        for bad in (token, "never made", ""):
+            with pytest.raises(Refused, match="ask for another"):
+                accept_invitation(session, bad, "ann", PASSWORD)
+        with pytest.raises(BadInput, match="1 to 60"):
+            invite(session, role="annotator", days=0, actor="root")
+
+
+def test_wrong_attempts_from_elsewhere_do_not_lock_a_person_out(store: Store) -> None:
+    with store.write() as session:
+        add_account(session, "ann", PASSWORD, role="annotator", actor="test")
+        for _ in range(5):
+            assert check_password(session, "ann", "wrong", address="10.0.0.1") is None
+        with pytest.raises(Refused, match="too many"):
+            check_password(session, "ann", PASSWORD, address="10.0.0.1")
+        assert check_password(session, "ann", PASSWORD, address="10.0.0.2") is not None
+        for row in session.scalars(select(Audit)):
+            row.created_at -= timedelta(minutes=16)
+        session.flush()
+        assert check_password(session, "ann", PASSWORD, address="10.0.0.1") is not None
+
+
+def test_an_address_cannot_try_every_name(store: Store) -> None:
+    with store.write() as session:
+        for number in range(30):
+            record_audit(session, f"name {number}", "sign-in.refused", address="10.0.0.1")
+        with pytest.raises(Refused, match="too many"):
+            check_password(session, "another", "x", address="10.0.0.1")
