@@ -10,6 +10,7 @@ HANDLERS = {
     "curate": "curation.engine:curate",
     "judge": "curation.studies:judge_study",
     "export": "curation.releases:export_release",
+    "push": "curation.hub_push:push",
     "backup": "curation.backups:backup",
 }
 

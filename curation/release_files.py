@@ -36,6 +36,13 @@ class SplitWriter:
         if len(self._batch) >= BATCH:
             self._flush()
 
+    def add_all(self, rows: list[Row]) -> None:
+        """Take rows that do not count for the release's identity."""
+        self._batch += rows
+        self.rows += len(rows)
+        if len(self._batch) >= BATCH:
+            self._flush()
+
     def close(self) -> None:
         """Write what is left and close the file."""
         self._flush()

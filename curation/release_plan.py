@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from db.runs import choose_run, funnel
 from db.tables import Dataset, Run
 
 MANIFEST = "release.json"
+_split_name = lru_cache(maxsize=1024)(split_name)
 SPLIT_BY = ("dataset", "source")
 HELD_OUT = "_held_out"
 
@@ -54,7 +56,7 @@ class Plan:
 
     def split(self, source: str, held_out: bool) -> str:
         """The split that a group goes to."""
-        name = split_name(source if self.split_by == "source" else self.dataset.name)
+        name = _split_name(source if self.split_by == "source" else self.dataset.name)
         return name + HELD_OUT if held_out else name
 
 

@@ -78,6 +78,7 @@ CONFIGS: dict[str, dict[str, str]] = {
         "position": "int64",
     },
 }
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 # Which texts are instructions, queries and passages, for the counts of the paper's Table 1.
 KINDS = {
     "I": ("instruction_positive", "instruction_negative"),
@@ -162,7 +163,7 @@ def without_formulas(text: str) -> str:
 
 def canonical_line(row: dict[str, Any]) -> bytes:
     """The row as a line of JSONL: what the content hash is over, whatever the format."""
-    return (json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
+    return (_encode(row) + "\n").encode()
 
 
 def split_name(dataset: str) -> str:

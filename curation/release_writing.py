@@ -88,16 +88,12 @@ def write_groups(handle: JobHandle, session: Session, plan: Plan, folder: Path) 
     sources: dict[str, int] = {}
     licences: dict[str, None] = {}
     rows = release_rows(session, plan.choice)
+    source, licence, offline = plan.dataset.source, plan.dataset.licence, plan.run.offline
     while batch := list(islice(rows, BATCH)):
         handle.check()
         judged = _judgments(session, plan, batch)
         for found in batch:
-            row = release_row(
-                found,
-                source=plan.dataset.source,
-                licence=plan.dataset.licence,
-                offline=plan.run.offline,
-            )
+            row = release_row(found, source=source, licence=licence, offline=offline)
             line = canonical_line(row)
             split = plan.split(row["source"], found.group_id in held)
             writers.add(split, row, line, constants, judged.get(found.group_id, []))
@@ -196,9 +192,7 @@ class _Writers:
         if "provenance" in configs:
             self._writer("provenance", split).add(provenance_row(row, constants, judged))
         if "triplets" in configs:
-            writer = self._writer("triplets", split)
-            for triplet in triplet_rows(row):
-                writer.add(triplet)
+            self._writer("triplets", split).add_all(triplet_rows(row))
         if "judgments" in configs and judged:
             writer = self._writer("judgments", split)
             for one in judged:

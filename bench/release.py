@@ -1,0 +1,188 @@
+"""How long a release of many groups takes and how much memory, against pandas of the same rows.
+
+    .venv/bin/python bench/release.py [--groups 1000000] [--configs default|all]
+
+The groups are made here, with the paper's mean lengths (Table 1), in an SQLite store in a temporary
+folder (or the empty one that INF_DATABASE_URL names). The export runs as its job does, in
+a process of its own, whose peak memory is measured; then pandas reads the same rows with one query
+and writes them with `to_parquet`. The limits at 1,000,000 groups are 120 s and 600 MB.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import insert
+
+from db import schema
+from db.store import Store, open_store
+from db.tables import Dataset, Group, Pair, Passage, Recipe, Run, Triplet
+
+WORDS = [f"word{number}" for number in range(20_000)]
+AT_ONCE = 5000
+PANDAS = """
+import sys, time, sqlite3, pandas
+began = time.perf_counter()
+query = '''select g.id, p.query, t1.instruction, p1.text, t3.query q, t2.instruction i,
+    p2.text d1, p3.text d2 from "group" g join pair p on p.id = g.pair_id
+    join triplet t1 on t1.group_id = g.id and t1.role = 'positive'
+    join triplet t2 on t2.group_id = g.id and t2.role = 'instruction_negative'
+    join triplet t3 on t3.group_id = g.id and t3.role = 'query_negative'
+    join passage p1 on p1.id = t1.passage_id join passage p2 on p2.id = t2.passage_id
+    join passage p3 on p3.id = t3.passage_id order by g.id'''
+pandas.read_sql(query, sqlite3.connect(sys.argv[1])).to_parquet(sys.argv[2])
+print(time.perf_counter() - began)
+"""
+
+
+def fill(store: Store, groups: int) -> None:
+    """A data set with one done run of `groups` kept groups."""
+    chance = random.Random(0)
+    with store.write() as session:
+        dataset = Dataset(name="bench", source="bench", licence="cc0-1.0")
+        recipe = Recipe(name="bench", sha256="bench", body={"stages": {}})
+        session.add_all([dataset, recipe])
+        session.flush()
+        run = Run(
+            dataset_id=dataset.id,
+            recipe_id=recipe.id,
+            provider="offline",
+            offline=True,
+            status="done",
+        )
+        session.add(run)
+        session.commit()
+        made = (dataset.id, run.id)
+    for start in range(0, groups, AT_ONCE):
+        with store.write() as session:
+            numbers = range(start + 1, min(start + AT_ONCE, groups) + 1)
+            _add(session, numbers, *made, chance)
+            session.commit()
+
+
+def _add(session: Any, numbers: range, dataset_id: int, run_id: int, chance: random.Random) -> None:
+    def say(words: int) -> str:
+        return " ".join(chance.choices(WORDS, k=words))
+
+    passages, pairs, groups, triplets = [], [], [], []
+    for number in numbers:
+        ids = [3 * number + place for place in range(3)]
+        for place, passage_id in enumerate(ids):
+            passages.append(
+                {
+                    "id": passage_id,
+                    "dataset_id": dataset_id,
+                    "external_id": f"p{passage_id}",
+                    "title": "",
+                    "text": say(55),
+                    "sha256": "",
+                    "origin": "generated" if place else "seed",
+                    "meta": {},
+                }
+            )
+        query, positive = say(8), say(35)
+        pairs.append(
+            {
+                "id": number,
+                "dataset_id": dataset_id,
+                "external_id": f"q{number}",
+                "query": query,
+                "passage_id": ids[0],
+                "meta": {},
+            }
+        )
+        groups.append(
+            {
+                "id": number,
+                "run_id": run_id,
+                "pair_id": number,
+                "state": "done",
+                "stage": "validation",
+                "verdict": "kept",
+                "attempt": 1,
+            }
+        )
+        for role, instruction, asked, passage_id in (
+            ("positive", positive, query, ids[0]),
+            ("instruction_negative", say(35), query, ids[1]),
+            ("query_negative", positive, say(8), ids[2]),
+        ):
+            triplets.append(
+                {
+                    "group_id": number,
+                    "role": role,
+                    "instruction": instruction,
+                    "query": asked,
+                    "passage_id": passage_id,
+                }
+            )
+    for table, rows in ((Passage, passages), (Pair, pairs), (Group, groups), (Triplet, triplets)):
+        session.execute(insert(table), rows)
+
+
+def measure(words: list[str], environment: dict[str, str]) -> tuple[float, float, str]:
+    """Seconds, peak memory in MB and the output of a process."""
+    began = time.perf_counter()
+    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        printed = child.stdout.read().decode()
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == 0, printed
+    return time.perf_counter() - began, usage.ru_maxrss / 1024, printed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--groups", type=int, default=1_000_000)
+    parser.add_argument("--configs", choices=("default", "all"), default="all")
+    parser.add_argument("--format", default="parquet")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        url = os.environ.get("INF_DATABASE_URL") or f"sqlite:///{folder}/inf.db"
+        environment = os.environ | {"INF_DATABASE_URL": url, "INF_HOME": folder}
+        store = open_store(url)
+        schema.upgrade(store)
+        fill(store, arguments.groups)
+        from db import jobs
+
+        config: dict[str, Any] = {
+            "dataset": "bench",
+            "out": f"{folder}/out",
+            "format": arguments.format,
+        }
+        if arguments.configs == "default":
+            config["configs"] = ["default"]
+        with store.write() as session:
+            job_id = jobs.enqueue_job(session, "export", config).id
+            jobs.claim_job(session, job_id)
+            session.commit()
+        seconds, memory, _ = measure(
+            [sys.executable, "-m", "curation", str(job_id), "1"], environment
+        )
+        told = {
+            "groups": arguments.groups,
+            "configs": arguments.configs,
+            "engine": url.split(":")[0],
+            "seconds": round(seconds, 1),
+            "peak_memory_mb": round(memory),
+            "mb": round(sum(f.stat().st_size for f in Path(folder, "out").rglob("*.*")) / 1e6),
+        }
+        if url.startswith("sqlite"):
+            database = url.removeprefix("sqlite:///")
+            seconds, memory, _ = measure(
+                [sys.executable, "-c", PANDAS, database, f"{folder}/pandas.parquet"], environment
+            )
+            told |= {"pandas_seconds": round(seconds, 1), "pandas_memory_mb": round(memory)}
+        print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,269 @@
+"""A server that speaks the Hub's protocol, for the real `huggingface_hub`: repositories, commits,
+large files, revisions, tags, pull requests; and errors on demand.
+
+`faults` maps "METHOD word-in-path" to a list of answers, taken one per request: a status, "cut"
+(the connection ends without an answer), or None (as usual).
+"""
+
+import base64
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+LARGE = (".parquet", ".safetensors", ".bin")
+TOKENS = {"hf_writer": "write", "hf_reader": "read"}
+
+
+@dataclass
+class Repo:
+    private: bool
+    blobs: dict[str, dict[str, bytes]] = field(default_factory=dict)  # commit → files
+    refs: dict[str, str] = field(default_factory=dict)
+    large: set[str] = field(default_factory=set)
+
+    def commit(self, files: dict[str, bytes], ref: str | None) -> str:
+        told = json.dumps(sorted((k, hashlib.sha256(v).hexdigest()) for k, v in files.items()))
+        oid = hashlib.sha1(f"{told}{len(self.blobs)}".encode()).hexdigest()
+        self.blobs[oid] = files
+        if ref:
+            self.refs[ref] = oid
+        return oid
+
+    def find(self, revision: str) -> str | None:
+        revision = unquote(revision)
+        return self.refs.get(revision) or (revision if revision in self.blobs else None)
+
+
+@dataclass
+class Hub:
+    url: str = ""
+    repos: dict[str, Repo] = field(default_factory=dict)
+    objects: dict[str, bytes] = field(default_factory=dict)
+    faults: dict[str, list[Any]] = field(default_factory=dict)
+    seen: list[str] = field(default_factory=list)
+
+    def files(self, name: str, revision: str = "main") -> dict[str, bytes]:
+        repo = self.repos[name]
+        oid = repo.find(revision)
+        assert oid is not None
+        return repo.blobs[oid]
+
+
+class Handler(BaseHTTPRequestHandler):
+    hub: Hub
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: Any) -> None:
+        return
+
+    def do_GET(self) -> None:
+        self._answer("GET")
+
+    def do_HEAD(self) -> None:
+        self._answer("HEAD")
+
+    def do_POST(self) -> None:
+        self._answer("POST")
+
+    def do_PUT(self) -> None:
+        self._answer("PUT")
+
+    def _answer(self, method: str) -> None:
+        split = urlsplit(self.path)
+        self.words, self.query = split.path, parse_qs(split.query)
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.hub.seen.append(f"{method} {self.words}")
+        for name, answers in self.hub.faults.items():
+            wanted, word = name.split(" ", 1)
+            if wanted == method and word in self.words and answers:
+                fault = answers.pop(0)
+                if fault == "cut":
+                    self.close_connection = True
+                    self.connection.close()
+                    return
+                if fault is not None:
+                    return self._json({"error": "injected"}, fault)
+        self._route(method, body)
+
+    def _route(self, method: str, body: bytes) -> None:
+        words = self.words
+        role = TOKENS.get(self.headers.get("Authorization", "").removeprefix("Bearer "))
+        if words == "/_faults":
+            self.hub.faults = json.loads(body)
+            return self._json({})
+        if words == "/api/whoami-v2":
+            if role is None:
+                return self._json({"error": "Invalid user token."}, 401)
+            token = {"displayName": "t", "role": role}
+            told = {"type": "user", "name": "ada", "orgs": [], "auth": {"accessToken": token}}
+            return self._json(told)
+        if words == "/api/validate-yaml":
+            return self._json({"errors": [], "warnings": []})
+        if words.startswith("/upload/"):
+            self.hub.objects[words.removeprefix("/upload/")] = body
+            return self._json({})
+        if method == "POST" and role != "write":
+            return self._json({"error": "forbidden"}, 403)
+        if words == "/api/repos/create":
+            return self._create(json.loads(body))
+        for kind in ("datasets", "models"):
+            if words.startswith(f"/api/{kind}/"):
+                return self._api(kind, words.removeprefix(f"/api/{kind}/"), body)
+        kind, rest = "models", words[1:]
+        if rest.startswith("datasets/"):
+            kind, rest = "datasets", rest.removeprefix("datasets/")
+        if rest.endswith(".git/info/lfs/objects/batch"):
+            return self._batch(json.loads(body))
+        parts = rest.split("/")
+        if parts[2:3] == ["resolve"]:
+            owner, name, _, revision, *path = parts
+            return self._file(f"{kind}/{owner}/{name}", revision, unquote("/".join(path)))
+        self._json({"error": "not found"}, 404)
+
+    def _create(self, told: dict[str, Any]) -> None:
+        owner = told.get("organization") or "ada"
+        if owner != "ada":
+            return self._json({"error": "You don't have the rights to create it"}, 403)
+        full = f"{told.get('type', 'model')}s/{owner}/{told['name']}"
+        if full in self.hub.repos:
+            return self._json({"error": "You already created this repo"}, 409)
+        repo = Repo(private=told.get("private", told.get("visibility") == "private"))
+        self.hub.repos[full] = repo
+        repo.commit({".gitattributes": b"*.parquet filter=lfs\n"}, "main")
+        prefix = "datasets/" if full.startswith("datasets") else ""
+        self._json({"url": f"{self.hub.url}/{prefix}{owner}/{told['name']}", "name": told["name"]})
+
+    def _api(self, kind: str, rest: str, body: bytes) -> None:
+        owner, name, *more = rest.split("/", 3)
+        full = f"{kind}/{owner}/{name}"
+        repo = self.hub.repos.get(full)
+        if repo is None:
+            return self._json(
+                {"error": "Repository not found"}, 404, {"X-Error-Code": "RepoNotFound"}
+            )
+        verb = more[0] if more else "revision"
+        revision = more[1].split("/")[0] if len(more) > 1 else "main"
+        if verb == "branch":
+            repo.refs[unquote(revision)] = repo.refs["main"]
+            return self._json({})
+        oid = repo.find(revision)
+        if oid is None:
+            told = {"X-Error-Code": "RevisionNotFound"}
+            return self._json({"error": "Invalid rev id"}, 404, told)
+        files = repo.blobs[oid]
+        if verb == "revision":
+            siblings = [{"rfilename": path} for path in files]
+            told = {"id": f"{owner}/{name}", "sha": oid, "private": repo.private}
+            return self._json({**told, "siblings": siblings, "tags": [], "downloads": 0})
+        if verb == "tag":
+            tag = json.loads(body)["tag"]
+            if tag in repo.refs:
+                return self._json({"error": "Tag exists"}, 409)
+            repo.refs[tag] = oid
+            return self._json({})
+        if verb == "tree":
+            return self._json([self._entry(repo, path, data) for path, data in files.items()])
+        if verb == "paths-info":
+            wanted = parse_qs(body.decode()).get("paths") or json.loads(body)["paths"]
+            return self._json([self._entry(repo, p, files[p]) for p in wanted if p in files])
+        if verb == "preupload":
+            told = [
+                {
+                    "path": file["path"],
+                    "uploadMode": "lfs" if file["path"].endswith(LARGE) else "regular",
+                    "shouldIgnore": False,
+                }
+                for file in json.loads(body)["files"]
+            ]
+            return self._json({"files": told})
+        if verb == "commit":
+            return self._commit(full, unquote(revision), oid, body)
+        self._json({"error": f"no {verb}"}, 404)
+
+    def _commit(self, full: str, ref: str, head: str, body: bytes) -> None:
+        repo, place = self.hub.repos[full], full.removeprefix("models/")
+        files = dict(repo.blobs[head])
+        for line in map(json.loads, body.decode().splitlines()):
+            value = line["value"]
+            if line["key"] == "header" and value.get("parentCommit", head) != head:
+                return self._json({"error": "A commit has happened since"}, 412)
+            if line["key"] == "file":
+                files[value["path"]] = base64.b64decode(value["content"])
+            if line["key"] == "lfsFile":
+                files[value["path"]] = self.hub.objects[value["oid"]]
+                repo.large.add(value["path"])
+            if line["key"] == "deletedFile":
+                del files[value["path"]]
+        aside = "create_pr" in self.query
+        oid = repo.commit(files, "refs/pr/1" if aside else ref)
+        told: dict[str, Any] = {"commitOid": oid}
+        told["commitUrl"] = f"{self.hub.url}/{place}/commit/{oid}"
+        if aside:
+            told["pullRequestUrl"] = f"{self.hub.url}/{place}/discussions/1"
+        self._json(told)
+
+    def _batch(self, told: dict[str, Any]) -> None:
+        objects = []
+        for one in told["objects"]:
+            entry: dict[str, Any] = {"oid": one["oid"], "size": one["size"]}
+            if one["oid"] not in self.hub.objects:
+                entry["actions"] = {"upload": {"href": f"{self.hub.url}/upload/{one['oid']}"}}
+            objects.append(entry)
+        self._json({"transfer": "basic", "objects": objects})
+
+    def _file(self, full: str, revision: str, path: str) -> None:
+        repo = self.hub.repos.get(full)
+        if repo is None:
+            return self._json({"error": "no repo"}, 404, {"X-Error-Code": "RepoNotFound"})
+        oid = repo.find(revision)
+        if oid is None:
+            return self._json({"error": "no rev"}, 404, {"X-Error-Code": "RevisionNotFound"})
+        data = repo.blobs[oid].get(path)
+        if data is None:
+            return self._json({"error": "no file"}, 404, {"X-Error-Code": "EntryNotFound"})
+        etag = f'"{hashlib.sha256(data).hexdigest()}"'
+        self._bytes(data, 200, {"X-Repo-Commit": oid, "ETag": etag})
+
+    def _entry(self, repo: Repo, path: str, data: bytes) -> dict[str, Any]:
+        git = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+        entry: dict[str, Any] = {"type": "file", "path": path, "size": len(data), "oid": git}
+        if path in repo.large:
+            oid = hashlib.sha256(data).hexdigest()
+            entry["lfs"] = {"oid": oid, "size": len(data), "pointerSize": 130}
+        return entry
+
+    def _json(self, told: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
+        headers = {"Content-Type": "application/json", **(headers or {})}
+        self._bytes(json.dumps(told).encode(), status, headers)
+
+    def _bytes(self, data: bytes, status: int, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+
+@contextmanager
+def hub_server() -> Iterator[Hub]:
+    """A running server; its address is `url`."""
+    hub = Hub()
+    handler = type("BoundHandler", (Handler,), {"hub": hub})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    hub.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield hub
+    finally:
+        server.shutdown()
+        server.server_close()
