@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from analysis.near_duplicates import THRESHOLD, jaccard, normal_form
+from curation.offline.text import words
 from db.errors import BadInput
 from db.group_queue import ClaimedGroup
 from db.tables import Pair, Passage
 
 SPARE = 4
+ALIKE = 0.35
 
 
 @dataclass(frozen=True)
@@ -77,15 +78,34 @@ def choose(
 ) -> list[int]:
     """The first `count` of the drawn that are near-duplicates neither of P+ nor of each other."""
     chosen: list[int] = []
-    taken = [normal_form(group.passage)]
+    taken = [group.passage]
     for passage_id in drawn:
-        form = normal_form(texts[passage_id])
-        if not any(_near(form, other) for other in taken):
+        text = texts[passage_id]
+        if not any(is_near_duplicate(text, other) for other in taken):
             chosen.append(passage_id)
-            taken.append(form)
+            taken.append(text)
         if len(chosen) == count:
             break
     return chosen
+
+
+def is_near_duplicate(one: str, other: str) -> bool:
+    """Whether two texts say the same, as `analysis.near_duplicates` has it.
+
+    Texts that share few words cannot; numpy is loaded for the others only.
+    """
+    if one == other:
+        return True
+    shorter, longer = sorted((len(one), len(other)))
+    if shorter < ALIKE * longer:
+        return False
+    left, right = set(words(one)), set(words(other))
+    if len(left & right) < ALIKE * len(left | right):
+        return False
+    from analysis.near_duplicates import THRESHOLD, jaccard, normal_form
+
+    forms = normal_form(one), normal_form(other)
+    return forms[0] == forms[1] or jaccard(*forms) >= THRESHOLD
 
 
 def passage_texts(session: Session, ids: Sequence[int]) -> dict[int, str]:
@@ -94,13 +114,6 @@ def passage_texts(session: Session, ids: Sequence[int]) -> dict[int, str]:
     return dict(rows.all())
 
 
-def seeded(seed: int, *words: str) -> random.Random:
-    """A source of chance that depends on the seed and the words alone."""
-    return random.Random(hashlib.sha256("\0".join([str(seed), *words]).encode()).digest())
-
-
-def _near(one: str, other: str) -> bool:
-    if one == other:
-        return True
-    shorter, longer = sorted((len(one), len(other)))
-    return shorter >= THRESHOLD * 0.5 * longer and jaccard(one, other) >= THRESHOLD
+def seeded(seed: int, *names: str) -> random.Random:
+    """A source of chance that depends on the seed and the names alone."""
+    return random.Random(hashlib.sha256("\0".join([str(seed), *names]).encode()).digest())

@@ -23,8 +23,6 @@ from sqlalchemy.orm import Session
 from curation.candidates import Pool, choose, draw, load_pool, passage_texts
 from curation.group_work import GroupWork, Setting
 from curation.journal import Journal
-from curation.offline.provider import OfflineProvider
-from curation.offline.vocabulary import MOST, build_vocabulary
 from curation.providers import Provider, Request, Stopped
 from curation.recipes import Recipe, recipe_from_store
 from curation.starting import validator
@@ -123,8 +121,11 @@ def make_provider(store: Store, plan: Plan) -> Provider:
     """The provider of a run. Raises ProviderError where it cannot be used."""
     run = plan.run
     if run.provider == "offline":
+        from curation.offline.provider import OfflineProvider  # numpy, for the embedding judge
+        from curation.offline.vocabulary import MOST, build_vocabulary
+
         with store.read() as session:
-            vocabulary = build_vocabulary(_sampled_pairs(session, run.dataset_id))
+            vocabulary = build_vocabulary(_sampled_pairs(session, run.dataset_id, MOST))
         model = plan.recipe.stages["validation"].model
         return OfflineProvider(store, vocabulary, seed=run.seed, judge_model=model)
     from curation.openai_provider import OpenAIProvider  # the SDK takes a second to import
@@ -145,7 +146,7 @@ class Worker:
             provider=provider.name,
             seed=plan.run.seed,
             judge_id=plan.judge_id,
-            parameters=_parameters(provider, plan.run),
+            parameters=provider.parameters(),
         )
         self._with_budget = plan.run.budget_usd is not None
         self._concurrency = plan.concurrency
@@ -420,19 +421,12 @@ def _plan(store: Store, run_id: int, concurrency: int | None) -> Plan:
         )
 
 
-def _parameters(provider: Provider, run: Run) -> dict[str, Any]:
-    """What else decides an offline answer: the seed and the vocabulary."""
-    if isinstance(provider, OfflineProvider):
-        return {"seed": run.seed, "vocabulary": provider.vocabulary_sha256}
-    return {}
-
-
-def _sampled_pairs(session: Session, dataset_id: int) -> list[tuple[str, str]]:
-    """At most `MOST` pairs, evenly spread in the order of ids."""
+def _sampled_pairs(session: Session, dataset_id: int, most: int) -> list[tuple[str, str]]:
+    """At most `most` pairs, evenly spread in the order of ids."""
     ids = list(
         session.scalars(select(Pair.id).where(Pair.dataset_id == dataset_id).order_by(Pair.id))
     )
-    step = max(1, -(-len(ids) // MOST))
+    step = max(1, -(-len(ids) // most))
     chosen = set(ids[::step])
     rows = session.execute(
         select(Pair.id, Pair.query, Passage.text)

@@ -73,6 +73,10 @@ class OpenAIProvider:
         client, own_server = _client()
         return cls(client, concurrency=concurrency, prices=prices, own_server=own_server)
 
+    def parameters(self) -> dict[str, Any]:
+        """Nothing but the recipe decides what is asked."""
+        return {}
+
     async def check_models(self, models: Sequence[str]) -> None:
         """Ask the server for its list of models; one without such a list is taken at its word."""
         if isinstance(self._client, AsyncAzureOpenAI):

@@ -97,6 +97,10 @@ class Provider(Protocol):
     name: str
     offline: bool
 
+    def parameters(self) -> dict[str, Any]:
+        """What decides its answers besides the recipe; part of every content key."""
+        ...
+
     async def check_models(self, models: Sequence[str]) -> None:
         """Raise ProviderError where the provider does not have one of these models."""
         ...

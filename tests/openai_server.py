@@ -97,6 +97,7 @@ class Server:
         found = web.Application(client_max_size=64 << 20)
         found.router.add_get("/v1/models", self._models)
         found.router.add_post("/v1/chat/completions", self._complete)
+        found.router.add_get("/counts", self._counts)
         return found
 
     async def _models(self, request: web.Request) -> web.Response:
@@ -106,6 +107,11 @@ class Server:
             return _error(404, "not_found", "no such route")
         listed = [{"id": name, "object": "model", "created": 0} for name in self.models]
         return web.json_response({"object": "list", "data": listed})
+
+    async def _counts(self, request: web.Request) -> web.Response:
+        """How many answers were given, and how many of them to a prompt answered before."""
+        answered = self.answered.total()
+        return web.json_response({"answered": answered, "repeated": answered - len(self.answered)})
 
     def _refused(self, request: web.Request) -> bool:
         return self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}"

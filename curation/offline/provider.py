@@ -8,6 +8,7 @@ else. Validations that arrive together are embedded together, in a thread.
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from curation.judges import EmbeddingJudge, ItemView
 from curation.offline.vocabulary import Vocabulary
@@ -29,7 +30,7 @@ class OfflineProvider:
     def __init__(
         self, store: Store, vocabulary: Vocabulary, *, seed: int, judge_model: str
     ) -> None:
-        self.vocabulary_sha256 = vocabulary.sha256
+        self._parameters = {"seed": seed, "vocabulary": vocabulary.sha256}
         self._writer = Writer(vocabulary, seed)
         self._judge = EmbeddingJudge(store, judge_model)
         self._waiting: list[tuple[ItemView, asyncio.Future[Answer]]] = []
@@ -52,6 +53,10 @@ class OfflineProvider:
     def most_usd(self, request: Request) -> float:
         """Nothing is paid."""
         return 0.0
+
+    def parameters(self) -> dict[str, Any]:
+        """The seed and the vocabulary decide what is written."""
+        return self._parameters
 
     async def check_models(self, models: Sequence[str]) -> None:
         """There is nothing to ask."""

@@ -1,0 +1,274 @@
+"""How fast curation calls a language-model server, beside a bare loop over the same SDK.
+
+    .venv/bin/python bench/curation.py [--in-flight 64 256] [--calls 4000] [--postgres]
+
+One server (tests/openai_server.py, 200 ms per answer) in a process of its own; against it, one
+after the other: the bare `openai` SDK in a loop with the same transport and nothing stored, and the
+engine with its journal on SQLite (and on a PostgreSQL cluster of its own with --postgres). The
+steady rate is that between 20 % and 80 % of the calls, counted by the server; CPU is that of the
+client process in the same span, memory its peak. Then: a limit of 50 calls/s, and a kill halfway
+with 64 in flight.
+"""
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+LATENCY_SECONDS = 0.2
+CALLS_PER_PAIR = 8
+
+
+@dataclass
+class Measured:
+    """What one client did."""
+
+    name: str
+    in_flight: int
+    per_second: float
+    cpu_ms_per_call: float
+    peak_mb: float
+    seconds: float
+
+
+@contextmanager
+def server(**options: float) -> Iterator[str]:
+    """A server process; its address."""
+    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "tests" / "openai_server.py"), *words],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def counts(url: str) -> dict[str, int]:
+    with urllib.request.urlopen(url.removesuffix("/v1") + "/counts", timeout=30) as answer:
+        found: dict[str, int] = json.load(answer)
+        return found
+
+
+def bare_loop(url: str, in_flight: int, calls: int) -> None:
+    """The SDK with its aiohttp transport, nothing stored, nothing tried again."""
+    from openai import AsyncOpenAI, DefaultAioHttpClient
+
+    from curation.prompts import FOLDER, messages, read_prompt
+
+    prompt = read_prompt("instruction_negative", "instruction_negative.md", FOLDER)
+
+    async def run() -> None:
+        client = AsyncOpenAI(
+            base_url=url, api_key="none", http_client=DefaultAioHttpClient(), max_retries=0
+        )
+        left = iter(range(calls))
+
+        async def work() -> None:
+            for number in left:
+                inputs = {
+                    "document": f"document {number} " * 30,
+                    "query_positive": f"query {number}",
+                    "instruction_positive": f"instruction {number}",
+                }
+                await client.chat.completions.create(
+                    model="small",
+                    messages=messages(prompt, inputs),  # type: ignore[arg-type]
+                    temperature=1.0,
+                    max_tokens=160,
+                )
+
+        await asyncio.gather(*(work() for _ in range(in_flight)))
+        await client.close()
+
+    asyncio.run(run())
+
+
+def engine(url: str, store_url: str, run_id: int) -> None:
+    """The engine as its job runs it."""
+    os.environ["OPENAI_BASE_URL"] = url
+    from curation_runs import work_on
+
+    from db.store import open_store
+
+    work_on(open_store(store_url), run_id)
+
+
+def prepare(store_url: str, in_flight: int, pairs: int) -> int:
+    """A migrated store with a data set and a run."""
+    from curation_runs import add_dataset
+
+    from curation.starting import start_run
+    from db import schema
+    from db.store import open_store
+
+    store = open_store(store_url)
+    schema.upgrade(store)
+    add_dataset(store, name=f"bench{time.time_ns()}", pairs=pairs, pool=50)
+    with store.write() as session:
+        from db.datasets import list_datasets
+
+        dataset = max(list_datasets(session), key=lambda one: one.id).name
+        run = start_run(
+            session,
+            dataset=dataset,
+            provider="openai",
+            settings=["model=small"],
+            concurrency=in_flight,
+        )
+        session.commit()
+    store.close()
+    return run.id
+
+
+def measure(
+    name: str, in_flight: int, url: str, calls: int, work: Callable[..., None], *words: object
+) -> Measured:
+    """Run a client in a process of its own and watch it through the server's counts."""
+    before = counts(url)["answered"]
+    process = multiprocessing.get_context("spawn").Process(target=work, args=(url, *words))
+    began = time.monotonic()
+    process.start()
+    watched = psutil.Process(process.pid)
+    marks: list[tuple[int, float, float]] = []
+    peak = 0.0
+    while process.is_alive():
+        try:
+            cpu = watched.cpu_times()
+            peak = max(peak, watched.memory_info().rss / 2**20)
+        except psutil.Error:
+            break
+        marks.append((counts(url)["answered"] - before, time.monotonic(), cpu.user + cpu.system))
+        time.sleep(0.1)
+    process.join()
+    assert process.exitcode == 0, f"{name} failed"
+    first = next(mark for mark in marks if mark[0] >= 0.2 * calls)
+    last = [mark for mark in marks if mark[0] <= 0.8 * calls][-1]
+    done = last[0] - first[0]
+    return Measured(
+        name,
+        in_flight,
+        done / (last[1] - first[1]),
+        1000 * (last[2] - first[2]) / done,
+        peak,
+        time.monotonic() - began,
+    )
+
+
+def show(found: Measured, beside: float | None = None) -> None:
+    share = "" if beside is None else f"  {found.per_second / beside:5.2f} of the bare loop"
+    print(
+        f"{found.name:<18} {found.in_flight:>4} in flight  {found.per_second:7.1f} calls/s  "
+        f"{found.cpu_ms_per_call:5.2f} ms CPU/call  {found.peak_mb:5.0f} MB{share}",
+        flush=True,
+    )
+
+
+def side_by_side(in_flight: int, calls: int, stores: dict[str, str]) -> None:
+    """The bare loop and the engine on each store, one after the other on one server."""
+    with server(latency=LATENCY_SECONDS) as url:
+        bare = measure("bare SDK loop", in_flight, url, calls, bare_loop, in_flight, calls)
+        show(bare)
+        for name, store_url in stores.items():
+            run_id = prepare(store_url, in_flight, calls // CALLS_PER_PAIR)
+            found = measure(name, in_flight, url, calls, engine, store_url, run_id)
+            show(found, bare.per_second)
+
+
+def limited(store_url: str, calls: int = 600, per_second: int = 50) -> None:
+    """A server that refuses more than so many calls per second."""
+    with server(latency=LATENCY_SECONDS, **{"per-second": per_second}) as url:
+        run_id = prepare(store_url, 64, calls // CALLS_PER_PAIR)
+        process = multiprocessing.get_context("spawn").Process(
+            target=engine, args=(url, store_url, run_id)
+        )
+        process.start()
+        while counts(url)["answered"] == 0:
+            time.sleep(0.02)
+        began = time.monotonic()
+        while counts(url)["answered"] < calls and process.is_alive():
+            time.sleep(0.05)
+        seconds = time.monotonic() - began
+        process.join()
+        lost = calls - counts(url)["answered"]
+    ideal = calls / per_second
+    print(
+        f"limit of {per_second}/s: {calls} calls in {seconds:.1f} s, "
+        f"{seconds / ideal:.2f} of the ideal {ideal:.1f} s; {lost} lost",
+        flush=True,
+    )
+
+
+def killed(store_url: str, calls: int = 2000, in_flight: int = 64) -> None:
+    """SIGKILL at half, then the run goes on."""
+    with server(latency=LATENCY_SECONDS) as url:
+        run_id = prepare(store_url, in_flight, calls // CALLS_PER_PAIR)
+        context = multiprocessing.get_context("spawn")
+        process = context.Process(target=engine, args=(url, store_url, run_id))
+        process.start()
+        while counts(url)["answered"] < calls // 2:
+            time.sleep(0.02)
+        process.kill()
+        process.join()
+        process = context.Process(target=engine, args=(url, store_url, run_id))
+        process.start()
+        process.join()
+        found = counts(url)
+    different = found["answered"] - found["repeated"]
+    print(
+        f"killed at half with {in_flight} in flight: {found['repeated']} of {calls} repeated, "
+        f"{calls - different} missing",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--in-flight", type=int, nargs="+", default=[64, 256])
+    parser.add_argument("--calls", type=int, default=4000)
+    parser.add_argument("--postgres", action="store_true")
+    parser.add_argument("--only", choices=["speed", "limit", "kill"])
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["INF_HOME"] = folder
+        stores = {"engine, SQLite": f"sqlite:///{folder}/inf.db"}
+        cluster = None
+        if arguments.postgres:
+            from postgres_cluster import Cluster
+
+            cluster = Cluster()
+            cluster.__enter__()
+            stores["engine, PostgreSQL"] = cluster.create("bench")
+        try:
+            if arguments.only in (None, "speed"):
+                for in_flight in arguments.in_flight:
+                    side_by_side(in_flight, arguments.calls, stores)
+            if arguments.only in (None, "limit"):
+                limited(stores["engine, SQLite"])
+            if arguments.only in (None, "kill"):
+                killed(stores["engine, SQLite"])
+        finally:
+            if cluster is not None:
+                cluster.__exit__(None, None, None)
+
+
+if __name__ == "__main__":
+    main()
