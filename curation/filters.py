@@ -3,7 +3,9 @@
 import unicodedata
 from dataclasses import dataclass
 
+from curation.language import changed_language
 from curation.offline.text import shared_run, words
+from curation.personal_data import find_personal_data
 from curation.recipes import Filters
 
 
@@ -18,20 +20,34 @@ class Drop:
 def check_instruction(text: str, rules: Filters, *, positive: str | None = None) -> Drop | None:
     """An instruction; the poisoned one must differ from the positive one."""
     what = "instruction_positive" if positive is None else "instruction_negative"
-    return _length(what, text, rules.most_instruction_words) or _changed(what, text, positive)
+    return (
+        _length(what, text, rules.most_instruction_words)
+        or _changed(what, text, positive)
+        or _private(what, text, positive or "")
+        or _language(what, text, positive or "")
+    )
 
 
 def check_query(text: str, rules: Filters, *, positive: str) -> Drop | None:
     """A poisoned query."""
     what = "query_negative"
-    return _length(what, text, rules.most_query_words) or _changed(what, text, positive)
+    return (
+        _length(what, text, rules.most_query_words)
+        or _changed(what, text, positive)
+        or _private(what, text, positive)
+    )
 
 
 def check_passage(
     what: str, text: str, rules: Filters, *, positive: str, instruction: str
 ) -> Drop | None:
     """A written passage: not P+ again, and not quoting the instruction it was written for."""
-    drop = _length(what, text, rules.most_passage_words) or _changed(what, text, positive)
+    drop = (
+        _length(what, text, rules.most_passage_words)
+        or _changed(what, text, positive)
+        or _private(what, text, positive)
+        or _language(what, text, positive)
+    )
     if drop is not None:
         return drop
     quoted = shared_run(instruction, text, rules.quoted_words)
@@ -53,6 +69,21 @@ def _changed(what: str, text: str, positive: str | None) -> Drop | None:
     if positive is not None and _plain(text) == _plain(positive):
         return Drop("unchanged", f"{what} says the same as the positive one")
     return None
+
+
+def _private(what: str, text: str, positive: str) -> Drop | None:
+    """Personal data that the positive text does not hold itself."""
+    for found in find_personal_data(text):
+        if found.text not in positive:
+            return Drop("personal_data", f"{what} holds what looks like: {found.kind}")
+    return None
+
+
+def _language(what: str, text: str, positive: str) -> Drop | None:
+    changed = changed_language(positive, text)
+    if changed is None:
+        return None
+    return Drop("language_changed", f"{what} is in {changed[1]}, the positive one in {changed[0]}")
 
 
 def _plain(text: str) -> list[str]:

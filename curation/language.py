@@ -1,0 +1,58 @@
+"""Whether two texts are in the same language, from their script and their smallest words.
+
+No model: the script decides first; within the Latin script the function words of eight languages
+are counted. A text too short to tell is taken to be in the same language.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+
+LEAST_LETTERS = 20
+LEAST_HITS = 3
+_SMALL_WORDS = {
+    "en": "the of and to in is that for it was on are with as be this by from at which",
+    "de": "der die und das ist den von mit nicht ein eine des im auf für sich dem zu als auch",
+    "fr": "le la les des et est une dans que qui pour pas sur au avec ce il par sont du",
+    "es": "el los las que una por con para es del se no su al como más pero lo este son",
+    "it": "il di che è la per un una con non sono del della gli nel anche dei si più come",
+    "pt": "o os que uma para com não do da em no na por mais dos como foi ao das seu",
+    "nl": "de het een van en is dat op te in niet zijn voor met aan ook door maar bij wordt",
+    "pl": "i w na z do że się nie jest to od przez po dla są jak oraz ale był za",
+}
+_WORDS = {language: frozenset(words.split()) for language, words in _SMALL_WORDS.items()}
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def language_of(text: str) -> str | None:
+    """A script's name, or a language's code within the Latin script; None where it is unclear."""
+    letters = [character for character in text if character.isalpha()]
+    if len(letters) < LEAST_LETTERS:
+        return None
+    script, count = Counter(_script(letter) for letter in letters).most_common(1)[0]
+    if count < 0.6 * len(letters):
+        return None
+    if script != "LATIN":
+        return script
+    hits = Counter(
+        {
+            language: sum(word in known for word in _WORD.findall(text.lower()))
+            for language, known in _WORDS.items()
+        }
+    ).most_common(2)
+    (best, most), (_, second) = hits
+    return best if most >= LEAST_HITS and most >= 1.5 * second else None
+
+
+def changed_language(before: str, after: str) -> tuple[str, str] | None:
+    """The two languages where they are known and differ."""
+    one, other = language_of(before), language_of(after)
+    if one is None or other is None or one == other:
+        return None
+    return one, other
+
+
+def _script(letter: str) -> str:
+    name = unicodedata.name(letter, "")
+    first = name.split(" ", 1)[0]
+    return "CJK" if first in ("CJK", "HIRAGANA", "KATAKANA") else first
