@@ -148,6 +148,7 @@ def _outcome(session: Session, run_id: int, jobs: dict[str, Job]) -> None:
                 model=name,
                 benchmark="held-out world",
                 metrics={**metrics, "p-mrr": follows},
+                per_query={f"g{n:06}": {"map": 0.1 * n, "p-mrr": follows} for n in range(5)},
                 checkpoint_id=checkpoint_id,
             )
         )

@@ -4,6 +4,7 @@ import streamlit as st
 
 from app import evaluating
 from app.components.choice import choose
+from app.components.comparison import draw_comparison
 from app.components.jobs import follow_job
 from app.components.page import draw_empty, draw_heading
 from app.components.scores import draw_scores, model_name
@@ -76,7 +77,9 @@ else:
         name=lambda name: name,
     )
     with open_store().read() as session:
-        draw_scores(list_evaluations(session, benchmark=chosen))
+        evaluations = list_evaluations(session, benchmark=chosen)
+    draw_scores(evaluations)
+    draw_comparison(evaluations)
 if releases:
     with st.expander("Evaluate", icon=":material/add:", expanded=not benchmarks):
         draw_start(checkpoints)
