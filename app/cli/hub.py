@@ -1,13 +1,15 @@
-"""`inf hub`: push releases and checkpoints to the Hugging Face Hub."""
+"""`inf hub`: push releases and checkpoints to the Hugging Face Hub, pull data sets from it."""
 
 import click
 
-from app.cli.report import Result, detach_option, ready_store, reporting, work
+from app.cli.import_ import as_json, bad_rows_in_json, groups_as_json, progress_bar
+from app.cli.report import Result, detach_option, me, ready_store, reporting, work
+from curation import hub_pull
 
 
 @click.group()
 def hub() -> None:
-    """Push releases and checkpoints to the Hugging Face Hub (token: HF_TOKEN)."""
+    """Push to the Hugging Face Hub and pull from it (token: HF_TOKEN)."""
 
 
 def _human(result: Result) -> str:
@@ -69,3 +71,41 @@ def push(
         "replace": replace,
     }
     return work(ready_store(), "push", config, detach=detach, title=f"pushing to {repo}")
+
+
+def _pulled(result: Result) -> str:
+    kind = "groups" if result["run_id"] is not None else "pairs"
+    told = (
+        f"{result['imported']:,} {kind} of {result['repo']} at {result['commit'][:12]} imported "
+        f"into data set {result['dataset']} (id {result['dataset_id']})"
+    )
+    run = f", run {result['run_id']}" if result["run_id"] is not None else ""
+    return f"{told}{run}; {result['unchanged']:,} were there already, {result['skipped']} skipped"
+
+
+@hub.command()
+@click.argument("repo", metavar="USER/NAME")
+@click.option("--dataset", "name", required=True, help="Name of the data set; made if missing.")
+@click.option("--revision", help="Branch, tag or commit; default: main.")
+@click.option("--licence", default="", help="Default: what the card says.")
+@click.option("--skip-bad", is_flag=True, help="Leave bad rows out and list them.")
+@reporting(_pulled)
+def pull(repo: str, name: str, revision: str | None, licence: str, skip_bad: bool) -> Result:
+    """Import a data set from the Hub: InF-IR's columns become groups, others pairs."""
+    store = ready_store()
+    with progress_bar(f"pulling {repo}") as show, bad_rows_in_json():
+        pulled = hub_pull.pull(
+            store,
+            repo=repo,
+            name=name,
+            revision=revision,
+            licence=licence,
+            skip_bad=skip_bad,
+            imported_by=me(),
+            progress=show,
+        )
+    about = {"repo": repo, "commit": pulled.commit, "licence": pulled.licence}
+    if pulled.groups is not None:
+        return {**groups_as_json(name, pulled.groups), **about}
+    assert pulled.pairs is not None
+    return {**as_json(name, pulled.pairs), "run_id": None, **about}

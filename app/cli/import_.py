@@ -2,12 +2,16 @@
 
 import dataclasses
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 from tqdm import tqdm
 
-from app.cli.report import Failed, Result, lines, ready_store, reporting
+from app.cli.report import Failed, Result, lines, me, ready_store, reporting
+from curation.group_import import GroupImport, import_groups
 from curation.importing import ImportReport, import_dataset
 from db.errors import BadRows
 
@@ -47,27 +51,24 @@ def as_json(name: str, report: ImportReport) -> Result:
     }
 
 
-@click.command()
-@click.option("--dataset", "name", required=True, help="Name of the data set; made if missing.")
-@click.option(
-    "--pairs", type=FILE, required=True, help="JSONL, CSV or Parquet: query_id, query, passage_id."
-)
-@click.option("--passages", type=FILE, help="JSONL, CSV or Parquet: passage_id, text, title.")
-@click.option("--source", default="", help="Where the texts come from.")
-@click.option("--licence", default="", help="Under which licence, e.g. cc-by-sa-3.0.")
-@click.option("--skip-bad", is_flag=True, help="Leave bad rows out and list them.")
-@reporting(_human)
-def import_(
-    name: str, pairs: Path, passages: Path | None, source: str, licence: str, skip_bad: bool
-) -> Result:
-    """Read pairs (query and the passage that answers it) and passages into a data set.
+def groups_as_json(name: str, report: GroupImport) -> Result:
+    """The report of an import of groups as the commands print it."""
+    return {
+        "dataset_id": report.dataset_id,
+        "dataset": name,
+        "run_id": report.run_id,
+        "imported": report.imported,
+        "unchanged": report.unchanged,
+        "skipped": len(report.skipped),
+        "bad_rows": list(map(dataclasses.asdict, report.skipped)),
+    }
 
-    A pair may bring its passage inline in a column `passage`. Further columns are kept. Importing
-    the same rows again adds nothing. Every bad row is reported with its file, line and reason.
-    """
-    store = ready_store()
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar over bytes on a terminal; gives what to call with (done, total)."""
     with tqdm(
-        desc=f"importing {pairs.name}",
+        desc=title,
         unit="B",
         unit_scale=True,
         leave=False,
@@ -79,18 +80,79 @@ def import_(
             bar.total = total
             bar.update(done - bar.n)
 
-        try:
-            report = import_dataset(
+        yield show
+
+
+@contextmanager
+def bad_rows_in_json() -> Iterator[None]:
+    """Bad rows that refuse an import stand beside the error in the JSON, all of them."""
+    try:
+        yield
+    except BadRows as bad:
+        rows = list(map(dataclasses.asdict, bad.rows))
+        raise Failed(str(bad), bad_rows=rows) from bad
+
+
+def _human_either(result: Result) -> str:
+    if "run_id" not in result:
+        return _human(result)
+    return lines(
+        ("data set", f"{result['dataset']} (id {result['dataset_id']})"),
+        ("run", result["run_id"]),
+        ("groups", _counted(result["imported"], result["unchanged"])),
+        ("skipped", result["skipped"]),
+    )
+
+
+@click.command()
+@click.option("--dataset", "name", required=True, help="Name of the data set; made if missing.")
+@click.option("--pairs", type=FILE, help="JSONL, CSV or Parquet: query_id, query, passage_id.")
+@click.option("--passages", type=FILE, help="JSONL, CSV or Parquet: passage_id, text, title.")
+@click.option(
+    "--groups",
+    type=FILE,
+    multiple=True,
+    help="Instead: finished groups with InF-IR's seven columns; repeats.",
+)
+@click.option("--source", default="", help="Where the texts come from.")
+@click.option("--licence", default="", help="Under which licence, e.g. cc-by-sa-3.0.")
+@click.option("--skip-bad", is_flag=True, help="Leave bad rows out and list them.")
+@reporting(_human_either)
+def import_(
+    name: str,
+    pairs: Path | None,
+    passages: Path | None,
+    groups: tuple[Path, ...],
+    source: str,
+    licence: str,
+    skip_bad: bool,
+) -> Result:
+    """Read pairs (query and the passage that answers it) and passages into a data set.
+
+    A pair may bring its passage inline in a column `passage`. Further columns are kept. Importing
+    the same rows again adds nothing. Every bad row is reported with its file, line and reason.
+    With --groups, finished groups (published InF-IR, another store's release) become a run.
+    """
+    if (pairs is None) == (not groups):
+        raise click.UsageError("say one of --pairs FILE and --groups FILE")
+    if groups and passages is not None:
+        raise click.UsageError("--passages goes with --pairs")
+    store = ready_store()
+    said: dict[str, Any] = {"source": source, "licence": licence, "skip_bad": skip_bad}
+    with progress_bar(f"importing into {name}") as show, bad_rows_in_json():
+        if pairs is None:
+            origin = ", ".join(path.name for path in groups)
+            found = import_groups(
                 store,
                 name=name,
-                pairs=pairs,
-                passages=passages,
-                source=source,
-                licence=licence,
-                skip_bad=skip_bad,
+                files=groups,
+                origin=origin,
+                imported_by=me(),
                 progress=show,
+                **said,
             )
-        except BadRows as bad:
-            rows = list(map(dataclasses.asdict, bad.rows))
-            raise Failed(str(bad), bad_rows=rows) from bad
+            return groups_as_json(name, found)
+        report = import_dataset(
+            store, name=name, pairs=pairs, passages=passages, progress=show, **said
+        )
     return as_json(name.strip(), report)

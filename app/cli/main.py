@@ -15,7 +15,7 @@ COMMANDS = {
     "demo": ("app.cli.demo:demo", "The whole path on the demo set, then the app."),
     "evaluate": ("app.cli.evaluate:evaluate", "Score models on held-out groups or a benchmark."),
     "export": ("app.cli.export:export", "Make a release: files and a data set card."),
-    "hub": ("app.cli.hub:hub", "Push releases and checkpoints to the Hugging Face Hub."),
+    "hub": ("app.cli.hub:hub", "Push to the Hugging Face Hub, pull from it."),
     "import": ("app.cli.import_:import_", "Read pairs and passages into a data set."),
     "jobs": ("app.cli.jobs:jobs", "List, follow, cancel and resume jobs."),
     "releases": (
