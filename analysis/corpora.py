@@ -42,7 +42,8 @@ def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
     `datasets` are names, `texts` paths of JSONL files with a `text` column, `published` paths of
     releases and corpora in the formats of `analysis.published`; `run` chooses the run of a single
     data set (default: the latest finished one; where there is none, the pairs); `groups` is `kept`
-    (default) or `all`. Raises NotFound, BadInput.
+    (default) or `all`; with `sources`, each source of each data set is a corpus of its own. Raises
+    NotFound, BadInput.
     """
     names, files = list(config.get("datasets") or []), list(config.get("texts") or [])
     published = [Path(path) for path in config.get("published") or []]
@@ -51,7 +52,14 @@ def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
     if config.get("run") is not None and len(names) != 1:
         raise BadInput("a run belongs to one data set: name one, or leave the run out")
     verdicts = VERDICTS if config.get("groups") == "all" else ("kept",)
-    corpora = [_dataset(session, name, config.get("run"), verdicts) for name in names]
+    sources = list(config.get("sources") or [None])
+    if sources != [None] and not names:
+        raise BadInput("a source belongs to a data set: name one")
+    corpora = [
+        _dataset(session, name, config.get("run"), verdicts, source)
+        for name in names
+        for source in sources
+    ]
     corpora += [Corpus(Path(file).stem, "texts", read_texts(Path(file))) for file in files]
     corpora += [
         Corpus(path.stem if path.is_file() else path.name, "published", read_published(path))
@@ -106,8 +114,11 @@ def read_texts(path: Path) -> list[CorpusText]:
     return texts
 
 
-def _dataset(session: Session, name: str, run_id: int | None, verdicts: Sequence[str]) -> Corpus:
+def _dataset(
+    session: Session, name: str, run_id: int | None, verdicts: Sequence[str], source: str | None
+) -> Corpus:
     dataset = get_dataset(session, name)
+    title = name if source is None else f"{name}/{source}"
     if run_id is not None:
         run = get_run(session, run_id)
         if run.dataset_id != dataset.id:
@@ -116,6 +127,14 @@ def _dataset(session: Session, name: str, run_id: int | None, verdicts: Sequence
         try:
             run = latest_run(session, dataset.id)
         except NotFound:
-            return Corpus(name, "dataset", pair_texts(session, dataset.id), dataset.id)
-    texts = run_texts(session, run.id, verdicts=verdicts)
-    return Corpus(name, "dataset", texts, dataset.id, run.id, run.offline)
+            texts = _told(pair_texts(session, dataset.id, source=source), name, source)
+            return Corpus(title, "dataset", texts, dataset.id)
+    texts = _told(run_texts(session, run.id, verdicts=verdicts, source=source), name, source)
+    return Corpus(title, "dataset", texts, dataset.id, run.id, run.offline)
+
+
+def _told(texts: list[CorpusText], name: str, source: str | None) -> list[CorpusText]:
+    """The texts, refused where a source has none (a word misspelt is the usual cause)."""
+    if source is not None and not texts:
+        raise BadInput(f"data set {name!r} has no texts of source {source!r}")
+    return texts

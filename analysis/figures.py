@@ -122,6 +122,31 @@ def human_model_bars(report: Mapping[str, Any]) -> go.Figure:
     return figure
 
 
+def confusion_heatmap(
+    labels: Sequence[str], counts: "np.ndarray", one: str, other: str
+) -> go.Figure:
+    """What two judges said about the same items: rows the one, columns the other."""
+    figure = go.Figure(
+        go.Heatmap(
+            z=counts,
+            x=list(labels),
+            y=list(labels),
+            texttemplate="%{z}",
+            colorscale="Blues",
+            showscale=False,
+            xgap=2,
+            ygap=2,
+            hovertemplate="%{y} – %{x}: %{z} items<extra></extra>",
+        )
+    )
+    figure.update_layout(margin=MARGIN, height=max(300, 44 * len(labels) + 120))
+    figure.update_xaxes(title=escape(other), automargin=True, showgrid=False, type="category")
+    figure.update_yaxes(
+        title=escape(one), autorange="reversed", automargin=True, showgrid=False, type="category"
+    )
+    return figure
+
+
 def diversity_bars(corpora: Sequence[Mapping[str, Any]], metric: str) -> go.Figure:
     """Figure 3b: one metric by field, a bar per corpus; of samples of equal size where drawn."""
     fields = list(dict.fromkeys(field for corpus in corpora for field in corpus["fields"]))

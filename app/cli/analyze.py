@@ -131,6 +131,9 @@ def corpora_options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="A release's folder, or FollowIR, Promptriever, InstructIR, InF-IR, MAIR, BRIGHT "
             "as published: a file or a folder.",
         ),
+        click.option(
+            "--source", multiple=True, help="Only pairs of this source; each is a corpus; repeats."
+        ),
         click.option("--dataset", multiple=True, help="A data set; may be given several times."),
     ):
         function = option(function)
@@ -139,6 +142,7 @@ def corpora_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _config(
     dataset: tuple[str, ...],
+    source: tuple[str, ...],
     corpus: tuple[Path, ...],
     texts: tuple[Path, ...],
     run: int | None,
@@ -149,6 +153,7 @@ def _config(
         raise click.UsageError("give --dataset NAME, --corpus PATH or --texts FILE")
     return {
         "datasets": list(dataset),
+        "sources": list(source),
         "published": [str(path.resolve()) for path in corpus],
         "texts": [str(path.resolve()) for path in texts],
         "run": run,

@@ -1,14 +1,19 @@
 """Agreement: how far the judges of a study agree, people with people and people with models."""
 
+import json
+
 import streamlit as st
 
 from analysis.agreement import Decision, agreement_report
 from app.components.agreement import draw_report
 from app.components.choice import choose
+from app.components.disagreement import draw_disagreement
 from app.components.page import draw_empty, draw_heading
+from db.items import places_of, study_item_places
 from db.judgments import judgment_frame
 from db.store import open_store
 from db.studies import list_studies
+from db.words import SCENARIOS
 
 LEAD = (
     "Cohen's kappa of every pair of judges, over the items both judged: 0 is chance, 1 is perfect."
@@ -36,10 +41,22 @@ study = choose(
 )
 with open_store().read() as session:
     rows = judgment_frame(session, study.id)
-report = agreement_report(
+    places = study_item_places(session, study.id)
+scenarios = st.pills(
+    "Scenarios",
+    SCENARIOS,
+    selection_mode="multi",
+    default=list(SCENARIOS),
+    format_func=SCENARIOS.__getitem__,
+    key="agreement.scenarios",
+)
+items = places_of(places, scenarios)
+decisions = [
     Decision(row.item_id, row.judge, row.label, row.kind, row.simulated, row.offline)
     for row in rows
-)
+    if row.item_id in items
+]
+report = agreement_report(decisions)
 with place:
     draw_heading(
         "Agreement",
@@ -57,3 +74,11 @@ if not rows:
     )
 else:
     draw_report(report)
+    draw_disagreement(decisions, places)
+    st.download_button(
+        "Numbers as JSON",
+        json.dumps({"study_id": study.id, **report}, ensure_ascii=False),
+        file_name=f"agreement-study-{study.id}.json",
+        key="agreement.download",
+    )
+    st.code(f"inf analyze agreement --study {study.id} --json", language="bash")

@@ -11,9 +11,10 @@ from analysis.corpora import Corpus, corpora_sha256, load_corpora, read_texts
 from analysis.coverage import coverage_numbers, points_frame
 from db.analyses import find_analysis, get_analysis, latest_analysis, list_analyses, store_analysis
 from db.corpus_texts import CorpusText, pair_texts, run_texts
+from db.datasets import text_sha256
 from db.errors import BadInput, BadRows, NotFound
 from db.store import Store
-from db.tables import Dataset
+from db.tables import Dataset, Pair, Passage
 
 
 def test_every_text_is_told_once_under_the_role_that_introduced_it(store: Store) -> None:
@@ -212,3 +213,43 @@ def test_the_numbers_of_a_map_say_who_covers_whom() -> None:
     shares = {(row["corpus"], row["by"]): row["share"] for row in found["covered"]}
     assert shares["half", "whole"] == 1.0
     assert 0.5 < shares["whole", "half"] < 0.8
+
+
+def test_each_source_of_a_data_set_is_a_corpus_of_its_own(store: Store) -> None:
+    with store.write() as session:
+        dataset = Dataset(name="asked", source="our logs")
+        session.add(dataset)
+        session.flush()
+        for number, source in enumerate(["nq", "boolq", "nq", ""]):
+            text = f"passage {number}"
+            passage = Passage(
+                dataset_id=dataset.id,
+                external_id=f"p{number}",
+                text=text,
+                sha256=text_sha256(text),
+                origin="seed",
+            )
+            session.add(passage)
+            session.flush()
+            session.add(
+                Pair(
+                    dataset_id=dataset.id,
+                    external_id=f"q{number}",
+                    query=f"query {number}",
+                    passage_id=passage.id,
+                    meta={"source": source} if source else {},
+                )
+            )
+        session.commit()
+        config = {"datasets": ["asked"], "sources": ["nq", "boolq", "our logs"]}
+        found = {
+            corpus.name: [row.text for row in corpus.texts if row.field == "query"]
+            for corpus in load_corpora(session, config)
+        }
+        assert found == {
+            "asked/nq": ["query 0", "query 2"],
+            "asked/boolq": ["query 1"],
+            "asked/our logs": ["query 3"],
+        }
+        with pytest.raises(BadInput, match="no texts of source 'quora'"):
+            load_corpora(session, {"datasets": ["asked"], "sources": ["quora"]})

@@ -1,0 +1,40 @@
+from analysis.answers import Decision
+from analysis.disagreement import confusion_of, disagreements, label_rank
+
+
+def said(item: int, **labels: str) -> list[Decision]:
+    return [Decision(item, judge, label) for judge, label in labels.items()]
+
+
+KNOWN = [
+    *said(1, ann="positive", bob="positive", cas="positive"),
+    *said(2, ann="positive", bob="none", cas="positive"),
+    *said(3, ann="distractor_1", bob="none", cas="positive"),
+    *said(4, ann="positive"),
+]
+
+
+def test_items_are_ordered_by_the_share_of_pairs_that_differ() -> None:
+    found = disagreements(KNOWN)
+    assert [(each.item, each.disagreement) for each in found] == [(3, 1.0), (2, 2 / 3), (1, 0.0)]
+    assert found[0].said == {"ann": "distractor_1", "bob": "none", "cas": "positive"}
+    assert disagreements([]) == []
+
+
+def test_the_confusion_of_two_judges_counts_their_common_items() -> None:
+    labels, table = confusion_of(KNOWN, "ann", "bob")
+    assert labels == ["positive", "distractor_1", "none"]
+    assert table.tolist() == [[1, 0, 1], [0, 0, 1], [0, 0, 0]]
+    assert confusion_of(KNOWN, "bob", "ann")[1].tolist() == [[1, 0, 0], [0, 0, 0], [1, 1, 0]]
+    assert confusion_of(KNOWN, "ann", "nobody")[0] == []
+
+
+def test_roles_come_first_and_none_last() -> None:
+    labels = ["none", "distractor_2", "query_negative", "positive", "distractor_1"]
+    assert sorted(labels, key=label_rank) == [
+        "positive",
+        "query_negative",
+        "distractor_1",
+        "distractor_2",
+        "none",
+    ]

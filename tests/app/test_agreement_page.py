@@ -1,0 +1,86 @@
+"""The Agreement page: figures, tables, and sentences where there is no number."""
+
+from app_pages import open_page, words
+from grown_dataset import grown
+from sqlalchemy import select
+
+from db.store import Store
+from db.tables import Group, Item, Judge, Judgment, Run, Study, StudyItem
+
+
+def judged(store: Store, answers: dict[str, str]) -> None:
+    """A study whose judges gave these letters item by item: p(ositive), n(one), a dot for a gap."""
+    run_id = grown(store)
+    labels = {"p": "positive", "n": "none"}
+    with store.write() as session:
+        groups = session.scalars(select(Group).where(Group.run_id == run_id)).all()
+        study = Study(
+            dataset_id=session.get_one(Run, run_id).dataset_id, run_id=run_id, name="s", overlap=2
+        )
+        session.add(study)
+        session.flush()
+        items = []
+        for group in groups:
+            candidates = [{"passage_id": 1, "label": "positive"}]
+            item = Item(
+                group_id=group.id,
+                scenario="positive",
+                instruction="Be $brief$",
+                query="why **not**",
+                candidates=candidates,
+            )
+            session.add(item)
+            session.flush()
+            session.add(StudyItem(study_id=study.id, item_id=item.id))
+            items.append(item)
+        for name, letters in answers.items():
+            judge = Judge(name=name, kind="model" if name.isupper() else "person")
+            session.add(judge)
+            session.flush()
+            for item, letter in zip(items, letters, strict=False):
+                if letter in labels:
+                    session.add(
+                        Judgment(
+                            event_id=f"{name} {item.id}",
+                            judge_id=judge.id,
+                            item_id=item.id,
+                            study_id=study.id,
+                            choice=labels[letter],
+                            order_shown=["positive"],
+                        )
+                    )
+        session.commit()
+
+
+def test_a_full_study_shows_its_means_tables_and_items(sqlite_store: Store) -> None:
+    judged(
+        sqlite_store, {"ann": "ppnnppnn", "bob": "ppnnppnp", "GPT": "pppnppnn", "O3": "nnnnpppp"}
+    )
+    page = open_page("agreement")
+    assert not page.exception
+    metrics = {metric.label: metric.value for metric in page.metric}
+    assert metrics["People with people"] == "0.750"  # p_o 7/8, p_e (4·5 + 4·3)/64 = 1/2
+    frames = [frame.value for frame in page.dataframe]
+    assert any("Krippendorff's alpha" in list(frame.get("Measure", [])) for frame in frames)
+    assert any("Difference of mean kappa" in frame for frame in frames)
+    items = next(frame for frame in frames if "Disagreement" in frame)
+    assert items["Disagreement"].is_monotonic_decreasing
+    assert "inf analyze agreement --study 1 --json" in words(page)
+
+
+def test_one_judge_all_equal_and_gaps_give_sentences_and_no_number(sqlite_store: Store) -> None:
+    judged(sqlite_store, {"ann": "pppp...."})
+    page = open_page("agreement")
+    assert not page.exception
+    assert [metric.value for metric in page.metric] == ["undefined"]
+    assert "fewer than two people have judged" in words(page)
+
+
+def test_judges_who_never_met_or_always_say_the_same_are_undefined(sqlite_store: Store) -> None:
+    judged(sqlite_store, {"ann": "pppp....", "bob": "....pppp", "cas": "pppppppp"})
+    page = open_page("agreement")
+    assert not page.exception
+    assert [metric.value for metric in page.metric] == ["undefined"]
+    shown = words(page)
+    assert "no items in common" in shown
+    assert "one and the same label" in shown
