@@ -7,12 +7,12 @@ of the pairs, under `positive`.
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVarTuple, Unpack
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
-from db.tables import Group, Pair, Passage, Triplet
+from db.tables import Dataset, Group, Pair, Passage, Triplet
 
 FIELDS: Final = ("instruction", "query", "passage")
 INTRODUCES: Final[dict[str, tuple[str, ...]]] = {
@@ -20,6 +20,9 @@ INTRODUCES: Final[dict[str, tuple[str, ...]]] = {
     "instruction_negative": ("instruction", "passage"),
     "query_negative": ("query", "passage"),
 }
+
+
+Columns = TypeVarTuple("Columns")
 
 
 class CorpusText(NamedTuple):
@@ -32,9 +35,19 @@ class CorpusText(NamedTuple):
     verdict: str | None = None
 
 
-def run_texts(session: Session, run_id: int, *, verdicts: Sequence[str]) -> list[CorpusText]:
-    """The texts of a run's groups with these verdicts, by group and role."""
-    rows = session.execute(
+def pair_source() -> ColumnElement[str]:
+    """Where a pair comes from: its column `source`, its data set's where it has none.
+
+    For a query that joins `Pair` and `Dataset`.
+    """
+    return func.coalesce(func.nullif(Pair.meta["source"].as_string(), ""), Dataset.source)
+
+
+def run_texts(
+    session: Session, run_id: int, *, verdicts: Sequence[str], source: str | None = None
+) -> list[CorpusText]:
+    """The texts of a run's groups with these verdicts, by group and role; of one source or all."""
+    query = (
         select(
             Triplet.role,
             Triplet.instruction,
@@ -48,6 +61,7 @@ def run_texts(session: Session, run_id: int, *, verdicts: Sequence[str]) -> list
         .where(Group.run_id == run_id, Group.verdict.in_(verdicts))
         .order_by(Group.id, Triplet.id)
     )
+    rows = session.execute(_of_source(query.join(Pair, Pair.id == Group.pair_id), source))
     return [
         CorpusText(
             field,
@@ -61,17 +75,24 @@ def run_texts(session: Session, run_id: int, *, verdicts: Sequence[str]) -> list
     ]
 
 
-def pair_texts(session: Session, dataset_id: int) -> list[CorpusText]:
-    """The queries of a data set's pairs and the passages that answer them (each passage once)."""
-    queries = session.scalars(
-        select(Pair.query).where(Pair.dataset_id == dataset_id).order_by(Pair.id)
-    )
+def pair_texts(session: Session, dataset_id: int, *, source: str | None = None) -> list[CorpusText]:
+    """The queries of a data set's pairs and the passages that answer them (each passage once).
+
+    Of one source, or all.
+    """
+    mine = Pair.dataset_id == dataset_id
+    queries = session.scalars(_of_source(select(Pair.query).where(mine).order_by(Pair.id), source))
+    answering = _of_source(select(Pair.passage_id).where(mine), source)
     passages = session.scalars(
-        select(Passage.text)
-        .where(Passage.id.in_(select(Pair.passage_id).where(Pair.dataset_id == dataset_id)))
-        .order_by(Passage.id)
+        select(Passage.text).where(Passage.id.in_(answering)).order_by(Passage.id)
     )
     return [
         *(CorpusText("query", "positive", text) for text in queries),
         *(CorpusText("passage", "positive", text) for text in passages),
     ]
+
+
+def _of_source(query: Select[Unpack[Columns]], source: str | None) -> Select[Unpack[Columns]]:
+    if source is None:
+        return query
+    return query.join(Dataset, Dataset.id == Pair.dataset_id).where(pair_source() == source)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Select, and_, func, insert, or_, select
 from sqlalchemy.orm import Session, aliased
 
+from db.corpus_texts import pair_source
 from db.errors import BadInput, NotFound
 from db.tables import (
     Dataset,
@@ -289,8 +290,8 @@ def _chosen(query: Select[*tuple[Any, ...]], choice: Choice) -> Select[*tuple[An
     query = query.where(Group.run_id == choice.run_id, Group.verdict.in_(verdicts))
     query = query.outerjoin(Review, and_(Review.group_id == Group.id, Review.is_current))
     if choice.sources:
-        told = func.coalesce(func.nullif(Pair.meta["source"].as_string(), ""), Dataset.source)
-        query = query.join(Dataset, Dataset.id == Pair.dataset_id).where(told.in_(choice.sources))
+        query = query.join(Dataset, Dataset.id == Pair.dataset_id)
+        query = query.where(pair_source().in_(choice.sources))
     if choice.languages:
         query = query.where(Pair.meta["language"].as_string().in_(choice.languages))
     if choice.reviews == "approved":
