@@ -3,6 +3,7 @@
 What would surprise: a checkpoint of ours given alone brings its base model along, prepared as its
 training prepared it, so that the two stand side by side. Held-out groups are those of the
 checkpoint's training (its split is in `inf_embed.json`); models without one are scored on the same.
+`bm25` is the baseline without a model.
 """
 
 from dataclasses import dataclass
@@ -15,13 +16,19 @@ from db.evaluations import record_evaluation
 from db.job_runner import JobHandle
 from trainer.backbone import load_backbone, load_model, read_memory
 from trainer.benchmarks import Benchmark, held_out_benchmark, read_benchmark
+from trainer.comparing import compare
 from trainer.release_files import find_release, read_release
 from trainer.settings import TrainSettings, parse_settings
 from trainer.splitting import split_groups
-from trainer.template import Template
+from trainer.template import DEFAULT_TEMPLATE, Template
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+    from trainer.scoring import Scores
+
+BM25 = "bm25"
+COMPARED = ("ndcg@10", "map", "mrr", "p-mrr")
 
 
 @dataclass(frozen=True)
@@ -45,10 +52,12 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
         benchmark = read_benchmark(Path(config["benchmark"]).expanduser().resolve())
     else:
         benchmark, split, notes = _held_out(handle, candidates)
-    reports = []
+    reports, per_query = [], []
     for number, candidate in enumerate(candidates):
         handle.report(number, len(candidates), f"loading {candidate.name}")
-        reports.append(_score(handle, candidate, benchmark, number, len(candidates)))
+        report, scores = _score(handle, candidate, benchmark, number, len(candidates))
+        reports.append(report)
+        per_query.append(scores.per_query)
     handle.report(len(candidates), len(candidates), "done")
     return {
         "benchmark": benchmark.name,
@@ -59,6 +68,14 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
         "held_out": split,
         "notes": notes,
         "models": reports,
+        "comparisons": [
+            {
+                "first": reports[0]["model"],
+                "second": report["model"],
+                "measures": compare(per_query[0], values, COMPARED),
+            }
+            for report, values in zip(reports[1:], per_query[1:], strict=True)
+        ],
     }
 
 
@@ -112,18 +129,23 @@ def _held_out(
 
 def _score(
     handle: JobHandle, candidate: Candidate, benchmark: Benchmark, number: int, count: int
-) -> dict[str, Any]:
-    from trainer.scoring import score_model
-
-    model, template = _prepare(handle.config, candidate)
-    handle.check()
+) -> "tuple[dict[str, Any], Scores]":
+    from trainer.scoring import score_bm25, score_model
 
     def progress(done: int, total: int) -> None:
         handle.report(
             number * total + done, count * total, f"{candidate.name}: {done}/{total} texts"
         )
 
-    scores = score_model(model, template, benchmark, progress=progress, check=handle.check)
+    prompts: dict[str, str | None] = {}
+    if candidate.name == BM25:
+        template = Template(handle.config.get("template") or DEFAULT_TEMPLATE)
+        scores = score_bm25(template, benchmark, check=handle.check)
+    else:
+        model, template = _prepare(handle.config, candidate)
+        handle.check()
+        scores = score_model(model, template, benchmark, progress=progress, check=handle.check)
+        prompts = dict(model.prompts)
     with handle.store.write() as session:
         folder = Path(candidate.name).expanduser()
         checkpoint = checkpoint_at(session, str(folder.resolve())) if candidate.memory else None
@@ -137,15 +159,16 @@ def _score(
             job_id=handle.id,
         )
         session.commit()
-        return {
+        report = {
             "model": candidate.name,
             "checkpoint_id": checkpoint.id if checkpoint else None,
             "evaluation_id": evaluation.id,
             "template": template.text,
-            "prompts": dict(model.prompts),
+            "prompts": prompts,
             "metrics": scores.metrics,
             "reasons": scores.reasons,
         }
+    return report, scores
 
 
 def _prepare(

@@ -61,6 +61,38 @@ def score_model(
     return measure_run(benchmark, run, ranks)
 
 
+def score_bm25(
+    template: Template, benchmark: Benchmark, *, check: Callable[[], None] | None = None
+) -> Scores:
+    """Rank with BM25 (the baseline without a model); instruction and query are one bag of words."""
+    from analysis.bm25 import Bm25
+
+    ids = list(benchmark.corpus)
+    index = Bm25(list(benchmark.corpus.values()))
+    run: dict[str, dict[str, float]] = {}
+    for name, question in benchmark.questions.items():
+        if check:
+            check()
+        text = template.apply(question.instruction, question.query)
+        places, scores = index.top([text], len(ids))
+        found = {
+            ids[place]: float(score) for place, score in zip(places[0], scores[0], strict=True)
+        }
+        if benchmark.candidates:
+            found = {document: found[document] for document in benchmark.candidates.get(name, [])}
+        run[name] = found
+    ranks = {
+        name: {document: rank_of(document, run[name]) for document in documents}
+        for query, documents in benchmark.changed_documents.items()
+        for name in (benchmark.original[query], benchmark.changed[query])
+    }
+    best = {
+        name: dict(sorted(found.items(), key=lambda pair: pair[::-1], reverse=True)[:DEPTH])
+        for name, found in run.items()
+    }
+    return measure_run(benchmark, best, ranks)
+
+
 def measure_run(
     benchmark: Benchmark, run: dict[str, dict[str, float]], ranks: dict[str, dict[str, int]]
 ) -> Scores:

@@ -23,7 +23,16 @@ def _report(result: Result) -> str:
     for name, model in zip(names, result["models"], strict=True):
         cells = "  ".join(f"{_number(model['metrics'].get(name)):>9}" for name in SHOWN)
         table.append(f"{name[-60:]:<{width}}  {cells}")
-    return "\n".join([about, *table, *(f"note: {note}" for note in result["notes"])])
+    differences = [
+        f"{compared['second'][-40:]} against {compared['first'][-40:]}, {name}: "
+        f"{found['difference']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}], "
+        f"p {found['p']:.3f}"
+        for compared in result["comparisons"]
+        for name, found in compared["measures"].items()
+        if found and name in ("ndcg@10", "p-mrr")
+    ]
+    notes = [f"note: {note}" for note in result["notes"]]
+    return "\n".join([about, *table, *differences, *notes])
 
 
 def _number(value: float | None) -> str:
@@ -32,7 +41,7 @@ def _number(value: float | None) -> str:
 
 @click.command()
 @click.option(
-    "--model", "models", multiple=True, required=True, help="A folder or a name; repeats."
+    "--model", "models", multiple=True, required=True, help="A folder, a name, or bm25; repeats."
 )
 @click.option("--release", help="Score on the held-out groups of this release (folder or number).")
 @click.option("--benchmark", type=click.Path(path_type=Path), help="A FollowIR or BEIR folder.")
@@ -58,7 +67,8 @@ def evaluate(
 ) -> Result:
     """Score models side by side: nDCG, MAP, MRR, recall and p-MRR.
 
-    A checkpoint given alone brings its base model along. Held-out groups are those of the
+    Differences from the first model come with a 95 % interval (paired bootstrap over queries). A
+    checkpoint given alone brings its base model along. Held-out groups are those of the
     checkpoint's training. A benchmark folder has queries.jsonl, corpus.jsonl and qrels/test.tsv
     (BEIR), or also top_ranked.jsonl, qrels_og/test.tsv and qrels_changed/test.tsv (FollowIR).
     """
