@@ -7,7 +7,7 @@ of the pairs, under `positive`.
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeVarTuple, Unpack
+from typing import Final, NamedTuple, TypeVarTuple
 
 from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
@@ -92,7 +92,7 @@ def pair_texts(session: Session, dataset_id: int, *, source: str | None = None) 
     ]
 
 
-def _of_source(query: Select[Unpack[Columns]], source: str | None) -> Select[Unpack[Columns]]:
+def _of_source(query: Select[*Columns], source: str | None) -> Select[*Columns]:
     if source is None:
         return query
     return query.join(Dataset, Dataset.id == Pair.dataset_id).where(pair_source() == source)
