@@ -69,23 +69,30 @@ def draw(pool: Pool, group: ClaimedGroup, *, count: int, seed: int) -> list[int]
     chance = seeded(seed, group.query_id, "distractors")
     number = min(len(pool.ids), count + SPARE + 1)
     drawn = [pool.ids[place] for place in chance.sample(range(len(pool.ids)), number)]
-    golds = pool.answers.get(group.query, set()) | {group.passage_id}
-    return [passage_id for passage_id in drawn if passage_id not in golds]
+    return [passage_id for passage_id in drawn if passage_id not in golds(pool, group)]
 
 
 def choose(
-    group: ClaimedGroup, drawn: Sequence[int], texts: Mapping[int, str], *, count: int
+    group: ClaimedGroup,
+    drawn: Sequence[int],
+    texts: Mapping[int, str],
+    *,
+    count: int,
+    beside: Sequence[int] = (),
 ) -> list[int]:
-    """The first `count` of the drawn that are near-duplicates neither of P+ nor of each other."""
+    """The first `count` of the drawn that are near-duplicates neither of P+ nor of each other.
+
+    Nor of those chosen already, which stand `beside`.
+    """
     chosen: list[int] = []
-    taken = [group.passage]
+    taken = [group.passage, *(texts[passage_id] for passage_id in beside)]
     for passage_id in drawn:
+        if len(chosen) == count:
+            break
         text = texts[passage_id]
         if not any(is_near_duplicate(text, other) for other in taken):
             chosen.append(passage_id)
             taken.append(text)
-        if len(chosen) == count:
-            break
     return chosen
 
 
@@ -106,6 +113,43 @@ def is_near_duplicate(one: str, other: str) -> bool:
 
     forms = normal_form(one), normal_form(other)
     return forms[0] == forms[1] or jaccard(*forms) >= THRESHOLD
+
+
+class HardPassages:
+    """The pool under BM25: passages that share the query's words without answering it.
+
+    All texts of the pool are read once; the index stays in memory.
+    """
+
+    def __init__(self, session: Session, pool: Pool) -> None:
+        from analysis.bm25 import Bm25
+
+        rows = session.execute(
+            select(Passage.text)
+            .where(Passage.dataset_id == pool.dataset_id, Passage.origin != "generated")
+            .order_by(Passage.id)
+        )
+        self._pool, self._index = pool, Bm25([text for (text,) in rows])
+
+    def find(self, groups: Sequence[ClaimedGroup], *, count: int) -> list[list[int]]:
+        """Ids to choose from for each group, best first: a few more than `count`, no golds."""
+        if not groups:
+            return []
+        number = min(len(self._pool.ids), count + SPARE + 1)
+        places, _ = self._index.top([group.query for group in groups], number)
+        return [
+            [
+                self._pool.ids[int(place)]
+                for place in row
+                if self._pool.ids[int(place)] not in golds(self._pool, group)
+            ]
+            for group, row in zip(groups, places, strict=True)
+        ]
+
+
+def golds(pool: Pool, group: ClaimedGroup) -> set[int]:
+    """The passages that answer the group's query."""
+    return pool.answers.get(group.query, set()) | {group.passage_id}
 
 
 def passage_texts(session: Session, ids: Sequence[int]) -> dict[int, str]:

@@ -20,7 +20,7 @@ import psutil
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from curation.candidates import Pool, choose, draw, load_pool, passage_texts
+from curation.candidates import HardPassages, Pool, choose, draw, load_pool, passage_texts
 from curation.group_work import GroupWork, Setting
 from curation.journal import Journal
 from curation.providers import Provider, Request, Stopped
@@ -74,6 +74,7 @@ class Plan:
     judge_id: int
     concurrency: int
     follows_run: bool
+    hard: HardPassages | None
 
 
 def curate(handle: JobHandle) -> dict[str, Any]:
@@ -248,15 +249,24 @@ class Worker:
         return open_states(session, self._run_id)
 
     def _claim(self, session: Session) -> list[Claimed]:
-        plan = self._plan
+        plan, rules = self._plan, self._plan.recipe.validation
         groups = claim_groups(session, self._run_id, self._owner, self._width)
-        count = plan.recipe.validation.distractors
-        drawn = [draw(plan.pool, group, count=count, seed=plan.run.seed) for group in groups]
-        texts = passage_texts(session, sorted({one for ids in drawn for one in ids}))
-        return [
-            (group, [(one, texts[one]) for one in choose(group, ids, texts, count=count)])
-            for group, ids in zip(groups, drawn, strict=True)
+        drawn = [
+            draw(plan.pool, group, count=rules.distractors, seed=plan.run.seed) for group in groups
         ]
+        hard = (
+            [[] for _ in groups]
+            if plan.hard is None
+            else plan.hard.find(groups, count=rules.hard_distractors)
+        )
+        wanted = {one for ids in (*drawn, *hard) for one in ids}
+        texts = passage_texts(session, sorted(wanted))
+        claimed: list[Claimed] = []
+        for group, ids, hard_ids in zip(groups, drawn, hard, strict=True):
+            chosen = choose(group, ids, texts, count=rules.distractors)
+            chosen += choose(group, hard_ids, texts, count=rules.hard_distractors, beside=chosen)
+            claimed.append((group, [(one, texts[one]) for one in chosen]))
+        return claimed
 
     async def _work_on_groups(self) -> None:
         while not self._stopping:
@@ -414,10 +424,20 @@ def _plan(store: Store, run_id: int, concurrency: int | None) -> Plan:
         )
         recipe = recipe_from_store(row.body, dict(prompts.all()))
         judge = validator(session, run.provider, recipe)
-        pool = load_pool(session, run.dataset_id, distractors=recipe.validation.distractors)
+        rules = recipe.validation
+        pool = load_pool(
+            session, run.dataset_id, distractors=rules.distractors + rules.hard_distractors
+        )
+        hard = HardPassages(session, pool) if rules.hard_distractors else None
         session.commit()
         return Plan(
-            run, recipe, pool, judge.id, concurrency or run.concurrency, concurrency is None
+            run=run,
+            recipe=recipe,
+            pool=pool,
+            judge_id=judge.id,
+            concurrency=concurrency or run.concurrency,
+            follows_run=concurrency is None,
+            hard=hard,
         )
 
 

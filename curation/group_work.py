@@ -6,8 +6,9 @@ where the judge names the passage that was written for each scenario.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from curation.candidates import seeded
@@ -34,6 +35,15 @@ class Setting:
     seed: int
     judge_id: int
     parameters: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Vote:
+    """What the judge said once, and in which order it saw the candidates."""
+
+    choice: str
+    order_shown: tuple[str, ...]
+    detail: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -183,8 +193,37 @@ class GroupWork:
         self, number: int, role: Role, texts: dict[str, str], ids: dict[str, int]
     ) -> DoneItem:
         instruction, query, _ = self._triplets[role]
+        votes = await asyncio.gather(
+            *(
+                self._vote(number, vote, role, texts)
+                for vote in range(self._setting.recipe.validation.votes)
+            )
+        )
+        choice = _majority([vote.choice for vote in votes])
+        detail = dict(votes[0].detail)
+        if len(votes) > 1:
+            detail = {"votes": [asdict(vote) for vote in votes]}
+            unusable = [vote.detail for vote in votes if vote.detail]
+            if choice == NONE and 2 * len(unusable) > len(votes):
+                detail |= unusable[0]
+        return DoneItem(
+            scenario=role,
+            instruction=instruction,
+            query=query,
+            candidates=tuple((label, ids.get(label)) for label in texts),
+            choice=choice,
+            order_shown=votes[0].order_shown,
+            judge_id=self._setting.judge_id,
+            detail=detail,
+        )
+
+    async def _vote(self, number: int, vote: int, role: Role, texts: dict[str, str]) -> _Vote:
+        """One look at the candidates, in an order of its own."""
+        instruction, query, _ = self._triplets[role]
         order = list(texts)
-        seeded(self._setting.seed, self._group.query_id, "order", role).shuffle(order)
+        names = ("order", role) if vote == 0 else ("order", role, str(vote))
+        seeded(self._setting.seed, self._group.query_id, *names).shuffle(order)
+        sample = number + len(ROLES) * vote
         answer = await self._answer(
             "validation",
             {
@@ -192,25 +231,16 @@ class GroupWork:
                 "query": query,
                 "passages": [texts[label] for label in order],
             },
-            sample=number,
+            sample=sample,
         )
-        detail: dict[str, Any] = {}
         try:
             word = parse("validation", answer.answer, candidates=len(order))
-            choice = word if word in (NONE, AMBIGUOUS) else order[int(word) - 1]
         except Unparsable as error:
-            self._calls["validation", number] = (answer.id, error.reason)
-            choice, detail = NONE, {"unusable": error.reason, "words": str(error)}
-        return DoneItem(
-            scenario=role,
-            instruction=instruction,
-            query=query,
-            candidates=tuple((label, ids.get(label)) for label in texts),
-            choice=choice,
-            order_shown=tuple(order),
-            judge_id=self._setting.judge_id,
-            detail=detail,
-        )
+            self._calls["validation", sample] = (answer.id, error.reason)
+            detail = {"unusable": error.reason, "words": str(error)}
+            return _Vote(NONE, tuple(order), detail)
+        choice = word if word in (NONE, AMBIGUOUS) else order[int(word) - 1]
+        return _Vote(choice, tuple(order))
 
     def _drop(self, task: Task, sample: int, drop: Drop) -> _Dropped:
         call_id, _ = self._calls[task, sample]
@@ -231,6 +261,12 @@ def _verdict(items: Sequence[DoneItem]) -> Drop | None:
         if wrong[0].choice == word:
             return Drop(f"judge_{word}", said)
     return Drop(f"judge_missed_{wrong[0].scenario}", said)
+
+
+def _majority(choices: Sequence[str]) -> str:
+    """What more than half say; "ambiguous" where there is no such thing."""
+    choice, count = Counter(choices).most_common(1)[0]
+    return choice if 2 * count > len(choices) else AMBIGUOUS
 
 
 def _written(triplets: dict[str, tuple[str, str, str | None]]) -> dict[str, str]:

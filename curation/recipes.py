@@ -32,9 +32,15 @@ class Stage:
 
 @dataclass(frozen=True)
 class Validation:
-    """The item of each scenario: how many random passages stand beside the three."""
+    """The item of each scenario: the passages beside the three, and how often it is judged.
+
+    `hard_distractors` are those that BM25 finds for the query, on top of the random ones. With
+    several `votes` each is over another order, and more than half of them must agree.
+    """
 
     distractors: int = 3
+    hard_distractors: int = 0
+    votes: int = 1
 
 
 _VALIDATION = tuple(field.name for field in fields(Validation))
@@ -159,11 +165,14 @@ def _build(tables: dict[str, Any], path: Path) -> Recipe:
             prompt=read_prompt(task, table["prompt"], path.parent),
             parameters={name: table[name] for name in PARAMETERS if name in table},
         )
+    validation = Validation(**_whole(tables, "validation", _VALIDATION, where))
+    if validation.votes < 1:
+        raise BadInput(f"{where}, [validation]: votes = {validation.votes}: at least 1 is needed")
     return Recipe(
         name=str(tables.get("name") or path.stem),
         description=str(tables.get("description", "")),
         stages=stages,
-        validation=Validation(**_whole(tables, "validation", _VALIDATION, where)),
+        validation=validation,
         filters=Filters(**_whole(tables, "filters", _FILTERS, where)),
     )
 

@@ -10,13 +10,16 @@ from openai_server import Server
 from sqlalchemy import select
 
 from curation.engine import curate
+from curation.group_work import _majority
 from curation.starting import start_run
+from db.datasets import text_sha256
 from db.errors import BadInput, NotFound, ProviderError
 from db.group_queue import DoneGroup, claim_groups, finish_groups, release_groups
 from db.groups import get_group, iterate_groups, list_groups
+from db.position_bias import position_bias
 from db.runs import funnel, get_run, latest_run, list_runs
 from db.store import Store
-from db.tables import Call, Group, Judgment, Run
+from db.tables import Call, Group, Judgment, Pair, Passage, Run
 
 ASKED: dict[str, Any] = {"dataset": "small", "provider": "openai", "settings": ["model=small"]}
 
@@ -317,3 +320,54 @@ def stop_after(server: Server, handle: Any, calls: int) -> None:
         handle.stop()
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def test_hard_distractors_are_what_bm25_finds_for_the_query_and_no_answers(
+    sqlite_store: Store, server: Server
+) -> None:
+    dataset_id = add_dataset(sqlite_store, pairs=6)
+    with sqlite_store.write() as session:
+        (query,) = session.scalars(select(Pair.query).where(Pair.external_id == "q0"))
+        for number, words in enumerate(("roof", "door", "garden")):
+            text = f"The {query.split()[-1]} of another place, with a {words} of its own."
+            session.add(
+                Passage(
+                    dataset_id=dataset_id,
+                    external_id=f"hard{number}",
+                    text=text,
+                    sha256=text_sha256(text),
+                    origin="pool",
+                )
+            )
+        session.commit()
+    settings = ["model=small", "validation.hard_distractors=2", "validation.distractors=2"]
+    result = run_curation(sqlite_store, **{**ASKED, "settings": settings}, limit=1)
+    with sqlite_store.read() as session:
+        group = get_group(session, list_groups(session, result["run_id"]).rows[0].id)
+    candidates = group.judgments[0].candidates
+    assert len(candidates) == 7
+    assert all("another place" in candidates[f"distractor_{place}"] for place in (3, 4))
+
+
+def test_several_votes_are_over_different_orders_and_the_majority_decides(
+    sqlite_store: Store, server: Server
+) -> None:
+    add_dataset(sqlite_store, pairs=4)
+    settings = ["model=small", "validation.votes=3"]
+    result = run_curation(sqlite_store, **{**ASKED, "settings": settings})
+    assert result["kept"] == 4 and result["calls"]["made"] == 4 * (5 + 9)
+    with sqlite_store.read() as session:
+        details = list(session.scalars(select(Judgment.detail)))
+        places = position_bias(session, result["run_id"])
+    assert {len(detail["votes"]) for detail in details} == {3}
+    assert any(len({tuple(v["order_shown"]) for v in one["votes"]}) == 3 for one in details)
+    assert sum(place.expected for place in places) == 36
+    assert [place.accuracy for place in places if place.expected] == [
+        1.0 for place in places if place.expected
+    ]
+
+
+def test_without_more_than_half_of_the_votes_a_choice_is_ambiguous() -> None:
+    assert _majority(["positive", "positive", "none"]) == "positive"
+    assert _majority(["positive", "none"]) == "ambiguous"
+    assert _majority(["none", "none", "ambiguous"]) == "none"

@@ -1,0 +1,56 @@
+"""Position bias of a run's judge: how often each place was chosen, and how often rightly.
+
+Candidates are shuffled for every call, so that a judge without bias chooses each place about as
+often as the right passage stands there, and is right about as often wherever it stands.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.tables import Item, Judgment
+
+
+@dataclass(frozen=True)
+class PlaceCount:
+    """A place on the list, counted from 1.
+
+    `expected`: how often the passage written for the scenario stood there; `chosen`: how often the
+    judge chose the place; `right`: how often both. `accuracy` is right / expected, None where the
+    passage never stood there.
+    """
+
+    place: int
+    expected: int
+    chosen: int
+    right: int
+
+    @property
+    def accuracy(self) -> float | None:
+        return self.right / self.expected if self.expected else None
+
+
+def position_bias(session: Session, run_id: int) -> list[PlaceCount]:
+    """The counts of every place over a run's validations; every vote counts. Empty without any."""
+    rows = session.execute(
+        select(Item.scenario, Judgment.choice, Judgment.order_shown, Judgment.detail)
+        .join(Item, Item.id == Judgment.item_id)
+        .where(Judgment.run_id == run_id, Judgment.study_id.is_(None))
+        .execution_options(yield_per=2000)
+    )
+    expected, chosen, right = Counter[int](), Counter[int](), Counter[int]()
+    for scenario, choice, order_shown, detail in rows:
+        votes = detail.get("votes") or [{"choice": choice, "order_shown": order_shown}]
+        for vote in votes:
+            order = list(vote["order_shown"])
+            expected[order.index(scenario) + 1] += 1
+            if vote["choice"] in order:
+                place = order.index(vote["choice"]) + 1
+                chosen[place] += 1
+                right[place] += vote["choice"] == scenario
+    return [
+        PlaceCount(place, expected[place], chosen[place], right[place])
+        for place in range(1, max([*expected, *chosen], default=0) + 1)
+    ]
