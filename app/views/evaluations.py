@@ -49,15 +49,16 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
         follow_job(st.session_state["evaluations.job"], key="evaluations.follow")
 
 
-draw_heading(
-    "Evaluations",
-    "How well models rank, and how far they follow a changed instruction (p-MRR: 0 ignores it, "
-    "100 follows it).",
-)
 with open_store().read() as session:
     checkpoints = list_checkpoints(session)
     releases = list_releases(session)
     benchmarks = list_benchmarks(session)
+draw_heading(
+    "Evaluations",
+    "How well models rank, and how far they follow a changed instruction (p-MRR: 0 ignores it, "
+    "100 follows it).",
+    offline=any((each.summary.get("release") or {}).get("offline") for each in checkpoints),
+)
 if not benchmarks:
     draw_empty(
         "Nothing was evaluated yet.",

@@ -84,6 +84,7 @@ def draw_checkpoints(found: list[Checkpoint]) -> None:
                 "Base": each.base_model,
                 "Objective": (each.config.get("settings") or each.config).get("objective"),
                 "Release": each.release_id,
+                "Offline data": bool((each.summary.get("release") or {}).get("offline")),
                 "Job": each.job_id,
                 "Made": each.created_at,
             }

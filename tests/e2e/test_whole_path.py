@@ -17,8 +17,8 @@ import curation
 from db.store import Store
 
 DEMO = Path(curation.__file__).parent / "demo"
-PAIRS = 36
-SLOW = 120_000
+PAIRS = 24
+SLOW = 240_000  # milliseconds; a loaded machine embeds slowly
 
 
 def few_pairs(folder: Path) -> tuple[Path, Path]:
