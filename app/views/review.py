@@ -106,8 +106,8 @@ with open_store().read() as session:
     group = None if shown is None else get_group(session, shown)
 reviewed = sum(counts.values())
 st.caption(
-    f"{page.total:,} in this queue · {reviewed:,} of {run.kept + run.dropped:,} groups reviewed: "
-    + ", ".join(f"{n:,} {action}" for action, n in counts.items())
+    f"{page.total:,} in this queue · {reviewed:,} of {run.kept + run.dropped:,} groups reviewed"
+    + "".join(f" · {action} {n:,}" for action, n in counts.items())
 )
 if group is None:
     draw_empty(
