@@ -22,6 +22,9 @@ class Price:
         return (input_tokens * self.input + output_tokens * self.output) / 1e6
 
 
+FREE = Price(0.0, 0.0)
+
+
 def load_prices() -> dict[str, Price]:
     """Prices by model; the user's table comes first. Raises BadInput for a table that is wrong."""
     prices: dict[str, Price] = {}

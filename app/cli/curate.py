@@ -1,13 +1,22 @@
 """`inf curate`: grow groups from the pairs of a data set, validate them, keep the right ones."""
 
+import dataclasses
+
 import click
+from sqlalchemy.orm import Session
 
 from app.cli.report import Result, counts, detach_option, lines, me, ready_store, reporting, work
-from curation.starting import job_config, resume_run, start_run
+from curation.estimate import estimate_run
+from curation.prices import FREE, how_to_price, load_prices
+from curation.recipes import Recipe
+from curation.starting import CONCURRENCY, choose_recipe, job_config, resume_run, start_run
+from db.datasets import get_dataset
 from db.runs import get_run
 
 
 def _human(result: Result) -> str:
+    if "stages" in result:
+        return _human_estimate(result)
     if "kept" not in result:
         return f"run {result['run_id']} is queued as job {result['job_id']}"
     label = "offline (rules and an embedding model)" if result["offline"] else result["provider"]
@@ -27,6 +36,42 @@ def _human(result: Result) -> str:
     return lines(*pairs)
 
 
+def _estimate(
+    session: Session,
+    dataset: str,
+    provider: str,
+    recipe: Recipe,
+    limit: int | None,
+    concurrency: int | None,
+) -> Result:
+    dataset_id = get_dataset(session, dataset).id
+    prices = {"rules": FREE, recipe.stages["validation"].model: FREE}
+    found = estimate_run(
+        session,
+        dataset_id,
+        recipe,
+        prices if provider == "offline" else load_prices(),
+        limit=limit,
+        concurrency=concurrency or CONCURRENCY[provider],
+    )
+    result: Result = {"dataset_id": dataset_id, **dataclasses.asdict(found)}
+    if found.usd is None:
+        result["reason"] = "\n".join(how_to_price(model) for model in found.unpriced)
+    return result
+
+
+def _human_estimate(result: Result) -> str:
+    rows = [
+        f"{stage['task']:<30} {stage['model']:<24} {stage['calls']:>10,} calls "
+        f"{stage['input_tokens']:>14,} in {stage['output_tokens']:>13,} out "
+        + ("   price unknown" if stage["usd"] is None else f"{stage['usd']:>12,.2f} USD")
+        for stage in result["stages"]
+    ]
+    total = result["reason"] if result["usd"] is None else f"about {result['usd']:,.2f} USD"
+    hours = f"about {result['hours']:.1f} hours at 2 s per call"
+    return "\n".join([f"{result['pairs']:,} pairs", *rows, total, hours])
+
+
 @click.command()
 @click.option("--dataset", help="The data set whose pairs are grown.")
 @click.option("--provider", type=click.Choice(["offline", "openai"]), help="Who writes and judges.")
@@ -37,6 +82,7 @@ def _human(result: Result) -> str:
 @click.option("--budget-usd", type=float, help="Pause before more than this is spent.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--resume", type=int, metavar="RUN", help="Go on with a run.")
+@click.option("--estimate", is_flag=True, help="Say what it would take and cost; start nothing.")
 @click.option("--worker", type=int, metavar="RUN", help="Join a run that is being worked on.")
 @detach_option
 @reporting(_human)
@@ -50,6 +96,7 @@ def curate(
     budget_usd: float | None,
     seed: int,
     resume: int | None,
+    estimate: bool,
     worker: int | None,
     detach: bool,
 ) -> Result:
@@ -65,6 +112,12 @@ def curate(
             raise click.UsageError("--worker joins a run as it is: only --concurrency goes with it")
     elif not dataset or not provider:
         raise click.UsageError("give --dataset and --provider, or --resume RUN, or --worker RUN")
+    if estimate:
+        if dataset is None or provider is None:
+            raise click.UsageError("--estimate goes with --dataset and --provider")
+        chosen = choose_recipe(provider, recipe, settings)
+        with store.read() as session:
+            return _estimate(session, dataset, provider, chosen, limit, concurrency)
     with store.write() as session:
         if worker is not None:
             run = get_run(session, worker)

@@ -1,0 +1,39 @@
+"""The estimate before a run: calls, tokens and USD per stage."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from curation_runs import add_dataset
+
+from curation.estimate import estimate_run
+from curation.prices import Price, load_prices
+from curation.recipes import load_recipe
+from db.store import Store
+
+
+def test_calls_tokens_and_usd_by_stage(store: Store) -> None:
+    dataset_id = add_dataset(store, pairs=10)
+    recipe = load_recipe("msmarco", ["validation.votes=3"])
+    with store.read() as session:
+        found = estimate_run(
+            session, dataset_id, recipe, load_prices(), limit=4, concurrency=2, seconds_per_call=9
+        )
+    assert found.pairs == 4 and [stage.calls for stage in found.stages] == [4, 4, 4, 4, 4, 36]
+    assert found.usd == pytest.approx(sum(stage.usd or 0 for stage in found.stages))
+    validation = found.stages[-1]
+    assert validation.output_tokens == 36 * 700
+    assert validation.usd == pytest.approx(
+        Price(1.10, 4.40).usd(validation.input_tokens, 36 * 700), rel=1e-3
+    )
+    assert found.hours == pytest.approx(56 * 9 / 2 / 3600)
+
+
+def test_an_unknown_price_is_said_and_how_to_give_it(
+    sqlite_store: Store, inf: Callable[..., Any]
+) -> None:
+    add_dataset(sqlite_store, pairs=10)
+    words = ("curate", "--dataset", "small", "--provider", "openai", "--estimate", "--json")
+    known, unknown = inf(*words).json, inf(*words, "--set", "model=mine").json
+    assert known["usd"] > 0 and known["pairs"] == 10
+    assert unknown["usd"] is None and "prices.toml" in unknown["reason"]
