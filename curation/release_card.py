@@ -99,6 +99,7 @@ class CardFacts:
     dropped: dict[str, int]
     content_sha256: str
     prompts: dict[str, str] = field(default_factory=dict)
+    findings: Sequence[str] = ()
 
 
 def write_card(facts: CardFacts, release_id: int) -> str:
@@ -112,6 +113,7 @@ def write_card(facts: CardFacts, release_id: int) -> str:
         _making(facts),
         _acceptance(facts),
         _reviewing(facts),
+        "\n\n".join(["## What was measured", *facts.findings]) if facts.findings else "",
         _licence(facts),
         _loading(facts),
         _columns(),

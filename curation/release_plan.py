@@ -38,6 +38,7 @@ class Plan:
     seed: int
     configs: tuple[str, ...]
     accept_licences: bool
+    leave_out_contaminated: bool
 
     @property
     def filter(self) -> dict[str, Any]:
@@ -52,6 +53,7 @@ class Plan:
             "held_out": self.held_out,
             "seed": self.seed,
             "configs": list(self.configs),
+            "leave_out_contaminated": self.leave_out_contaminated,
         }
 
     def split(self, source: str, held_out: bool) -> str:
@@ -86,6 +88,7 @@ def plan_release(session: Session, config: dict[str, Any]) -> Plan:
         seed=int(config.get("seed", 0)),
         configs=tuple(_one_of("configuration", name, tuple(CONFIGS)) for name in configs),
         accept_licences=bool(config.get("accept_licences", False)),
+        leave_out_contaminated=bool(config.get("leave_out_contaminated", False)),
     )
 
 

@@ -23,6 +23,7 @@ from curation.release_rows import (
     triplet_rows,
 )
 from curation.text_counts import TextCounts
+from db.errors import Refused
 from db.job_runner import JobHandle
 from db.releases import (
     GroupJudgment,
@@ -74,20 +75,25 @@ class Written:
     groups: Groups
 
 
-def write_groups(handle: JobHandle, session: Session, plan: Plan, folder: Path) -> Written:
-    """Write all files of the release. Raises Refused where there would be no group in it."""
+def write_groups(
+    handle: JobHandle, session: Session, plan: Plan, folder: Path, left_out: frozenset[int]
+) -> Written:
+    """Write all files of the release, without the groups `left_out`.
+
+    Raises Refused where there would be no group in it.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     total = count_chosen(session, plan.choice)
     if not total:
         refuse_empty(session, plan)
-    held = _held_out(handle, session, plan, total)
+    held = _held_out(handle, session, plan, total, left_out)
     writers = _Writers(folder, plan)
     constants = _run_constants(session, plan)
     counts, groups = TextCounts(), Groups()
     verdicts: dict[str, int] = {}
     sources: dict[str, int] = {}
     licences: dict[str, None] = {}
-    rows = release_rows(session, plan.choice)
+    rows = _chosen_rows(session, plan, left_out)
     source, licence, offline = plan.dataset.source, plan.dataset.licence, plan.run.offline
     while batch := list(islice(rows, BATCH)):
         handle.check()
@@ -103,6 +109,8 @@ def write_groups(handle: JobHandle, session: Session, plan: Plan, folder: Path) 
             sources[row["source"]] = sources.get(row["source"], 0) + 1
             licences.setdefault(row["licence"])
         handle.report(len(groups.ids), total, "writing groups")
+    if not groups.ids:
+        raise Refused("the release would be empty: all its groups overlap with evaluation sets")
     handle.report(total, total, "writing the card")
     writers.close()
     return Written(
@@ -125,7 +133,14 @@ def _judgments(
     return group_judgments(session, [found.group_id for found in batch])
 
 
-def _held_out(handle: JobHandle, session: Session, plan: Plan, total: int) -> frozenset[int]:
+def _chosen_rows(session: Session, plan: Plan, left_out: frozenset[int]) -> Iterator[ReleaseRow]:
+    rows = release_rows(session, plan.choice)
+    return (found for found in rows if found.group_id not in left_out) if left_out else rows
+
+
+def _held_out(
+    handle: JobHandle, session: Session, plan: Plan, total: int, left_out: frozenset[int]
+) -> frozenset[int]:
     """The groups that are held out: none of their texts is on the other side."""
     if not plan.held_out:
         return frozenset()
@@ -133,7 +148,7 @@ def _held_out(handle: JobHandle, session: Session, plan: Plan, total: int) -> fr
 
     ids: list[int] = []
     keys: list[tuple[str, ...]] = []
-    for found in release_rows(session, plan.choice):
+    for found in _chosen_rows(session, plan, left_out):
         ids.append(found.group_id)
         keys.append(tuple(dict.fromkeys(map(_text_key, _split_texts(found)))))
         if len(ids) % BATCH == 0:

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from curation.licences import conflicts
 from curation.release_card import CardFacts, Stage, write_card
+from curation.release_findings import contaminated_groups, findings
 from curation.release_plan import MANIFEST, Plan, plan_release, read_manifest
 from curation.release_writing import Written, write_groups
 from db.accounts import record_audit
@@ -39,7 +40,8 @@ def export_release(handle: JobHandle) -> dict[str, Any]:
         _remove_leftovers(plan.out)
         with handle.store.read() as session:
             one_moment(session)
-            written = write_groups(handle, session, plan, unfinished)
+            left_out = _left_out(session, plan)
+            written = write_groups(handle, session, plan, unfinished, left_out)
             _require_mixable(plan, written)
             facts = _facts(session, plan, written)
         same = _same_release(handle, plan, written)
@@ -54,6 +56,18 @@ def export_release(handle: JobHandle) -> dict[str, Any]:
         raise BadInput(f"the release cannot be written to {plan.out}: {error}") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _left_out(session: Session, plan: Plan) -> frozenset[int]:
+    if not plan.leave_out_contaminated:
+        return frozenset()
+    found = contaminated_groups(session, plan)
+    if found is None:
+        raise Refused(
+            f"nobody has compared run {plan.run.id} with evaluation sets: run `inf analyze "
+            f"contamination --dataset {plan.dataset.name}` first"
+        )
+    return found
 
 
 def _require_mixable(plan: Plan, written: Written) -> None:
@@ -104,11 +118,14 @@ def _facts(session: Session, plan: Plan, written: Written) -> CardFacts:
         dropped=told.dropped,
         content_sha256=written.content_sha256,
         prompts={prompt.name: prompt.text for prompt in prompts.values()},
+        findings=findings(session, plan),
     )
 
 
 def _chosen_words(plan: Plan) -> list[str]:
     words = []
+    if plan.leave_out_contaminated:
+        words.append("without groups that overlap with evaluation sets")
     if plan.choice.sources:
         words.append(f"only the source {' and '.join(plan.choice.sources)}")
     if plan.choice.languages:

@@ -67,6 +67,11 @@ def _human(result: Result) -> str:
 @click.option(
     "--accept-licences", is_flag=True, help="Mix licences that do not go together by their terms."
 )
+@click.option(
+    "--leave-out-contaminated",
+    is_flag=True,
+    help="Without groups that overlap with evaluation sets (inf analyze contamination).",
+)
 @click.option("--name", default="", help="Title on the card; default: the data set's name.")
 @detach_option
 @reporting(_human)
@@ -84,6 +89,7 @@ def export(
     seed: int,
     configs: tuple[str, ...],
     accept_licences: bool,
+    leave_out_contaminated: bool,
     name: str,
     detach: bool,
 ) -> Result:
@@ -107,6 +113,7 @@ def export(
         "held_out": held_out,
         "seed": seed,
         "accept_licences": accept_licences,
+        "leave_out_contaminated": leave_out_contaminated,
         "name": name,
     }
     if configs:

@@ -1,0 +1,83 @@
+"""The card tells what was measured of a release's groups, and what nobody measured."""
+
+import re
+from pathlib import Path
+
+import pytest
+from exporting import export
+from records_world import group_ids, make_run
+from sqlalchemy import select
+
+from db.analyses import store_analysis
+from db.errors import Refused
+from db.judgments import get_or_create_judge, record_judgment
+from db.store import Store
+from db.studies import create_study
+from db.tables import Dataset, StudyItem
+from db.words import ROLES
+
+
+def test_what_nobody_measured_is_said_with_the_command(store: Store, tmp_path: Path) -> None:
+    make_run(store)
+    export(store, tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text()
+    for words in ("inf study create", "inf analyze diversity --dataset books", "contamination"):
+        assert words in card
+    with pytest.raises(Refused, match="nobody has compared run"):
+        export(store, tmp_path / "clean", leave_out_contaminated=True)
+
+
+def test_agreement_diversity_and_contamination_stand_on_the_card(
+    store: Store, tmp_path: Path
+) -> None:
+    run_id = make_run(store)
+    first = group_ids(store, run_id)[0]
+    numbers = {"texts": 12, "aps": 0.25, "ingf_2": 1.5, "ingf_3": None}
+    with store.write() as session:
+        dataset_id = session.scalars(select(Dataset.id)).one()
+        corpora = [{"corpus": "books", "run_id": run_id, "fields": {"passage": numbers}}]
+        for kind, result in (
+            ("diversity", {"model": "mini", "corpora": corpora}),
+            (
+                "contamination",
+                {
+                    "corpora": corpora,
+                    "against": [{"corpus": "FollowIR"}],
+                    "texts": 1,
+                    "groups": [first],
+                },
+            ),
+        ):
+            store_analysis(
+                session,
+                kind=kind,
+                inputs_sha256=kind,
+                config={},
+                result=result,
+                dataset_id=dataset_id,
+            )
+        study = create_study(session, run_id=run_id, items=4, overlap=2)
+        items = session.scalars(select(StudyItem.item_id)).all()
+        for number, name in enumerate(("ada lovelace", "charles babbage")):
+            judge = get_or_create_judge(session, name, kind="person")
+            for place, item_id in enumerate(items):
+                record_judgment(
+                    session,
+                    judge_id=judge.id,
+                    item_id=item_id,
+                    choice=ROLES[(place + number * (place == 0)) % 3],
+                    order_shown=list(ROLES),
+                    event_id=f"{name} {item_id}",
+                    study_id=study.id,
+                )
+        session.commit()
+    export(store, tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert re.search(r"people with each other \| 0\.\d{3} \(-?\d\.\d{3} to \d\.\d{3}\)", card)
+    assert "| people with `offline:embedding` |" in card
+    assert "| passage | 12 | 0.2500 | 1.5000 | undefined |" in card
+    assert "1 in 1 groups overlap with FollowIR" in card
+    assert "lovelace" not in card and "babbage" not in card
+    clean = export(store, tmp_path / "clean", leave_out_contaminated=True)
+    assert clean["groups"] == 3
+    assert "left out of this release" in (tmp_path / "clean" / "README.md").read_text()
