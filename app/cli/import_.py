@@ -13,6 +13,7 @@ from tqdm import tqdm
 from app.cli.report import Failed, Result, lines, me, ready_store, reporting
 from curation.group_import import GroupImport, import_groups
 from curation.importing import ImportReport, import_dataset
+from curation.judgment_import import JudgmentImport, import_judgments
 from db.errors import BadRows
 
 FILE = click.Path(path_type=Path)
@@ -64,6 +65,18 @@ def groups_as_json(name: str, report: GroupImport) -> Result:
     }
 
 
+def judgments_as_json(report: JudgmentImport) -> Result:
+    """The report of an import of judgments as the command prints it."""
+    return {
+        "study_id": report.study_id,
+        "imported": report.imported,
+        "unchanged": report.unchanged,
+        "judges": sorted(report.judges),
+        "skipped": len(report.skipped),
+        "bad_rows": list(map(dataclasses.asdict, report.skipped)),
+    }
+
+
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """A bar over bytes on a terminal; gives what to call with (done, total)."""
@@ -94,6 +107,13 @@ def bad_rows_in_json() -> Iterator[None]:
 
 
 def _human_either(result: Result) -> str:
+    if "study_id" in result:
+        return lines(
+            ("study", result["study_id"]),
+            ("judgments", _counted(result["imported"], result["unchanged"])),
+            ("judges", len(result["judges"])),
+            ("skipped", result["skipped"]),
+        )
     if "run_id" not in result:
         return _human(result)
     return lines(
@@ -105,7 +125,7 @@ def _human_either(result: Result) -> str:
 
 
 @click.command()
-@click.option("--dataset", "name", required=True, help="Name of the data set; made if missing.")
+@click.option("--dataset", "name", help="Name of the data set; made if missing.")
 @click.option("--pairs", type=FILE, help="JSONL, CSV or Parquet: query_id, query, passage_id.")
 @click.option("--passages", type=FILE, help="JSONL, CSV or Parquet: passage_id, text, title.")
 @click.option(
@@ -114,15 +134,23 @@ def _human_either(result: Result) -> str:
     multiple=True,
     help="Instead: finished groups with InF-IR's seven columns; repeats.",
 )
+@click.option(
+    "--judgments",
+    type=FILE,
+    help="Instead: an export of Label Studio or Argilla; goes with --study.",
+)
+@click.option("--study", "study_id", type=int, help="The study whose items were judged.")
 @click.option("--source", default="", help="Where the texts come from.")
 @click.option("--licence", default="", help="Under which licence, e.g. cc-by-sa-3.0.")
 @click.option("--skip-bad", is_flag=True, help="Leave bad rows out and list them.")
 @reporting(_human_either)
 def import_(
-    name: str,
+    name: str | None,
     pairs: Path | None,
     passages: Path | None,
     groups: tuple[Path, ...],
+    judgments: Path | None,
+    study_id: int | None,
     source: str,
     licence: str,
     skip_bad: bool,
@@ -131,10 +159,19 @@ def import_(
 
     A pair may bring its passage inline in a column `passage`. Further columns are kept. Importing
     the same rows again adds nothing. Every bad row is reported with its file, line and reason.
-    With --groups, finished groups (published InF-IR, another store's release) become a run.
+    With --groups, finished groups (published InF-IR, another store's release) become a run. With
+    --judgments and --study, what was annotated elsewhere becomes judgments.
     """
-    if (pairs is None) == (not groups):
-        raise click.UsageError("say one of --pairs FILE and --groups FILE")
+    if bool(pairs) + bool(groups) + bool(judgments) != 1:
+        raise click.UsageError("say one of --pairs FILE, --groups FILE and --judgments FILE")
+    if judgments is not None:
+        if study_id is None:
+            raise click.UsageError("--judgments goes with --study ID")
+        with bad_rows_in_json():
+            told = import_judgments(ready_store(), judgments, study_id=study_id, skip_bad=skip_bad)
+        return judgments_as_json(told)
+    if name is None:
+        raise click.UsageError("say --dataset NAME")
     if groups and passages is not None:
         raise click.UsageError("--passages goes with --pairs")
     store = ready_store()
