@@ -134,9 +134,11 @@ def _chosen_words(plan: Plan) -> list[str]:
 
 
 def _same_release(handle: JobHandle, plan: Plan, written: Written) -> Release | None:
-    """The release that the folder already holds, None for an empty folder.
+    """The release that the folder already holds, None where it is to be put there.
 
-    Raises Refused where the folder holds another one.
+    A folder whose release the store does not know (the export died between the two, or the store
+    was restored from before) is written again with the same content. Raises Refused where the
+    folder holds another release.
     """
     there = read_manifest(plan.out)
     if there is None:
@@ -145,7 +147,7 @@ def _same_release(handle: JobHandle, plan: Plan, written: Written) -> Release | 
     if same and there.get("format") == plan.format and there.get("filter") == plan.filter:
         with handle.store.read() as session:
             release = find_release_at(session, str(plan.out), written.content_sha256)
-        if release is not None and release.id == there.get("release_id"):
+        if release is None or release.id == there.get("release_id"):
             return release
     raise Refused(
         f"{plan.out} holds another release (content {str(there.get('content_sha256'))[:12]}, this "
@@ -207,6 +209,12 @@ def _finish_folder(
     (unfinished / MANIFEST).write_text(
         json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
     )
+    if read_manifest(plan.out) is not None:  # the same content, which the store does not know
+        old = plan.out.parent / f".{plan.out.name}.unfinished-old-{os.getpid()}"
+        plan.out.rename(old)
+        unfinished.rename(plan.out)
+        shutil.rmtree(old, ignore_errors=True)
+        return
     if plan.out.is_dir():
         plan.out.rmdir()  # only an empty folder goes: what came in meanwhile stays, and we fail
     unfinished.rename(plan.out)

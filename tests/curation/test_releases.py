@@ -1,6 +1,9 @@
 """Releases: what goes out, that `datasets` reads it, and that nothing is half written."""
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ from records_world import group_ids, make_run
 from sqlalchemy import select
 
 from curation.release_rows import TEXTS, TYPES, split_name
+from db import jobs
 from db.errors import BadInput, NotFound, Refused
 from db.job_runner import Cancelled, JobHandle
 from db.releases import get_release, list_releases
@@ -198,6 +202,23 @@ def test_the_same_release_again_is_told_again_and_another_is_refused(
     assert count_rows(sqlite_store, "release") == 1
 
 
+def test_a_whole_folder_that_the_store_does_not_know_is_taken_over(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    """The export died after the folder was in place and before its row was committed."""
+    make_run(sqlite_store)
+    first = export(sqlite_store, tmp_path / "out")
+    with sqlite_store.write() as session:
+        session.delete(get_release(session, first["release_id"]))
+        session.commit()
+    again = export(sqlite_store, tmp_path / "out")
+    assert again["content_sha256"] == first["content_sha256"]
+    manifest = json.loads((tmp_path / "out" / "release.json").read_text())
+    assert manifest["release_id"] == again["release_id"]
+    assert count_rows(sqlite_store, "release") == 1
+    assert not list(tmp_path.glob(".*unfinished*"))
+
+
 def test_a_folder_with_something_else_is_left_alone(sqlite_store: Store, tmp_path: Path) -> None:
     make_run(sqlite_store)
     (tmp_path / "full").mkdir()
@@ -267,3 +288,27 @@ def test_the_command_makes_a_release(sqlite_store: Store, tmp_path: Path, inf: A
     assert inf("export", "--dataset", "books", "--out", tmp_path, "--format", "xml").code == 2
     missing = inf("export", "--dataset", "poems", "--out", tmp_path / "p", "--json")
     assert missing.code == 1 and "no data set 'poems'" in missing.json["error"]
+
+
+def test_an_export_that_was_killed_gives_the_same_release_when_run_again(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    make_run(sqlite_store, kept=300, dropped=0, unwritten=0)
+    with sqlite_store.write() as session:
+        config = {"dataset": "books", "out": str(tmp_path / "out"), "held_out": 0.2}
+        job_id = jobs.enqueue_job(session, "export", config).id
+        jobs.claim_job(session, job_id)
+        session.commit()
+    child = subprocess.Popen([sys.executable, "-m", "curation", str(job_id), "1"])
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob(".out.unfinished-*")) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    child.kill()
+    child.wait()
+    again = export(sqlite_store, tmp_path / "out", held_out=0.2)
+    whole = export(sqlite_store, tmp_path / "whole", held_out=0.2)
+    assert again["content_sha256"] == whole["content_sha256"]
+    assert not list(tmp_path.glob(".*unfinished*"))
+    with sqlite_store.read() as session:
+        paths = {release.path for release in list_releases(session)}
+    assert paths == {str(tmp_path / "out"), str(tmp_path / "whole")}
