@@ -85,7 +85,7 @@ def agreement_heatmap(report: Mapping[str, Any]) -> go.Figure:
             colorscale="RdBu",
             xgap=2,
             ygap=2,
-            colorbar={"title": "kappa"},
+            showscale=False,
         )
     )
     figure.update_layout(margin=MARGIN, height=max(320, 60 * len(judges) + 140))
@@ -107,6 +107,8 @@ def human_model_bars(report: Mapping[str, Any]) -> go.Figure:
             y=[mean["kappa"] for _, mean, _ in defined],
             marker_color=[colour for _, _, colour in defined],
             text=[f"{mean['kappa']:.2f}" for _, mean, _ in defined],
+            textposition="inside",
+            insidetextanchor="start",  # at the foot of the bar: the interval is at its head
             error_y=_intervals([mean for _, mean, _ in defined]),
             customdata=[
                 f"{name}<br>mean of {mean['pairs']} pairs, raw agreement {mean['agreement']:.3f}"
@@ -115,8 +117,8 @@ def human_model_bars(report: Mapping[str, Any]) -> go.Figure:
             hovertemplate="%{customdata}<extra></extra>",
         )
     )
-    _note(figure, [f"{name}: {mean['reason']}" for name, mean, _ in bars if mean["kappa"] is None])
     figure.update_layout(margin=MARGIN, height=380)
+    _note(figure, [f"{name}: {mean['reason']}" for name, mean, _ in bars if mean["kappa"] is None])
     figure.update_yaxes(title="mean Cohen's kappa")
     figure.update_xaxes(type="category")
     return figure
@@ -168,8 +170,8 @@ def diversity_bars(corpora: Sequence[Mapping[str, Any]], metric: str) -> go.Figu
             error_y={"type": "data", "array": spreads} if any(spreads) else None,
             marker_color=CATEGORY_COLOURS[place % len(CATEGORY_COLOURS)],
         )
-    _note(figure, missing)
     figure.update_layout(barmode="group", margin=MARGIN, height=340, showlegend=len(corpora) > 1)
+    _note(figure, missing)
     figure.update_yaxes(title=METRIC_NAMES[metric])
     return figure
 
@@ -270,7 +272,7 @@ def _intervals(means: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
 def _note(figure: go.Figure, missing: Sequence[str]) -> None:
     if missing:
         figure.add_annotation(
-            text="undefined – " + "<br>".join(escape(line) for line in missing),
+            text="<br>".join(_wrapped(f"undefined: {line}", 44) for line in missing),
             xref="paper",
             yref="paper",
             x=0,
@@ -281,3 +283,4 @@ def _note(figure: go.Figure, missing: Sequence[str]) -> None:
             align="left",
             font={"size": 11},
         )
+        figure.update_layout(margin={**MARGIN, "t": 30 + 34 * len(missing)})

@@ -1,5 +1,6 @@
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
 from analysis.agreement import Decision, agreement_report
 from analysis.figures import (
@@ -14,6 +15,10 @@ DECISIONS = [
     for judge, labels in {"ann": "abab", "bob": "abba", "gpt": "abab", "dan": "aaaa"}.items()
     for item, label in enumerate(labels)
 ]
+
+
+def note(figure: go.Figure) -> str:
+    return str(figure.layout.annotations[0].text).replace("<br>", " ")
 
 
 def test_the_heat_map_shows_every_pair_twice_and_nothing_for_a_judge_with_itself() -> None:
@@ -32,7 +37,7 @@ def test_an_undefined_pair_is_left_out_with_its_reason() -> None:
     assert "&lt;b&gt;" in heat.customdata[0][1]
     figure = human_model_bars(report)
     assert list(figure.data[0].y) == []
-    assert "no items in common" in figure.layout.annotations[0].text
+    assert "no items in common" in note(figure)
 
 
 def test_figure_four_has_a_bar_per_model_and_one_for_the_people() -> None:
@@ -44,7 +49,7 @@ def test_figure_four_has_a_bar_per_model_and_one_for_the_people() -> None:
 def test_no_judgments_give_an_empty_figure_and_no_error() -> None:
     report = agreement_report([])
     assert agreement_heatmap(report).data[0].z.size == 0
-    assert "fewer than two people" in human_model_bars(report).layout.annotations[0].text
+    assert "fewer than two people" in note(human_model_bars(report))
 
 
 def test_diversity_leaves_an_undefined_bar_out_and_says_why() -> None:
@@ -57,7 +62,7 @@ def test_diversity_leaves_an_undefined_bar_out_and_says_why() -> None:
     ]
     figure = diversity_bars(corpora, "aps")
     assert [bar.y[0] for bar in figure.data] == [0.2, None]
-    assert "two, query: fewer than two texts" in figure.layout.annotations[0].text
+    assert "two, query: fewer than two texts" in note(figure)
 
 
 POINTS = pd.DataFrame(
