@@ -10,6 +10,7 @@ import click
 COMMANDS = {
     "analyze": ("app.cli.analyze:analyze", "Agreement, diversity and coverage."),
     "backup": ("app.cli.backup:backup", "The whole store as one file."),
+    "convert": ("app.cli.convert:convert", "Published collections as files to import."),
     "curate": ("app.cli.curate:curate", "Grow groups from pairs and validate them."),
     "db": ("app.cli.db:db", "Create or upgrade the store."),
     "demo": ("app.cli.demo:demo", "The whole path on the demo set, then the app."),

@@ -1,0 +1,1 @@
+"""Published collections as pairs and passages: one adapter per source, all pure readers."""

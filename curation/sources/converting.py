@@ -1,0 +1,64 @@
+"""Writing a source's pairs and passages as the two files that `inf import` takes."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from curation.sources.rows import Converted, LeftOut, SourcePair, SourcePassage
+
+EXAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What was written and what was left out: counts by reason, and the first rows."""
+
+    pairs: int
+    passages: int
+    left_out: dict[str, int]
+    examples: list[LeftOut]
+    pairs_path: Path
+    passages_path: Path
+
+
+def write_files(found: Iterable[Converted], folder: Path, *, limit: int | None) -> Conversion:
+    """Write `pairs.jsonl` and `passages.jsonl`; a passage met again is written once.
+
+    With a limit, no more than so many pairs are read.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    seen: set[str] = set()
+    pair_ids: Counter[str] = Counter()
+    left_out: Counter[str] = Counter()
+    examples: list[LeftOut] = []
+    paths = folder / "pairs.jsonl", folder / "passages.jsonl"
+    with (
+        paths[0].open("w", encoding="utf-8") as pairs,
+        paths[1].open("w", encoding="utf-8") as texts,
+    ):
+        for one in found:
+            if isinstance(one, SourcePassage):
+                if one.passage_id not in seen:
+                    seen.add(one.passage_id)
+                    texts.write(_line(one))
+            elif isinstance(one, SourcePair):
+                pair_ids[one.query_id] += 1
+                if pair_ids[one.query_id] == 1:
+                    pairs.write(_line(one))
+                else:
+                    left_out["query_id met before"] += 1
+                if limit is not None and len(pair_ids) >= limit:
+                    break
+            else:
+                left_out[one.reason] += 1
+                if len(examples) < EXAMPLES:
+                    examples.append(one)
+    return Conversion(len(pair_ids), len(seen), dict(left_out), examples, *paths)
+
+
+def _line(row: SourcePair | SourcePassage) -> str:
+    values = asdict(row)
+    meta = values.pop("meta")
+    return json.dumps({**values, **meta}, ensure_ascii=False) + "\n"
