@@ -36,6 +36,7 @@ MENU = (
     View("coverage", "Coverage", "scatter_plot", "Analysis"),
     View("train", "Train", "model_training", "Models"),
     View("evaluations", "Evaluations", "leaderboard", "Models"),
+    View("try_it", "Try it", "travel_explore", "Models"),
     View("jobs", "Jobs", "schedule", "System"),
     View("accounts", "Accounts", "group", "System", "admin"),
     View("audit", "Audit log", "history", "System", "admin"),

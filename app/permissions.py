@@ -15,6 +15,7 @@ NEEDS = {
     "review": "curator",
     "studies": "curator",
     "train": "curator",
+    "try": "curator",
     "analyze": "curator",
 }
 
