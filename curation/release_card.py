@@ -100,6 +100,7 @@ class CardFacts:
     content_sha256: str
     prompts: dict[str, str] = field(default_factory=dict)
     findings: Sequence[str] = ()
+    origin: str = ""
 
 
 def write_card(facts: CardFacts, release_id: int) -> str:
@@ -221,6 +222,11 @@ def _counts(facts: CardFacts) -> str:
 
 
 def _making(facts: CardFacts) -> str:
+    if facts.origin:
+        return (
+            f"## How it was made\n\nThe groups were made elsewhere and imported from "
+            f"{_code(facts.origin)} as run {facts.run_id}; how they were made is told there."
+        )
     provider = (
         "**offline** (rules and an embedding model; no language model)"
         if facts.offline
@@ -255,6 +261,8 @@ def _making(facts: CardFacts) -> str:
 
 
 def _acceptance(facts: CardFacts) -> str:
+    if facts.origin:
+        return ""  # what was dropped elsewhere is not known here
     over = facts.kept + sum(facts.dropped.values())
     share = f" ({facts.kept / over:.1%})" if over else ""
     reached = "\n".join(
@@ -337,7 +345,7 @@ def _columns() -> str:
 def _identity(facts: CardFacts, release_id: int) -> str:
     return (
         f"Release {release_id} by InF Studio; content sha256 `{facts.content_sha256}` "
-        "(over the rows as JSONL, by split)."
+        "(over the groups and the judgments as JSONL, by split)."
     )
 
 

@@ -117,8 +117,13 @@ def _facts(session: Session, plan: Plan, written: Written) -> CardFacts:
         kept=told.kept,
         dropped=told.dropped,
         content_sha256=written.content_sha256,
-        prompts={prompt.name: prompt.text for prompt in prompts.values()},
+        prompts={
+            prompts[stage.prompt_sha256].name: prompts[stage.prompt_sha256].text
+            for stage in stages
+            if stage.prompt_sha256 in prompts
+        },
         findings=findings(session, plan),
+        origin=str(recipe.body.get("origin", "")),
     )
 
 

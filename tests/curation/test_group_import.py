@@ -55,6 +55,8 @@ def test_published_groups_become_a_run_and_again_adds_nothing(store: Store, tmp_
         row(n) for n in range(5)
     ]
     assert released["offline"] is False
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "made elsewhere and imported from `msmarco.jsonl`" in card and "Acceptance" not in card
 
 
 def test_a_release_comes_into_another_data_set_with_its_ids_and_its_offline_label(
