@@ -1,5 +1,6 @@
 """`inf jobs`: what runs, what ran, and the supervisor that takes queued jobs."""
 
+import shlex
 from datetime import datetime
 
 import click
@@ -52,7 +53,10 @@ def list_(status: str | None, limit: int) -> Result:
 
 
 def _shown(result: Result) -> str:
-    order = ("job_id", "kind", "status", "started_by", "created_at", "finished_at", "error")
+    order = (
+        *("job_id", "kind", "status", "started_by", "created_at", "finished_at"),
+        *("command", "host", "slot", "error"),
+    )
     return "\n".join(f"{name:<12} {result[name]}" for name in order if result[name] is not None)
 
 
@@ -66,7 +70,16 @@ def show(job_id: int) -> Result:
         queue.mark_lost_jobs(session)
         session.commit()
         job = queue.get_job(session, job_id)
-        return {**as_row(job), "config": job.config, "result": job.result}
+        return {
+            **as_row(job),
+            "command": shlex.join(["python", *launching.command_of(job)]),
+            "host": job.host,
+            "pid": job.pid,
+            "slot": job.slot,
+            "resources": job.resources,
+            "config": job.config,
+            "result": job.result,
+        }
 
 
 @jobs.command()
