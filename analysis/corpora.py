@@ -2,10 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
@@ -13,13 +13,22 @@ from analysis.published import read_published
 from db.corpus_texts import CorpusText, pair_texts, run_texts
 from db.datasets import get_dataset, text_sha256
 from db.errors import BadInput, BadRow, BadRows, NotFound
-from db.runs import get_run, latest_run
+from db.runs import funnel, get_run, latest_run
 from db.words import VERDICTS
+
+FILTERS: Final[dict[str, list[tuple[str, Sequence[str]]]]] = {
+    "kept": [("", ("kept",))],
+    "all": [("", VERDICTS)],
+    "both": [(", filtered", ("kept",)), (", unfiltered", VERDICTS)],
+}
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A named list of texts; `offline` where the offline provider wrote them."""
+    """A named list of texts; `offline` where the offline provider wrote them.
+
+    `dropped` counts the groups that its whole run dropped, by reason.
+    """
 
     name: str
     kind: str
@@ -27,6 +36,7 @@ class Corpus:
     dataset_id: int | None = None
     run_id: int | None = None
     offline: bool = False
+    dropped: Mapping[str, int] | None = None
 
     def by_field(self) -> dict[str, dict[str, list[CorpusText]]]:
         """Texts by field and role, in the order of their first appearance."""
@@ -42,8 +52,8 @@ def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
     `datasets` are names, `texts` paths of JSONL files with a `text` column, `published` paths of
     releases and corpora in the formats of `analysis.published`; `run` chooses the run of a single
     data set (default: the latest finished one; where there is none, the pairs); `groups` is `kept`
-    (default) or `all`; with `sources`, each source of each data set is a corpus of its own. Raises
-    NotFound, BadInput.
+    (default), `all`, or `both`: the filtered and the unfiltered data set, two corpora; with
+    `sources`, each source of each data set is a corpus of its own. Raises NotFound, BadInput.
     """
     names, files = list(config.get("datasets") or []), list(config.get("texts") or [])
     published = [Path(path) for path in config.get("published") or []]
@@ -51,14 +61,14 @@ def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
         raise BadInput("nothing to analyse: name a data set, a corpus or a file of texts")
     if config.get("run") is not None and len(names) != 1:
         raise BadInput("a run belongs to one data set: name one, or leave the run out")
-    verdicts = VERDICTS if config.get("groups") == "all" else ("kept",)
     sources = list(config.get("sources") or [None])
     if sources != [None] and not names:
         raise BadInput("a source belongs to a data set: name one")
     corpora = [
-        _dataset(session, name, config.get("run"), verdicts, source)
+        _dataset(session, name, config.get("run"), filtered, source)
         for name in names
         for source in sources
+        for filtered in FILTERS[config.get("groups") or "kept"]
     ]
     corpora += [Corpus(Path(file).stem, "texts", read_texts(Path(file))) for file in files]
     corpora += [
@@ -70,9 +80,7 @@ def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
         seen[corpus.name] = seen.get(corpus.name, 0) + 1
         if seen[corpus.name] > 1:
             name = f"{corpus.name} ({seen[corpus.name]})"
-            corpora[place] = Corpus(
-                name, corpus.kind, corpus.texts, corpus.dataset_id, corpus.run_id, corpus.offline
-            )
+            corpora[place] = replace(corpus, name=name)
     return corpora
 
 
@@ -115,10 +123,15 @@ def read_texts(path: Path) -> list[CorpusText]:
 
 
 def _dataset(
-    session: Session, name: str, run_id: int | None, verdicts: Sequence[str], source: str | None
+    session: Session,
+    name: str,
+    run_id: int | None,
+    filtered: tuple[str, Sequence[str]],
+    source: str | None,
 ) -> Corpus:
     dataset = get_dataset(session, name)
-    title = name if source is None else f"{name}/{source}"
+    label, verdicts = filtered
+    title = (name if source is None else f"{name}/{source}") + label
     if run_id is not None:
         run = get_run(session, run_id)
         if run.dataset_id != dataset.id:
@@ -127,10 +140,13 @@ def _dataset(
         try:
             run = latest_run(session, dataset.id)
         except NotFound:
+            if label:
+                raise
             texts = _told(pair_texts(session, dataset.id, source=source), name, source)
             return Corpus(title, "dataset", texts, dataset.id)
     texts = _told(run_texts(session, run.id, verdicts=verdicts, source=source), name, source)
-    return Corpus(title, "dataset", texts, dataset.id, run.id, run.offline)
+    dropped = funnel(session, run.id).dropped
+    return Corpus(title, "dataset", texts, dataset.id, run.id, run.offline, dropped)
 
 
 def _told(texts: list[CorpusText], name: str, source: str | None) -> list[CorpusText]:

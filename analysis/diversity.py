@@ -21,7 +21,7 @@ from analysis.corpora import Corpus
 from analysis.ingf import inverse_ngram_frequency
 from db.corpus_texts import CorpusText
 
-VERSION = 2  # of the definitions here: a change makes stored results another analysis
+VERSION = 3  # of the definitions here: a change makes stored results another analysis
 METRICS = ("aps", "ingf_2", "ingf_3")
 Vectors = Callable[[Sequence[str]], np.ndarray]
 
@@ -61,6 +61,7 @@ def describe_corpus(
         "kind": corpus.kind,
         "run_id": corpus.run_id,
         "offline": corpus.offline,
+        "dropped": None if corpus.dropped is None else dict(corpus.dropped),
         "groups": len({row.group_id for row in corpus.texts if row.group_id is not None}),
         "fields": {
             field: {

@@ -117,10 +117,10 @@ def corpora_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--model", default=None, help="SentenceTransformer by name or path."),
         click.option(
             "--groups",
-            type=click.Choice(["kept", "all"]),
+            type=click.Choice(["kept", "all", "both"]),
             default="kept",
             show_default=True,
-            help="Which groups of the run: those kept, or all that have an end.",
+            help="Those the filter kept, all, or both as two corpora: filtered and unfiltered.",
         ),
         click.option("--run", type=int, help="A run of the data set (default: the latest done)."),
         click.option("--texts", multiple=True, type=FILE, help="JSONL with a `text` column."),
@@ -167,6 +167,8 @@ def _shown_diversity(result: Result) -> str:
     for corpus in result["corpora"]:
         label = " (offline)" if corpus["offline"] else ""
         lines.append(f"{corpus['corpus']}{label}")
+        if corpus["dropped"]:
+            lines.append(f"     its run dropped: {counts(corpus['dropped'])}")
         lines.append("       texts  different  words      APS   INGF-2   INGF-3")
         for field, numbers in corpus["fields"].items():
             lines.append(_diversity_line(FIELD_SIGNS[field], numbers))

@@ -58,6 +58,15 @@ def test_kept_groups_are_the_default_and_all_can_be_asked_for(sqlite_store: Stor
     assert kept.offline
 
 
+def test_filtered_and_unfiltered_stand_side_by_side(sqlite_store: Store) -> None:
+    grown(sqlite_store, groups=4)
+    with sqlite_store.read() as session:
+        filtered, unfiltered = load_corpora(session, {"datasets": ["demo"], "groups": "both"})
+    assert (filtered.name, unfiltered.name) == ("demo, filtered", "demo, unfiltered")
+    assert (len(filtered.texts), len(unfiltered.texts)) == (21, 28)
+    assert filtered.dropped == {"judge_disagrees": 1}
+
+
 def test_another_text_or_model_is_another_analysis() -> None:
     corpus = Corpus("c", "texts", [CorpusText("text", "text", "a")])
     other = Corpus("c", "texts", [CorpusText("text", "text", "b")])
