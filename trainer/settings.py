@@ -50,6 +50,10 @@ class TrainSettings:
     """mean, cls or last; auto: the model's own, last for a plain decoder, mean for an encoder."""
     encoders: str = "shared"
     """One encoder for queries and passages (shared), or two that start equal (two)."""
+    lora_rank: int = 0
+    """Train additions of this rank to the linear layers, merged at the end; 0: all weights."""
+    lora_alpha: float = 16.0
+    """The additions are scaled by lora_alpha / lora_rank."""
     learning_rate: float = 5e-5
     seed: int = 42
     held_out: float = 0.1
@@ -147,7 +151,7 @@ def _check(settings: TrainSettings) -> None:
         value = getattr(settings, field.name)
         if isinstance(value, float) and not math.isfinite(value):
             raise BadInput(f"{field.name}={value}: a finite number is needed")
-    for name in ("temperature", "learning_rate"):
+    for name in ("temperature", "learning_rate", "lora_alpha"):
         if getattr(settings, name) <= 0:
             raise BadInput(f"{name}={getattr(settings, name)}: it must be more than 0")
     for name in ("rows_per_batch", "query_tokens", "passage_tokens"):
@@ -155,7 +159,7 @@ def _check(settings: TrainSettings) -> None:
             raise BadInput(f"{name}={getattr(settings, name)}: it must be at least 1")
     for name in (
         *("max_steps", "max_seconds", "seed", "held_out_seed", "evaluate_steps", "save_steps"),
-        *("instructions_sampled", "texts_at_once", "patience"),
+        *("instructions_sampled", "texts_at_once", "patience", "lora_rank"),
     ):
         if getattr(settings, name) < 0:
             raise BadInput(f"{name}={getattr(settings, name)}: it must not be negative")

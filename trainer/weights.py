@@ -1,4 +1,8 @@
-"""All weights of a model in one safetensors file (work folders only; checkpoints are whole)."""
+"""All weights of a model, as it is being trained, in one safetensors file.
+
+For states to resume from and the best so far, in work folders only: what is attached for training
+(LoRA) is in it, and nothing has to be built again from a saved model. Checkpoints are whole models.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +18,7 @@ FILE = "weights.safetensors"
 
 def write_weights(model: "SentenceTransformer", folder: Path) -> None:
     """Write them; tied weights are written once for each name."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     state = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
     save_file(state, folder / FILE)
 

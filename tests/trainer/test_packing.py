@@ -10,7 +10,7 @@ from trainer import packing
 from trainer.backbone import load_backbone
 from trainer.batches import CROSSED, MATCHED, PASSAGES, Collator
 from trainer.embedding_loss import EmbeddingLoss
-from trainer.fitting import MOST_DIFFERENT, packing_difference
+from trainer.fitting import MOST_DIFFERENT, make_collator, packing_difference
 from trainer.objectives.names import OBJECTIVES
 from trainer.packing import (
     as_features,
@@ -20,6 +20,7 @@ from trainer.packing import (
     pack_rows,
     tree_mask,
 )
+from trainer.release_files import COLUMNS, Group
 from trainer.settings import parse_settings
 from trainer.template import Template
 
@@ -179,3 +180,21 @@ def test_only_causal_models_with_last_token_pooling_pack(
 ) -> None:
     model = load_backbone(parse_settings({"base_model": f"tiny-random-{architecture}", **settings}))
     assert can_pack(model) is can
+
+
+def test_where_packing_is_wrong_training_falls_back_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = parse_settings({"base_model": "tiny-random-qwen2", "objective": "P,I:multi"})
+    groups = [Group("", **{name: row[name] for name in COLUMNS}) for row in ragged_rows(3)]
+    assert make_collator(load_backbone(settings), groups, settings).packing
+    monkeypatch.setattr(packing, "tree_mask", plain_causal)
+    assert not make_collator(load_backbone(settings), groups, settings).packing
+    assert "packing is off" in caplog.text
+
+    def cannot(*_: object) -> torch.Tensor:
+        raise NotImplementedError("no masks here")
+
+    monkeypatch.setattr(packing, "tree_mask", cannot)
+    assert not make_collator(load_backbone(settings), groups, settings).packing
+    assert "no masks here" in caplog.text

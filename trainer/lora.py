@@ -1,0 +1,69 @@
+"""LoRA: training low-rank additions to the linear layers instead of the weights themselves.
+
+y = W x + (α/r) · B A x, with W frozen, A (r, in) random and B (out, r) zero: training starts from
+the model as it is (Hu et al. 2021). Before a model is saved the additions are merged into W: a
+checkpoint is an ordinary model that loads without us, and without an adapter library.
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from db.errors import BadInput
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+
+class LoraLinear(nn.Module):
+    """A frozen linear layer with a trained low-rank addition."""
+
+    def __init__(self, base: nn.Linear, rank: int, alpha: float) -> None:
+        super().__init__()
+        self.base, self.scale = base, alpha / rank
+        base.requires_grad_(False)
+        like = {"device": base.weight.device, "dtype": base.weight.dtype}
+        self.down = nn.Parameter(torch.empty(rank, base.in_features, **like))
+        self.up = nn.Parameter(torch.zeros(base.out_features, rank, **like))
+        nn.init.kaiming_uniform_(self.down, a=math.sqrt(5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        low = nn.functional.linear(x, self.down)  # (..., r)
+        return self.base(x) + self.scale * nn.functional.linear(low, self.up)
+
+    def merged(self) -> nn.Linear:
+        """The linear layer with the addition inside."""
+        with torch.no_grad():
+            self.base.weight += self.scale * (self.up @ self.down)
+        return self.base
+
+
+def attach_lora(model: "SentenceTransformer", *, rank: int, alpha: float, seed: int) -> int:
+    """Freeze the model and add to every linear layer. Returns how many numbers are trained.
+
+    Raises BadInput for a model without linear layers.
+    """
+    model.requires_grad_(False)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        found = [
+            (parent, name, child)
+            for parent in model.modules()
+            for name, child in parent.named_children()
+            if isinstance(child, nn.Linear) and not isinstance(parent, LoraLinear)
+        ]
+        for parent, name, child in found:
+            setattr(parent, name, LoraLinear(child, rank, alpha))
+    if not found:
+        raise BadInput("lora_rank: the model has no linear layer to add to")
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+def merge_lora(model: "SentenceTransformer") -> None:
+    """Put the additions into the weights; afterwards the model is an ordinary one."""
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, LoraLinear):
+                setattr(parent, name, child.merged())
