@@ -1,5 +1,6 @@
 """The rule filter: what may not go on to validation, each with its drop reason. Pure."""
 
+import re
 import unicodedata
 from dataclasses import dataclass
 
@@ -17,14 +18,20 @@ class Drop:
     detail: str
 
 
-def check_instruction(text: str, rules: Filters, *, positive: str | None = None) -> Drop | None:
-    """An instruction; the poisoned one must differ from the positive one."""
+def check_instruction(
+    text: str, rules: Filters, *, positive: str | None = None, language: str = ""
+) -> Drop | None:
+    """An instruction; the poisoned one must differ from the positive one.
+
+    Where the recipe says `same_language`, both must name the pair's programming language.
+    """
     what = "instruction_positive" if positive is None else "instruction_negative"
     return (
         _length(what, text, rules.most_instruction_words)
         or _changed(what, text, positive)
         or _private(what, text, positive or "")
         or _language(what, text, positive or "")
+        or (_named(what, text, language) if rules.same_language else None)
     )
 
 
@@ -84,6 +91,15 @@ def _language(what: str, text: str, positive: str) -> Drop | None:
     if changed is None:
         return None
     return Drop("language_changed", f"{what} is in {changed[1]}, the positive one in {changed[0]}")
+
+
+def _named(what: str, text: str, language: str) -> Drop | None:
+    if not language:
+        return Drop("no_language", "the pair does not say its programming language")
+    pattern = rf"(?<![\w+#]){re.escape(language)}(?![\w+#])"
+    if re.search(pattern, text, re.IGNORECASE) is None:
+        return Drop("language_not_named", f"{what} does not name {language}")
+    return None
 
 
 def _plain(text: str) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from curation.candidates import seeded
 from curation.filters import Drop, check_instruction, check_passage, check_query
-from curation.prompts import Inputs, Unparsable, parse
+from curation.prompts import Inputs, Unparsable, inputs_of, parse
 from curation.providers import Request, RowFailed
 from curation.recipes import Recipe
 from curation.tasks import TASKS, Task
@@ -22,6 +22,7 @@ from db.group_queue import ClaimedGroup, DoneGroup, DoneItem
 from db.words import AMBIGUOUS, NONE, ROLES, Role, distractor
 
 Ask = Callable[[Request], Awaitable[StoredCall]]
+GROWN_FROM = frozenset({"document", "query_positive"})
 CUT_OFF = ("length", "max_tokens")
 REFUSED = ("refusal", "content_filter")
 
@@ -96,9 +97,16 @@ class GroupWork:
             self._group.query,
             self._group.passage,
         )
-        given = {"document": document, "query_positive": query}
+        language = self._group.language
+
+        def check(text: str, positive: str | None) -> Drop | None:
+            return check_instruction(text, rules, positive=positive, language=language)
+
+        given = {"document": document, "query_positive": query, "language": language}
         instruction = await self._text(
-            "instruction_positive", given, lambda text: check_instruction(text, rules)
+            "instruction_positive",
+            given,
+            lambda text: check(text, None),
         )
         self._triplets["positive"] = (instruction, query, None)
 
@@ -108,7 +116,7 @@ class GroupWork:
             self._text(
                 "instruction_negative",
                 given,
-                lambda text: check_instruction(text, rules, positive=instruction),
+                lambda text: check(text, instruction),
             ),
             self._text(
                 "query_negative", given, lambda text: check_query(text, rules, positive=query)
@@ -152,13 +160,14 @@ class GroupWork:
 
     async def _answer(self, task: Task, inputs: Inputs, sample: int = 0) -> StoredCall:
         stage = self._setting.recipe.stages[task]
+        named = inputs_of(stage.prompt) | GROWN_FROM
         request = Request(
             task=task,
             provider=self._setting.provider,
             model=stage.model,
             parameters={**stage.parameters, **self._setting.parameters},
             prompt=stage.prompt,
-            inputs={name: inputs[name] for name in TASKS[task].inputs},
+            inputs={name: inputs[name] for name in TASKS[task].inputs if name in named},
             sample=sample,
         )
         try:

@@ -20,6 +20,11 @@ _CHOICE = re.compile(
     r"choice\W*?:[\s*\[\"]*(?:passage\s*)?\[?(\d+|none|ambiguous)\b", re.IGNORECASE
 )
 
+NEEDED: dict[Task, tuple[str, ...]] = {
+    "passage_instruction_negative": ("query_positive", "instruction_negative"),
+    "passage_query_negative": ("query_negative", "instruction_positive"),
+    "validation": ("query", "instruction", "passages"),
+}
 Inputs = Mapping[str, str | list[str]]
 
 
@@ -59,16 +64,21 @@ def read_prompt(task: Task, name: str, beside: Path) -> Prompt:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise BadInput(f"the prompt {name!r} is not UTF-8 text") from error
-    given = TASKS[task].inputs
-    unknown = sorted(set(_PLACE.findall(text)) - set(given))
-    missing = sorted(set(given) - set(_PLACE.findall(text)) - {"document", "query_positive"})
+    given, named = TASKS[task].inputs, inputs_of(Prompt(path.name, text))
+    unknown = sorted(named - set(given))
+    missing = sorted(set(NEEDED.get(task, ())) - named)
     if unknown:
         raise BadInput(
             f"the prompt {name!r} names {{{unknown[0]}}}; {task} is given: {', '.join(given)}"
         )
-    if missing and task in ("validation", "passage_instruction_negative", "passage_query_negative"):
+    if missing:
         raise BadInput(f"the prompt {name!r} does not use {{{missing[0]}}}, which {task} needs")
     return Prompt(path.name, text)
+
+
+def inputs_of(prompt: Prompt) -> set[str]:
+    """The inputs that a prompt names."""
+    return set(_PLACE.findall(prompt.text))
 
 
 def messages(prompt: Prompt, inputs: Inputs) -> list[dict[str, str]]:

@@ -48,12 +48,16 @@ _VALIDATION = tuple(field.name for field in fields(Validation))
 
 @dataclass(frozen=True)
 class Filters:
-    """What the rule filter lets through; lengths in words."""
+    """What the rule filter lets through; lengths in words.
+
+    `same_language`: both instructions must name the programming language that the pair says.
+    """
 
     most_instruction_words: int = 120
     most_query_words: int = 60
     most_passage_words: int = 600
     quoted_words: int = 8
+    same_language: bool = False
 
 
 _FILTERS = tuple(field.name for field in fields(Filters))
@@ -177,11 +181,14 @@ def _build(tables: dict[str, Any], path: Path) -> Recipe:
     )
 
 
-def _whole(tables: dict[str, Any], name: str, known: tuple[str, ...], where: str) -> dict[str, int]:
-    table: dict[str, int] = tables.get(name, {})
+def _whole(tables: dict[str, Any], name: str, known: tuple[str, ...], where: str) -> dict[str, Any]:
+    table: dict[str, Any] = tables.get(name, {})
     _only(table, known, f"{where}, [{name}]")
     for key, value in table.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        if key == "same_language":
+            if not isinstance(value, bool):
+                raise BadInput(f"{where}, [{name}]: {key} = {value!r} is not true or false")
+        elif not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise BadInput(f"{where}, [{name}]: {key} = {value!r} is not a whole number from 0 up")
     return table
 

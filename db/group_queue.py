@@ -22,7 +22,10 @@ LEASE_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class ClaimedGroup:
-    """A group to work on: its pair, and the attempt that guards every write."""
+    """A group to work on: its pair, and the attempt that guards every write.
+
+    `language` is the programming language of a pair that says one.
+    """
 
     id: int
     attempt: int
@@ -31,6 +34,7 @@ class ClaimedGroup:
     query: str
     passage_id: int
     passage: str
+    language: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,13 +104,26 @@ def claim_groups(session: Session, run_id: int, owner: str, limit: int) -> list[
             Pair.query,
             Passage.id,
             Passage.text,
+            Pair.meta,
         )
         .join(Pair, Pair.id == Group.pair_id)
         .join(Passage, Passage.id == Pair.passage_id)
         .where(Group.id.in_(ids))
         .order_by(Group.id)
     )
-    return [ClaimedGroup(*row) for row in rows]
+    return [
+        ClaimedGroup(
+            id=key,
+            attempt=attempt,
+            pair_id=pair_id,
+            query_id=query_id,
+            query=query,
+            passage_id=passage_id,
+            passage=passage,
+            language=str(meta.get("language") or ""),
+        )
+        for key, attempt, pair_id, query_id, query, passage_id, passage, meta in rows
+    ]
 
 
 def renew_leases(session: Session, run_id: int, owner: str) -> int:

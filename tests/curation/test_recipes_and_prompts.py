@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from curation.filters import check_instruction, check_passage, check_query
-from curation.prompts import FOLDER, Prompt, Unparsable, messages, parse, read_prompt
+from curation.prompts import FOLDER, Prompt, Unparsable, inputs_of, messages, parse, read_prompt
 from curation.recipes import Filters, list_recipes, load_recipe, recipe_from_store
 from curation.tasks import TASKS
 from db.errors import BadInput
@@ -46,7 +46,7 @@ def test_a_wrong_setting_is_refused_with_its_place(setting: str, words: str) -> 
 
 
 def test_an_unknown_recipe_names_the_built_in_ones() -> None:
-    with pytest.raises(BadInput, match="msmarco, offline"):
+    with pytest.raises(BadInput, match="leetcode, metamath, msmarco, offline, robust04"):
         load_recipe("nothing")
 
 
@@ -151,3 +151,21 @@ def test_the_rule_filter_names_its_reason() -> None:
         "quotes_instruction",
         "too_long",
     ]
+
+
+def test_the_programming_language_is_named_in_both_instructions_or_the_group_is_dropped() -> None:
+    rules = load_recipe("leetcode").filters
+    assert check_instruction("Solve it in C++ by recursion.", rules, language="C++") is None
+    for text, language, reason in (
+        ("Solve it in C by recursion.", "C++", "language_not_named"),
+        ("Solve it in C++ by recursion.", "C", "language_not_named"),
+        ("Solve it by recursion.", "", "no_language"),
+    ):
+        drop = check_instruction(text, rules, positive="x", language=language)
+        assert drop is not None and drop.reason == reason
+
+
+def test_code_prompts_are_told_the_language_and_web_prompts_are_not() -> None:
+    code, web = load_recipe("leetcode"), load_recipe("msmarco")
+    assert "language" in inputs_of(code.stages["instruction_negative"].prompt)
+    assert "language" not in inputs_of(web.stages["instruction_negative"].prompt)
