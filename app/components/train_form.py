@@ -11,7 +11,6 @@ from trainer.objectives.names import OBJECTIVES
 from trainer.settings import CHOICES, FIELDS, TrainSettings
 
 OPEN = ("Model", "Objective", "Length of the training")
-WIDE = ("base_model", "template")
 
 
 def draw_form() -> TrainSettings | None:
@@ -26,10 +25,10 @@ def draw_form() -> TrainSettings | None:
     )
     for section, names in SECTIONS.items():
         with st.expander(section, expanded=section in OPEN):
-            columns = st.columns(3)
-            for place, name in enumerate(names):
-                with columns[place % 3]:
-                    draw_field(name)
+            for place in range(0, len(names), 3):
+                for name, column in zip(names[place : place + 3], st.columns(3), strict=False):
+                    with column:
+                        draw_field(name)
             if section == "Objective":
                 st.latex(equation(OBJECTIVES[st.session_state["train.objective"]]))
     try:

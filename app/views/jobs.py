@@ -29,7 +29,8 @@ def last_words(job: Job) -> str:
     """One line: of an error of ours the first, of a crash the last, else the progress."""
     lines = (job.error or job.message or "").strip().splitlines() or [""]
     is_crash = any(line.startswith(("Traceback", "  File ", "    ")) for line in lines)
-    return lines[-1] if is_crash else lines[0]
+    told = [line for line in lines if not line.startswith("(Background on")]
+    return told[-1] if is_crash else told[0]
 
 
 @st.fragment(run_every=EVERY_SECONDS)
@@ -118,7 +119,9 @@ def draw_log(job_id: int) -> None:
     with failures_shown():
         text = log_tail(read_job(job_id), lines=40)
         st.markdown("**Log**")
-        st.code(text or "nothing yet", language=None, height=220 if text else "content")
+        st.code(
+            text or "nothing yet", language=None, height=220 if text.count("\n") > 8 else "content"
+        )
 
 
 draw_heading("Jobs", "Long work runs beside the app: closing the page or the app does not stop it.")
