@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -101,21 +101,37 @@ def naive_ingf(number: int) -> list[float]:
     return found
 
 
-def whole_agreement(number: int) -> float:
-    """Seconds of the report alone: the judgments are there already."""
+def whole_agreement(number: int) -> str:
+    """The report alone: the judgments are there already."""
     rows = decisions(number)
-    start = time.perf_counter()
+    start, processor = time.perf_counter(), time.process_time()
     agreement_report(rows)
-    return time.perf_counter() - start
+    seconds, used = time.perf_counter() - start, time.process_time() - processor
+    return f"{seconds:.2f} s ({used:.2f} s of processor time)"
 
 
-def measured(work: Callable[[int], Any], size: int) -> tuple[Any, float, float]:
-    """What the work returned, its seconds, and the peak memory of its process in GB."""
+class Measured(NamedTuple):
+    """What the work returned; wall and processor seconds; peak memory of its process in GB."""
+
+    value: Any
+    seconds: float
+    processor_seconds: float
+    memory: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.seconds:.2f} s ({self.processor_seconds:.2f} s of processor time), "
+            f"{self.memory:.2f} GB"
+        )
+
+
+def measured(work: Callable[[int], Any], size: int) -> Measured:
+    """Run the work in a process of its own."""
     context = multiprocessing.get_context("spawn")
     mine, theirs = context.Pipe()
     process = context.Process(target=_child, args=(work, size, theirs))
     process.start()
-    result: tuple[Any, float, float] = mine.recv()
+    result: Measured = mine.recv()
     process.join()
     return result
 
@@ -124,7 +140,8 @@ def _child(work: Callable[[int], Any], size: int, answer: Any) -> None:
     start = time.perf_counter()
     value = work(size)
     seconds = time.perf_counter() - start
-    answer.send((value, seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2))
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    answer.send(Measured(value, seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024**2))
 
 
 def main() -> None:
@@ -141,16 +158,17 @@ def main() -> None:
         ("ingf", packed_ingf, naive_ingf, arguments.texts),
     ):
         if what in arguments.what:
-            small, quick, small_memory = measured(ours, arguments.naive)
-            expected, slow, naive_memory = measured(naive, arguments.naive)
-            assert np.allclose(small, expected, rtol=1e-9), (small, expected)
-            print(f"{what} of {arguments.naive:,}: {quick:.2f} s, {small_memory:.2f} GB")
-            print(f"  naive: {slow:.2f} s, {naive_memory:.2f} GB, equal: {expected}")
-            value, seconds, memory = measured(ours, size)
-            print(f"{what} of {size:,}: {seconds:.1f} s, {memory:.2f} GB: {value}", flush=True)
+            small, slow = measured(ours, arguments.naive), measured(naive, arguments.naive)
+            assert np.allclose(small.value, slow.value, rtol=1e-9), (small.value, slow.value)
+            print(f"{what} of {arguments.naive:,}: {small}")
+            print(f"  naive: {slow}, equal: {slow.value}")
+            whole = measured(ours, size)
+            print(f"{what} of {size:,}: {whole}: {whole.value}", flush=True)
     if "agreement" in arguments.what:
-        seconds, _, memory = measured(whole_agreement, arguments.judgments)
-        print(f"agreement of {arguments.judgments:,} judgments: {seconds:.2f} s, {memory:.2f} GB")
+        whole = measured(whole_agreement, arguments.judgments)
+        print(
+            f"agreement of {arguments.judgments:,} judgments: {whole.value}, {whole.memory:.2f} GB"
+        )
 
 
 if __name__ == "__main__":

@@ -10,9 +10,13 @@ from analysis.agreement import Decision, agreement_report
 from analysis.bootstrap import RESAMPLES
 from analysis.figures import sign
 from analysis.judgment_file import read_judgments
+from analysis.validators import POLICIES, Answer, judge_as_validator, vote_as_validator
 from app.cli.report import Result, counts, detach_option, ready_store, reporting, work
+from db.datasets import get_dataset
 from db.judgments import judgment_frame
+from db.runs import choose_run
 from db.studies import get_study
+from db.validations import judge_models, judging_cost, run_answers, run_verdicts
 
 
 @click.group()
@@ -342,3 +346,68 @@ def contamination(
         "against_datasets": list(against_dataset),
     }
     return work(ready_store(), "embed", config, detach=detach, title="contamination")
+
+
+def _shown_validators(result: Result) -> str:
+    lines = [f"run {result['run_id']} kept {result['kept']:,} of {result['groups']:,} groups"]
+    for row in result["validators"]:
+        passed = "–" if row["items_passed"] is None else f"{row['items_passed']:.3f}"
+        cost = row["usd_per_1000_items"]
+        price = "cost unknown" if cost is None else f"{cost:.4f} USD per 1,000 items"
+        kappa = _number(row["human_kappa"]["kappa"]) if "human_kappa" in row else "not asked for"
+        lines.append(
+            f"{row['judge']}: passes {passed} of {row['items']:,} items, {price}, "
+            f"kappa with people {kappa}"
+        )
+        lines.append(_beside_line(row))
+    for row in result["policies"]:
+        lines.append(f"{row['policy']} of {', '.join(row['judges'])}:")
+        lines.append(_beside_line(row))
+    return "\n".join(lines)
+
+
+def _beside_line(row: dict[str, Any]) -> str:
+    return (
+        f"    of {row['groups']:,} groups it answered whole it keeps {row['kept']:,}: "
+        f"{row['kept_by_both']:,} as the run, {row['only_here']:,} more, "
+        f"{row['only_by_the_run']:,} fewer"
+    )
+
+
+@analyze.command()
+@click.option("--dataset", required=True, help="The data set.")
+@click.option("--run", type=int, help="A run of it (default: the latest done).")
+@click.option("--study", type=int, help="A study: tells each model's kappa with its people.")
+@reporting(_shown_validators)
+def validators(dataset: str, run: int | None, study: int | None) -> Result:
+    """How each model judge, and votes of them, would filter a run: before money is spent."""
+    store = ready_store()
+    with store.read() as session:
+        run_id = choose_run(session, get_dataset(session, dataset).id, run).id
+        answers = [Answer(*row) for row in run_answers(session, run_id)]
+        kept, models = run_verdicts(session, run_id), judge_models(session)
+        costs = judging_cost(session, ("validation",))
+        rows = [] if study is None else judgment_frame(session, study)
+    people = agreement_report(
+        Decision(row.item_id, row.judge, row.label, row.kind, row.simulated, row.offline)
+        for row in rows
+    )["human_model"]
+    judges = sorted({answer.judge for answer in answers} & set(models))
+    whole = [judge for judge in judges if judge_as_validator(answers, kept, judge)["groups"]]
+    found = []
+    for judge in judges:
+        model, offline = models[judge]
+        calls, cost = costs.get(model, (0, 0.0))
+        price = 0.0 if offline else (1000 * cost / calls if calls else None)
+        row = {**judge_as_validator(answers, kept, judge), "usd_per_1000_items": price}
+        found.append({**row, "human_kappa": people[judge]} if judge in people else row)
+    return {
+        "run_id": run_id,
+        "study_id": study,
+        "groups": len(kept),
+        "kept": sum(kept.values()),
+        "validators": found,
+        "policies": [vote_as_validator(answers, kept, whole, policy) for policy in POLICIES]
+        if len(whole) > 1
+        else [],
+    }

@@ -1,0 +1,50 @@
+"""Every judge's current answers about a run's items, and what the judges' calls cost."""
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from db.tables import Call, Group, Item, Judge, Judgment
+
+
+def run_answers(session: Session, run_id: int) -> list[tuple[str, int, str, str]]:
+    """(judge, group, scenario, choice) of every current judgment of the run's newest items."""
+    newest = (
+        select(func.max(Item.id))
+        .join(Group, Group.id == Item.group_id)
+        .where(Group.run_id == run_id)
+        .group_by(Item.group_id, Item.scenario)
+    )
+    rows = session.execute(
+        select(Judge.name, Item.group_id, Item.scenario, Judgment.choice)
+        .join(Judgment, Judgment.judge_id == Judge.id)
+        .join(Item, Item.id == Judgment.item_id)
+        .where(Item.id.in_(newest), Judgment.is_current)
+        .order_by(Item.group_id, Item.id, Judge.name)
+    )
+    return [(judge, group, scenario, choice) for judge, group, scenario, choice in rows]
+
+
+def run_verdicts(session: Session, run_id: int) -> dict[int, bool]:
+    """Whether the run kept each of its groups that have a verdict."""
+    rows = session.execute(
+        select(Group.id, Group.verdict).where(Group.run_id == run_id, Group.verdict.is_not(None))
+    )
+    return {group: verdict == "kept" for group, verdict in rows}
+
+
+def judge_models(session: Session) -> dict[str, tuple[str, bool]]:
+    """The model of each model judge, and whether it works offline (and costs nothing)."""
+    rows = session.execute(
+        select(Judge.name, Judge.model, Judge.offline).where(Judge.kind == "model")
+    )
+    return {name: (model, offline) for name, model, offline in rows}
+
+
+def judging_cost(session: Session, tasks: tuple[str, ...]) -> dict[str, tuple[int, float]]:
+    """By model: how many judging calls the journal holds, and what they cost in USD together."""
+    rows = session.execute(
+        select(Call.model, func.count(), func.sum(Call.cost_usd))
+        .where(Call.task.in_(tasks))
+        .group_by(Call.model)
+    )
+    return {model: (count, float(cost or 0.0)) for model, count, cost in rows}
