@@ -2,7 +2,7 @@
 
 Time goes by earlier trainings of the same base model in this store (seconds per group seen);
 without one it is unknown. Memory is a lower bound: 16 bytes per parameter for 32-bit weights,
-gradients and the two moments of AdamW; activations come on top. What needs more than there is
+gradients and the two moments of AdamW (with LoRA 4: the weights); activations come on top. What needs more than there is
 cannot fit and is refused.
 """
 
@@ -21,6 +21,7 @@ from db.tables import Checkpoint
 from trainer.settings import TrainSettings
 
 BYTES_PER_PARAMETER = 16
+BYTES_OF_WEIGHTS = 4
 # Parameters of the backbones of the paper's tables and of the default, in millions.
 PARAMETERS = {
     "sentence-transformers/all-MiniLM-L6-v2": 22.7,
@@ -69,7 +70,8 @@ def estimate(
     parameters = parameters_of(settings.base_model)
     least = None
     if parameters is not None:
-        least = parameters * BYTES_PER_PARAMETER * (2 if settings.encoders == "two" else 1)
+        each = BYTES_OF_WEIGHTS if settings.lora_rank else BYTES_PER_PARAMETER
+        least = parameters * each * (2 if settings.encoders == "two" else 1)
     return Estimate(steps, seconds, len(paces), least, available_bytes)
 
 

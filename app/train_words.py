@@ -12,7 +12,10 @@ SECTIONS = {
     "Held-out groups": (
         *("held_out", "held_out_seed", "dropped", "evaluate_steps", "best_by", "patience"),
     ),
-    "Memory and saving": (*("texts_at_once", "gradient_checkpointing", "packing", "save_steps"),),
+    "Memory and saving": (
+        *("texts_at_once", "gradient_checkpointing", "packing", "save_steps"),
+        *("lora_rank", "lora_alpha"),
+    ),
 }
 WORDS = {
     "base_model": ("Base model", "A SentenceTransformer or a plain transformer, name or folder."),
@@ -41,6 +44,8 @@ WORDS = {
     "patience": ("Patience", "Stop after so many scorings without a better one; 0: never."),
     "texts_at_once": ("Texts at once", "Cached gradients for large batches; 0: without."),
     "gradient_checkpointing": ("Recompute activations", "Slower, with less memory."),
+    "lora_rank": ("LoRA rank", "Train additions of this rank, merged at the end; 0: all weights."),
+    "lora_alpha": ("LoRA alpha", "The additions are scaled by alpha / rank."),
     "packing": ("Packing", "Share an instruction's prefix where a causal model reads it often."),
     "save_steps": ("Save every … steps", "What a resume goes on from; 0: every two minutes."),
 }

@@ -23,7 +23,9 @@ def draw_form() -> TrainSettings | None:
         on_change=training.take_preset,
         help="Rows of the paper's Tables 2, 3 and 4; everything can be changed afterwards.",
     )
-    for section, names in SECTIONS.items():
+    known = {name for names in SECTIONS.values() for name in names}
+    rest = tuple(name for name in FIELDS if name not in known)
+    for section, names in {**SECTIONS, **({"More": rest} if rest else {})}.items():
         with st.expander(section, expanded=section in OPEN):
             for place in range(0, len(names), 3):
                 for name, column in zip(names[place : place + 3], st.columns(3), strict=False):
@@ -40,7 +42,7 @@ def draw_form() -> TrainSettings | None:
 
 def draw_field(name: str) -> None:
     """The widget that fits a setting's type, and its sentence."""
-    label, sentence = WORDS[name]
+    label, sentence = WORDS.get(name, (name, ""))
     key, default = f"train.{name}", FIELDS[name].default
     st.session_state.setdefault(key, default)
     if name == "objective":

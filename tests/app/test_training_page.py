@@ -135,6 +135,8 @@ def test_steps_time_and_memory_by_hand() -> None:
     found = estimate(TrainSettings(), 100, [earlier], 1e9)
     assert found == Estimate(24, 240.0, 1, 22.7e6 * 16, 1e9)
     assert found.fits
+    small = estimate(TrainSettings(lora_rank=8, encoders="two"), 100, [], 1e9)
+    assert small.least_bytes == 2 * 22.7e6 * 4
     unknown = estimate(TrainSettings(base_model="no/such"), 100, [earlier], 1e9)
     assert unknown.seconds is None and unknown.least_bytes is None and unknown.fits
 
