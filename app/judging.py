@@ -116,7 +116,7 @@ def card_data(study_id: int, events: Sequence[Any]) -> dict[str, Any]:
         "message": message,
         "finished": not items,
         "done": progress.done,
-        "left": progress.left,
+        "left": progress.left if items or message else 0,
         "pace": progress.seconds_per_item,
         "dwell_ms": DWELL_MS,
     }

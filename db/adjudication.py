@@ -6,14 +6,18 @@ import uuid
 from collections import Counter
 from dataclasses import dataclass, field
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound
-from db.judgments import current_judgment, get_or_create_judge, record_judgment
+from db.judgments import (
+    ADJUDICATOR,
+    current_judgment,
+    get_or_create_judge,
+    noted,
+    record_judgment,
+)
 from db.tables import Assignment, Item, Judge, Judgment, Passage, StudyItem
-
-PREFIX = "adjudicator:"
 
 
 @dataclass(frozen=True)
@@ -57,29 +61,42 @@ def disputed_ids(
 
     Items on which all agree are left out, unless flagged, noted on, or `agreed_too`.
     """
-    rows = session.execute(
-        select(
-            Judgment.item_id,
-            Judgment.choice,
-            func.count(),
-            func.count().filter(Judgment.flagged | (Judgment.note != "")),
-        )
-        .join(Judge, Judge.id == Judgment.judge_id)
-        .join(StudyItem, StudyItem.item_id == Judgment.item_id)
-        .where(
-            StudyItem.study_id == study_id,
-            StudyItem.part == "main",
-            Judgment.study_id == study_id,
-            Judgment.is_current,
-            Judge.kind == "person",
-        )
-        .group_by(Judgment.item_id, Judgment.choice)
+    with_notes = {item_id for _, item_id in noted(session, study_id)}
+    people = list(session.scalars(select(Judge.id).where(Judge.kind == "person")))
+    known = select(StudyItem.item_id).where(
+        StudyItem.study_id == study_id, StudyItem.part.in_(("training", "gold"))
     )
+    counted = (
+        Judgment.study_id == study_id,
+        Judgment.is_current,
+        Judgment.judge_id.in_(people),
+        Judgment.item_id.not_in(known),
+    )
+    query = select(
+        Judgment.item_id, Judgment.choice, func.count(), func.count().filter(Judgment.flagged)
+    )
+    query = query.where(*counted).group_by(Judgment.item_id, Judgment.choice)
+    if not agreed_too:
+        of_interest = (
+            select(Judgment.item_id)
+            .where(*counted)
+            .group_by(Judgment.item_id)
+            .having(
+                or_(
+                    func.min(Judgment.choice) != func.max(Judgment.choice),
+                    func.count().filter(Judgment.flagged) > 0,
+                )
+            )
+        )
+        query = query.where(
+            or_(Judgment.item_id.in_(of_interest), Judgment.item_id.in_(with_notes))
+        )
+    rows = session.execute(query)
     votes: dict[int, Counter[str]] = {}
     marked: set[int] = set()
     for item_id, choice, number, remarks in rows:
         votes.setdefault(item_id, Counter())[choice] += number
-        if remarks:
+        if remarks or item_id in with_notes:
             marked.add(item_id)
     decided = set(
         session.scalars(
@@ -122,7 +139,7 @@ def show_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
         if judge.kind == "adjudicator":
             if judgment.study_id == study_id:
                 decision, decision_note = judgment.choice, judgment.note
-                decided_by = judge.name.removeprefix(PREFIX)
+                decided_by = judge.name.removeprefix(ADJUDICATOR)
             continue
         seconds = None
         if judgment.shown_at is not None:
@@ -166,7 +183,7 @@ def adjudicate(
         raise BadInput("who decides?")
     if session.get(StudyItem, (study_id, item_id)) is None:
         raise NotFound(f"item {item_id} is not in study {study_id}")
-    judge = get_or_create_judge(session, PREFIX + by, kind="adjudicator")
+    judge = get_or_create_judge(session, ADJUDICATOR + by, kind="adjudicator")
     before = current_judgment(session, judge.id, item_id)
     if before is not None and (before.choice, before.note) == (choice, note):
         return before

@@ -20,7 +20,7 @@ from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select, u
 from sqlalchemy.orm import Session, aliased
 
 from db.errors import BadInput, Refused
-from db.judgments import find_judgment, record_judgment
+from db.judgments import ADJUDICATOR, find_judgment, record_judgment
 from db.studies import current_guideline, get_study
 from db.tables import (
     Assignment,
@@ -104,7 +104,7 @@ def lease_items(
     member = membership(session, study_id, judge_id)
     if member.state == "paused":
         raise Refused(f"you are paused in this study: {member.reason}")
-    if member.passed_at is None and _has_training(session, study_id):
+    if member.passed_at is None and has_part(session, study_id, "training"):
         raise Refused("the training comes first")
     _release_expired(session, study_id, judge_id, now)
     held = list(
@@ -222,7 +222,11 @@ def skip_item(
 
 
 def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
-    """How far a judge is in a study; the pace is the median of seconds from shown to decided."""
+    """How far a judge is in a study; the pace is the median of seconds from shown to decided.
+
+    `left` counts every item with a free place that they were not given: at most so many, since
+    items of groups they reviewed, or judged in another study, are never given to them.
+    """
     states = dict(
         session.execute(
             select(Assignment.state, func.count())
@@ -230,12 +234,25 @@ def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
             .group_by(Assignment.state)
         ).all()
     )
-    open_to_me = session.scalar(
+    free = (
         select(func.count())
         .select_from(StudyItem)
-        .join(Item, Item.id == StudyItem.item_id)
-        .where(*_open_to(session, study_id, judge_id))
+        .where(
+            StudyItem.study_id == study_id,
+            StudyItem.part == "main",
+            StudyItem.taken < StudyItem.places,
+        )
     )
+    mine = free.join(
+        Assignment,
+        and_(
+            Assignment.study_id == StudyItem.study_id,
+            Assignment.item_id == StudyItem.item_id,
+            Assignment.judge_id == judge_id,
+            Assignment.state != "expired",
+        ),
+    )
+    open_to_me = (session.scalar(free) or 0) - (session.scalar(mine) or 0)
     times = session.execute(
         select(Judgment.shown_at, Judgment.decided_at)
         .where(
@@ -250,7 +267,7 @@ def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
     return OwnProgress(
         done=states.get("done", 0),
         skipped=states.get("skipped", 0),
-        left=int(open_to_me or 0) + states.get("leased", 0),
+        left=open_to_me + states.get("leased", 0),
         seconds_per_item=seconds[len(seconds) // 2] if seconds else None,
     )
 
@@ -332,17 +349,17 @@ def _mind_the_gold(session: Session, study: Study, judge_id: int, item_id: int) 
         session.flush()
 
 
-def _has_training(session: Session, study_id: int) -> bool:
-    query = select(StudyItem.item_id).where(
-        StudyItem.study_id == study_id, StudyItem.part == "training"
-    )
+def has_part(session: Session, study_id: int, part: str) -> bool:
+    """Whether the study has items of this part (training, gold)."""
+    query = select(StudyItem.item_id).where(StudyItem.study_id == study_id, StudyItem.part == part)
     return session.scalar(query.limit(1)) is not None
 
 
 def _open_to(
     session: Session, study_id: int, judge_id: int, part: str = "main"
 ) -> list[ColumnElement[bool]]:
-    """Items with a free place whose group this judge has neither been given nor reviewed."""
+    """Items with a free place whose group this judge has neither been given nor reviewed, and
+    which they have not adjudicated."""
     name = session.get_one(Judge, judge_id).name
     sibling = aliased(Item)
     given = (
@@ -354,6 +371,11 @@ def _open_to(
             or_(Assignment.state != "expired", Assignment.study_id != study_id),
         )
     )
+    adjudicated = (
+        select(Judgment.id)
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .where(Judgment.item_id == StudyItem.item_id, Judge.name == ADJUDICATOR + name)
+    )
     return [
         StudyItem.study_id == study_id,
         StudyItem.part == part,
@@ -362,6 +384,7 @@ def _open_to(
         ~exists(
             select(Review.id).where(Review.group_id == Item.group_id, Review.reviewed_by == name)
         ),
+        ~exists(adjudicated),
     ]
 
 
@@ -369,38 +392,29 @@ def _take(
     session: Session, study_id: int, judge_id: int, count: int, now: datetime
 ) -> list[Assignment]:
     """Lease up to `count` items: those after the judge's furthest first, then freed ones."""
-    furthest = session.scalar(
-        select(func.max(StudyItem.position))
-        .join(
-            Assignment,
-            and_(
-                Assignment.study_id == StudyItem.study_id, Assignment.item_id == StudyItem.item_id
-            ),
-        )
-        .where(
-            Assignment.study_id == study_id,
-            Assignment.judge_id == judge_id,
-            StudyItem.part == "main",
-        )
-    )
+    member = membership(session, study_id, judge_id)
     free = (
-        select(StudyItem.item_id)
+        select(StudyItem.item_id, StudyItem.position)
         .join(Item, Item.id == StudyItem.item_id)
         .where(*_open_to(session, study_id, judge_id))
         .order_by(StudyItem.position)
     )
-    after = -1 if furthest is None else furthest
+    after = member.furthest
     gold = _gold_due(session, study_id, judge_id, count)
     count -= len(gold)
-    found = list(session.scalars(free.where(StudyItem.position > after).limit(count)))
+    rows = session.execute(free.where(StudyItem.position > after).limit(count)).all()
+    found = [item_id for item_id, _ in rows]
+    member.furthest = max([after, *(position for _, position in rows)])
     if len(found) < count:
         before = free.where(StudyItem.position <= after).limit(count - len(found))
-        found += list(session.scalars(before))
+        found += [item_id for item_id, _ in session.execute(before)]
     return [_lease(session, study_id, judge_id, item_id, now) for item_id in [*gold, *found]]
 
 
 def _gold_due(session: Session, study_id: int, judge_id: int, count: int) -> list[int]:
     """Gold items to slip in now: one after every `gold_every` items this judge was given."""
+    if not has_part(session, study_id, "gold"):
+        return []
     every = int(get_study(session, study_id).settings.get("gold_every", GOLD_EVERY))
     parts = dict(
         session.execute(

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, or_, select, update
+from sqlalchemy import and_, or_, select, text, update
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
 from db.tables import Item, Judge, Judgment, StudyItem, utc_now
 from db.words import AMBIGUOUS, NONE
+
+ADJUDICATOR = "adjudicator:"
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,16 @@ def check_choice(session: Session, item_id: int, choice: str, order_shown: Seque
         raise BadInput(f"{choice!r} is no candidate of item {item_id}")
     if sorted(order_shown) != sorted(labels):
         raise BadInput(f"the order shown is not an order of the candidates of item {item_id}")
+
+
+def noted(session: Session, study_id: int) -> list[tuple[int, int]]:
+    """Judge and item of every current judgment of the study that has a note."""
+    query = select(Judgment.judge_id, Judgment.item_id).where(
+        Judgment.study_id == study_id,
+        text("judgment.note <> ''"),  # in these words: they are those of the partial index
+        Judgment.is_current,
+    )
+    return [(judge_id, item_id) for judge_id, item_id in session.execute(query)]
 
 
 def judgment_frame(session: Session, study_id: int) -> list[JudgmentRow]:

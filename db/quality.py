@@ -4,14 +4,16 @@ a curator does about it: pause, let in again, take leased items back.
 Pace and share of too fast answers are over a judge's last `RECENT` judgments in the study.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.assignments import change_taken, gold_score, lock_study, membership
+from db.assignments import change_taken, gold_score, has_part, lock_study, membership
 from db.errors import BadInput
+from db.judgments import noted
 from db.tables import Assignment, Judge, Judgment, StudyItem, StudyJudge, utc_now
 
 RECENT = 200
@@ -20,7 +22,7 @@ TOO_FAST_SECONDS = 1.5
 
 @dataclass(frozen=True)
 class JudgeQuality:
-    """One judge's work in a study."""
+    """One judge's work in a study; `judged` counts its own items, not training or gold."""
 
     judge_id: int
     judge: str
@@ -44,26 +46,28 @@ class JudgeQuality:
 
 def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
     """Everybody who was given or judged something in the study, people first."""
-    main = and_(
-        StudyItem.item_id == Judgment.item_id,
-        StudyItem.study_id == study_id,
-        StudyItem.part == "main",
+    made = (
+        select(Judgment.judge_id, func.count())
+        .where(Judgment.study_id == study_id, Judgment.is_current)
+        .group_by(Judgment.judge_id)
     )
-    counts = {
-        row.judge_id: row
-        for row in session.execute(
-            select(
-                Judgment.judge_id,
-                func.count().label("judged"),
-                func.count().filter(Judgment.flagged).label("flagged"),
-                func.count().filter(Judgment.note != "").label("notes"),
-                func.max(Judgment.decided_at).label("last_at"),
+    counts = dict(session.execute(made).all())
+    flagged = dict(session.execute(made.where(Judgment.flagged)).all())
+    on_known_items = dict(
+        session.execute(
+            select(Judgment.judge_id, func.count())
+            .join(StudyItem, StudyItem.item_id == Judgment.item_id)
+            .where(
+                StudyItem.study_id == study_id,
+                StudyItem.part.in_(("training", "gold")),
+                Judgment.study_id == study_id,
+                Judgment.is_current,
             )
-            .join(StudyItem, main)
-            .where(Judgment.study_id == study_id, Judgment.is_current)
             .group_by(Judgment.judge_id)
-        )
-    }
+        ).all()
+    )
+    notes = Counter(judge_id for judge_id, _ in noted(session, study_id))
+    has_gold = has_part(session, study_id, "gold")
     given: dict[int, dict[str, int]] = {}
     for judge_id, state, number in session.execute(
         select(Assignment.judge_id, Assignment.state, func.count())
@@ -82,9 +86,9 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
     )
     found = []
     for judge in judges:
-        row, member = counts.get(judge.id), members.get(judge.id)
-        seconds = _recent_seconds(session, study_id, judge.id)
-        right, seen = gold_score(session, study_id, judge.id)
+        member = members.get(judge.id)
+        seconds, last_at = _recent(session, study_id, judge.id)
+        right, seen = gold_score(session, study_id, judge.id) if has_gold else (0, 0)
         states = given.get(judge.id, {})
         found.append(
             JudgeQuality(
@@ -93,11 +97,11 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
                 kind=judge.kind,
                 simulated=judge.simulated,
                 offline=judge.offline,
-                judged=row.judged if row else 0,
+                judged=counts.get(judge.id, 0) - on_known_items.get(judge.id, 0),
                 leased=states.get("leased", 0),
                 skipped=states.get("skipped", 0),
-                flagged=row.flagged if row else 0,
-                notes=row.notes if row else 0,
+                flagged=flagged.get(judge.id, 0),
+                notes=notes[judge.id],
                 median_seconds=seconds[len(seconds) // 2] if seconds else None,
                 too_fast=(
                     sum(one < TOO_FAST_SECONDS for one in seconds) / len(seconds)
@@ -109,7 +113,7 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
                 training=_training_words(member),
                 state=member.state if member else "active",
                 reason=member.reason if member else "",
-                last_at=row.last_at if row else None,
+                last_at=last_at,
             )
         )
     return found
@@ -149,20 +153,16 @@ def take_back(session: Session, study_id: int, judge_id: int) -> int:
     return len(held)
 
 
-def _recent_seconds(session: Session, study_id: int, judge_id: int) -> list[float]:
-    """Seconds from shown to decided of the last judgments, sorted."""
+def _recent(session: Session, study_id: int, judge_id: int) -> tuple[list[float], datetime | None]:
+    """Seconds from shown to decided of the last judgments, sorted; and when the last was made."""
     rows = session.execute(
         select(Judgment.shown_at, Judgment.decided_at)
-        .where(
-            Judgment.study_id == study_id,
-            Judgment.judge_id == judge_id,
-            Judgment.is_current,
-            Judgment.shown_at.is_not(None),
-        )
+        .where(Judgment.study_id == study_id, Judgment.judge_id == judge_id, Judgment.is_current)
         .order_by(Judgment.id.desc())
         .limit(RECENT)
-    )
-    return sorted((decided - shown).total_seconds() for shown, decided in rows if shown)
+    ).all()
+    seconds = sorted((decided - shown).total_seconds() for shown, decided in rows if shown)
+    return seconds, max((decided for _, decided in rows), default=None)
 
 
 def _training_words(member: StudyJudge | None) -> str:

@@ -176,20 +176,21 @@ def list_studies(
             StudyItem.study_id,
             func.count().label("items"),
             func.coalesce(func.sum(StudyItem.places), 0).label("places"),
+            func.sum(StudyItem.taken).label("taken"),
         )
         .where(StudyItem.part == "main")
         .group_by(StudyItem.study_id)
         .subquery()
     )
-    finished = (
-        select(Assignment.study_id, func.count().label("done"))
+    leased = (
+        select(Assignment.study_id, func.count().label("leased"))
         .join(
             StudyItem,
             and_(
                 StudyItem.study_id == Assignment.study_id, StudyItem.item_id == Assignment.item_id
             ),
         )
-        .where(Assignment.state == "done", StudyItem.part == "main")
+        .where(Assignment.state == "leased", StudyItem.part == "main")
         .group_by(Assignment.study_id)
         .subquery()
     )
@@ -204,13 +205,13 @@ def list_studies(
             Study.overlap,
             Study.seed,
             func.coalesce(counted.c["places"], 0),
-            func.coalesce(finished.c["done"], 0),
+            func.coalesce(counted.c.taken, 0) - func.coalesce(leased.c.leased, 0),
             Study.created_by,
             Study.created_at,
         )
         .join(Dataset, Dataset.id == Study.dataset_id)
         .outerjoin(counted, counted.c.study_id == Study.id)
-        .outerjoin(finished, finished.c.study_id == Study.id)
+        .outerjoin(leased, leased.c.study_id == Study.id)
         .order_by(Study.id.desc())
     )
     if dataset_id is not None:
@@ -229,16 +230,18 @@ def summarise_study(session: Session, study_id: int) -> StudySummary:
 def compose(session: Session, study_id: int) -> Composition:
     """How many of a study's items are of each scenario, and of kept and dropped groups."""
     query = (
-        select(Item.scenario, Group.verdict)
+        select(Item.scenario, Group.verdict, func.count())
         .join(StudyItem, StudyItem.item_id == Item.id)
         .join(Group, Group.id == Item.group_id)
         .where(StudyItem.study_id == study_id, StudyItem.part == "main")
+        .group_by(Item.scenario, Group.verdict)
     )
-    rows = session.execute(query).all()
-    return Composition(
-        scenarios=dict(Counter(scenario for scenario, _ in rows)),
-        verdicts=dict(Counter(verdict or "undecided" for _, verdict in rows)),
-    )
+    scenarios: Counter[str] = Counter()
+    verdicts: Counter[str] = Counter()
+    for scenario, verdict, number in session.execute(query):
+        scenarios[scenario] += number
+        verdicts[verdict or "undecided"] += number
+    return Composition(dict(scenarios), dict(verdicts))
 
 
 def count_parts(session: Session, study_id: int) -> dict[str, int]:

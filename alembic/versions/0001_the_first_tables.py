@@ -491,6 +491,7 @@ def upgrade() -> None:
         sa.Column("judge_id", sa.Integer(), nullable=False),
         sa.Column("state", sa.String(), nullable=False),
         sa.Column("reason", sa.String(), nullable=False),
+        sa.Column("furthest", sa.Integer(), nullable=False),
         sa.Column("training_rounds", sa.Integer(), nullable=False),
         sa.Column("passed_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("changed_at", sa.DateTime(timezone=True), nullable=False),
@@ -719,7 +720,21 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("judgment", schema=None) as batch_op:
         batch_op.create_index("ix_judgment_item_id", ["item_id"], unique=False)
-        batch_op.create_index("ix_judgment_study_id", ["study_id", "judge_id"], unique=False)
+        batch_op.create_index(
+            "ix_judgment_noted",
+            ["study_id"],
+            unique=False,
+            sqlite_where=sa.text("note <> ''"),
+            postgresql_where=sa.text("note <> ''"),
+        )
+        batch_op.create_index(
+            "ix_judgment_study_id_item_id",
+            ["study_id", "is_current", "item_id", "choice", "judge_id", "flagged"],
+            unique=False,
+        )
+        batch_op.create_index(
+            "ix_judgment_study_id_judge_id", ["study_id", "judge_id", "is_current"], unique=False
+        )
         batch_op.create_index(
             "uq_judgment_current",
             ["judge_id", "item_id"],
@@ -770,7 +785,13 @@ def downgrade() -> None:
             sqlite_where=sa.text("is_current"),
             postgresql_where=sa.text("is_current"),
         )
-        batch_op.drop_index("ix_judgment_study_id")
+        batch_op.drop_index("ix_judgment_study_id_judge_id")
+        batch_op.drop_index("ix_judgment_study_id_item_id")
+        batch_op.drop_index(
+            "ix_judgment_noted",
+            sqlite_where=sa.text("note <> ''"),
+            postgresql_where=sa.text("note <> ''"),
+        )
         batch_op.drop_index("ix_judgment_item_id")
 
     op.drop_table("judgment")

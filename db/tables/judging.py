@@ -144,7 +144,10 @@ class Assignment(Base, kw_only=True):
 
 
 class StudyJudge(Base, kw_only=True):
-    """How a judge stands in a study: let in, or paused (by a curator or by the hidden gold)."""
+    """How a judge stands in a study: let in, or paused (by a curator or by the hidden gold).
+
+    `furthest` is the largest position of an item they were given: the next ones come after it.
+    """
 
     __tablename__ = "study_judge"
     study_id: Mapped[int] = mapped_column(
@@ -153,6 +156,7 @@ class StudyJudge(Base, kw_only=True):
     judge_id: Mapped[int] = mapped_column(ForeignKey("judge.id"), primary_key=True)
     state: Mapped[str] = mapped_column(default="active")
     reason: Mapped[str] = mapped_column(default="")
+    furthest: Mapped[int] = mapped_column(default=-1)
     training_rounds: Mapped[int] = mapped_column(default=0)
     passed_at: Mapped[datetime | None] = mapped_column(default=None)
     changed_at: Mapped[datetime] = created()
@@ -195,7 +199,22 @@ class Judgment(Base, kw_only=True):
             postgresql_where=text("is_current"),
         ),
         Index("ix_judgment_item_id", "item_id"),
-        Index("ix_judgment_study_id", "study_id", "judge_id"),
+        Index("ix_judgment_study_id_judge_id", "study_id", "judge_id", "is_current"),
+        Index(
+            "ix_judgment_study_id_item_id",
+            "study_id",
+            "is_current",
+            "item_id",
+            "choice",
+            "judge_id",
+            "flagged",
+        ),
+        Index(
+            "ix_judgment_noted",
+            "study_id",
+            sqlite_where=text("note <> ''"),
+            postgresql_where=text("note <> ''"),
+        ),
     )
 
 

@@ -1,0 +1,216 @@
+"""What a browser may send: twice, late, out of order, or forged."""
+
+import random
+import threading
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+from study_world import make_world
+
+from app.outbox import store_outbox
+from db import assignments, studies
+from db.judgments import get_or_create_judge
+from db.store import Store
+from db.tables import Assignment, Judgment
+
+
+def make_study(store: Store, *, items: int, overlap: int) -> int:
+    run_id = make_world(store, max(items, 4))
+    with store.write() as session:
+        study = studies.create_study(session, run_id=run_id, items=items, overlap=overlap)
+        session.commit()
+        return study.id
+
+
+def judge(store: Store, name: str) -> int:
+    with store.write() as session:
+        found = get_or_create_judge(session, name, kind="person").id
+        session.commit()
+        return found
+
+
+def lease(store: Store, study_id: int, judge_id: int, count: int = 1) -> list[int]:
+    with store.write() as session:
+        items = assignments.lease_items(session, study_id, judge_id, count)
+        session.commit()
+        return [item.item_id for item in items]
+
+
+def entry(study_id: int, item_id: int, **changed: Any) -> dict[str, Any]:
+    told = {
+        "event": f"event-{item_id}",
+        "kind": "pick",
+        "study": study_id,
+        "item": item_id,
+        "position": 0,
+        "shown": "2026-01-01T10:00:00.000Z",
+        "decided": "2026-01-01T10:00:04.500Z",
+        "note": "",
+        "flagged": False,
+        "change": False,
+    }
+    return told | changed
+
+
+def send(store: Store, judge_id: int, *entries: Any) -> dict[str, str]:
+    with store.write() as session:
+        answers = store_outbox(session, judge_id, entries)
+        session.commit()
+        return answers
+
+
+def stored(store: Store) -> list[Judgment]:
+    with store.read() as session:
+        return list(session.scalars(select(Judgment).order_by(Judgment.id)))
+
+
+def test_what_is_sent_again_is_acknowledged_again_and_stored_once(store: Store) -> None:
+    study_id = make_study(store, items=4, overlap=1)
+    ann = judge(store, "ann")
+    first, second = lease(store, study_id, ann, 2)
+    for _ in range(3):
+        assert send(store, ann, entry(study_id, first), entry(study_id, second)) == {
+            f"event-{first}": "",
+            f"event-{second}": "",
+        }
+    assert [row.item_id for row in stored(store)] == [first, second]
+    assert stored(store)[0].shown_at is not None
+
+
+def test_one_bad_entry_does_not_take_the_others_along(store: Store) -> None:
+    study_id = make_study(store, items=4, overlap=1)
+    ann = judge(store, "ann")
+    first, second = lease(store, study_id, ann, 2)
+    answers = send(
+        store, ann, entry(study_id, first, position=99), "nonsense", None, entry(study_id, second)
+    )
+    assert "no passage 100" in answers[f"event-{first}"]
+    assert answers[f"event-{second}"] == ""
+    assert [row.item_id for row in stored(store)] == [second]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"item": 999_999},
+        {"item": "1; DROP TABLE judgment"},
+        {"item": True},
+        {"item": 2**40},
+        {"study": 999},
+        {"study": None},
+        {"position": -1},
+        {"position": "0"},
+        {"position": 1.5},
+        {"event": "e" * 1000},
+    ],
+)
+def test_a_forged_entry_is_refused_and_stores_nothing(store: Store, forged: dict[str, Any]) -> None:
+    study_id = make_study(store, items=4, overlap=1)
+    ann = judge(store, "ann")
+    (item_id,) = lease(store, study_id, ann)
+    answers = send(store, ann, entry(study_id, item_id, **forged))
+    assert all(answers.values()) and answers
+    assert stored(store) == []
+
+
+def test_nobody_answers_for_another_judge(store: Store) -> None:
+    study_id = make_study(store, items=4, overlap=2)
+    ann, bob = judge(store, "ann"), judge(store, "bob")
+    (item_id,) = lease(store, study_id, ann)
+    answers = send(store, bob, entry(study_id, item_id, judge=ann, judge_id=ann))
+    assert "never given" in answers[f"event-{item_id}"]
+    assert stored(store) == []
+
+
+def test_the_same_event_id_in_two_browsers_is_two_decisions(store: Store) -> None:
+    study_id = make_study(store, items=1, overlap=2)
+    ann, bob = judge(store, "ann"), judge(store, "bob")
+    (item_id,) = lease(store, study_id, ann)
+    lease(store, study_id, bob)
+    for person in (ann, bob):
+        assert send(store, person, entry(study_id, item_id, event="same")) == {"same": ""}
+    assert {row.judge_id for row in stored(store)} == {ann, bob}
+
+
+def test_a_note_is_kept_as_text_and_cut_at_its_limit(store: Store) -> None:
+    study_id = make_study(store, items=1, overlap=1)
+    ann = judge(store, "ann")
+    (item_id,) = lease(store, study_id, ann)
+    note = "<b>x</b>\x00" + "y" * 5000
+    send(store, ann, entry(study_id, item_id, note=note, flagged=True))
+    (judgment,) = stored(store)
+    assert judgment.note.startswith("<b>x</b>yy") and len(judgment.note) == 2000
+    assert judgment.flagged
+
+
+def test_a_clock_ahead_of_ours_does_not_decide_in_the_future(store: Store) -> None:
+    study_id = make_study(store, items=1, overlap=1)
+    ann = judge(store, "ann")
+    (item_id,) = lease(store, study_id, ann)
+    future = {"shown": "2999-01-01T10:00:00Z", "decided": "2999-01-01T10:00:05Z"}
+    send(store, ann, entry(study_id, item_id, **future))
+    (judgment,) = stored(store)
+    assert judgment.shown_at is not None and judgment.decided_at.year < 2999
+    assert (judgment.decided_at - judgment.shown_at).total_seconds() == pytest.approx(5)
+
+
+def test_a_skip_sent_again_after_the_answer_changed_is_no_error(store: Store) -> None:
+    study_id = make_study(store, items=1, overlap=1)
+    ann = judge(store, "ann")
+    (item_id,) = lease(store, study_id, ann)
+    skip = entry(study_id, item_id, kind="skip", event="s", note="unclear")
+    pick = entry(study_id, item_id, event="p", change=True)
+    for _ in range(2):
+        assert send(store, ann, skip, pick) == {"s": "", "p": ""}
+    with store.read() as session:
+        assert session.scalars(select(Assignment.state)).all() == ["done"]
+
+
+def test_lost_answers_and_repeated_sending_lose_and_double_nothing(store: Store) -> None:
+    """Five people at once; every sending may be cut before or after it was committed."""
+    items, overlap, people = 24, 3, 5
+    study_id = make_study(store, items=items, overlap=overlap)
+    judges = [judge(store, f"person {number}") for number in range(people)]
+    decided: dict[int, dict[str, tuple[int, int]]] = {}
+
+    def work(judge_id: int) -> None:
+        chance = random.Random(judge_id)
+        outbox: dict[str, dict[str, Any]] = {}
+        told = decided.setdefault(judge_id, {})
+        seen: set[int] = set()
+        while True:
+            leased = [one for one in lease(store, study_id, judge_id, 4) if one not in seen]
+            if not leased and not outbox:
+                return
+            for item_id in leased:
+                seen.add(item_id)
+                position = chance.randrange(5)
+                one = entry(study_id, item_id, position=position, event=f"e{item_id}")
+                outbox[one["event"]] = one
+                told[one["event"]] = (item_id, position)
+            cut = chance.random()
+            with store.write() as session:
+                answers = store_outbox(session, judge_id, list(outbox.values()))
+                if cut < 0.2:
+                    continue  # the server died before the commit
+                session.commit()
+            if cut < 0.5:
+                continue  # the connection was cut before the answer came
+            for event, answer in answers.items():
+                assert answer == ""
+                del outbox[event]
+
+    threads = [threading.Thread(target=work, args=(one,)) for one in judges]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    rows = stored(store)
+    assert len(rows) == sum(len(told) for told in decided.values()) == items * overlap
+    for row in rows:
+        item_id, position = decided[row.judge_id][row.event_id.split("/")[1]]
+        assert (row.item_id, row.choice) == (item_id, row.order_shown[position])
+    with store.read() as session:
+        counts = session.execute(select(Judgment.item_id, func.count()).group_by(Judgment.item_id))
+        assert {number for _, number in counts} == {overlap}
