@@ -2,8 +2,8 @@
 
 Time goes by earlier trainings of the same base model in this store (seconds per group seen);
 without one it is unknown. Memory is a lower bound: 16 bytes per parameter for 32-bit weights,
-gradients and the two moments of AdamW (with LoRA 4: the weights); activations come on top. What needs more than there is
-cannot fit and is refused.
+gradients and the two moments of AdamW (with LoRA 4: the weights); activations come on top. What
+needs more than there is cannot fit and is refused.
 """
 
 import math
