@@ -6,6 +6,7 @@ from analysis.coverage import points_frame
 from analysis.figures import coverage_scatter
 from app import analysing
 from app.components.choice import choose
+from app.components.coverage import draw_numbers
 from app.components.jobs import follow_job
 from app.components.page import draw_empty, draw_heading, draw_labels
 from app.menu import view_file
@@ -55,6 +56,7 @@ def draw_map(found: Analysis) -> None:
                 query_params={"group": str(group_id)},
                 icon=":material/arrow_forward:",
             )
+    draw_numbers(found.result)
 
 
 with open_store().read() as session:
