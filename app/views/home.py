@@ -57,30 +57,22 @@ draw_heading(
 draw_counts(found)
 steps = path_of(found)
 after = next_step(steps)
-left, right = st.columns([3, 2], gap="large")
-with left:
-    st.subheader("The path", anchor=False)
-    for step in steps:
-        draw_step(step, is_next=step is after)
-with right:
-    st.subheader("Next", anchor=False)
-    with st.container(border=True):
-        if after is None:
-            st.markdown("**Every step was taken once.** Look at what the models learned.")
-            st.page_link(
-                view_file("evaluations"), label="Evaluations", icon=":material/leaderboard:"
-            )
-        else:
-            st.markdown(f"**{after.title}** — {after.todo}")
-            st.page_link(view_file(after.view), label="Open", icon=":material/arrow_forward:")
-            st.code(after.command, language=None, wrap_lines=True)
-    if running:
-        st.subheader("Running", anchor=False)
-        for job in running:
-            follow_job(job.id, key=f"home.job-{job.id}")
-    if failed:
-        st.page_link(
-            view_file("jobs"),
-            label=f"Jobs that failed or were lost: {found.jobs_failed}",
-            icon=":material/error:",
-        )
+with st.container(border=True):
+    if after is None:
+        st.markdown("**Every step was taken once.** Look at what the models learned.")
+        st.page_link(view_file("evaluations"), label="Open", icon=":material/arrow_forward:")
+    else:
+        st.markdown(f"**Next: {after.title}** — {after.todo}")
+        st.page_link(view_file(after.view), label="Open", icon=":material/arrow_forward:")
+        st.code(after.command, language=None, wrap_lines=True)
+for job in running:
+    follow_job(job.id, key=f"home.job-{job.id}")
+if failed:
+    st.page_link(
+        view_file("jobs"),
+        label=f"Jobs that failed or were lost: {found.jobs_failed}",
+        icon=":material/error:",
+    )
+st.subheader("The path", anchor=False)
+for step in steps:
+    draw_step(step, is_next=step is after)
