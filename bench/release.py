@@ -127,8 +127,8 @@ def _add(session: Any, numbers: range, dataset_id: int, run_id: int, chance: ran
         session.execute(insert(table), rows)
 
 
-def measure(words: list[str], environment: dict[str, str]) -> tuple[float, float, str]:
-    """Seconds, peak memory in MB and the output of a process."""
+def measure(words: list[str], environment: dict[str, str]) -> tuple[float, float, float]:
+    """Seconds, seconds of CPU and peak memory in MB of a process."""
     began = time.perf_counter()
     with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
@@ -136,7 +136,8 @@ def measure(words: list[str], environment: dict[str, str]) -> tuple[float, float
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
     assert child.returncode == 0, printed
-    return time.perf_counter() - began, usage.ru_maxrss / 1024, printed
+    seconds = time.perf_counter() - began
+    return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
 def main() -> None:
@@ -164,7 +165,7 @@ def main() -> None:
             job_id = jobs.enqueue_job(session, "export", config).id
             jobs.claim_job(session, job_id)
             session.commit()
-        seconds, memory, _ = measure(
+        seconds, cpu, memory = measure(
             [sys.executable, "-m", "curation", str(job_id), "1"], environment
         )
         told = {
@@ -172,15 +173,20 @@ def main() -> None:
             "configs": arguments.configs,
             "engine": url.split(":")[0],
             "seconds": round(seconds, 1),
+            "cpu_seconds": round(cpu, 1),
             "peak_memory_mb": round(memory),
             "mb": round(sum(f.stat().st_size for f in Path(folder, "out").rglob("*.*")) / 1e6),
         }
         if url.startswith("sqlite"):
             database = url.removeprefix("sqlite:///")
-            seconds, memory, _ = measure(
+            seconds, cpu, memory = measure(
                 [sys.executable, "-c", PANDAS, database, f"{folder}/pandas.parquet"], environment
             )
-            told |= {"pandas_seconds": round(seconds, 1), "pandas_memory_mb": round(memory)}
+            told |= {
+                "pandas_seconds": round(seconds, 1),
+                "pandas_cpu_seconds": round(cpu, 1),
+                "pandas_memory_mb": round(memory),
+            }
         print(json.dumps(told))
 
 
