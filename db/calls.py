@@ -60,8 +60,16 @@ def add_calls(session: Session, rows: Sequence[dict[str, Any]]) -> dict[str, Sto
         return {}
     insert = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert
     ordered = sorted(rows, key=lambda row: str(row["key"]))  # two workers never lock crosswise
-    session.execute(insert(Call).on_conflict_do_nothing(), ordered)
-    return find_calls(session, [row["key"] for row in rows])
+    kept = {
+        row.key: StoredCall(*row)
+        for row in session.execute(
+            insert(Call)
+            .on_conflict_do_nothing()
+            .returning(Call.id, Call.key, Call.answer, Call.finish_reason),
+            ordered,
+        )
+    }
+    return kept | find_calls(session, [row["key"] for row in rows if row["key"] not in kept])
 
 
 def call_totals(session: Session, run_id: int) -> list[CallTotals]:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Integer, bindparam, func, insert, select, update
+from sqlalchemy import Integer, bindparam, func, insert, literal, select, update
 from sqlalchemy.orm import Session
 
 from db.datasets import text_sha256
-from db.tables import Group, GroupCall, Item, Judgment, Pair, Passage, Run, Triplet, utc_now
+from db.tables import Base, Group, GroupCall, Item, Judgment, Pair, Passage, Run, Triplet, utc_now
 from db.words import ROLES
 
 LEASE_SECONDS = 30.0
@@ -278,7 +278,7 @@ def _add_triplets(
         for role, (instruction, query, _) in one.triplets.items()
     ]
     if rows:
-        session.execute(insert(Triplet), rows)
+        _insert(session, Triplet, rows)
 
 
 def _add_judgments(
@@ -311,8 +311,9 @@ def _add_judgments(
             for one, item in asked
         ],
     )
-    session.execute(
-        insert(Judgment),
+    _insert(
+        session,
+        Judgment,
         [
             {
                 "event_id": f"run-{run_id}-group-{one.group.id}-{item.scenario}",
@@ -345,4 +346,12 @@ def _add_group_calls(session: Session, done: Sequence[DoneGroup]) -> None:
         for task, sample, call_id, outcome in one.calls
     ]
     if rows:
-        session.execute(insert(GroupCall), rows)
+        _insert(session, GroupCall, rows)
+
+
+def _insert(session: Session, table: type[Base], rows: Sequence[dict[str, Any]]) -> None:
+    """Insert rows; on PostgreSQL many to a statement, which only an insert that returns gets."""
+    if session.get_bind().dialect.name == "sqlite":
+        session.execute(insert(table), rows)
+    else:
+        session.execute(insert(table).returning(literal(1)), rows).all()
