@@ -14,8 +14,8 @@ from db.judgments import (
     ADJUDICATOR,
     current_judgment,
     get_or_create_judge,
-    noted,
     record_judgment,
+    remarks,
 )
 from db.tables import Assignment, Item, Judge, Judgment, Passage, StudyItem
 
@@ -61,7 +61,7 @@ def disputed_ids(
 
     Items on which all agree are left out, unless flagged, noted on, or `agreed_too`.
     """
-    with_notes = {item_id for _, item_id in noted(session, study_id)}
+    remarked = {one.item_id for one in remarks(session, study_id)}
     people = list(session.scalars(select(Judge.id).where(Judge.kind == "person")))
     known = select(StudyItem.item_id).where(
         StudyItem.study_id == study_id, StudyItem.part.in_(("training", "gold"))
@@ -72,32 +72,20 @@ def disputed_ids(
         Judgment.judge_id.in_(people),
         Judgment.item_id.not_in(known),
     )
-    query = select(
-        Judgment.item_id, Judgment.choice, func.count(), func.count().filter(Judgment.flagged)
-    )
+    query = select(Judgment.item_id, Judgment.choice, func.count())
     query = query.where(*counted).group_by(Judgment.item_id, Judgment.choice)
     if not agreed_too:
         of_interest = (
             select(Judgment.item_id)
             .where(*counted)
             .group_by(Judgment.item_id)
-            .having(
-                or_(
-                    func.min(Judgment.choice) != func.max(Judgment.choice),
-                    func.count().filter(Judgment.flagged) > 0,
-                )
-            )
+            .having(func.min(Judgment.choice) != func.max(Judgment.choice))
         )
-        query = query.where(
-            or_(Judgment.item_id.in_(of_interest), Judgment.item_id.in_(with_notes))
-        )
+        query = query.where(or_(Judgment.item_id.in_(of_interest), Judgment.item_id.in_(remarked)))
     rows = session.execute(query)
     votes: dict[int, Counter[str]] = {}
-    marked: set[int] = set()
-    for item_id, choice, number, remarks in rows:
+    for item_id, choice, number in rows:
         votes.setdefault(item_id, Counter())[choice] += number
-        if remarks or item_id in with_notes:
-            marked.add(item_id)
     decided = set(
         session.scalars(
             select(Judgment.item_id)
@@ -108,11 +96,11 @@ def disputed_ids(
     chosen = [
         item_id
         for item_id, found in votes.items()
-        if (agreed_too or len(found) > 1 or item_id in marked)
+        if (agreed_too or len(found) > 1 or item_id in remarked)
         and not (open_only and item_id in decided)
     ]
     return sorted(
-        chosen, key=lambda item_id: (_agreeing(votes[item_id]), item_id not in marked, item_id)
+        chosen, key=lambda item_id: (_agreeing(votes[item_id]), item_id not in remarked, item_id)
     )
 
 

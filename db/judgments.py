@@ -146,14 +146,25 @@ def check_choice(session: Session, item_id: int, choice: str, order_shown: Seque
         raise BadInput(f"the order shown is not an order of the candidates of item {item_id}")
 
 
-def noted(session: Session, study_id: int) -> list[tuple[int, int]]:
-    """Judge and item of every current judgment of the study that has a note."""
-    query = select(Judgment.judge_id, Judgment.item_id).where(
+@dataclass(frozen=True)
+class Remark:
+    """A current judgment with a note or a flag."""
+
+    judge_id: int
+    item_id: int
+    note: str
+    flagged: bool
+
+
+def remarks(session: Session, study_id: int) -> list[Remark]:
+    """The current judgments of a study that have a note or a flag."""
+    query = select(
+        Judgment.judge_id, Judgment.item_id, Judgment.note, Judgment.flagged, Judgment.is_current
+    ).where(
         Judgment.study_id == study_id,
-        text("judgment.note <> ''"),  # in these words: they are those of the partial index
-        Judgment.is_current,
+        text("(judgment.note <> '' OR judgment.flagged)"),  # the words of the partial index
     )
-    return [(judge_id, item_id) for judge_id, item_id in session.execute(query)]
+    return [Remark(*row[:4]) for row in session.execute(query) if row.is_current]
 
 
 def judgment_frame(session: Session, study_id: int) -> list[JudgmentRow]:

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from db.assignments import change_taken, gold_score, has_part, lock_study, membership
 from db.errors import BadInput
-from db.judgments import noted
+from db.judgments import remarks
 from db.tables import Assignment, Judge, Judgment, StudyItem, StudyJudge, utc_now
 
 RECENT = 200
@@ -52,21 +52,13 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
         .group_by(Judgment.judge_id)
     )
     counts = dict(session.execute(made).all())
-    flagged = dict(session.execute(made.where(Judgment.flagged)).all())
-    on_known_items = dict(
-        session.execute(
-            select(Judgment.judge_id, func.count())
-            .join(StudyItem, StudyItem.item_id == Judgment.item_id)
-            .where(
-                StudyItem.study_id == study_id,
-                StudyItem.part.in_(("training", "gold")),
-                Judgment.study_id == study_id,
-                Judgment.is_current,
-            )
-            .group_by(Judgment.judge_id)
-        ).all()
+    known = select(StudyItem.item_id).where(
+        StudyItem.study_id == study_id, StudyItem.part.in_(("training", "gold"))
     )
-    notes = Counter(judge_id for judge_id, _ in noted(session, study_id))
+    on_known_items = dict(session.execute(made.where(Judgment.item_id.in_(known))).all())
+    found_remarks = remarks(session, study_id)
+    notes = Counter(one.judge_id for one in found_remarks if one.note)
+    flagged = Counter(one.judge_id for one in found_remarks if one.flagged)
     has_gold = has_part(session, study_id, "gold")
     given: dict[int, dict[str, int]] = {}
     for judge_id, state, number in session.execute(
@@ -100,7 +92,7 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
                 judged=counts.get(judge.id, 0) - on_known_items.get(judge.id, 0),
                 leased=states.get("leased", 0),
                 skipped=states.get("skipped", 0),
-                flagged=flagged.get(judge.id, 0),
+                flagged=flagged[judge.id],
                 notes=notes[judge.id],
                 median_seconds=seconds[len(seconds) // 2] if seconds else None,
                 too_fast=(

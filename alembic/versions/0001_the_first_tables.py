@@ -721,11 +721,11 @@ def upgrade() -> None:
     with op.batch_alter_table("judgment", schema=None) as batch_op:
         batch_op.create_index("ix_judgment_item_id", ["item_id"], unique=False)
         batch_op.create_index(
-            "ix_judgment_noted",
+            "ix_judgment_remarked",
             ["study_id"],
             unique=False,
-            sqlite_where=sa.text("note <> ''"),
-            postgresql_where=sa.text("note <> ''"),
+            sqlite_where=sa.text("note <> '' OR flagged"),
+            postgresql_where=sa.text("note <> '' OR flagged"),
         )
         batch_op.create_index(
             "ix_judgment_study_id_item_id",
@@ -788,9 +788,9 @@ def downgrade() -> None:
         batch_op.drop_index("ix_judgment_study_id_judge_id")
         batch_op.drop_index("ix_judgment_study_id_item_id")
         batch_op.drop_index(
-            "ix_judgment_noted",
-            sqlite_where=sa.text("note <> ''"),
-            postgresql_where=sa.text("note <> ''"),
+            "ix_judgment_remarked",
+            sqlite_where=sa.text("note <> '' OR flagged"),
+            postgresql_where=sa.text("note <> '' OR flagged"),
         )
         batch_op.drop_index("ix_judgment_item_id")
 

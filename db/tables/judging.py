@@ -210,10 +210,10 @@ class Judgment(Base, kw_only=True):
             "flagged",
         ),
         Index(
-            "ix_judgment_noted",
+            "ix_judgment_remarked",
             "study_id",
-            sqlite_where=text("note <> ''"),
-            postgresql_where=text("note <> ''"),
+            sqlite_where=text("note <> '' OR flagged"),
+            postgresql_where=text("note <> '' OR flagged"),
         ),
     )
 
