@@ -18,7 +18,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+sys.path[0] = str(Path(__file__).resolve().parent.parent)  # bench/analysis.py is not `analysis`
 
 I_TOKENS, Q_TOKENS, P_TOKENS = 36, 8, 55  # the paper's mean lengths
 GRID_I, GRID_Q = 48, 12
