@@ -20,7 +20,7 @@ from db.group_queue import ClaimedGroup
 from db.tables import Pair, Passage
 
 SPARE = 4
-ALIKE = 0.35
+ALIKE = 0.5
 
 
 @dataclass(frozen=True)

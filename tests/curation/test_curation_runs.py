@@ -1,6 +1,8 @@
 """Curation against a language-model server over a socket, and what a run leaves in the store."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,8 @@ from curation_runs import add_dataset, claimed_job, run_curation, texts_of
 from openai_server import Server
 from sqlalchemy import select
 
+from analysis.near_duplicates import near_duplicate_keys
+from curation.candidates import is_near_duplicate
 from curation.engine import curate
 from curation.group_work import _majority
 from curation.starting import start_run
@@ -371,3 +375,15 @@ def test_without_more_than_half_of_the_votes_a_choice_is_ambiguous() -> None:
     assert _majority(["positive", "positive", "none"]) == "positive"
     assert _majority(["positive", "none"]) == "ambiguous"
     assert _majority(["none", "none", "ambiguous"]) == "none"
+
+
+def test_near_duplicates_of_the_real_passages_are_never_distractors(real_data: Path) -> None:
+    rows = (real_data / "google_queries" / "passages.jsonl").read_text().splitlines()
+    texts = [json.loads(row)["text"] for row in rows]
+    clusters: dict[int, list[str]] = {}
+    for key, text in zip(near_duplicate_keys(texts), texts, strict=True):
+        clusters.setdefault(key, []).append(text)
+    alike = [texts for texts in clusters.values() if len(texts) > 1]
+    assert len(alike) >= 15
+    assert all(is_near_duplicate(first, second) for first, second, *_ in alike)
+    assert not is_near_duplicate(texts[0], texts[1])
