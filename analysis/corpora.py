@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy.orm import Session
 
 from analysis.published import read_published
-from db.corpus_texts import CorpusText, pair_texts, run_texts
+from db.corpus_texts import CorpusText, pair_sources, pair_texts, run_texts
 from db.datasets import get_dataset, text_sha256
 from db.errors import BadInput, BadRow, BadRows, NotFound
 from db.runs import funnel, get_run, latest_run
@@ -53,7 +53,8 @@ def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
     releases and corpora in the formats of `analysis.published`; `run` chooses the run of a single
     data set (default: the latest finished one; where there is none, the pairs); `groups` is `kept`
     (default), `all`, or `both`: the filtered and the unfiltered data set, two corpora; with
-    `sources`, each source of each data set is a corpus of its own. Raises NotFound, BadInput.
+    `sources`, each of them is a corpus of its own in every data set that has it, and a data set
+    that has none of them stays whole. Raises NotFound, BadInput.
     """
     names, files = list(config.get("datasets") or []), list(config.get("texts") or [])
     published = [Path(path) for path in config.get("published") or []]
@@ -61,13 +62,9 @@ def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
         raise BadInput("nothing to analyse: name a data set, a corpus or a file of texts")
     if config.get("run") is not None and len(names) != 1:
         raise BadInput("a run belongs to one data set: name one, or leave the run out")
-    sources = list(config.get("sources") or [None])
-    if sources != [None] and not names:
-        raise BadInput("a source belongs to a data set: name one")
     corpora = [
         _dataset(session, name, config.get("run"), filtered, source)
-        for name in names
-        for source in sources
+        for name, source in _named(session, names, config.get("sources") or [])
         for filtered in FILTERS[config.get("groups") or "kept"]
     ]
     corpora += [Corpus(Path(file).stem, "texts", read_texts(Path(file))) for file in files]
@@ -142,15 +139,24 @@ def _dataset(
         except NotFound:
             if label:
                 raise
-            texts = _told(pair_texts(session, dataset.id, source=source), name, source)
+            texts = pair_texts(session, dataset.id, source=source)
             return Corpus(title, "dataset", texts, dataset.id)
-    texts = _told(run_texts(session, run.id, verdicts=verdicts, source=source), name, source)
+    texts = run_texts(session, run.id, verdicts=verdicts, source=source)
     dropped = funnel(session, run.id).dropped
     return Corpus(title, "dataset", texts, dataset.id, run.id, run.offline, dropped)
 
 
-def _told(texts: list[CorpusText], name: str, source: str | None) -> list[CorpusText]:
-    """The texts, refused where a source has none (a word misspelt is the usual cause)."""
-    if source is not None and not texts:
-        raise BadInput(f"data set {name!r} has no texts of source {source!r}")
-    return texts
+def _named(
+    session: Session, names: Sequence[str], sources: Sequence[str]
+) -> list[tuple[str, str | None]]:
+    """Data set and source of every corpus; no source: the whole data set."""
+    there = {name: pair_sources(session, get_dataset(session, name).id) for name in names}
+    missing = [source for source in sources if all(source not in own for own in there.values())]
+    if missing:
+        known = ", ".join(sorted({source for own in there.values() for source in own})) or "none"
+        raise BadInput(f"no pairs of source {missing[0]!r}; there are: {known}")
+    named: list[tuple[str, str | None]] = []
+    for name in names:
+        mine: list[str | None] = [source for source in sources if source in there[name]]
+        named += [(name, source) for source in mine or [None]]
+    return named

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+DEMO = ROOT / "curation" / "demo"
 INF = Path(sys.executable).parent / "inf"
 
 INTRODUCTION = """# The whole path on real questions
@@ -26,7 +27,7 @@ the product works, not how good instruction-following data can be.
 
 Written by `bench/walkthrough.py`, which runs these commands one after the other and keeps what
 they print; the times are those of one run on 2 shared cores. `$DATA` is
-`../shared/data/google_queries`.
+`../shared/data/google_queries`, `$DEMO` is `curation/demo`.
 """
 
 STEPS: list[tuple[str, str, list[str]]] = [
@@ -39,6 +40,16 @@ STEPS: list[tuple[str, str, list[str]]] = [
             ' --source "Natural Questions, BoolQ" --licence cc-by-sa-3.0',
             "inf import --dataset google --pairs $DATA/pairs.jsonl --passages $DATA/passages.jsonl"
             " --json",
+            "inf import --dataset demo --pairs $DEMO/pairs.jsonl --passages $DEMO/passages.jsonl"
+            " --licence cc0-1.0",
+        ],
+    ),
+    (
+        "The texts before curation",
+        "Two sources of one data set, as corpora of their own, on samples of equal size.",
+        [
+            "inf analyze diversity --dataset google --source nq --source boolq --sample 900",
+            "inf analyze coverage --dataset google --source nq --source boolq --dataset demo",
         ],
     ),
     (
@@ -106,7 +117,8 @@ def walk(data: Path, page: Path, folder: Path) -> None:
     for title, words, commands in STEPS:
         parts.append(f"\n## {title}\n" + (f"\n{words}\n" if words else ""))
         for command in commands:
-            said, seconds = run(command.replace("$DATA", str(data)), folder)
+            words = command.replace("$DATA", str(data)).replace("$DEMO", str(DEMO))
+            said, seconds = run(words, folder)
             said = said.replace(str(data), "$DATA").replace(f"{folder}/", "")
             parts.append(f"\n```\n$ {command}\n{said}\n```\n({seconds:.0f} s)\n")
             page.write_text("".join(parts), encoding="utf-8")

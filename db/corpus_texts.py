@@ -43,6 +43,12 @@ def pair_source() -> ColumnElement[str]:
     return func.coalesce(func.nullif(Pair.meta["source"].as_string(), ""), Dataset.source)
 
 
+def pair_sources(session: Session, dataset_id: int) -> list[str]:
+    """The different sources of a data set's pairs, by name."""
+    query = select(pair_source()).select_from(Pair).join(Dataset, Dataset.id == Pair.dataset_id)
+    return sorted(session.scalars(query.where(Pair.dataset_id == dataset_id).distinct()))
+
+
 def run_texts(
     session: Session, run_id: int, *, verdicts: Sequence[str], source: str | None = None
 ) -> list[CorpusText]:

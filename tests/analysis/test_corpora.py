@@ -260,5 +260,9 @@ def test_each_source_of_a_data_set_is_a_corpus_of_its_own(store: Store) -> None:
             "asked/boolq": ["query 1"],
             "asked/our logs": ["query 3"],
         }
-        with pytest.raises(BadInput, match="no texts of source 'quora'"):
+        session.add(Dataset(name="other", source="elsewhere"))
+        session.flush()
+        both = {"datasets": ["asked", "other"], "sources": ["nq"]}
+        assert [corpus.name for corpus in load_corpora(session, both)] == ["asked/nq", "other"]
+        with pytest.raises(BadInput, match="there are: boolq, nq, our logs"):
             load_corpora(session, {"datasets": ["asked"], "sources": ["quora"]})
