@@ -28,8 +28,8 @@ WATCH = """
   window.times = [];
   let pressed = 0;
   for (const kind of ["keydown", "click"])
-    document.addEventListener(kind, (event) => { if (event.isTrusted) pressed = event.timeStamp; },
-      true);
+    window.addEventListener(kind, (event) => { if (event.isTrusted) pressed = event.timeStamp; },
+      true);  // on the window: before the card's own listener
   const painted = (done) => requestAnimationFrame(() => {
     const channel = new MessageChannel();
     channel.port1.onmessage = done;

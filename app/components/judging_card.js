@@ -49,6 +49,14 @@ function wordsOf(text) {
   return new Set(found.filter((word) => word.length > 2 && !STOP_WORDS.has(word)));
 }
 
+function afterPaint(act) {
+  requestAnimationFrame(() => {
+    const channel = new MessageChannel();
+    channel.port1.onmessage = act;
+    channel.port2.postMessage(null);
+  });
+}
+
 class Card {
   constructor(parent) {
     this.parent = parent;
@@ -224,7 +232,7 @@ class Card {
     this.queue = this.queue.filter((other) => other.id !== item.id);
     this.show(this.queue[0] || null);
     this.say(kind === "skip" ? "Skipped." : `Answered: ${this.inWords(entry)}.`);
-    this.send();
+    afterPaint(() => this.send()); // what sending costs must not delay the next item
   }
 
   inWords(entry) {
@@ -338,14 +346,10 @@ class Card {
   }
 
   whenPainted(item) {
-    requestAnimationFrame(() => {
-      const channel = new MessageChannel();
-      channel.port1.onmessage = () => {
-        if (this.current !== item) return;
-        this.paintedAt = performance.now();
-        this.paintedDate = new Date();
-      };
-      channel.port2.postMessage(null);
+    afterPaint(() => {
+      if (this.current !== item) return;
+      this.paintedAt = performance.now();
+      this.paintedDate = new Date();
     });
   }
 
