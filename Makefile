@@ -11,7 +11,7 @@ demo: $(VENV)/.installed
 	$(INF) demo --port $(PORT)
 
 test: $(VENV)/.installed-dev
-	$(VENV)/bin/python -m pytest $(PYTEST)
+	OMP_WAIT_POLICY=PASSIVE $(VENV)/bin/python -m pytest $(PYTEST)
 
 lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .

@@ -33,6 +33,8 @@ PACKAGES = {
     "train": "trainer",
     "evaluate": "trainer",
 }
+# Threads of OpenMP that wait by spinning make PyTorch ten times slower where others use the cores.
+PROCESS_DEFAULTS = {"OMP_WAIT_POLICY": "PASSIVE", "TOKENIZERS_PARALLELISM": "false"}
 STOP_GRACE_SECONDS = 15.0
 REST_GRACE_SECONDS = 3.0
 POLL_SECONDS = 0.25
@@ -88,7 +90,8 @@ def start_process(
     """Start `python -m <package> JOB ATTEMPT` for a claimed job, its output in its log file."""
     logs().mkdir(parents=True, exist_ok=True)
     log_path = logs() / f"job-{job.id}-{job.attempt}.log"
-    seen = os.environ | {"INF_DATABASE_URL": store.url, "PYTHONUNBUFFERED": "1"}
+    seen = PROCESS_DEFAULTS | os.environ
+    seen |= {"INF_DATABASE_URL": store.url, "PYTHONUNBUFFERED": "1"}
     seen |= environment or {}
     if lifeline is not None:
         seen["INF_LIFELINE_FD"] = str(lifeline)

@@ -4,7 +4,6 @@ What would surprise: OpenMP threads wait asleep here. By default they spin, and 
 cores are shared a training step then took ten times as long (30 s against 3 s, load 12 on 2 cores).
 """
 
-import os
 import sys
 from typing import Any
 
@@ -26,6 +25,4 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when PyTorch is loaded
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     sys.exit(main({"train": train, "evaluate": evaluate}))
