@@ -1,8 +1,4 @@
-"""`python -m trainer JOB ATTEMPT`: runs one job of kind train or evaluate.
-
-What would surprise: OpenMP threads wait asleep here. By default they spin, and on a machine whose
-cores are shared a training step then took ten times as long (30 s against 3 s, load 12 on 2 cores).
-"""
+"""`python -m trainer JOB ATTEMPT`: runs one job of kind train or evaluate."""
 
 import sys
 from typing import Any
