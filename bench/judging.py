@@ -17,6 +17,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 from browser import chromium_browser  # noqa: E402
 from playwright.sync_api import Page  # noqa: E402
+from playwright.sync_api import TimeoutError as PlaywrightTimeout  # noqa: E402
 from restartable import restartable  # noqa: E402
 from study_world import make_world  # noqa: E402
 
@@ -61,8 +62,8 @@ def make_study(store: Store, name: str, items: int) -> int:
         return study.id
 
 
-def wait_for_times(page: Page, count: int) -> None:
-    page.wait_for_function(f"window.times.length >= {count}", timeout=20_000)
+def wait_for_times(page: Page, count: int, milliseconds: int = 20_000) -> None:
+    page.wait_for_function(f"window.times.length >= {count}", timeout=milliseconds)
 
 
 def measure_card(page: Page, url: str, items: int) -> list[float]:
@@ -76,7 +77,9 @@ def measure_card(page: Page, url: str, items: int) -> list[float]:
     return list(page.evaluate("window.times"))
 
 
-def measure_plain(page: Page, url: str, items: int) -> list[float]:
+def measure_plain(page: Page, url: str, items: int) -> tuple[list[float], int]:
+    """The times, and how many clicks led to nothing within five seconds and were made again."""
+    lost = 0
     page.goto(url)
     page.wait_for_selector(".card .pick", timeout=60_000)
     page.get_by_text("Plain page").click()
@@ -85,9 +88,13 @@ def measure_plain(page: Page, url: str, items: int) -> list[float]:
     page.evaluate(WATCH, False)
     for number in range(items):
         page.wait_for_timeout(400)
-        page.locator("[class*='st-key-judge-pick'] button:visible").nth(number % 3).click()
-        wait_for_times(page, number + 1)
-    return list(page.evaluate("window.times"))
+        while len(page.evaluate("window.times")) <= number:
+            page.locator("[class*='st-key-judge-pick'] button:visible").nth(number % 3).click()
+            try:
+                wait_for_times(page, number + 1, milliseconds=5_000)
+            except PlaywrightTimeout:
+                lost += 1
+    return list(page.evaluate("window.times")), lost
 
 
 def summarise(times: list[float]) -> dict[str, float]:
@@ -106,10 +113,10 @@ def main() -> None:
         plain = make_study(store, "plain", items + 5)
         with restartable(home, store.url) as server, chromium_browser() as browser:
             page = browser.new_page(viewport={"width": 1280, "height": 900})
-            found = {
-                "card": summarise(measure_card(page, f"{server.url}/judge?study={card}", items)),
-                "plain": summarise(measure_plain(page, f"{server.url}/judge?study={plain}", items)),
-            }
+            times = measure_card(page, f"{server.url}/judge?study={card}", items)
+            found = {"card": summarise(times)}
+            times, lost = measure_plain(page, f"{server.url}/judge?study={plain}", items)
+            found["plain"] = summarise(times) | {"clicks_lost": lost}
     sys.stdout.write(json.dumps(found, indent=2) + "\n")
 
 
