@@ -45,8 +45,6 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
         st.form_submit_button(
             "Evaluate", type="primary", on_click=evaluating.start, key="evaluations.submit"
         )
-    if "evaluations.job" in st.session_state:
-        follow_job(st.session_state["evaluations.job"], key="evaluations.follow")
 
 
 with open_store().read() as session:
@@ -59,6 +57,8 @@ draw_heading(
     "100 follows it).",
     offline=any((each.summary.get("release") or {}).get("offline") for each in checkpoints),
 )
+if "evaluations.job" in st.session_state:
+    follow_job(st.session_state["evaluations.job"], key="evaluations.follow")
 if not benchmarks:
     draw_empty(
         "Nothing was evaluated yet.",

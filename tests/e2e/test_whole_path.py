@@ -116,7 +116,7 @@ def test_from_pairs_to_a_trained_and_evaluated_model_by_mouse_and_keyboard(
         open_view(page, "Releases")
         press(page, "releases.start")
         wait_for_job(page, "releases-follow")
-        expect(page.get_by_text("Data set card")).to_be_visible()
+        expect(page.get_by_text("Data set card", exact=True)).to_be_visible()
 
         open_view(page, "Train")
         fill(page, "train.max_steps", "2")
