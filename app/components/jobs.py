@@ -47,9 +47,9 @@ def follow_job(job_id: int, *, key: str) -> Job | None:
 def _draw_live(job_id: int, status_before: str, key: str) -> None:
     with failures_shown():
         job = read_job(job_id)
-        draw_progress(job, key=key)
         if status_before in LIVE and job.status not in LIVE:
             st.rerun()
+        draw_progress(job, key=key)
 
 
 def draw_progress(job: Job, *, key: str) -> None:

@@ -14,11 +14,13 @@ from live_server import serving
 from playwright.sync_api import Page, expect
 
 import curation
+from db.overview import overview
 from db.store import Store
 
 DEMO = Path(curation.__file__).parent / "demo"
 PAIRS = 24
 SLOW = 240_000  # milliseconds; a loaded machine embeds slowly
+PAST_DWELL = 400  # milliseconds before a decision on a new item counts
 
 
 def few_pairs(folder: Path) -> tuple[Path, Path]:
@@ -28,6 +30,12 @@ def few_pairs(folder: Path) -> tuple[Path, Path]:
     pairs.write_text("\n".join(lines) + "\n")
     assert "query_id" in json.loads(lines[0])
     return pairs, DEMO / "passages.jsonl"
+
+
+def judged_in_studies(store: Store) -> int:
+    """Judgments that were made in a study, not by the validator."""
+    with store.read() as session:
+        return overview(session).judgments
 
 
 def open_view(page: Page, title: str) -> None:
@@ -53,7 +61,7 @@ def press(page: Page, key: str) -> None:
 def wait_for_job(page: Page, key: str) -> None:
     """Until the job beside the form is done."""
     job = page.locator(f".st-key-{key}-job")
-    expect(job.get_by_text("done", exact=True)).to_be_visible(timeout=SLOW)
+    expect(job.get_by_text("done", exact=True).first).to_be_visible(timeout=SLOW)
     settled(page)
 
 
@@ -93,8 +101,13 @@ def test_from_pairs_to_a_trained_and_evaluated_model_by_mouse_and_keyboard(
         wait_for_job(page, "studies-follow")
 
         open_view(page, "Judge")
-        page.get_by_role("button", name="Passage 1 is the most relevant").click(delay=50)
+        expect(page.locator(".card .pick").first).to_be_visible()
+        first = page.locator(".card").get_attribute("data-item")
+        page.wait_for_timeout(PAST_DWELL)
+        page.get_by_role("button", name="Passage 1 is the most relevant").click()
+        expect(page.locator(".card")).not_to_have_attribute("data-item", first or "")
         expect(page.get_by_text("saved")).to_be_visible()
+        assert judged_in_studies(sqlite_store) == 1
 
         open_view(page, "Agreement")
         expect(page.get_by_text("Pairs of judges")).to_be_visible()
@@ -130,7 +143,7 @@ def test_from_pairs_to_a_trained_and_evaluated_model_by_mouse_and_keyboard(
         expect(page.get_by_text("held-out")).not_to_have_count(0)
 
         open_view(page, "Home")
-        expect(page.get_by_text("1 releases")).to_be_visible(timeout=SLOW)
+        expect(page.get_by_text("Every step was taken once.")).to_be_visible(timeout=SLOW)
 
     for table, least in (("pair", PAIRS), ("judgment", 7), ("review", 1), ("release", 1)):
         assert count_rows(sqlite_store, table) >= least
