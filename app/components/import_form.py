@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from app.components.counted import counted
 from app.components.plain import plain
 from app.importing import Sources, import_from_page
 from app.visit import current_visitor, failures_shown, say
@@ -75,7 +76,7 @@ def _import(sources: Sources, *, name: str, source: str, licence: str, skip_bad:
         bar.empty()
     count = report.imported
     pairs, passages = count.get("pairs", 0), count.get("passages", 0)
-    say(f"{name}: {pairs:,} pairs and {passages:,} passages imported.")
+    say(f"{name}: {counted(pairs, 'pair')} and {counted(passages, 'passage')} imported.")
     if report.skipped:
         st.warning(f"{len(report.skipped):,} bad rows were left out:")
         _draw_bad(report.skipped)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.components.counted import counted
 from db.overview import Overview
 
 
@@ -26,7 +27,7 @@ def path_of(found: Overview) -> list[Step]:
             "datasets",
             "Import",
             found.pairs > 0,
-            f"{found.pairs:,} pairs, {found.passages:,} passages",
+            f"{counted(found.pairs, 'pair')}, {counted(found.passages, 'passage')}",
             "bring in queries and the passages that answer them",
             "inf import --dataset NAME --pairs pairs.jsonl --passages passages.jsonl",
         ),
@@ -34,7 +35,7 @@ def path_of(found: Overview) -> list[Step]:
             "curate",
             "Curate",
             found.kept + found.dropped > 0,
-            f"{found.kept:,} groups kept, {found.dropped:,} dropped",
+            f"{counted(found.kept, 'group')} kept, {found.dropped:,} dropped",
             "grow instructions and hard negatives from the pairs, and validate them",
             "inf curate --dataset NAME --provider offline",
         ),
@@ -42,7 +43,8 @@ def path_of(found: Overview) -> list[Step]:
             "studies",
             "Judge",
             found.judgments > 0,
-            f"{found.judgments:,} judgments, studies: {found.studies}",
+            f"{counted(found.judgments, 'judgment')} in "
+            f"{counted(found.studies, 'study', 'studies')}",
             "let people and models pick the right passage",
             "inf study create --dataset NAME --items 50 --overlap 3",
         ),
@@ -74,7 +76,7 @@ def path_of(found: Overview) -> list[Step]:
             "review",
             "Review",
             found.reviews > 0,
-            f"{found.reviews:,} groups reviewed",
+            f"{counted(found.reviews, 'group')} reviewed",
             "approve, reject or edit groups",
             "inf review --group ID --approve",
         ),
@@ -82,7 +84,7 @@ def path_of(found: Overview) -> list[Step]:
             "releases",
             "Release",
             found.releases > 0,
-            f"releases: {found.releases}",
+            counted(found.releases, "release"),
             "export what was kept, with a data set card",
             "inf export --dataset NAME --out DIR --format parquet",
         ),
@@ -90,7 +92,7 @@ def path_of(found: Overview) -> list[Step]:
             "train",
             "Train",
             found.checkpoints > 0,
-            f"checkpoints: {found.checkpoints}",
+            counted(found.checkpoints, "checkpoint"),
             "fine-tune an embedding model on a release",
             "inf train --release DIR --out MODEL_DIR",
         ),
@@ -98,7 +100,7 @@ def path_of(found: Overview) -> list[Step]:
             "evaluations",
             "Evaluate",
             found.evaluations > 0,
-            f"evaluations: {found.evaluations}",
+            counted(found.evaluations, "evaluation"),
             "compare base and trained model",
             "inf evaluate --model MODEL_DIR --release DIR",
         ),

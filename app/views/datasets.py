@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app.components.choice import choose, draw_pages, page_offset
+from app.components.counted import counted
 from app.components.import_form import draw_import_form
 from app.components.page import draw_empty, draw_heading
 from app.components.texts import draw_text
@@ -42,7 +43,7 @@ def draw_pairs(dataset_id: int) -> None:
         pairs, total = list_pairs(
             session, dataset_id, search=search or "", offset=page_offset("datasets.pair_page")
         )
-    st.caption(f"{total:,} pairs")
+    st.caption(counted(total, "pair"))
     for pair in pairs:
         with st.container(border=True):
             draw_text(pair.query, label=f"Query · {pair.query_id}")
@@ -67,7 +68,7 @@ def draw_passages(dataset_id: int) -> None:
             search=search or "",
             offset=page_offset("datasets.passage_page"),
         )
-    st.caption(f"{total:,} passages")
+    st.caption(counted(total, "passage"))
     for passage in passages:
         with st.container(border=True):
             about = " · ".join(filter(None, [passage.external_id, passage.origin, passage.title]))

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from app.components.counted import counted
 from app.components.jobs import follow_job
 from app.components.page import draw_heading
 from app.components.path import Step, next_step, path_of
@@ -14,11 +15,11 @@ from db.store import open_store
 
 def draw_counts(found: Overview) -> None:
     numbers = (
-        ("Pairs", found.pairs, f"in {found.datasets} data set{'s' * (found.datasets != 1)}"),
+        ("Pairs", found.pairs, f"in {counted(found.datasets, 'data set')}"),
         ("Groups kept", found.kept, f"of {found.kept + found.dropped:,} finished"),
         ("Judgments", found.judgments, f"{found.simulated_judgments:,} of them simulated"),
-        ("Releases", found.releases, f"{found.reviews:,} groups reviewed"),
-        ("Checkpoints", found.checkpoints, f"{found.evaluations} evaluations"),
+        ("Releases", found.releases, f"{counted(found.reviews, 'group')} reviewed"),
+        ("Checkpoints", found.checkpoints, counted(found.evaluations, "evaluation")),
     )
     with st.container(horizontal=True, gap="small"):
         for label, number, more in numbers:

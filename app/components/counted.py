@@ -1,0 +1,6 @@
+"""Numbers with their noun, as a person writes them."""
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1 group`, `1,200 groups`, `2 studies` (an irregular plural is given)."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
