@@ -106,11 +106,11 @@ def test_from_pairs_to_a_trained_and_evaluated_model_by_mouse_and_keyboard(
         page.wait_for_timeout(PAST_DWELL)
         page.get_by_role("button", name="Passage 1 is the most relevant").click()
         expect(page.locator(".card")).not_to_have_attribute("data-item", first or "")
-        expect(page.get_by_text("saved")).to_be_visible()
+        expect(page.get_by_text("saved", exact=True).first).to_be_visible()
         assert judged_in_studies(sqlite_store) == 1
 
         open_view(page, "Agreement")
-        expect(page.get_by_text("Pairs of judges")).to_be_visible()
+        expect(page.get_by_text("Pairs of judges", exact=True)).to_be_visible()
 
         open_view(page, "Diversity")
         press(page, "diversity.start")
@@ -135,7 +135,7 @@ def test_from_pairs_to_a_trained_and_evaluated_model_by_mouse_and_keyboard(
         fill(page, "train.max_steps", "2")
         press(page, "train.start")
         wait_for_job(page, "train-job")
-        expect(page.get_by_text("Checkpoints")).to_be_visible()
+        expect(page.get_by_text("Checkpoints", exact=True)).to_be_visible()
 
         open_view(page, "Evaluations")
         press(page, "evaluations.submit")
