@@ -1,10 +1,11 @@
 """Held-out splits that leak nothing: groups that share a query or a passage stay on one side."""
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Hashable, Sequence
 
 import numpy as np
+
+MIX = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 def held_out(groups: Sequence[tuple[Hashable, ...]], *, fraction: float, seed: int) -> np.ndarray:
@@ -16,43 +17,78 @@ def held_out(groups: Sequence[tuple[Hashable, ...]], *, fraction: float, seed: i
     with 0 < fraction < 1 at least one component is held out and at least one is not, where there
     are two. Keys are compared by `repr`, so use texts, numbers or tuples of them.
     """
+    keys = [
+        key_hash(repr(key))
+        for place, names in enumerate(groups)
+        for key in (names or (f"group {place}",))
+    ]
+    sizes = np.asarray([max(1, len(names)) for names in groups], dtype=np.int64)
+    return held_out_hashed(np.asarray(keys, dtype=np.uint64), sizes, fraction=fraction, seed=seed)
+
+
+def held_out_hashed(
+    keys: np.ndarray, sizes: np.ndarray, *, fraction: float, seed: int
+) -> np.ndarray:
+    """As `held_out`, for millions of groups: their keys as `key_hash` numbers, one after the other.
+
+    keys: (k,) uint64; sizes: (groups,) int64, how many of them each group has (at least one, sum
+    k). Two different keys with one hash (probability below 1e-6 for five million keys) would only
+    keep two groups together that need not be.
+    """
     if not 0.0 <= fraction <= 1.0:
         raise ValueError(f"fraction {fraction}: it lies between 0 and 1")
-    members = _components(groups)
-    ordered = sorted(members, key=lambda name: _rank(name, seed))
-    wanted = len(groups) if fraction == 1.0 else min(round(fraction * len(groups)), len(groups) - 1)
-    taken = 0
-    out = np.zeros(len(groups), dtype=bool)
-    for name in ordered:
-        if taken + len(members[name]) <= wanted:
-            out[members[name]] = True
-            taken += len(members[name])
-    if fraction > 0 and taken == 0 and len(ordered) > 1:
-        out[members[min(ordered, key=lambda name: len(members[name]))]] = True
-    return out
+    count = len(sizes)
+    out = np.zeros(count, dtype=bool)
+    if not count:
+        return out
+    component, names = _components(keys, sizes)
+    members = np.bincount(component)
+    order = np.lexsort((names, _rank(names, seed)))
+    wanted = count if fraction == 1.0 else min(round(fraction * count), count - 1)
+    taken, chosen = 0, np.zeros(len(members), dtype=bool)
+    for one, size in zip(order.tolist(), members[order].tolist(), strict=True):
+        if taken + size <= wanted:
+            chosen[one] = True
+            taken += size
+    if fraction > 0 and taken == 0 and len(members) > 1:
+        chosen[order[np.argmin(members[order])]] = True
+    return np.asarray(chosen[component])
 
 
-def _components(groups: Sequence[tuple[Hashable, ...]]) -> dict[str, list[int]]:
-    """Places of the groups by component; a component is named by its smallest key."""
-    parents: dict[str, str] = {}
-
-    def root(name: str) -> str:
-        while parents[name] != name:
-            parents[name] = parents[parents[name]]
-            name = parents[name]
-        return name
-
-    named = [[repr(key) for key in keys] or [f"group {place}"] for place, keys in enumerate(groups)]
-    for names in named:
-        for name in names:
-            parents.setdefault(name, name)
-            one, other = sorted((root(names[0]), root(name)))
-            parents[other] = one  # the smaller name stays the root: independent of the order
-    members: dict[str, list[int]] = defaultdict(list)
-    for place, names in enumerate(named):
-        members[root(names[0])].append(place)
-    return members
+def key_hash(key: str) -> int:
+    """64 bits of BLAKE2 of a key."""
+    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little")
 
 
-def _rank(name: str, seed: int) -> str:
-    return hashlib.sha256(f"{seed}\0{name}".encode()).hexdigest()
+def _components(keys: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(component of every group, name of every component: the smallest of its keys)."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    count = len(sizes)
+    starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+    ordered = np.sort(keys)
+    shared = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])  # only these join groups
+    place = np.searchsorted(shared, keys)
+    place[place == len(shared)] = 0
+    joins = shared[place] == keys if len(shared) else np.zeros(len(keys), dtype=bool)
+    group = np.repeat(np.arange(count, dtype=np.int32), sizes)[joins]
+    key = (place[joins] + count).astype(np.int32)
+    nodes = count + len(shared)
+    edges = coo_array((np.ones(len(group), dtype=bool), (group, key)), shape=(nodes, nodes))
+    component = connected_components(edges, directed=False)[1][:count]
+    smallest = np.minimum.reduceat(keys, starts)
+    _, component = np.unique(component, return_inverse=True)
+    names = np.full(int(component.max()) + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
+    np.minimum.at(names, component, smallest)
+    return component, names
+
+
+def _rank(names: np.ndarray, seed: int) -> np.ndarray:
+    """A number per name that the seed shuffles (SplitMix64: Steele et al. 2014)."""
+    add, first, second = (np.uint64(number) for number in MIX)
+    with np.errstate(over="ignore"):
+        mixed = names + add * np.uint64((seed + 1) % 2**64)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * first
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * second
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))

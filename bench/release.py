@@ -1,6 +1,6 @@
 """How long a release of many groups takes and how much memory, against pandas of the same rows.
 
-    .venv/bin/python bench/release.py [--groups 1000000] [--configs default|all]
+    .venv/bin/python bench/release.py [--groups 1000000] [--configs default|all] [--held-out 0.1]
 
 The groups are made here, with the paper's mean lengths (Table 1), in an SQLite store in a temporary
 folder (or the empty one that INF_DATABASE_URL names). The export runs as its job does, in
@@ -145,6 +145,7 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=1_000_000)
     parser.add_argument("--configs", choices=("default", "all"), default="all")
     parser.add_argument("--format", default="parquet")
+    parser.add_argument("--held-out", type=float, default=0.1)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         url = os.environ.get("INF_DATABASE_URL") or f"sqlite:///{folder}/inf.db"
@@ -158,6 +159,7 @@ def main() -> None:
             "dataset": "bench",
             "out": f"{folder}/out",
             "format": arguments.format,
+            "held_out": arguments.held_out,
         }
         if arguments.configs == "default":
             config["configs"] = ["default"]
@@ -171,6 +173,7 @@ def main() -> None:
         told = {
             "groups": arguments.groups,
             "configs": arguments.configs,
+            "held_out": arguments.held_out,
             "engine": url.split(":")[0],
             "seconds": round(seconds, 1),
             "cpu_seconds": round(cpu, 1),

@@ -5,12 +5,13 @@ or line breaks stay what they are.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from curation.licences import hub_identifier, slug
-from curation.release_rows import CONFIGS
+from curation.release_rows import CONFIGS, PASSAGE
 
 REVIEW_WORDS = {
     "not-rejected": "Groups that a reviewer rejected are left out; nobody had to approve a group.",
@@ -33,6 +34,8 @@ CONFIG_WORDS = {
     "provenance": "where each group comes from, and how it was judged",
     "triplets": "instruction, query, passage and a label, five rows per group",
     "judgments": "who chose which candidate; people under pseudonyms",
+    "sentence-transformers": "anchor, positive and negatives, three rows per group",
+    "tevatron": "queries with their passages, three rows per group",
 }
 COLUMN_WORDS = {
     "query_positive": "Q+, the real query",
@@ -146,28 +149,44 @@ def _front_matter(facts: CardFacts) -> str:
     ]
     for config in _configs(facts):
         lines += [f"- config_name: {config}", "  data_files:"]
-        for file in facts.files:
-            if file["config"] == config:
-                lines += [
-                    f"  - split: {_quoted(file['split'])}",
-                    f"    path: {_quoted(file['path'])}",
-                ]
+        for split, files in _by_split(facts, config).items():
+            lines += [f"  - split: {_quoted(split)}", f"    path: {_quoted(_pattern(files))}"]
         if facts.format == "csv":
             lines.append("  keep_default_na: false")
     lines.append("dataset_info:")
     for config in _configs(facts):
         lines += [f"- config_name: {config}", "  features:"]
         for name, kind in CONFIGS[config].items():
-            lines += [f"  - name: {name}", f"    dtype: {kind}"]
+            lines += _feature(name, kind)
         lines.append("  splits:")
-        for file in facts.files:
-            if file["config"] == config:
-                lines += [
-                    f"  - name: {_quoted(file['split'])}",
-                    f"    num_bytes: {file['bytes']}",
-                    f"    num_examples: {file['rows']}",
-                ]
+        for split, files in _by_split(facts, config).items():
+            lines += [
+                f"  - name: {_quoted(split)}",
+                f"    num_bytes: {sum(file['bytes'] for file in files)}",
+                f"    num_examples: {sum(file['rows'] for file in files)}",
+            ]
     return "\n".join([*lines, "---"])
+
+
+def _feature(name: str, kind: str) -> list[str]:
+    if kind != "passages":
+        return [f"  - name: {name}", f"    dtype: {kind}"]
+    parts = [line for part in PASSAGE for line in (f"    - name: {part}", "      dtype: string")]
+    return [f"  - name: {name}", "    list:", *parts]
+
+
+def _by_split(facts: CardFacts, config: str) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for file in facts.files:
+        if file["config"] == config:
+            found.setdefault(file["split"], []).append(file)
+    return found
+
+
+def _pattern(files: list[dict[str, Any]]) -> str:
+    """The path of a split's only file, or the pattern of its parts."""
+    path: str = files[0]["path"]
+    return path if len(files) == 1 else re.sub(r"-\d{5}-of-", "-*-of-", path)
 
 
 def _configs(facts: CardFacts) -> list[str]:
@@ -321,7 +340,8 @@ def _loading(facts: CardFacts) -> str:
 
 def _other_configs(facts: CardFacts) -> str:
     return "".join(
-        f'{name} = load_dataset("PATH_OR_NAME", "{name}")  # {CONFIG_WORDS[name]}\n'
+        f'{name.replace("-", "_")} = load_dataset("PATH_OR_NAME", "{name}")  '
+        f"# {CONFIG_WORDS[name]}\n"
         for name in _configs(facts)[1:]
     )
 

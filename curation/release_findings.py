@@ -10,17 +10,25 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from analysis.agreement import Decision, agreement_report
+from analysis.coverage import points_frame
+from curation.coverage_picture import draw_map
 from curation.release_plan import Plan
 from db.analyses import latest_analysis
 from db.judgments import judgment_frame
 from db.tables import Analysis, Study
 
 RESAMPLES = 1000
+PICTURE = "coverage.png"
 
 
 def findings(session: Session, plan: Plan) -> list[str]:
     """The paragraphs of the card's section "What was measured", in Markdown."""
-    told = [*_agreement(session, plan), _diversity(session, plan), _contamination(session, plan)]
+    told = [
+        *_agreement(session, plan),
+        _diversity(session, plan),
+        _coverage(session, plan),
+        _contamination(session, plan),
+    ]
     return [paragraph for paragraph in told if paragraph]
 
 
@@ -105,6 +113,31 @@ def _contamination(session: Session, plan: Plan) -> str:
     return (
         f"Contamination: of the run's texts, {result['texts']:,} in {len(result['groups']):,} "
         f"groups overlap with {against}.{left_out if result['groups'] else ''}"
+    )
+
+
+def coverage_picture(session: Session, plan: Plan) -> bytes | None:
+    """The newest map of this run's texts as a PNG, None where nobody has drawn one."""
+    found = _of_run(session, plan, "coverage")
+    if found is None or found.payload is None:
+        return None
+    points = points_frame(found.payload)
+    return draw_map(
+        points["x"].to_numpy(),
+        points["y"].to_numpy(),
+        points["role"].tolist(),
+        points["field"].tolist(),
+    )
+
+
+def _coverage(session: Session, plan: Plan) -> str:
+    found = _of_run(session, plan, "coverage")
+    if found is None:
+        return f"Coverage: no map was drawn (`inf analyze coverage --dataset {plan.dataset.name}`)."
+    return (
+        f"Coverage: UMAP of the {found.result['points']:,} texts of the run's groups, with the "
+        f"vectors of {found.result['model']}; texts that mean similar things lie close together."
+        f"\n\n![Map of the texts by role]({PICTURE})"
     )
 
 

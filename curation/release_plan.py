@@ -9,18 +9,20 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from curation.release_files import FORMATS
-from curation.release_rows import CONFIGS, split_name
+from curation.release_rows import CONFIGS, STANDARD, VIEWS, split_name
 from db.datasets import get_dataset
-from db.errors import BadInput, Refused
+from db.errors import BadInput, NotFound, Refused
 from db.releases import Choice
 from db.reviews import count_reviews
 from db.runs import choose_run, funnel
-from db.tables import Dataset, Run
+from db.tables import Dataset, Run, Study
 
 MANIFEST = "release.json"
 _split_name = lru_cache(maxsize=1024)(split_name)
 SPLIT_BY = ("dataset", "source")
 HELD_OUT = "_held_out"
+BALANCES = ("none", "source")
+GROUPS_PER_PART = 50_000
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Plan:
     configs: tuple[str, ...]
     accept_licences: bool
     leave_out_contaminated: bool
+    balance: str
+    groups_per_part: int
 
     @property
     def filter(self) -> dict[str, Any]:
@@ -49,11 +53,14 @@ class Plan:
             "include_dropped": self.choice.include_dropped,
             "sources": list(self.choice.sources),
             "languages": list(self.choice.languages),
+            "study_id": self.choice.study_id,
+            "balance": self.balance,
             "split_by": self.split_by,
             "held_out": self.held_out,
             "seed": self.seed,
             "configs": list(self.configs),
             "leave_out_contaminated": self.leave_out_contaminated,
+            "groups_per_part": self.groups_per_part,
         }
 
     def split(self, source: str, held_out: bool) -> str:
@@ -69,7 +76,19 @@ def plan_release(session: Session, config: dict[str, Any]) -> Plan:
     held_out = float(config.get("held_out", 0.0))
     if not 0.0 <= held_out < 1.0:
         raise BadInput(f"a held-out share of {held_out}: give 0 or a number below 1, as 0.1")
-    configs = tuple(dict.fromkeys(("default", *config.get("configs", CONFIGS))))
+    views = [_one_of("view", name, VIEWS) for name in config.get("views", ())]
+    configs = tuple(dict.fromkeys(("default", *config.get("configs", STANDARD), *views)))
+    format = _one_of("format", config.get("format", "parquet"), FORMATS)
+    if format == "csv" and "tevatron" in configs:
+        raise BadInput(
+            "the view tevatron has lists in its rows, CSV has none: use parquet or jsonl"
+        )
+    groups_per_part = int(config.get("groups_per_part", GROUPS_PER_PART))
+    if groups_per_part < 1:
+        raise BadInput(f"{groups_per_part} groups per file: give 1 or more")
+    study_id = config.get("study_id")
+    if study_id is not None:
+        _require_study(session, study_id, run)
     return Plan(
         dataset=dataset,
         run=run,
@@ -79,9 +98,10 @@ def plan_release(session: Session, config: dict[str, Any]) -> Plan:
             include_dropped=bool(config.get("include_dropped", False)),
             sources=tuple(config.get("sources", ())),
             languages=tuple(config.get("languages", ())),
+            study_id=study_id,
         ),
         out=_checked_folder(Path(config["out"]).expanduser().absolute()),
-        format=_one_of("format", config.get("format", "parquet"), FORMATS),
+        format=format,
         name=config.get("name") or dataset.name,
         split_by=_one_of("split", config.get("split_by", "dataset"), SPLIT_BY),
         held_out=held_out,
@@ -89,6 +109,8 @@ def plan_release(session: Session, config: dict[str, Any]) -> Plan:
         configs=tuple(_one_of("configuration", name, tuple(CONFIGS)) for name in configs),
         accept_licences=bool(config.get("accept_licences", False)),
         leave_out_contaminated=bool(config.get("leave_out_contaminated", False)),
+        balance=_one_of("balance", config.get("balance", "none"), BALANCES),
+        groups_per_part=groups_per_part,
     )
 
 
@@ -109,6 +131,11 @@ def refuse_empty(session: Session, plan: Plan) -> None:
                 f"{why} no group that could go out has the {name} {' or '.join(values)}: "
                 f"leave --{name} out, or name one that the pairs have"
             )
+    if plan.choice.study_id is not None:
+        raise Refused(
+            f"{why} study {plan.choice.study_id} has items of no group that could go out: leave "
+            "--study out, or name another one"
+        )
     if plan.choice.reviews == "approved":
         raise Refused(
             f"{why} of {told.kept} kept groups none is approved. Approve groups with "
@@ -139,6 +166,17 @@ def _checked_folder(out: Path) -> Path:
     if out.is_dir() and any(out.iterdir()) and read_manifest(out) is None:
         raise Refused(f"{out} is not empty and holds no release: give a new folder")
     return out
+
+
+def _require_study(session: Session, study_id: int, run: Run) -> None:
+    study = session.get(Study, study_id)
+    if study is None:
+        raise NotFound(f"no study {study_id}: `inf study list` shows them")
+    if study.run_id != run.id:
+        raise BadInput(
+            f"study {study_id} is of run {study.run_id} and this release of run {run.id}: "
+            f"add --run {study.run_id}, or name a study of run {run.id}"
+        )
 
 
 def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> str:

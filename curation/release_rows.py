@@ -2,6 +2,8 @@
 
 `default` is InF-IR's seven columns, under their published names, and a few more; `provenance` says
 where each group comes from; `triplets` is the same groups flattened; `judgments` who chose what.
+Two more are views for other trainers, made where they are asked for: `sentence-transformers` and
+`tevatron`, with instruction and query in one text (the paper's Interaction I).
 A text column without a value holds "": every column has one type in every format.
 """
 
@@ -77,7 +79,22 @@ CONFIGS: dict[str, dict[str, str]] = {
         "choice": "string",
         "position": "int64",
     },
+    "sentence-transformers": {
+        "anchor": "string",
+        "positive": "string",
+        "negative_1": "string",
+        "negative_2": "string",
+    },
+    "tevatron": {
+        "query_id": "string",
+        "query": "string",
+        "positive_passages": "passages",
+        "negative_passages": "passages",
+    },
 }
+VIEWS = ("sentence-transformers", "tevatron")
+STANDARD = tuple(name for name in CONFIGS if name not in VIEWS)
+PASSAGE = ("docid", "title", "text")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 # Which texts are instructions, queries and passages, for the counts of the paper's Table 1.
 KINDS = {
@@ -148,6 +165,56 @@ def triplet_rows(row: dict[str, Any]) -> list[dict[str, Any]]:
         for role in asked
         for passage_role in dict.fromkeys((role, "positive"))
     ]
+
+
+def trainer_rows(view: str, row: dict[str, Any]) -> list[dict[str, Any]]:
+    """A group as another trainer reads it: its three queries, each with the passage that fits.
+
+    The other two passages of the group are its negatives. `sentence-transformers`: the columns of a
+    loss such as MultipleNegativesRankingLoss. `tevatron`: the rows of its training files.
+    """
+    passages = {
+        "positive": (row["passage_id"], row["document_positive"]),
+        "instruction_negative": (f"{row['group_id']}-P1-", row["hard_negative_document_1"]),
+        "query_negative": (f"{row['group_id']}-P2-", row["hard_negative_document_2"]),
+    }
+    asked = {
+        "positive": f"{row['instruction_positive']} {row['query_positive']}",
+        "instruction_negative": f"{row['instruction_negative']} {row['query_positive']}",
+        "query_negative": f"{row['instruction_positive']} {row['query_negative']}",
+    }
+    make = _anchor_row if view == "sentence-transformers" else _tevatron_row
+    return [
+        make(
+            f"{row['group_id']}-{role}",
+            asked[role],
+            passages[role],
+            [passage for other, passage in passages.items() if other != role],
+        )
+        for role in asked
+    ]
+
+
+Text = tuple[str, str]
+
+
+def _anchor_row(_: str, query: str, positive: Text, negatives: list[Text]) -> dict[str, Any]:
+    told = {f"negative_{number}": text for number, (_, text) in enumerate(negatives, start=1)}
+    return {"anchor": query, "positive": positive[1], **told}
+
+
+def _tevatron_row(
+    query_id: str, query: str, positive: Text, negatives: list[Text]
+) -> dict[str, Any]:
+    def told(passages: list[Text]) -> list[dict[str, str]]:
+        return [{"docid": name, "title": "", "text": text} for name, text in passages]
+
+    return {
+        "query_id": query_id,
+        "query": query,
+        "positive_passages": told([positive]),
+        "negative_passages": told(negatives),
+    }
 
 
 def judgment_row(judged: GroupJudgment) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """Making a release: the job that writes a run's groups, their card and their manifest to a folder.
 
 Everything is written to a folder beside the one asked for, which is renamed at the end: whoever
-looks sees a whole release or none. A folder that holds something is left alone, unless it is this
-very release already (same content), which is then told again.
+looks sees a whole release or none. What a killed or cancelled export has finished there is taken
+over by the next one (`release_parts`). A folder that holds something is left alone, unless it is
+this very release already (same content), which is then told again.
 
-The content hash is over the rows in their order (split, then group), as JSONL whatever the format:
+The content hash is over the rows in their order (split, part, group), as JSONL whatever the format:
 the same groups give the same hash however often, and wherever, they are exported.
 """
 
@@ -18,13 +19,21 @@ from sqlalchemy.orm import Session
 
 from curation.licences import conflicts
 from curation.release_card import CardFacts, Stage, write_card
-from curation.release_findings import contaminated_groups, findings
+from curation.release_choice import group_ids_of
+from curation.release_findings import PICTURE, coverage_picture, findings
+from curation.release_parts import has_parts
 from curation.release_plan import MANIFEST, Plan, plan_release, read_manifest
 from curation.release_writing import Written, write_groups
 from db.accounts import record_audit
 from db.errors import BadInput, Refused
-from db.job_runner import JobHandle
-from db.releases import find_release_at, one_moment, recipe_of_run, record_release
+from db.job_runner import Cancelled, JobHandle
+from db.releases import (
+    chosen_licences,
+    find_release_at,
+    one_moment,
+    recipe_of_run,
+    record_release,
+)
 from db.reviews import count_reviews
 from db.runs import funnel
 from db.tables import Release
@@ -34,44 +43,38 @@ def export_release(handle: JobHandle) -> dict[str, Any]:
     """The handler of `export` jobs."""
     with handle.store.read() as session:
         plan = plan_release(session, handle.config)
+        _require_mixable(session, plan)
     unfinished = plan.out.parent / f".{plan.out.name}.unfinished-{os.getpid()}"
+    leave = False
     try:
         plan.out.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(plan.out)
+        _adopt_leftovers(plan.out, unfinished)
         with handle.store.read() as session:
             one_moment(session)
-            left_out = _left_out(session, plan)
-            written = write_groups(handle, session, plan, unfinished, left_out)
-            _require_mixable(plan, written)
+            written = write_groups(handle, session, plan, unfinished, group_ids_of(session, plan))
             facts = _facts(session, plan, written)
+            picture = coverage_picture(session, plan)
         same = _same_release(handle, plan, written)
         if same is not None:
             return _result(same, written)
         with handle.store.write() as session:
             release = _record(session, handle, plan, written)
-            _finish_folder(release, plan, written, facts, unfinished)
+            _finish_folder(release, plan, written, facts, unfinished, picture)
             session.commit()
         return _result(release, written)
+    except Cancelled:
+        leave = has_parts(unfinished)
+        raise
     except OSError as error:
         raise BadInput(f"the release cannot be written to {plan.out}: {error}") from error
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        if not leave:
+            shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _left_out(session: Session, plan: Plan) -> frozenset[int]:
-    if not plan.leave_out_contaminated:
-        return frozenset()
-    found = contaminated_groups(session, plan)
-    if found is None:
-        raise Refused(
-            f"nobody has compared run {plan.run.id} with evaluation sets: run `inf analyze "
-            f"contamination --dataset {plan.dataset.name}` first"
-        )
-    return found
-
-
-def _require_mixable(plan: Plan, written: Written) -> None:
-    reasons = conflicts(written.licences)
+def _require_mixable(session: Session, plan: Plan) -> None:
+    licences = chosen_licences(session, plan.choice, plan.dataset.licence)
+    reasons = conflicts(licences)
     if reasons and not plan.accept_licences:
         raise Refused(
             f"the licences of these groups do not go together: {'; '.join(reasons)}. Export one "
@@ -135,6 +138,10 @@ def _chosen_words(plan: Plan) -> list[str]:
         words.append(f"only the source {' and '.join(plan.choice.sources)}")
     if plan.choice.languages:
         words.append(f"only the language {' and '.join(plan.choice.languages)}")
+    if plan.choice.study_id is not None:
+        words.append(f"only groups of study {plan.choice.study_id}")
+    if plan.balance != "none":
+        words.append(f"as many groups of every {plan.balance} (seed {plan.seed})")
     return words
 
 
@@ -172,7 +179,7 @@ def _record(session: Session, handle: JobHandle, plan: Plan, written: Written) -
         counts=_counts(written),
         offline=plan.run.offline,
         created_by=handle.started_by,
-        groups=written.groups,
+        groups=written.groups(),
     )
     record_audit(
         session,
@@ -187,9 +194,17 @@ def _record(session: Session, handle: JobHandle, plan: Plan, written: Written) -
 
 
 def _finish_folder(
-    release: Release, plan: Plan, written: Written, facts: CardFacts, unfinished: Path
+    release: Release,
+    plan: Plan,
+    written: Written,
+    facts: CardFacts,
+    unfinished: Path,
+    picture: bytes | None,
 ) -> None:
     release.card = write_card(facts, release.id)
+    written.ledger.clear()
+    if picture is not None:
+        (unfinished / PICTURE).write_bytes(picture)
     (unfinished / "README.md").write_text(release.card, encoding="utf-8")
     manifest = {
         "release_id": release.id,
@@ -247,9 +262,12 @@ def _result(release: Release, written: Written) -> dict[str, Any]:
     }
 
 
-def _remove_leftovers(out: Path) -> None:
-    """Unfinished folders of exports to this place whose process is gone."""
-    for folder in out.parent.glob(f".{out.name}.unfinished-*"):
+def _adopt_leftovers(out: Path, unfinished: Path) -> None:
+    """Take over what an export to this place left whose process is gone; remove the rest of it."""
+    for folder in sorted(out.parent.glob(f".{out.name}.unfinished-*")):
         number = folder.name.rpartition("-")[2]
         if number.isdigit() and not Path(f"/proc/{number}").exists():
-            shutil.rmtree(folder, ignore_errors=True)
+            if has_parts(folder) and not unfinished.exists():
+                folder.rename(unfinished)
+            else:
+                shutil.rmtree(folder, ignore_errors=True)

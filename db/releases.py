@@ -1,13 +1,14 @@
 """Releases: which groups go out, and the record of what went out.
 
-`release_rows` streams a run's groups in the order of their ids, one query per batch; it reads
+`chosen_ids` says which groups a choice holds, `release_rows` streams them, a query per batch, both
 within the session's transaction, so that a release shows one moment of the store (on PostgreSQL
 the caller asks for REPEATABLE READ, see `one_moment`).
 """
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Select, and_, func, insert, or_, select
 from sqlalchemy.orm import Session, aliased
@@ -27,12 +28,14 @@ from db.tables import (
     Release,
     ReleaseGroup,
     Review,
+    StudyItem,
     Triplet,
 )
 from db.tables import Run as RunTable
 
 BATCH = 2000
 REVIEWS = ("not-rejected", "approved")
+Asked = TypeVar("Asked", bound=Select[*tuple[Any, ...]])
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Choice:
 
     A group without its three triplets never does: there is nothing of it to train on. `sources`
     and `languages` are values of the pairs' columns `source` (the data set's where a pair has
-    none) and `language`; empty means all.
+    none) and `language`; empty means all. `study_id`: only groups that have items in that study.
     """
 
     run_id: int
@@ -49,6 +52,7 @@ class Choice:
     include_dropped: bool = False
     sources: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
+    study_id: int | None = None
 
     def __post_init__(self) -> None:
         if self.reviews not in REVIEWS:
@@ -80,11 +84,22 @@ def one_moment(session: Session) -> None:
         session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
 
 
-def release_rows(session: Session, choice: Choice) -> Iterator[ReleaseRow]:
-    """The groups of the choice in the order of their ids, a batch in memory at a time."""
+def chosen_ids(session: Session, choice: Choice) -> "array[int]":
+    """The groups of the choice in the order of their ids: eight bytes each, however many."""
+    query = _chosen(_written_groups(), choice).order_by(Group.id)
+    found = session.execute(query.execution_options(yield_per=BATCH))
+    return array("q", (group_id for (group_id,) in found))
+
+
+def release_rows(session: Session, group_ids: Sequence[int]) -> Iterator[list[ReleaseRow]]:
+    """These groups in their order, a batch at a time.
+
+    A batch is asked for by its ids alone: any other condition leads SQLite to the index of verdicts
+    and to sorting all the rest of the run for every batch.
+    """
     positive, first, second = aliased(Triplet), aliased(Triplet), aliased(Triplet)
     p_positive, p_first, p_second = aliased(Passage), aliased(Passage), aliased(Passage)
-    query = _chosen(
+    query = (
         select(
             Group.id,
             Pair.external_id,
@@ -100,8 +115,9 @@ def release_rows(session: Session, choice: Choice) -> Iterator[ReleaseRow]:
             p_first.text,
             second.query,
             p_second.text,
-        ).join(Pair, Pair.id == Group.pair_id),
-        choice,
+        )
+        .join(Pair, Pair.id == Group.pair_id)
+        .outerjoin(Review, and_(Review.group_id == Group.id, Review.is_current))
     )
     for triplet, passage, role in (
         (positive, p_positive, "positive"),
@@ -110,23 +126,80 @@ def release_rows(session: Session, choice: Choice) -> Iterator[ReleaseRow]:
     ):
         query = query.join(triplet, and_(triplet.group_id == Group.id, triplet.role == role))
         query = query.join(passage, passage.id == triplet.passage_id)
-    after_id = 0
-    while True:
+    for start in range(0, len(group_ids), BATCH):
+        asked = list(group_ids[start : start + BATCH])
+        rows = session.execute(query.where(Group.id.in_(asked)).order_by(Group.id))
+        yield [ReleaseRow(*row) for row in rows]
+
+
+def split_texts(
+    session: Session, group_ids: Sequence[int]
+) -> Iterator[list[tuple[int, str, str, str]]]:
+    """(group, role, query, passage) of the groups' triplets, a batch at a time, by group."""
+    query = select(Triplet.group_id, Triplet.role, Triplet.query, Passage.text)
+    query = query.join(Passage, Passage.id == Triplet.passage_id)
+    for start in range(0, len(group_ids), BATCH):
+        asked = list(group_ids[start : start + BATCH])
         rows = session.execute(
-            query.where(Group.id > after_id).order_by(Group.id).limit(BATCH)
-        ).all()
-        yield from (ReleaseRow(*row) for row in rows)
-        if len(rows) < BATCH:
-            return
-        after_id = rows[-1][0]
+            query.where(Triplet.group_id.in_(asked)).order_by(Triplet.group_id, Triplet.id)
+        )
+        yield [(row[0], row[1], row[2], row[3]) for row in rows]
+
+
+def sources_of_groups(session: Session, group_ids: Sequence[int]) -> list[str]:
+    """The source of each group's pair (the data set's where it has none), in the given order."""
+    query = (
+        select(Group.id, pair_source())
+        .join(Pair, Pair.id == Group.pair_id)
+        .join(Dataset, Dataset.id == Pair.dataset_id)
+    )
+    found: list[str] = []
+    for start in range(0, len(group_ids), BATCH):
+        asked = list(group_ids[start : start + BATCH])
+        rows = session.execute(query.where(Group.id.in_(asked)).order_by(Group.id))
+        found += [row[1] or "" for row in rows]
+    return found
+
+
+def chosen_licences(session: Session, choice: Choice, default: str) -> list[str]:
+    """The licences of the chosen groups' pairs; the data set's where a pair names none."""
+    said = func.coalesce(
+        func.nullif(func.trim(Pair.meta["licence"].as_string()), ""),
+        func.nullif(func.trim(Pair.meta["license"].as_string()), ""),
+        default,
+    )
+    query = _chosen(select(said).select_from(Group).join(Pair, Pair.id == Group.pair_id), choice)
+    return sorted(str(licence) for licence in session.scalars(query.distinct()))
+
+
+def moment_of(session: Session, choice: Choice) -> list[int]:
+    """Numbers that change whenever what a release of this choice holds may have changed."""
+    run = select(Group.id).where(Group.run_id == choice.run_id)
+    reviews = select(func.max(Review.id), func.count(Review.id)).where(Review.group_id.in_(run))
+    judgments = (
+        select(func.max(Judgment.id), func.count(Judgment.id))
+        .join(Item, Item.id == Judgment.item_id)
+        .where(Item.group_id.in_(run), Judgment.is_current)
+    )
+    groups = select(func.max(Group.id), func.count(Group.id)).where(
+        Group.run_id == choice.run_id, Group.verdict.is_not(None)
+    )
+    return [
+        number or 0
+        for query in (groups, reviews, judgments)
+        for number in session.execute(query).one()
+    ]
 
 
 def count_chosen(session: Session, choice: Choice) -> int:
     """How many groups the choice holds."""
-    written = select(Triplet.group_id).where(Triplet.role == "query_negative")
-    query = select(Group.id).join(Pair, Pair.id == Group.pair_id).where(Group.id.in_(written))
-    query = _chosen(query, choice)
+    query = _chosen(_written_groups(), choice)
     return session.scalar(select(func.count()).select_from(query.subquery())) or 0
+
+
+def _written_groups() -> Select[int]:
+    written = select(Triplet.group_id).where(Triplet.role == "query_negative")
+    return select(Group.id).join(Pair, Pair.id == Group.pair_id).where(Group.id.in_(written))
 
 
 def record_release(
@@ -285,13 +358,16 @@ def recipe_of_run(session: Session, run_id: int) -> tuple[Recipe, dict[str, Prom
     return recipe, {prompt.sha256: prompt for prompt in prompts}
 
 
-def _chosen(query: Select[*tuple[Any, ...]], choice: Choice) -> Select[*tuple[Any, ...]]:
+def _chosen(query: Asked, choice: Choice) -> Asked:
     verdicts: Sequence[str] = ("kept", "dropped") if choice.include_dropped else ("kept",)
     query = query.where(Group.run_id == choice.run_id, Group.verdict.in_(verdicts))
     query = query.outerjoin(Review, and_(Review.group_id == Group.id, Review.is_current))
     if choice.sources:
         query = query.join(Dataset, Dataset.id == Pair.dataset_id)
         query = query.where(pair_source().in_(choice.sources))
+    if choice.study_id is not None:
+        judged = select(Item.group_id).join(StudyItem, StudyItem.item_id == Item.id)
+        query = query.where(Group.id.in_(judged.where(StudyItem.study_id == choice.study_id)))
     if choice.languages:
         query = query.where(Pair.meta["language"].as_string().in_(choice.languages))
     if choice.reviews == "approved":

@@ -30,7 +30,9 @@ from datasets import load_dataset
 told = load_dataset(*sys.argv[1:])
 print(json.dumps({name: {
     "rows": split.to_list(),
-    "types": {column: feature.dtype for column, feature in split.features.items()},
+    "types": {
+        column: getattr(feature, "dtype", "list") for column, feature in split.features.items()
+    },
 } for name, split in told.items()}))
 """
 
@@ -48,3 +50,13 @@ def load_afresh(folder: Path, tmp_path: Path, config: str = "default") -> dict[s
     assert done.returncode == 0, done.stderr
     read: dict[str, Any] = json.loads(done.stdout)
     return read
+
+
+def rows_of(folder: Path, config: str = "data") -> dict[str, list[dict[str, Any]]]:
+    """The rows of a JSONL release, by split."""
+    return {
+        file.name.removesuffix("-00000-of-00001.jsonl"): [
+            json.loads(line) for line in file.read_text().split("\n")[:-1]
+        ]
+        for file in sorted((folder / config).iterdir())
+    }

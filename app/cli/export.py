@@ -41,6 +41,7 @@ def _human(result: Result) -> str:
 @click.option(
     "--include-dropped", is_flag=True, help="Dropped groups too, with their reason; for study."
 )
+@click.option("--study", "study_id", type=int, help="Only groups that have items in this study.")
 @click.option("--source", "sources", multiple=True, help="Only pairs of this source; repeats.")
 @click.option("--language", "languages", multiple=True, help="Only this language; repeats.")
 @click.option(
@@ -56,13 +57,35 @@ def _human(result: Result) -> str:
     default=0.0,
     help="Share of groups in splits of their own that share no text with the others.",
 )
-@click.option("--seed", default=0, show_default=True, help="Seed of the held-out choice.")
+@click.option("--seed", default=0, show_default=True, help="Seed of what is drawn.")
 @click.option(
     "--config",
     "configs",
     type=click.Choice(["default", "provenance", "triplets", "judgments"]),
     multiple=True,
     help="Only these configurations (default is always there); repeats. Default: all.",
+)
+@click.option(
+    "--view",
+    "views",
+    type=click.Choice(["sentence-transformers", "tevatron"]),
+    multiple=True,
+    help="The same groups as another trainer reads them, as a configuration more; repeats.",
+)
+@click.option(
+    "--balance",
+    type=click.Choice(["none", "source"]),
+    default="none",
+    show_default=True,
+    help="As many groups of every source as the rarest has, drawn by the seed.",
+)
+@click.option(
+    "--groups-per-file",
+    "groups_per_part",
+    type=click.IntRange(min=1),
+    default=50_000,
+    show_default=True,
+    help="A killed export goes on after the last whole file.",
 )
 @click.option(
     "--accept-licences", is_flag=True, help="Mix licences that do not go together by their terms."
@@ -82,12 +105,16 @@ def export(
     run_id: int | None,
     reviews: str,
     include_dropped: bool,
+    study_id: int | None,
     sources: tuple[str, ...],
     languages: tuple[str, ...],
     split_by: str,
     held_out: float,
     seed: int,
     configs: tuple[str, ...],
+    views: tuple[str, ...],
+    balance: str,
+    groups_per_part: int,
     accept_licences: bool,
     leave_out_contaminated: bool,
     name: str,
@@ -107,11 +134,15 @@ def export(
         "format": format,
         "reviews": reviews,
         "include_dropped": include_dropped,
+        "study_id": study_id,
         "sources": sources,
         "languages": languages,
         "split_by": split_by,
         "held_out": held_out,
         "seed": seed,
+        "views": views,
+        "balance": balance,
+        "groups_per_part": groups_per_part,
         "accept_licences": accept_licences,
         "leave_out_contaminated": leave_out_contaminated,
         "name": name,

@@ -2,15 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from exporting import export, load_afresh
+from exporting import export, load_afresh, rows_of
 from records_world import group_ids, make_run
 from sqlalchemy import select
 
 from curation.licences import conflicts, hub_identifier
-from curation.release_rows import CONFIGS, without_formulas
+from curation.release_rows import CONFIGS, STANDARD, without_formulas
 from db.errors import BadInput, Refused
 from db.judgments import get_or_create_judge, record_judgment
 from db.release_diff import diff_releases
@@ -19,16 +18,6 @@ from db.reviews import edit_group, reject_group
 from db.store import Store
 from db.tables import Dataset, Item, Pair
 from db.words import ROLES
-
-
-def rows_of(folder: Path, config: str = "data") -> dict[str, list[dict[str, Any]]]:
-    """The rows of a JSONL release, by split."""
-    return {
-        file.name.removesuffix("-00000-of-00001.jsonl"): [
-            json.loads(line) for line in file.read_text().split("\n")[:-1]
-        ]
-        for file in sorted((folder / config).iterdir())
-    }
 
 
 def test_a_text_that_a_spreadsheet_would_run_gets_an_apostrophe() -> None:
@@ -82,8 +71,10 @@ def test_every_configuration_is_read_by_its_name(sqlite_store: Store, tmp_path: 
         session.commit()
         person = f"person-{ada.id}"
     export(sqlite_store, tmp_path / "out")
-    read = {name: load_afresh(tmp_path / "out", tmp_path, name)["books"] for name in CONFIGS}
-    assert {name: told["types"] for name, told in read.items()} == CONFIGS
+    read = {name: load_afresh(tmp_path / "out", tmp_path, name)["books"] for name in STANDARD}
+    assert {name: told["types"] for name, told in read.items()} == {
+        name: CONFIGS[name] for name in STANDARD
+    }
     told = read["provenance"]["rows"][0]
     assert (told["group_id"], told["query_id"], told["run_id"]) == (first, "q0", run_id)
     assert json.loads(told["models"]) == {"instruction_positive": "rules"}

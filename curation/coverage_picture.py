@@ -1,0 +1,56 @@
+"""The map of a run's texts as a picture for the data set card: a PNG, drawn without a browser."""
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+WIDTH, HEIGHT, LEGEND, MARGIN = 1200, 800, 60, 30
+SCALE = 2  # drawn twice as large and shrunk: smooth dots
+DOT = 4.0
+# The role and field of a text, its name on the card and its colour (blue, green, red families).
+KINDS = {
+    ("positive", "instruction"): ("I+", "#1f77b4"),
+    ("instruction_negative", "instruction"): ("I-", "#8fc1e3"),
+    ("positive", "query"): ("Q+", "#2a8c4a"),
+    ("query_negative", "query"): ("Q-", "#98d3a5"),
+    ("positive", "passage"): ("P+", "#c0392b"),
+    ("instruction_negative", "passage"): ("P1-", "#e59866"),
+    ("query_negative", "passage"): ("P2-", "#c39bd3"),
+}
+
+
+def draw_map(x: Any, y: Any, roles: Sequence[str], fields: Sequence[str]) -> bytes:
+    """A PNG of the points; x, y: (n,) positions on the map, roles and fields their kinds."""
+    import numpy as np
+    from PIL import Image, ImageDraw, ImageFont
+
+    image = Image.new("RGB", (WIDTH * SCALE, HEIGHT * SCALE), "white")
+    pen = ImageDraw.Draw(image)
+    across = _fitted(np.asarray(x, dtype=float), MARGIN, WIDTH - MARGIN)
+    down = _fitted(-np.asarray(y, dtype=float), LEGEND + MARGIN, HEIGHT - MARGIN)
+    radius = DOT * SCALE * min(1.0, (4000 / max(1, len(across))) ** 0.5)
+    for place, kind in enumerate(zip(roles, fields, strict=True)):
+        _, colour = KINDS.get(kind, ("", "#888888"))
+        left, top = across[place] * SCALE, down[place] * SCALE
+        pen.ellipse((left - radius, top - radius, left + radius, top + radius), fill=colour)
+    font = ImageFont.load_default(size=26 * SCALE)
+    at = MARGIN * SCALE
+    there = set(zip(roles, fields, strict=True))
+    for kind, (name, colour) in KINDS.items():
+        if kind in there:
+            middle = LEGEND * SCALE // 2
+            size = 9 * SCALE
+            pen.ellipse((at, middle - size, at + 2 * size, middle + size), fill=colour)
+            pen.text((at + 3 * size, middle), name, fill="#222222", font=font, anchor="lm")
+            at += 3 * size + int(pen.textlength(name, font=font)) + 40 * SCALE
+    out = io.BytesIO()
+    image.resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS).save(out, "PNG", optimize=True)
+    return out.getvalue()
+
+
+def _fitted(values: Any, low: float, high: float) -> Any:
+    """The values stretched over low … high; all in the middle where they are one."""
+    span = float(values.max() - values.min()) if len(values) else 0.0
+    if not span:
+        return values * 0 + (low + high) / 2
+    return low + (values - values.min()) / span * (high - low)

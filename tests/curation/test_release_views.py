@@ -1,0 +1,98 @@
+"""What other trainers read, and which groups a release takes: studies, balance."""
+
+from array import array
+from pathlib import Path
+
+import pytest
+from exporting import export, load_afresh, rows_of
+from records_world import make_run
+from sqlalchemy import select
+
+from curation.release_choice import balanced
+from db import studies
+from db.errors import BadInput, NotFound, Refused
+from db.store import Store
+from db.tables import Item, StudyItem
+
+
+def test_the_views_hold_the_three_queries_of_every_group(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    make_run(sqlite_store, kept=1)
+    export(sqlite_store, tmp_path / "out", views=["sentence-transformers", "tevatron"])
+    anchors = load_afresh(tmp_path / "out", tmp_path, "sentence-transformers")["books"]
+    assert list(anchors["types"]) == ["anchor", "positive", "negative_1", "negative_2"]
+    assert anchors["rows"] == [
+        {
+            "anchor": "Find the author of book 0. who wrote book 0",
+            "positive": "Book 0 was written by author 0.",
+            "negative_1": "Book 0 came out in 1900.",
+            "negative_2": "Book 0 was printed by printer 0.",
+        },
+        {
+            "anchor": "Find the year of book 0. who wrote book 0",
+            "positive": "Book 0 came out in 1900.",
+            "negative_1": "Book 0 was written by author 0.",
+            "negative_2": "Book 0 was printed by printer 0.",
+        },
+        {
+            "anchor": "Find the author of book 0. who printed book 0",
+            "positive": "Book 0 was printed by printer 0.",
+            "negative_1": "Book 0 was written by author 0.",
+            "negative_2": "Book 0 came out in 1900.",
+        },
+    ]
+    first = load_afresh(tmp_path / "out", tmp_path, "tevatron")["books"]["rows"][0]
+    assert first["query"] == "Find the author of book 0. who wrote book 0"
+    assert [passage["text"] for passage in first["positive_passages"]] == [
+        "Book 0 was written by author 0."
+    ]
+    assert [passage["text"] for passage in first["negative_passages"]] == [
+        "Book 0 came out in 1900.",
+        "Book 0 was printed by printer 0.",
+    ]
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert 'sentence_transformers = load_dataset("PATH_OR_NAME", "sentence-transformers")' in card
+
+
+def test_a_view_with_lists_is_refused_as_csv(sqlite_store: Store, tmp_path: Path) -> None:
+    make_run(sqlite_store, kept=1)
+    with pytest.raises(BadInput, match="use parquet or jsonl"):
+        export(sqlite_store, tmp_path / "out", format="csv", views=["tevatron"])
+    export(sqlite_store, tmp_path / "out", format="csv", views=["sentence-transformers"])
+
+
+def test_balanced_takes_as_many_of_every_kind_in_any_order() -> None:
+    ids, kinds = array("q", range(10)), ["a"] * 7 + ["b"] * 3
+    taken = balanced(ids, kinds, seed=1)
+    assert list(taken) == sorted(taken) and [kinds[place] for place in taken].count("a") == 3
+    assert set(taken) >= {7, 8, 9}
+    backwards = balanced(array("q", reversed(ids)), kinds[::-1], seed=1)
+    assert set(backwards) == set(taken) != set(balanced(ids, kinds, seed=2))
+
+
+def test_a_release_is_balanced_by_source(store: Store, tmp_path: Path) -> None:
+    make_run(store, kept=5)
+    told = export(store, tmp_path / "out", balance="source", split_by="source")
+    assert told["splits"] == {"boolq": 2, "nq": 2}
+    assert "as many groups of every source" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_a_release_of_a_study_holds_its_groups_only(store: Store, tmp_path: Path) -> None:
+    run_id = make_run(store, kept=9, dropped=0)
+    with store.write() as session:
+        study = studies.create_study(session, run_id=run_id, items=3, overlap=1, name="three")
+        session.commit()
+        study_id = study.id
+        query = select(Item.group_id).join(StudyItem, StudyItem.item_id == Item.id)
+        groups = set(session.scalars(query.where(StudyItem.study_id == study_id)))
+    told = export(store, tmp_path / "out", study_id=study_id, format="jsonl")
+    assert {row["group_id"] for row in rows_of(tmp_path / "out")["books"]} == groups
+    assert told["groups"] == len(groups) == 3
+    with pytest.raises(NotFound, match="no study 99"):
+        export(store, tmp_path / "none", study_id=99)
+    other = make_run(store, name="papers")
+    with pytest.raises(BadInput, match=rf"study {study_id} is of run {run_id}"):
+        export(store, tmp_path / "none", dataset="papers", run_id=other, study_id=study_id)
+    with pytest.raises(Refused, match="has items of no group that could go out"):
+        export(store, tmp_path / "none", study_id=study_id, reviews="approved")
