@@ -53,10 +53,9 @@ def load_afresh(folder: Path, tmp_path: Path, config: str = "default") -> dict[s
 
 
 def rows_of(folder: Path, config: str = "data") -> dict[str, list[dict[str, Any]]]:
-    """The rows of a JSONL release, by split."""
-    return {
-        file.name.removesuffix("-00000-of-00001.jsonl"): [
-            json.loads(line) for line in file.read_text().split("\n")[:-1]
-        ]
-        for file in sorted((folder / config).iterdir())
-    }
+    """The rows of a JSONL release, by split, its parts one after the other."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for file in sorted((folder / config).iterdir()):
+        lines = file.read_text().split("\n")[:-1]
+        found.setdefault(file.name.split("-")[0], []).extend(map(json.loads, lines))
+    return found

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -47,6 +48,7 @@ class Hub:
     objects: dict[str, bytes] = field(default_factory=dict)
     faults: dict[str, list[Any]] = field(default_factory=dict)
     seen: list[str] = field(default_factory=list)
+    slow: dict[str, float] = field(default_factory=dict)  # method → seconds before its answer
 
     def files(self, name: str, revision: str = "main") -> dict[str, bytes]:
         repo = self.repos[name]
@@ -89,6 +91,7 @@ class Handler(BaseHTTPRequestHandler):
                     return
                 if fault is not None:
                     return self._json({"error": "injected"}, fault)
+        time.sleep(self.hub.slow.get(method, 0.0))
         self._route(method, body)
 
     def _route(self, method: str, body: bytes) -> None:
@@ -168,7 +171,8 @@ class Handler(BaseHTTPRequestHandler):
             repo.refs[tag] = oid
             return self._json({})
         if verb == "tree":
-            return self._json([self._entry(repo, path, data) for path, data in files.items()])
+            below = unquote(more[1].partition("/")[2])
+            return self._json(self._tree(repo, files, f"{below}/" if below else ""))
         if verb == "paths-info":
             wanted = parse_qs(body.decode()).get("paths") or json.loads(body)["paths"]
             return self._json([self._entry(repo, p, files[p]) for p in wanted if p in files])
@@ -185,6 +189,22 @@ class Handler(BaseHTTPRequestHandler):
         if verb == "commit":
             return self._commit(full, unquote(revision), oid, body)
         self._json({"error": f"no {verb}"}, 404)
+
+    def _tree(self, repo: Repo, files: dict[str, bytes], below: str) -> list[dict[str, Any]]:
+        """What lies in a folder; all below it where the request says so."""
+        inside = {path: data for path, data in files.items() if path.startswith(below)}
+        if self.query.get("recursive", ["false"])[0].lower() in ("true", "1"):
+            return [self._entry(repo, path, data) for path, data in inside.items()]
+        rest = {path: path.removeprefix(below) for path in inside}
+        folders = dict.fromkeys(below + name.split("/")[0] for name in rest.values() if "/" in name)
+        return [
+            *({"type": "directory", "path": path, "size": 0, "oid": "0" * 40} for path in folders),
+            *(
+                self._entry(repo, path, inside[path])
+                for path, name in rest.items()
+                if "/" not in name
+            ),
+        ]
 
     def _commit(self, full: str, ref: str, head: str, body: bytes) -> None:
         repo, place = self.hub.repos[full], full.removeprefix("models/")
