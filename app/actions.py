@@ -15,6 +15,7 @@ DEED_OF_KIND = {
     "curate": "curate",
     "judge": "studies",
     "export": "export",
+    "push": "export",
     "embed": "analyze",
     "project": "analyze",
     "train": "train",

@@ -106,8 +106,8 @@ class CardFacts:
     origin: str = ""
 
 
-def write_card(facts: CardFacts, release_id: int) -> str:
-    """The card as Markdown with its YAML front matter."""
+def write_card(facts: CardFacts, release_id: int | None) -> str:
+    """The card as Markdown with its YAML front matter; `release_id` None for a preview."""
     parts = [
         _front_matter(facts),
         f"# {_inline(facts.title)}",
@@ -228,15 +228,19 @@ def _counts(facts: CardFacts) -> str:
         told = " · ".join(f"{_inline(name)} {rows:,}" for name, rows in facts.sources.items())
         sources = f"Groups by source: {told}.\n\n"
     chosen = f"Chosen: {'; '.join(map(_inline, facts.chosen))}.\n\n" if facts.chosen else ""
-    return (
-        "## Counts\n\n"
-        f"| split | groups |\n|---|---:|\n{splits}\n\n{held_out}{sources}{chosen}"
+    table = (
         "As in Table 1 of the paper, which counts every text of every group (`#I` is two per "
         "group); below them how many are different. Averages are in words.\n\n"
         "| | #I | #Q | #P | Avg. I | Avg. Q | Avg. P |\n|---|---:|---:|---:|---:|---:|---:|\n"
         f"| all | {number['I']} | {number['Q']} | {number['P']} "
         f"| {mean['I']} | {mean['Q']} | {mean['P']} |\n"
         f"| different | {different['I']} | {different['Q']} | {different['P']} | | | |"
+        if facts.texts
+        else "The texts are counted when the release is made."
+    )
+    return (
+        "## Counts\n\n"
+        f"| split | groups |\n|---|---:|\n{splits}\n\n{held_out}{sources}{chosen}{table}"
     )
 
 
@@ -362,7 +366,9 @@ def _columns() -> str:
     return f"## Columns\n\nThe first seven are named as in InF-IR.\n\n{head}\n{rows}"
 
 
-def _identity(facts: CardFacts, release_id: int) -> str:
+def _identity(facts: CardFacts, release_id: int | None) -> str:
+    if release_id is None:
+        return "A preview: this release has not been made."
     return (
         f"Release {release_id} by InF Studio; content sha256 `{facts.content_sha256}` "
         "(over the groups and the judgments as JSONL, by split)."

@@ -40,17 +40,23 @@ from db.releases import (
 IDENTITY = ("default", "judgments")  # the other configurations say the same again
 
 
-@dataclass
-class Written:
-    """What stands in the unfinished folder."""
+@dataclass(kw_only=True)
+class Counted:
+    """What a release holds; `texts` is empty and the identity "" where it is not yet written."""
 
-    content_sha256: str
+    content_sha256: str = ""
     files: list[dict[str, Any]]
     splits: dict[str, int]
     verdicts: dict[str, int]
     licences: list[str]
     sources: dict[str, int]
     texts: dict[str, dict[str, Any]]
+
+
+@dataclass(kw_only=True)
+class Written(Counted):
+    """What stands in the unfinished folder."""
+
     ledger: Ledger
 
     def groups(self) -> Iterator[tuple[int, str, str]]:

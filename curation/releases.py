@@ -18,9 +18,10 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from curation.licences import conflicts
-from curation.release_card import CardFacts, Stage, write_card
+from curation.release_card import CardFacts, write_card
 from curation.release_choice import group_ids_of
-from curation.release_findings import PICTURE, coverage_picture, findings
+from curation.release_facts import facts_of
+from curation.release_findings import PICTURE, coverage_picture
 from curation.release_parts import has_parts
 from curation.release_plan import MANIFEST, Plan, plan_release, read_manifest
 from curation.release_writing import Written, write_groups
@@ -31,11 +32,8 @@ from db.releases import (
     chosen_licences,
     find_release_at,
     one_moment,
-    recipe_of_run,
     record_release,
 )
-from db.reviews import count_reviews
-from db.runs import funnel
 from db.tables import Release
 
 
@@ -52,7 +50,7 @@ def export_release(handle: JobHandle) -> dict[str, Any]:
         with handle.store.read() as session:
             one_moment(session)
             written = write_groups(handle, session, plan, unfinished, group_ids_of(session, plan))
-            facts = _facts(session, plan, written)
+            facts = facts_of(session, plan, written)
             picture = coverage_picture(session, plan)
         same = _same_release(handle, plan, written)
         if same is not None:
@@ -80,69 +78,6 @@ def _require_mixable(session: Session, plan: Plan) -> None:
             f"the licences of these groups do not go together: {'; '.join(reasons)}. Export one "
             "source with --source, or say with --accept-licences that you may mix them"
         )
-
-
-def _facts(session: Session, plan: Plan, written: Written) -> CardFacts:
-    recipe, prompts = recipe_of_run(session, plan.run.id)
-    told = funnel(session, plan.run.id)
-    stages = [
-        Stage(task, stage["model"], stage["prompt"], stage["prompt_sha256"])
-        for task, stage in recipe.body.get("stages", {}).items()
-    ]
-    return CardFacts(
-        title=plan.name,
-        dataset=plan.dataset.name,
-        source=plan.dataset.source,
-        licences=written.licences,
-        run_id=plan.run.id,
-        run_status=plan.run.status,
-        provider=plan.run.provider,
-        offline=plan.run.offline,
-        recipe=recipe.name,
-        recipe_sha256=recipe.sha256,
-        stages=stages,
-        validation=recipe.body.get("validation", {}),
-        filters=recipe.body.get("filters", {}),
-        reviews=plan.choice.reviews,
-        review_counts=count_reviews(session, plan.run.id),
-        include_dropped=plan.choice.include_dropped,
-        verdicts=written.verdicts,
-        splits=written.splits,
-        files=written.files,
-        sources=written.sources,
-        chosen=_chosen_words(plan),
-        held_out=plan.held_out,
-        seed=plan.seed,
-        format=plan.format,
-        texts=written.texts,
-        pairs=told.pairs,
-        reached=told.reached,
-        kept=told.kept,
-        dropped=told.dropped,
-        content_sha256=written.content_sha256,
-        prompts={
-            prompts[stage.prompt_sha256].name: prompts[stage.prompt_sha256].text
-            for stage in stages
-            if stage.prompt_sha256 in prompts
-        },
-        findings=findings(session, plan),
-        origin=str(recipe.body.get("origin", "")),
-    )
-
-
-def _chosen_words(plan: Plan) -> list[str]:
-    words = []
-    if plan.leave_out_contaminated:
-        words.append("without groups that overlap with evaluation sets")
-    if plan.choice.sources:
-        words.append(f"only the source {' and '.join(plan.choice.sources)}")
-    if plan.choice.languages:
-        words.append(f"only the language {' and '.join(plan.choice.languages)}")
-    if plan.choice.study_id is not None:
-        words.append(f"only groups of study {plan.choice.study_id}")
-    if plan.balance != "none":
-        words.append(f"as many groups of every {plan.balance} (seed {plan.seed})")
-    return words
 
 
 def _same_release(handle: JobHandle, plan: Plan, written: Written) -> Release | None:

@@ -19,6 +19,7 @@ from db.tables import (
     Dataset,
     Group,
     Item,
+    Job,
     Judge,
     Judgment,
     Pair,
@@ -197,9 +198,42 @@ def count_chosen(session: Session, choice: Choice) -> int:
     return session.scalar(select(func.count()).select_from(query.subquery())) or 0
 
 
+class ChosenCount(NamedTuple):
+    """How many chosen groups have this verdict, current review and source."""
+
+    verdict: str
+    review: str
+    source: str
+    groups: int
+
+
+def count_by_kind(session: Session, choice: Choice, source: str) -> list[ChosenCount]:
+    """The groups of the choice, counted; `source` is that of pairs that name none."""
+    said = func.coalesce(func.nullif(Pair.meta["source"].as_string(), ""), source)
+    review = func.coalesce(Review.action, "")
+    query = select(Group.verdict, review, said, func.count()).select_from(Group)
+    query = query.join(Pair, Pair.id == Group.pair_id).where(Group.id.in_(_written()))
+    query = _chosen(query, choice).group_by(Group.verdict, review, said)
+    return [ChosenCount(*row) for row in session.execute(query)]
+
+
+def pushes(session: Session) -> dict[int, list[Job]]:
+    """The pushes that arrived, by release, the newest first."""
+    found: dict[int, list[Job]] = {}
+    query = select(Job).where(Job.kind == "push", Job.status == "done").order_by(Job.id.desc())
+    for job in session.scalars(query):
+        release_id = job.config.get("release_id")
+        if release_id is not None and (job.result or {}).get("pushed"):
+            found.setdefault(int(release_id), []).append(job)
+    return found
+
+
+def _written() -> Select[int]:
+    return select(Triplet.group_id).where(Triplet.role == "query_negative")
+
+
 def _written_groups() -> Select[int]:
-    written = select(Triplet.group_id).where(Triplet.role == "query_negative")
-    return select(Group.id).join(Pair, Pair.id == Group.pair_id).where(Group.id.in_(written))
+    return select(Group.id).join(Pair, Pair.id == Group.pair_id).where(Group.id.in_(_written()))
 
 
 def record_release(

@@ -2,43 +2,20 @@
 
 import streamlit as st
 
-from app import releasing
 from app.components.choice import choose
 from app.components.jobs import follow_job
 from app.components.page import draw_empty, draw_heading, draw_labels
 from app.components.plain import plain
-from app.components.run import run_name
-from db.releases import REVIEWS, Choice, count_chosen, list_releases
-from db.runs import RunSummary, list_runs
+from app.components.release_form import draw_release_form
+from app.components.release_push import draw_pushes
+from db.releases import list_releases, pushes
+from db.runs import list_runs
 from db.store import open_store
-from db.tables import Release
+from db.tables import Job, Release
 
 
-def draw_form(runs: list[RunSummary], number: int) -> None:
-    by_id = {run.id: run for run in runs}
-    run_id = st.selectbox(
-        "Run", list(by_id), format_func=lambda n: run_name(by_id[n]), key="releases.run"
-    )
-    run = by_id[run_id] if run_id is not None else runs[0]
-    first, second, third = st.columns([2, 1, 1])
-    first.text_input("Name", f"release-{number}", key="releases.name")
-    second.selectbox("Format", ("parquet", "jsonl"), key="releases.format")
-    reviews = third.selectbox(
-        "Groups", REVIEWS, key="releases.reviews", help="Which reviews a group needs to go out."
-    )
-    dropped = st.checkbox("Include dropped groups", key="releases.include_dropped")
-    with open_store().read() as session:
-        chosen = Choice(run.id, reviews or REVIEWS[0], dropped)
-        groups = count_chosen(session, chosen)
-    st.caption(plain(f"{groups:,} groups of data set {run.dataset} go out."))
-    st.button(
-        "Make the release",
-        type="primary",
-        key="releases.start",
-        on_click=releasing.start,
-        args=(run.id, run.dataset),
-        disabled=groups == 0,
-    )
+def repositories(pushed: list[Job]) -> str:
+    return ", ".join(dict.fromkeys(str((job.result or {}).get("repo")) for job in pushed))
 
 
 def draw_release(release: Release) -> None:
@@ -62,6 +39,7 @@ def draw_release(release: Release) -> None:
 with open_store().read() as session:
     runs = [run for run in list_runs(session) if run.kept]
     found = list_releases(session)
+    arrived = pushes(session)
 draw_heading("Releases", "Immutable, exported sets of groups, each with its data set card.")
 if not runs and not found:
     draw_empty(
@@ -73,7 +51,7 @@ if not runs and not found:
     )
 if runs:
     with st.expander("New release", icon=":material/add:", expanded=not found):
-        draw_form(runs, len(found) + 1)
+        draw_release_form(runs, len(found) + 1)
 if "releases.job" in st.session_state:
     follow_job(st.session_state["releases.job"], key="releases.follow")
 if found:
@@ -87,6 +65,8 @@ if found:
                 "Format": each.format,
                 "Offline": each.offline,
                 "Made": each.created_at,
+                "By": each.created_by,
+                "Went to": repositories(arrived.get(each.id, [])),
             }
             for each in found
         ],
@@ -102,3 +82,4 @@ if found:
         name=lambda each: f"release {each.id} · {each.name}",
     )
     draw_release(chosen)
+    draw_pushes(chosen, arrived.get(chosen.id, []))

@@ -1,0 +1,103 @@
+"""The Releases page: live counts, the preview that writes nothing, and where a release went."""
+
+from pathlib import Path
+
+import pytest
+from app_pages import open_page, words
+from exporting import export
+from records_world import group_ids, make_run
+from sqlalchemy import select
+from streamlit.testing.v1 import AppTest
+
+from db import jobs
+from db.reviews import approve_group
+from db.store import Store
+from db.tables import Job, Pair
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Nothing starts: jobs stay queued."""
+    monkeypatch.setattr("app.launching.ensure_supervisor", lambda store: None)
+    return tmp_path
+
+
+def opened(store: Store) -> AppTest:
+    return open_page("releases")
+
+
+def test_the_counts_follow_the_filters(sqlite_store: Store, home: Path) -> None:
+    run_id = make_run(sqlite_store, kept=5)
+    with sqlite_store.write() as session:
+        approve_group(session, group_ids(sqlite_store, run_id)[0], reviewed_by="ada")
+        session.commit()
+    at = opened(sqlite_store)
+    assert "**5 groups** go out" in words(at)
+    assert "not reviewed 4, approved 1" in words(at).replace("\\", "")
+    at.multiselect(key="releases.sources").select("nq").run()
+    assert "**2 groups** go out" in words(at)
+    at.selectbox(key="releases.reviews").select("approved").run()
+    assert at.button(key="releases.start").disabled, "q0 is of boolq: nothing passes"
+    assert "take one away" in at.warning[0].value
+
+
+def test_the_preview_shows_rows_and_card_and_writes_nothing(
+    sqlite_store: Store, home: Path, tmp_path: Path
+) -> None:
+    make_run(sqlite_store, licence="cc-by-sa-4.0")
+    with sqlite_store.write() as session:
+        pair = session.scalars(select(Pair).where(Pair.external_id == "q1")).one()
+        pair.meta = {"source": "msmarco", "licence": "cc-by-nc-4.0"}
+        session.commit()
+    before = sorted(tmp_path.rglob("*"))
+    at = opened(sqlite_store)
+    at.number_input(key="releases.held_out").set_value(0.25).run()
+    at.toggle(key="releases.preview").set_value(True).run()
+    assert not at.exception
+    assert "books 3, books_held_out 1" in words(at).replace("\\", "")
+    shown = words(at)
+    assert "A preview: this release has not been made." in shown and "| all | 8 |" in shown
+    assert "do not go together" in at.warning[0].value
+    assert list(at.dataframe[0].value["query_id"]) == ["q0", "q1", "q2", "q3"]
+    assert sorted(path for path in tmp_path.rglob("*") if ".db" not in path.name) == [
+        path for path in before if ".db" not in path.name
+    ]
+
+
+def test_a_release_is_queued_as_the_form_says(sqlite_store: Store, home: Path) -> None:
+    run_id = make_run(sqlite_store)
+    at = opened(sqlite_store)
+    at.multiselect(key="releases.views").select("tevatron").run()
+    at.checkbox(key="releases.balance").check().run()
+    at.button(key="releases.start").click().run()
+    with sqlite_store.read() as session:
+        (job,) = jobs.list_jobs(session, kind="export")
+    wanted = {"run_id": run_id, "views": ["tevatron"], "balance": "source", "name": "release-1"}
+    assert wanted.items() <= job.config.items() and job.status == "queued"
+
+
+def test_pushes_are_told_and_a_wrong_name_is_refused(
+    sqlite_store: Store, home: Path, tmp_path: Path
+) -> None:
+    make_run(sqlite_store)
+    release = export(sqlite_store, tmp_path / "out")["release_id"]
+    with sqlite_store.write() as session:
+        job = jobs.enqueue_job(session, "push", {"release_id": release})
+        jobs.claim_job(session, job.id)
+        session.commit()
+        pushed = {"pushed": True, "repo": "ada/books", "url": "https://hub/c/1", "tag": "release-1"}
+        jobs.finish_job(session, job.id, 1, status="done", result=pushed)
+        session.commit()
+    at = opened(sqlite_store)
+    assert "ada/books · https://hub/c/1 · tag release-1" in words(at).replace("\\", "")
+    assert list(at.dataframe[0].value["Went to"]) == ["ada/books"]
+    at.text_input(key="releases.repo").set_value("books").run()
+    at.button(key="releases.push_start").click().run()
+    assert "it is named USER/NAME" in words(at).replace("\\", "")
+    at.text_input(key="releases.repo").set_value("ada/books").run()
+    at.button(key="releases.compare").click().run()
+    with sqlite_store.read() as session:
+        queued = session.scalars(
+            select(Job).where(Job.kind == "push", Job.status == "queued")
+        ).one()
+    assert queued.config["dry_run"] is True and queued.config["repo"] == "ada/books"
