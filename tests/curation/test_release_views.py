@@ -1,7 +1,10 @@
 """What other trainers read, and which groups a release takes: studies, balance."""
 
+import json
+import shutil
 from array import array
 from pathlib import Path
+from typing import Any
 
 import pytest
 from exporting import export, load_afresh, rows_of
@@ -96,3 +99,42 @@ def test_a_release_of_a_study_holds_its_groups_only(store: Store, tmp_path: Path
         export(store, tmp_path / "none", dataset="papers", run_id=other, study_id=study_id)
     with pytest.raises(Refused, match="has items of no group that could go out"):
         export(store, tmp_path / "none", study_id=study_id, reviews="approved")
+
+
+@pytest.mark.parametrize("format", ["parquet", "jsonl", "csv"])
+def test_passages_of_a_megabyte_come_back_whole(
+    format: str, sqlite_store: Store, tmp_path: Path
+) -> None:
+    long = 'He said: "dunes,\n\r\nmove"; ‮ü🙂 ' * 33_000
+    assert len(long.encode()) > 1_000_000
+    make_run(sqlite_store, texts={"document_positive": long, "query_positive": "=1+1"})
+    export(sqlite_store, tmp_path / "out", format=format)
+    row = load_afresh(tmp_path / "out", tmp_path)["books"]["rows"][0]
+    assert row["document_positive"] == long
+    assert row["query_positive"] == ("'=1+1" if format == "csv" else "=1+1")
+
+
+def test_a_release_outlives_the_files_it_was_imported_from_but_not_its_folder(
+    sqlite_store: Store, tmp_path: Path, inf: Any
+) -> None:
+    pairs = tmp_path / "groups.jsonl"
+    row = {
+        "query_positive": "q",
+        "instruction_positive": "i",
+        "document_positive": "p",
+        "query_negative": "q2",
+        "instruction_negative": "i2",
+        "hard_negative_document_1": "p1",
+        "hard_negative_document_2": "p2",
+    }
+    pairs.write_text(json.dumps(row) + "\n")
+    assert inf("import", "--dataset", "mine", "--groups", pairs).code == 0
+    pairs.unlink()
+    told = inf("export", "--dataset", "mine", "--out", tmp_path / "out", "--json")
+    assert told.code == 0 and told.json["groups"] == 1
+    shutil.rmtree(tmp_path / "out")
+    again = inf("export", "--dataset", "mine", "--out", tmp_path / "again", "--json")
+    assert again.json["content_sha256"] == told.json["content_sha256"]
+    lost = inf("train", "--release", 1, "--out", tmp_path / "model", "--json")
+    assert lost.code == 1 and "is no longer at" in lost.json["error"]
+    assert "export it again" in lost.json["error"]
