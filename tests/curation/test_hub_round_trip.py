@@ -16,6 +16,7 @@ from exporting import LOAD, export, rows_of
 from hub_server import Hub, hub_server
 from records_world import make_run
 
+from curation.release_rows import CONFIGS
 from db.store import Store
 from db.tables import Checkpoint
 
@@ -77,6 +78,7 @@ def test_groups_of_real_questions_come_back_from_the_hub_row_by_row(
         read = json.loads(run_python(LOAD, "ada/books", config, **there))
         local = rows_of(out, "data" if config == "default" else config)
         assert {split: found["rows"] for split, found in read.items()} == local
+        assert all(found["types"] == CONFIGS[config] for found in read.values())
     assert told.json["splits"].keys() == read.keys() == {"google", "google_held_out"}
 
 
