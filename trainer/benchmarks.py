@@ -4,6 +4,7 @@ A FollowIR folder has `queries.jsonl` {_id, text, instruction_og, instruction_ch
 `corpus.jsonl` {_id, title, text}, `top_ranked.jsonl` {qid, pid}, `qrels_og/test.tsv` and
 `qrels_changed/test.tsv` {query-id, corpus-id, score}. A BEIR folder has `queries.jsonl`
 {_id, text, and `instruction` where there is one}, `corpus.jsonl` and `qrels/test.tsv`.
+InstructIR is a BEIR folder in which a query has several instructions (ids `17_0`, `17_1`, …).
 """
 
 import csv
@@ -32,6 +33,8 @@ class Benchmark:
     Where instructions change, `original` and `changed` hold for each query id the two question
     ids, and `changed_documents` the documents whose relevance differs between the two.
     `candidates`: the documents a question is ranked over; all where it is not listed.
+    `excluded`: documents taken out of a question's ranking (BRIGHT). `same_query`: for every
+    question the query it asks under one of several instructions (InstructIR; robustness@k).
     """
 
     name: str
@@ -44,6 +47,8 @@ class Benchmark:
     changed: dict[str, str] = field(default_factory=dict)
     changed_documents: dict[str, list[str]] = field(default_factory=dict)
     candidates: dict[str, list[str]] = field(default_factory=dict)
+    excluded: dict[str, list[str]] = field(default_factory=dict)
+    same_query: dict[str, str] = field(default_factory=dict)
 
 
 ORIGINAL, CHANGED = "-og", "-changed"
@@ -107,7 +112,7 @@ def _read_followir(folder: Path) -> Benchmark:
         for suffix, part in ((ORIGINAL, "qrels_og"), (CHANGED, "qrels_changed"))
     }
     questions: dict[str, Question] = {}
-    rows = list(_rows(folder / "queries.jsonl", ("_id", "text")))
+    rows = list(read_rows(folder / "queries.jsonl", ("_id", "text")))
     for place, row in rows:
         for suffix, key in ((ORIGINAL, "instruction_og"), (CHANGED, "instruction_changed")):
             if not isinstance(row.get(key), str):
@@ -115,7 +120,7 @@ def _read_followir(folder: Path) -> Benchmark:
             questions[row["_id"] + suffix] = Question(row[key], row["text"])
     ids = [row["_id"] for _, row in rows]
     candidates: dict[str, list[str]] = {}
-    for place, row in _rows(folder / "top_ranked.jsonl", ("qid", "pid")):
+    for place, row in read_rows(folder / "top_ranked.jsonl", ("qid", "pid")):
         if row["pid"] not in corpus:
             raise BadInput(f"{place}: no document {row['pid']!r} in corpus.jsonl")
         for suffix in (ORIGINAL, CHANGED):
@@ -156,25 +161,48 @@ def _read_beir(folder: Path) -> Benchmark:
     corpus = _corpus(folder)
     questions = {
         row["_id"]: Question(str(row.get("instruction") or ""), row["text"])
-        for _, row in _rows(folder / "queries.jsonl", ("_id", "text"))
+        for _, row in read_rows(folder / "queries.jsonl", ("_id", "text"))
     }
     judgments = _judgments(folder / "qrels" / "test.tsv", corpus)
     if unknown := sorted(judgments.keys() - questions.keys()):
         raise BadInput(f"{folder / 'qrels' / 'test.tsv'}: no query {unknown[0]!r} in queries.jsonl")
+    same_query = _instructions_of_a_query({query: questions[query] for query in judgments})
     return Benchmark(
         name=folder.name,
-        kind="BEIR",
+        kind="InstructIR" if same_query else "BEIR",
         convention="the whole corpus is ranked; queries of qrels/test.tsv; ties by score, then id, "
-        "both descending",
+        "both descending"
+        + (
+            "; robustness@10: the lowest nDCG@10 over a query's instructions, mean over queries"
+            if same_query
+            else ""
+        ),
         questions={query: questions[query] for query in judgments},
         corpus=corpus,
         judgments=judgments,
+        same_query=same_query,
     )
+
+
+def _instructions_of_a_query(questions: dict[str, Question]) -> dict[str, str]:
+    """InstructIR names the instructions of query 17 `17_0`, `17_1`, …: {question: query}.
+
+    Empty where a folder is not so: an instruction is missing, equal names ask other queries, or no
+    query has a second instruction.
+    """
+    asked: dict[str, list[Question]] = {}
+    for name, question in questions.items():
+        asked.setdefault(name.split("_")[0], []).append(question)
+    several = any(len(theirs) > 1 for theirs in asked.values())
+    alike = all(len({one.query for one in theirs}) == 1 for theirs in asked.values())
+    if not (several and alike and all(one.instruction for one in questions.values())):
+        return {}
+    return {name: name.split("_")[0] for name in questions}
 
 
 def _corpus(folder: Path) -> dict[str, str]:
     corpus: dict[str, str] = {}
-    for place, row in _rows(folder / "corpus.jsonl", ("_id", "text")):
+    for place, row in read_rows(folder / "corpus.jsonl", ("_id", "text")):
         if row["_id"] in corpus:
             raise BadInput(f"{place}: document {row['_id']!r} is there twice")
         corpus[row["_id"]] = f"{row.get('title') or ''} {row['text']}".strip()
@@ -204,7 +232,8 @@ def _judgments(file: Path, corpus: dict[str, str]) -> dict[str, dict[str, int]]:
     return judgments
 
 
-def _rows(file: Path, needed: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_rows(file: Path, needed: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(place, row) of a JSON-lines file; the needed fields are text. Raises BadInput with line."""
     if not file.is_file():
         raise BadInput(f"{file} is missing: see `inf evaluate --help` for the folder's layout")
     with file.open(encoding="utf-8") as lines:

@@ -15,7 +15,8 @@ from db.errors import BadInput
 from db.evaluations import record_evaluation
 from db.job_runner import JobHandle
 from trainer.backbone import load_backbone, load_model, read_memory
-from trainer.benchmarks import Benchmark, held_out_benchmark, read_benchmark
+from trainer.benchmark_suites import read_benchmarks, suite_means
+from trainer.benchmarks import Benchmark, held_out_benchmark
 from trainer.comparing import compare
 from trainer.release_files import find_release, read_release
 from trainer.settings import TrainSettings, parse_settings
@@ -49,33 +50,80 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
     split: dict[str, Any] | None = None
     notes: list[str] = []
     if config.get("benchmark"):
-        benchmark = read_benchmark(Path(config["benchmark"]).expanduser().resolve())
+        folder = Path(config["benchmark"]).expanduser().resolve()
+        benchmarks, suite = read_benchmarks(folder), folder.name
     else:
         benchmark, split, notes = _held_out(handle, candidates)
-    reports, per_query = [], []
+        benchmarks, suite = [benchmark], benchmark.name
+    reports: list[list[dict[str, Any]]] = []  # for every candidate, of every benchmark
+    per_query: list[list[dict[str, dict[str, float]]]] = []
+    rounds = len(candidates) * len(benchmarks)
     for number, candidate in enumerate(candidates):
         handle.report(number, len(candidates), f"loading {candidate.name}")
-        report, scores = _score(handle, candidate, benchmark, number, len(candidates))
-        reports.append(report)
-        per_query.append(scores.per_query)
+        scorer = _scorer(handle, candidate)
+        found = [
+            _score(handle, candidate, scorer, benchmark, number * len(benchmarks) + part, rounds)
+            for part, benchmark in enumerate(benchmarks)
+        ]
+        reports.append([report for report, _ in found])
+        per_query.append([scores.per_query for _, scores in found])
     handle.report(len(candidates), len(candidates), "done")
+    about = {"held_out": split, "notes": notes}
+    parts = [
+        about
+        | {
+            "benchmark": benchmark.name,
+            "kind": benchmark.kind,
+            "convention": benchmark.convention,
+            "queries": len(benchmark.judgments),
+            "documents": len(benchmark.corpus),
+            "models": [theirs[part] for theirs in reports],
+            "comparisons": _comparisons(
+                [theirs[part] for theirs in reports], [values[part] for values in per_query]
+            ),
+        }
+        for part, benchmark in enumerate(benchmarks)
+    ]
+    return parts[0] if len(parts) == 1 else about | _suite(suite, benchmarks, parts)
+
+
+def _comparisons(
+    reports: list[dict[str, Any]], per_query: list[dict[str, dict[str, float]]]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "first": reports[0]["model"],
+            "second": report["model"],
+            "measures": compare(per_query[0], values, COMPARED),
+        }
+        for report, values in zip(reports[1:], per_query[1:], strict=True)
+    ]
+
+
+def _suite(name: str, benchmarks: list[Benchmark], parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """The means over the sets, with the sets' own results under `parts`.
+
+    Differences with intervals are those of the sets: a bootstrap over queries says nothing about
+    a mean over sets.
+    """
+    models = []
+    for number, first in enumerate(parts[0]["models"]):
+        means = suite_means(benchmarks, [part["models"][number]["metrics"] for part in parts])
+        reasons = {
+            measure: "not every set of this suite has this measure"
+            for measure, value in means.items()
+            if value is None
+        }
+        models.append(first | {"evaluation_id": None, "metrics": means, "reasons": reasons})
     return {
-        "benchmark": benchmark.name,
-        "kind": benchmark.kind,
-        "convention": benchmark.convention,
-        "queries": len(benchmark.judgments),
-        "documents": len(benchmark.corpus),
-        "held_out": split,
-        "notes": notes,
-        "models": reports,
-        "comparisons": [
-            {
-                "first": reports[0]["model"],
-                "second": report["model"],
-                "measures": compare(per_query[0], values, COMPARED),
-            }
-            for report, values in zip(reports[1:], per_query[1:], strict=True)
-        ],
+        "benchmark": name,
+        "kind": f"{len(parts)} sets, {' and '.join(sorted({part['kind'] for part in parts}))}",
+        "convention": f"plain mean over the sets; in each: {parts[0]['convention']}",
+        "queries": sum(part["queries"] for part in parts),
+        "documents": sum(part["documents"] for part in parts),
+        "models": models,
+        "comparisons": [],
+        "parts": parts,
     }
 
 
@@ -127,25 +175,44 @@ def _held_out(
     return held_out_benchmark(name, groups), {**split, "groups": len(groups)}, notes
 
 
+@dataclass(frozen=True)
+class Scorer:
+    """A loaded model, or BM25 (no model), with the template its questions get."""
+
+    model: "SentenceTransformer | None"
+    template: Template
+
+
+def _scorer(handle: JobHandle, candidate: Candidate) -> Scorer:
+    if candidate.name == BM25:
+        return Scorer(None, Template(handle.config.get("template") or DEFAULT_TEMPLATE))
+    return Scorer(*_prepare(handle.config, candidate))
+
+
 def _score(
-    handle: JobHandle, candidate: Candidate, benchmark: Benchmark, number: int, count: int
+    handle: JobHandle,
+    candidate: Candidate,
+    scorer: Scorer,
+    benchmark: Benchmark,
+    number: int,
+    count: int,
 ) -> "tuple[dict[str, Any], Scores]":
     from trainer.scoring import score_bm25, score_model
 
     def progress(done: int, total: int) -> None:
         handle.report(
-            number * total + done, count * total, f"{candidate.name}: {done}/{total} texts"
+            number * total + done,
+            count * total,
+            f"{candidate.name} on {benchmark.name}: {done}/{total} texts",
         )
 
-    prompts: dict[str, str | None] = {}
-    if candidate.name == BM25:
-        template = Template(handle.config.get("template") or DEFAULT_TEMPLATE)
+    handle.check()
+    model, template = scorer.model, scorer.template
+    prompts: dict[str, str | None] = dict(model.prompts) if model else {}
+    if model is None:
         scores = score_bm25(template, benchmark, check=handle.check)
     else:
-        model, template = _prepare(handle.config, candidate)
-        handle.check()
         scores = score_model(model, template, benchmark, progress=progress, check=handle.check)
-        prompts = dict(model.prompts)
     with handle.store.write() as session:
         folder = Path(candidate.name).expanduser()
         checkpoint = checkpoint_at(session, str(folder.resolve())) if candidate.memory else None

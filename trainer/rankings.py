@@ -60,6 +60,24 @@ def average(per_query: Mapping[str, Mapping[str, float]]) -> dict[str, float | N
     }
 
 
+def robustness(
+    per_query: Mapping[str, Mapping[str, float]],
+    same_query: Mapping[str, str],
+    name: str = "ndcg@10",
+) -> dict[str, float]:
+    """InstructIR's robustness@k of every query: its lowest nDCG@k over its instructions.
+
+    Source: Oh et al. 2024 (arXiv 2402.14334); the figure is the mean over queries.
+    same_query: {question: query}; a query none of whose questions was measured drops out.
+    """
+    lowest: dict[str, float] = {}
+    for question, query in same_query.items():
+        if question in per_query:
+            value = per_query[question][name]
+            lowest[query] = min(value, lowest.get(query, value))
+    return lowest
+
+
 def rank_of(document: str, scores: Mapping[str, float]) -> int:
     """The 1-based rank; a document that is missing stands behind all others."""
     if document not in scores:

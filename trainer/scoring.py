@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trainer.benchmarks import Benchmark
-from trainer.rankings import average, measure, p_mrr, p_mrr_by_query, rank_of
+from trainer.rankings import average, measure, p_mrr, p_mrr_by_query, rank_of, robustness
 from trainer.searching import search
 from trainer.template import Template
 
@@ -86,18 +87,35 @@ def score_bm25(
         for query, documents in benchmark.changed_documents.items()
         for name in (benchmark.original[query], benchmark.changed[query])
     }
+    deeper = max(map(len, benchmark.excluded.values()), default=0)
     best = {
-        name: dict(sorted(found.items(), key=lambda pair: pair[::-1], reverse=True)[:DEPTH])
+        name: dict(
+            sorted(found.items(), key=lambda pair: pair[::-1], reverse=True)[: DEPTH + deeper]
+        )
         for name, found in run.items()
     }
     return measure_run(benchmark, best, ranks)
+
+
+def _without_excluded(
+    benchmark: Benchmark, run: dict[str, dict[str, float]]
+) -> dict[str, dict[str, float]]:
+    """The run without what a question excludes, the best `DEPTH` of each."""
+    if not benchmark.excluded:
+        return run
+    kept = {}
+    for question, scores in run.items():
+        out = set(benchmark.excluded.get(question, ()))
+        left = [(value, name) for name, value in scores.items() if name not in out]
+        kept[question] = {name: value for value, name in sorted(left, reverse=True)[:DEPTH]}
+    return kept
 
 
 def measure_run(
     benchmark: Benchmark, run: dict[str, dict[str, float]], ranks: dict[str, dict[str, int]]
 ) -> Scores:
     """The measures of a run; `ranks`: of the changed documents, by question."""
-    per_query = measure(run, benchmark.judgments)
+    per_query = measure(_without_excluded(benchmark, run), benchmark.judgments)
     by_query = p_mrr_by_query(
         {
             query: [
@@ -112,6 +130,8 @@ def measure_run(
     )
     metrics: dict[str, float | None] = _averages(benchmark, per_query)
     metrics["p-mrr"] = p_mrr(by_query)
+    if lowest := robustness(per_query, benchmark.same_query):
+        metrics["robustness@10"] = fmean(lowest.values())
     for query, value in by_query.items():
         per_query.setdefault(query, {})["p-mrr"] = value
     reasons = {
@@ -152,7 +172,8 @@ def _rank_all(
             moved[question] = changed
     if not benchmark.candidates:
         wanted = {place: moved[name] for place, name in enumerate(names) if name in moved}
-        found = search(questions, documents, ids, depth=DEPTH, ranked=wanted, check=check)
+        deeper = max(map(len, benchmark.excluded.values()), default=0)
+        found = search(questions, documents, ids, depth=DEPTH + deeper, ranked=wanted, check=check)
         return dict(zip(names, found.best, strict=True)), dict(zip(names, found.ranks, strict=True))
     places = {name: place for place, name in enumerate(ids)}
     run: dict[str, dict[str, float]] = {}

@@ -17,11 +17,19 @@ def _report(result: Result) -> str:
     about += f"{result['documents']} documents"
     if split:
         about += f", {split['groups']} groups (held_out={split['fraction']} seed={split['seed']})"
+    also = [
+        name
+        for name in ("robustness@10", "followir score")
+        if any(name in model["metrics"] for model in result["models"])
+    ]
+    shown = (*SHOWN, *also)
     names = [str(model["model"]) for model in result["models"]]
     width = max(len("model"), *(min(len(name), 60) for name in names))
-    table = [f"{'model':<{width}}  " + "  ".join(f"{name:>9}" for name in SHOWN)]
+    table = [f"{'model':<{width}}  " + "  ".join(f"{name:>{max(9, len(name))}}" for name in shown)]
     for name, model in zip(names, result["models"], strict=True):
-        cells = "  ".join(f"{_number(model['metrics'].get(name)):>9}" for name in SHOWN)
+        cells = "  ".join(
+            f"{_number(model['metrics'].get(name)):>{max(9, len(name))}}" for name in shown
+        )
         table.append(f"{name[-60:]:<{width}}  {cells}")
     differences = [
         f"{compared['second'][-40:]} against {compared['first'][-40:]}, {name}: "
@@ -31,8 +39,9 @@ def _report(result: Result) -> str:
         for name, found in compared["measures"].items()
         if found and name in ("ndcg@10", "p-mrr")
     ]
+    parts = [f"\n{_report(part)}" for part in result.get("parts", [])]
     notes = [f"note: {note}" for note in result["notes"]]
-    return "\n".join([about, *table, *differences, *notes])
+    return "\n".join([about, *table, *differences, *notes, *parts])
 
 
 def _number(value: float | None) -> str:
@@ -44,7 +53,11 @@ def _number(value: float | None) -> str:
     "--model", "models", multiple=True, required=True, help="A folder, a name, or bm25; repeats."
 )
 @click.option("--release", help="Score on the held-out groups of this release (folder or number).")
-@click.option("--benchmark", type=click.Path(path_type=Path), help="A FollowIR or BEIR folder.")
+@click.option(
+    "--benchmark",
+    type=click.Path(path_type=Path),
+    help="A folder: FollowIR, BEIR, InstructIR, BRIGHT, MAIR, or a folder of such folders.",
+)
 @click.option("--held-out", type=click.FloatRange(0, 1, min_open=True, max_open=True))
 @click.option("--held-out-seed", type=int)
 @click.option("--template", help="For models that store none.")
@@ -70,7 +83,9 @@ def evaluate(
     Differences from the first model come with a 95 % interval (paired bootstrap over queries). A
     checkpoint given alone brings its base model along. Held-out groups are those of the
     checkpoint's training. A benchmark folder has queries.jsonl, corpus.jsonl and qrels/test.tsv
-    (BEIR), or also top_ranked.jsonl, qrels_og/test.tsv and qrels_changed/test.tsv (FollowIR).
+    (BEIR, InstructIR), or also top_ranked.jsonl, qrels_og/test.tsv and qrels_changed/test.tsv
+    (FollowIR). BRIGHT (examples/ and documents/), MAIR (MAIR-Queries/ and MAIR-Docs/) and a folder
+    of such folders are suites: every set is scored, and the mean over the sets.
     """
     if (release is None) == (benchmark is None):
         raise click.UsageError("give either --release or --benchmark")
