@@ -5,9 +5,10 @@ import os
 import streamlit as st
 
 from app.actions import launch_job
-from app.visit import acting, action
+from app.visit import acting, action, say
 from curation.starting import job_config, resume_run, start_run
 from db.errors import BadInput
+from db.runs import set_concurrency, stop_run
 from db.store import open_store
 
 
@@ -48,12 +49,33 @@ def start() -> None:
 
 @action
 def resume(run_id: int) -> None:
-    """Queue the rest of a run."""
+    """Queue the rest of a run, under the budget that the page shows."""
     acting("curate")
+    budget = float(st.session_state.get(f"curate.raise-{run_id}") or 0.0)
     with open_store().write() as session:
-        resume_run(session, run_id)
+        resume_run(session, run_id, budget_usd=budget or None)
         session.commit()
     _queue(run_id, f"The rest of run {run_id}")
+
+
+@action
+def stop(run_id: int, cancel: bool = False) -> None:
+    """Ask every worker of the run to stop; what is in flight is finished and kept."""
+    acting("curate")
+    with open_store().write() as session:
+        stop_run(session, run_id, cancel=cancel)
+        session.commit()
+    say(f"Run {run_id} is {'cancelled' if cancel else 'paused'}: what is in flight is finished.")
+
+
+@action
+def set_width(run_id: int) -> None:
+    """Another number of calls at a time, from now on."""
+    acting("curate")
+    width = int(st.session_state[f"curate.width-{run_id}"])
+    with open_store().write() as session:
+        set_concurrency(session, run_id, width)
+        session.commit()
 
 
 def _queue(run_id: int, what: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Select, and_, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
+from db.corpus_texts import pair_source
 from db.errors import NotFound
 from db.tables import (
     Call,
@@ -151,6 +152,7 @@ def list_groups(
     verdict: str | None = None,
     reason: str | None = None,
     stage: str | None = None,
+    source: str | None = None,
     review: str | None = None,
     search: str | None = None,
     offset: int = 0,
@@ -168,6 +170,10 @@ def list_groups(
         query = query.where(Group.drop_reason == reason)
     if stage:
         query = query.where(Group.stage == stage)
+    if source:
+        of_source = select(Pair.id).join(Dataset, Dataset.id == Pair.dataset_id)
+        of_source = of_source.where(pair_source() == source)
+        query = query.where(Group.pair_id.in_(of_source))
     query = _reviewed(query, review)
     if search and search.strip():
         query = query.where(_found(search.strip()))

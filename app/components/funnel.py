@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from app.menu import view_file
 from db.runs import STAGES, Funnel
 
 STAGE_TITLES = {
@@ -39,12 +40,14 @@ def draw_funnel(found: Funnel) -> None:
         if not dropped:
             st.caption("Nothing was dropped so far.")
             return
-        st.dataframe(
-            [
-                {"Groups": count, "Dropped because": reason.replace("_", " ")}
-                for reason, count in found.dropped.items()
-            ],
-            hide_index=True,
-            column_config={"Groups": st.column_config.NumberColumn(format="localized")},
-        )
+        st.markdown("**Dropped because**")
+        for reason, count in found.dropped.items():
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                st.page_link(
+                    view_file("groups"),
+                    label=reason.replace("_", " "),
+                    query_params={"run": str(found.run_id), "reason": reason},
+                    width="stretch",
+                )
+                st.markdown(f"{count:,}", width="content")
         st.caption(f"{dropped:,} dropped, {found.waiting + found.in_work:,} still to do")

@@ -1,5 +1,7 @@
 """Curate: start a run, watch its funnel while it works, resume one that stopped."""
 
+from dataclasses import replace
+
 import streamlit as st
 
 from app import curating
@@ -9,12 +11,15 @@ from app.components.jobs import LIVE, follow_job
 from app.components.page import draw_empty, draw_heading, draw_labels, draw_status
 from app.components.plain import plain
 from app.components.run import run_name
+from app.components.run_live import LIVE as LIVE_RUN
+from app.components.run_live import draw_calls, draw_controls, draw_pulse
 from app.menu import view_file
 from app.visit import failures_shown
 from curation.recipes import list_recipes
 from curation.starting import PROVIDERS
 from db import jobs
 from db.datasets import DatasetSummary, list_datasets
+from db.run_workers import worker_totals
 from db.runs import RunSummary, funnel, get_run, list_runs
 from db.store import open_store
 
@@ -74,8 +79,6 @@ def draw_run(run: RunSummary) -> None:
             plain(f"recipe {run.recipe} {run.recipe_sha256[:10]} · by {run.created_by}{money}"),
             width="stretch",
         )
-        if run.status in ("paused", "failed", "cancelled"):
-            st.button("Resume", key="curate.resume", on_click=curating.resume, args=(run.id,))
         st.page_link(
             view_file("groups"),
             label="Groups",
@@ -84,17 +87,23 @@ def draw_run(run: RunSummary) -> None:
         )
     if run.error:
         st.text(run.error)
-    is_live = run.status in ("created", "running")
-    st.fragment(draw_live, run_every=EVERY_SECONDS if is_live else None)(run.id, is_live)
+    is_live = run.status in LIVE_RUN
+    with open_store().read() as session:
+        draw_controls(run, get_run(session, run.id).concurrency)
+    st.fragment(draw_live, run_every=EVERY_SECONDS if is_live else None)(run, is_live)
 
 
-def draw_live(run_id: int, was_live: bool) -> None:
+def draw_live(run: RunSummary, was_live: bool) -> None:
     with failures_shown():
         with open_store().read() as session:
-            found, status = funnel(session, run_id), get_run(session, run_id).status
-        draw_funnel(found)
-        if was_live and status not in ("created", "running"):
+            found, now = funnel(session, run.id), get_run(session, run.id)
+            workers = worker_totals(session, run.id)
+        if was_live and now.status not in LIVE_RUN:
             st.rerun()
+        run = replace(run, spent_usd=now.spent_usd)
+        draw_pulse(run, found, workers, live=was_live)
+        draw_funnel(found)
+        draw_calls(run.id)
 
 
 draw_heading(

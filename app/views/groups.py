@@ -3,12 +3,14 @@
 import streamlit as st
 
 from app.components.choice import choose, draw_pages, page_offset
+from app.components.counted import counted
 from app.components.funnel import draw_funnel
 from app.components.group import draw_group
 from app.components.page import draw_empty, draw_heading
 from app.components.run import run_name
+from db.corpus_texts import pair_sources
 from db.groups import GroupRow, get_group, list_groups
-from db.runs import Funnel, funnel, list_runs
+from db.runs import STAGES, Funnel, funnel, list_runs
 from db.store import open_store
 
 ALL = "all"
@@ -16,7 +18,16 @@ VERDICTS = (ALL, "kept", "dropped")
 REVIEWS = (ALL, "none", "approve", "reject", "edit")
 
 
-def draw_filters(found: Funnel) -> dict[str, str | None]:
+def take_reason_from_address(found: Funnel) -> None:
+    """`?reason=` sets the filter once, as a link from a funnel does."""
+    asked = st.query_params.get("reason")
+    if asked is not None:
+        del st.query_params["reason"]
+        if asked in found.dropped:
+            st.session_state["groups.reason"] = asked
+
+
+def draw_filters(found: Funnel, sources: list[str]) -> dict[str, str | None]:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         search = st.text_input(
             "Search", key="groups.search", type="search", placeholder="in queries and instructions"
@@ -29,8 +40,18 @@ def draw_filters(found: Funnel) -> dict[str, str | None]:
             key="groups.reason",
             width=210,
         )
+        stage = st.selectbox("Stage", (ALL, *STAGES), key="groups.stage", width=130)
         review = st.selectbox("Review", REVIEWS, key="groups.review", width=130)
-    asked = {"verdict": verdict, "reason": reason, "review": review}
+        source = None
+        if len(sources) > 1:
+            source = st.selectbox("Source", (ALL, *sources), key="groups.source", width=160)
+    asked = {
+        "verdict": verdict,
+        "reason": reason,
+        "stage": stage,
+        "review": review,
+        "source": source or ALL,
+    }
     filters: dict[str, str | None] = {
         name: None if value == ALL else value for name, value in asked.items()
     }
@@ -89,9 +110,10 @@ with open_store().read() as session:
     found = funnel(session, chosen.id)
     with st.expander("Funnel and drop reasons"):
         draw_funnel(found)
-    filters = draw_filters(found)
+    take_reason_from_address(found)
+    filters = draw_filters(found, pair_sources(session, chosen.dataset_id))
     page = list_groups(session, chosen.id, **filters, offset=page_offset("groups.page"), limit=20)
-    st.caption(f"{page.total:,} groups. Click on the left of a row to open it.")
+    st.caption(f"{counted(page.total, 'group')}. Click on the left of a row to open it.")
     draw_rows(page.rows)
     draw_pages(page.total, key="groups.page")
     asked = st.query_params.get("group", "")

@@ -1,0 +1,82 @@
+"""The page of a run at work: its controls reach the run, its drops lead to the groups."""
+
+import pytest
+from app_pages import open_page, words
+from curation_runs import add_dataset, claimed_job, run_curation
+
+from curation.starting import start_run
+from db.run_workers import add_worker, beat_worker
+from db.runs import begin_run, get_run
+from db.store import Store
+
+
+@pytest.fixture
+def running(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> int:
+    """A run that a worker is at."""
+    monkeypatch.setattr("app.launching.ensure_supervisor", lambda store: None)
+    add_dataset(sqlite_store)
+    with sqlite_store.write() as session:
+        run_id = start_run(session, dataset="small", provider="openai", concurrency=16).id
+        begin_run(session, run_id)
+        add_worker(session, run_id, "me")
+        beat_worker(
+            session,
+            "me",
+            in_flight=7,
+            width=8.0,
+            made=120,
+            reused=3,
+            failures=2,
+            throttled=1,
+        )
+        session.commit()
+    claimed_job(sqlite_store, run_id)
+    return run_id
+
+
+def test_the_controls_change_the_run(sqlite_store: Store, running: int) -> None:
+    at = open_page("curate")
+    shown = [metric.value for metric in at.metric]
+    assert shown[:4] == ["…", "7", "120", "2"]
+    assert "of 8 allowed now" in words(at) and "slowed down 1 time" in words(at)
+    at.number_input(key=f"curate.width-{running}").set_value(48).run()
+    with sqlite_store.read() as session:
+        assert get_run(session, running).concurrency == 48
+    at.button(key="curate.pause").click().run()
+    with sqlite_store.read() as session:
+        assert get_run(session, running).status == "paused"
+    at.number_input(key=f"curate.raise-{running}").set_value(2.5).run()
+    at.button(key="curate.resume").click().run()
+    with sqlite_store.read() as session:
+        run = get_run(session, running)
+        assert (run.budget_usd, run.error) == (2.5, None)
+
+
+def test_a_cancelled_run_says_so(sqlite_store: Store, running: int) -> None:
+    at = open_page("curate")
+    at.button(key="curate.cancel").click().run()
+    with sqlite_store.read() as session:
+        assert get_run(session, running).status == "cancelled"
+    assert "cancelled on request" in words(at)
+
+
+def test_a_drop_reason_leads_to_its_groups(sqlite_store: Store) -> None:
+    add_dataset(sqlite_store)
+    told = run_curation(sqlite_store, dataset="small", provider="offline")
+    reason, count = next(iter(told["dropped"].items()))
+    at = open_page("groups", run=str(told["run_id"]), reason=reason)
+    assert at.selectbox(key="groups.reason").value == reason
+    assert f"{count} group" in words(at)
+    at.selectbox(key="groups.reason").select("all").run()
+    assert at.selectbox(key="groups.reason").value == "all"
+
+
+def test_calls_are_told_by_stage_prompt_and_model(sqlite_store: Store) -> None:
+    add_dataset(sqlite_store)
+    run_curation(sqlite_store, dataset="small", provider="offline")
+    at = open_page("curate")
+    at.toggle(key="curate.show_calls").set_value(True).run()
+    table = at.dataframe[-1].value
+    assert {"instruction positive", "validation"} <= set(table["Stage"])
+    assert table["Prompt"].str.contains(r"instruction_positive\.md [0-9a-f]{8}").any()
+    assert table["Accepted"].between(0, 1).all()
