@@ -3,7 +3,7 @@
 What would surprise: a checkpoint of ours given alone brings its base model along, prepared as its
 training prepared it, so that the two stand side by side. Held-out groups are those of the
 checkpoint's training (its split is in `inf_embed.json`); models without one are scored on the same.
-`bm25` is the baseline without a model.
+`bm25` is the baseline without a model; rerankers are named as `trainer.reranking` says.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,9 @@ from trainer.backbone import load_backbone, load_model, read_memory
 from trainer.benchmark_suites import read_benchmarks, suite_means
 from trainer.benchmarks import Benchmark, held_out_benchmark
 from trainer.comparing import compare
+from trainer.hub_benchmarks import is_hub_name, load_hub_benchmarks
 from trainer.release_files import find_release, read_release
+from trainer.reranking import PairScorer, is_reranker, load_reranker, score_reranker
 from trainer.settings import TrainSettings, parse_settings
 from trainer.splitting import split_groups
 from trainer.template import DEFAULT_TEMPLATE, Template
@@ -50,8 +52,7 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
     split: dict[str, Any] | None = None
     notes: list[str] = []
     if config.get("benchmark"):
-        folder = Path(config["benchmark"]).expanduser().resolve()
-        benchmarks, suite = read_benchmarks(folder), folder.name
+        benchmarks, suite = _benchmarks(str(config["benchmark"]))
     else:
         benchmark, split, notes = _held_out(handle, candidates)
         benchmarks, suite = [benchmark], benchmark.name
@@ -127,6 +128,14 @@ def _suite(name: str, benchmarks: list[Benchmark], parts: list[dict[str, Any]]) 
     }
 
 
+def _benchmarks(words: str) -> tuple[list[Benchmark], str]:
+    """The benchmarks of a folder or of a name on the hub, and what they are called together."""
+    if is_hub_name(words):
+        return load_hub_benchmarks(words), words
+    folder = Path(words).expanduser().resolve()
+    return read_benchmarks(folder), folder.name
+
+
 def _candidates(config: dict[str, Any]) -> list[Candidate]:
     names = list(dict.fromkeys(config.get("models") or []))
     if not names:
@@ -177,15 +186,19 @@ def _held_out(
 
 @dataclass(frozen=True)
 class Scorer:
-    """A loaded model, or BM25 (no model), with the template its questions get."""
+    """A loaded model, a reranker, or neither (BM25), with the template its questions get."""
 
     model: "SentenceTransformer | None"
     template: Template
+    score_pairs: PairScorer | None = None
 
 
 def _scorer(handle: JobHandle, candidate: Candidate) -> Scorer:
+    given = Template(handle.config.get("template") or DEFAULT_TEMPLATE)
     if candidate.name == BM25:
-        return Scorer(None, Template(handle.config.get("template") or DEFAULT_TEMPLATE))
+        return Scorer(None, given)
+    if is_reranker(candidate.name):
+        return Scorer(None, given, load_reranker(candidate.name))
     return Scorer(*_prepare(handle.config, candidate))
 
 
@@ -209,7 +222,11 @@ def _score(
     handle.check()
     model, template = scorer.model, scorer.template
     prompts: dict[str, str | None] = dict(model.prompts) if model else {}
-    if model is None:
+    if scorer.score_pairs:
+        scores = score_reranker(
+            scorer.score_pairs, template, benchmark, progress=progress, check=handle.check
+        )
+    elif model is None:
         scores = score_bm25(template, benchmark, check=handle.check)
     else:
         scores = score_model(model, template, benchmark, progress=progress, check=handle.check)

@@ -50,13 +50,16 @@ def _number(value: float | None) -> str:
 
 @click.command()
 @click.option(
-    "--model", "models", multiple=True, required=True, help="A folder, a name, or bm25; repeats."
+    "--model",
+    "models",
+    multiple=True,
+    required=True,
+    help="A folder, a name, bm25, or cross-encoder:, monot5: or flan-t5: and a name; repeats.",
 )
 @click.option("--release", help="Score on the held-out groups of this release (folder or number).")
 @click.option(
     "--benchmark",
-    type=click.Path(path_type=Path),
-    help="A folder: FollowIR, BEIR, InstructIR, BRIGHT, MAIR, or a folder of such folders.",
+    help="A folder (FollowIR, BEIR, InstructIR, BRIGHT, MAIR, or several), or a name on the hub.",
 )
 @click.option("--held-out", type=click.FloatRange(0, 1, min_open=True, max_open=True))
 @click.option("--held-out-seed", type=int)
@@ -69,7 +72,7 @@ def _number(value: float | None) -> str:
 def evaluate(
     models: tuple[str, ...],
     release: str | None,
-    benchmark: Path | None,
+    benchmark: str | None,
     held_out: float | None,
     held_out_seed: int | None,
     template: str | None,
@@ -85,7 +88,8 @@ def evaluate(
     checkpoint's training. A benchmark folder has queries.jsonl, corpus.jsonl and qrels/test.tsv
     (BEIR, InstructIR), or also top_ranked.jsonl, qrels_og/test.tsv and qrels_changed/test.tsv
     (FollowIR). BRIGHT (examples/ and documents/), MAIR (MAIR-Queries/ and MAIR-Docs/) and a folder
-    of such folders are suites: every set is scored, and the mean over the sets.
+    of such folders are suites: every set is scored, and the mean over the sets. Where there is a
+    network, followir, bright, mair, instructir or owner/name are downloaded from the hub.
     """
     if (release is None) == (benchmark is None):
         raise click.UsageError("give either --release or --benchmark")
@@ -97,7 +101,7 @@ def evaluate(
     config = {
         "models": [_absolute(model) for model in models],
         "release": release and _absolute(release),
-        "benchmark": benchmark and str(benchmark.resolve()),
+        "benchmark": benchmark and _absolute(benchmark),
         "template": template,
         "query_prefix": query_prefix,
         "passage_prefix": passage_prefix,
@@ -110,4 +114,8 @@ def evaluate(
 
 def _absolute(words: str) -> str:
     """A folder by its whole path (the job may run elsewhere); names and numbers as they are."""
-    return str(Path(words).resolve()) if Path(words).is_dir() else words
+    kind, colon, rest = words.partition(":")
+    if colon and Path(rest).is_dir():  # cross-encoder:FOLDER
+        return f"{kind}:{Path(rest).resolve()}"
+    looks_like_one = words.startswith((".", "/", "~")) or Path(words).is_dir()
+    return str(Path(words).expanduser().resolve()) if looks_like_one else words

@@ -1,0 +1,69 @@
+"""Benchmarks by name, from the tests' Hub."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Ran
+from hub_server import Hub, Repo, hub_server
+from trainer_folders import write_beir, write_followir
+
+from db.store import Store
+from trainer.hub_benchmarks import SUITES, is_hub_name
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    with hub_server() as running:
+        yield running
+
+
+@pytest.fixture
+def there(hub: Hub, tmp_path: Path) -> dict[str, str]:
+    return {
+        "HF_ENDPOINT": hub.url,
+        "HF_HUB_OFFLINE": "0",
+        "HF_HUB_DISABLE_XET": "1",
+        "HF_HOME": str(tmp_path / "hf"),
+    }
+
+
+def publish(hub: Hub, name: str, folder: Path) -> None:
+    files = {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
+    repo = Repo(private=False)
+    repo.commit(files, "main")
+    hub.repos[f"datasets/{name}"] = repo
+
+
+def test_followir_comes_from_the_hub_by_name(
+    sqlite_store: Store,
+    tmp_path: Path,
+    hub: Hub,
+    there: dict[str, str],
+    inf: Callable[..., Ran],
+) -> None:
+    for name in SUITES["followir"].values():
+        publish(hub, name, write_followir(tmp_path / name))
+    publish(hub, "ada/tiny", write_beir(tmp_path / "beir"))
+    ran = inf("evaluate", "--model", "bm25", "--benchmark", "FollowIR", "--json", **there)
+    assert ran.code == 0, ran.err
+    assert [part["benchmark"] for part in ran.json["parts"]] == [
+        f"FollowIR/{name}" for name in ("Core17", "News21", "Robust04")
+    ]
+    assert ran.json["models"][0]["metrics"]["followir score"] > 0
+    ran = inf("evaluate", "--model", "bm25", "--benchmark", "ada/tiny", "--json", **there)
+    assert ran.code == 0 and ran.json["kind"] == "BEIR", ran.err
+    ran = inf("evaluate", "--model", "bm25", "--benchmark", "ada/nothing", "--json", **there)
+    assert ran.code == 1 and "ada/nothing cannot be downloaded" in ran.json["error"]
+
+
+@pytest.mark.parametrize(
+    ("words", "is_name"),
+    [("bright", True), ("MAIR", True), ("ada/set", True), ("./a/b", False), ("folder", False)],
+)
+def test_a_name_is_no_path(words: str, is_name: bool) -> None:
+    assert is_hub_name(words) == is_name

@@ -1,0 +1,128 @@
+"""Rerankers by name, with tiny random weights: scores, order, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+from trainer_folders import write_beir, write_followir
+from trainer_jobs import claim
+
+from db.errors import BadInput
+from db.store import Store
+from trainer.benchmarks import read_benchmark
+from trainer.evaluate_job import evaluate
+from trainer.reranking import load_reranker, score_reranker
+from trainer.template import Template
+from trainer.tiny_models import _byte_tokenizer
+
+
+def write_t5(folder: Path) -> Path:
+    import torch
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    tokenizer = _byte_tokenizer(framed=False)
+    config = T5Config(
+        vocab_size=len(tokenizer),
+        d_model=16,
+        d_kv=8,
+        d_ff=32,
+        num_layers=1,
+        num_heads=2,
+        pad_token_id=0,
+        decoder_start_token_id=0,
+    )
+    torch.manual_seed(0)
+    T5ForConditionalGeneration(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def write_cross_encoder(folder: Path, labels: int = 1) -> Path:
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    tokenizer = _byte_tokenizer(framed=True)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_labels=labels,
+    )
+    torch.manual_seed(0)
+    BertForSequenceClassification(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["monot5", "flan-t5"])
+def test_a_pairs_score_does_not_depend_on_the_pairs_beside_it(kind: str, tmp_path: Path) -> None:
+    score = load_reranker(f"{kind}:{write_t5(tmp_path)}")
+    pairs = [("short", "text"), ("a much longer query", "passage " * 30), ("", "")]
+    together = score(pairs)
+    assert together == pytest.approx([score([pair])[0] for pair in pairs], abs=1e-5)
+    assert all(0 < value < 1 for value in together)
+
+
+def test_monot5_is_the_probability_of_true_against_false(tmp_path: Path) -> None:
+    import torch
+    from transformers import AutoTokenizer, T5ForConditionalGeneration
+
+    folder = write_t5(tmp_path)
+    (value,) = load_reranker(f"monot5:{folder}")([("q", "d")])
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    features = tokenizer("Query: q Document: d Relevant:", return_tensors="pt")
+    model = T5ForConditionalGeneration.from_pretrained(folder).eval()
+    logits = model(**features, decoder_input_ids=torch.tensor([[0]])).logits[0, 0]
+    true, false = (logits[tokenizer(word)["input_ids"][0]] for word in ("true", "false"))
+    assert value == pytest.approx(torch.sigmoid(true - false).item(), abs=1e-6)
+
+
+def test_a_long_document_is_cut_and_the_question_after_it_stays(tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    from trainer.reranking import LONGEST, _prompt
+
+    tokenizer = AutoTokenizer.from_pretrained(write_t5(tmp_path))
+    prompt = _prompt(tokenizer, "monot5", "why", "x" * 5000)
+    assert prompt.startswith("Query: why Document: xxx") and prompt.endswith("x Relevant:")
+    assert len(tokenizer(prompt)["input_ids"]) == LONGEST
+
+
+def test_only_listed_candidates_are_read_and_equal_scores_are_ties(tmp_path: Path) -> None:
+    benchmark = read_benchmark(write_followir(tmp_path))
+    seen: list[tuple[str, str]] = []
+
+    def score(pairs: list[tuple[str, str]]) -> list[float]:
+        seen.extend(pairs)
+        return [1.0 if document == "body 3" else 0.0 for _, document in pairs]
+
+    scores = score_reranker(score, Template(), benchmark)
+    assert len(seen) == 4 * 3 and ("any text q1", "T body 1") in seen
+    assert scores.per_query["q2-og"]["mrr"] == 1.0  # d3 is right and first
+    assert scores.metrics["p-mrr"] == 0.0  # q1: d2 stands where it stood
+
+
+def test_rerankers_stand_beside_bm25_by_name(sqlite_store: Store, tmp_path: Path) -> None:
+    names = [
+        "bm25",
+        f"cross-encoder:{write_cross_encoder(tmp_path / 'cross')}",
+        f"flan-t5:{write_t5(tmp_path / 't5')}",
+    ]
+    folder = write_beir(tmp_path / "beir")  # lists no candidates: BM25's best are reranked
+    config = {"models": names, "benchmark": str(folder)}
+    result = evaluate(claim(sqlite_store, config, kind="evaluate"))
+    assert [model["model"] for model in result["models"]] == names
+    assert all(0 < model["metrics"]["mrr"] <= 1 for model in result["models"])
+
+
+def test_what_is_no_reranker_is_refused_in_words(tmp_path: Path) -> None:
+    import torch
+
+    with pytest.raises(BadInput, match="2 numbers for a pair"):
+        load_reranker(f"cross-encoder:{write_cross_encoder(tmp_path / 'two', labels=2)}")
+    pickled = write_t5(tmp_path / "pickled")
+    (pickled / "model.safetensors").unlink()
+    torch.save({}, pickled / "pytorch_model.bin")
+    with pytest.raises(BadInput, match="weights are safetensors"):
+        load_reranker(f"monot5:{pickled}")

@@ -1,0 +1,63 @@
+"""Benchmarks by name: downloaded from the hub in the layout they are published in.
+
+`followir`, `bright`, `mair` and `instructir`, or any data set `owner/name` in one of the layouts
+that folders may have. `HF_ENDPOINT` names another server that speaks the Hub's protocol. Downloads
+are kept in the Hub's own cache.
+"""
+
+import tempfile
+from pathlib import Path
+
+from db.errors import BadInput
+from trainer.benchmark_suites import read_benchmarks
+from trainer.benchmarks import Benchmark
+
+# Name → the folder that each data set is given in the suite.
+SUITES: dict[str, dict[str, str]] = {
+    "followir": {
+        "Robust04": "jhu-clsp/robust04-instructions",
+        "News21": "jhu-clsp/news21-instructions",
+        "Core17": "jhu-clsp/core17-instructions",
+    },
+    "bright": {"": "xlangai/BRIGHT"},
+    "mair": {"MAIR-Queries": "MAIR-Bench/MAIR-Queries", "MAIR-Docs": "MAIR-Bench/MAIR-Docs"},
+    "instructir": {"": "mteb/InstructIR-mteb"},
+}
+LAYOUTS = ["*.jsonl", "*.tsv", "examples/*.parquet", "documents/*.parquet"]
+
+
+def is_hub_name(words: str) -> bool:
+    """Whether this names a benchmark of the hub: a known suite, or owner/name and no folder."""
+    if Path(words).expanduser().exists():
+        return False
+    return words.lower() in SUITES or (
+        words.count("/") == 1 and not words.startswith((".", "/", "~"))
+    )
+
+
+def load_hub_benchmarks(name: str) -> list[Benchmark]:
+    """Download and read. Raises BadInput where the hub does not have it or cannot be reached."""
+    parts = SUITES.get(name.lower(), {"": name})
+    with tempfile.TemporaryDirectory(prefix="inf-benchmark-") as folder:
+        suite = Path(folder) / name.replace("/", "--")
+        if "" in parts:
+            suite.symlink_to(_download(parts[""]), target_is_directory=True)
+        else:
+            suite.mkdir()
+            for inner, repository in parts.items():
+                (suite / inner).symlink_to(_download(repository), target_is_directory=True)
+        return read_benchmarks(suite)
+
+
+def _download(repository: str) -> str:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return str(snapshot_download(repository, repo_type="dataset", allow_patterns=LAYOUTS))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise BadInput(
+            f"the benchmark {repository} cannot be downloaded ({lines[0]}): look at its name and "
+            "at the network, or give its folder"
+        ) from error
