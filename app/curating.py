@@ -23,8 +23,8 @@ def is_ready(provider: str) -> str | None:
 
 
 @action
-def start() -> None:
-    """Make the run that the form describes and queue the work on it."""
+def start(trial: bool = False) -> None:
+    """Make the run that the form describes and queue the work on it; a trial for its pairs only."""
     state = st.session_state
     visitor = acting("curate")
     if problem := is_ready(state["curate.provider"]):
@@ -37,7 +37,8 @@ def start() -> None:
             provider=state["curate.provider"],
             recipe=state["curate.recipe"],
             settings=[line for line in settings if line],
-            limit=int(state["curate.limit"]) or None,
+            limit=None if trial else int(state["curate.limit"]) or None,
+            query_ids=list(state["curate.trial_pairs"]) if trial else (),
             concurrency=int(state["curate.concurrency"]) or None,
             budget_usd=float(state["curate.budget"]) or None,
             seed=int(state["curate.seed"]),

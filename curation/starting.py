@@ -35,6 +35,7 @@ def start_run(
     recipe: str | None = None,
     settings: Sequence[str] = (),
     limit: int | None = None,
+    query_ids: Sequence[str] = (),
     concurrency: int | None = None,
     budget_usd: float | None = None,
     seed: int = 0,
@@ -64,6 +65,7 @@ def start_run(
         concurrency=concurrency or CONCURRENCY[provider],
         budget_usd=budget_usd,
         limit=limit,
+        query_ids=query_ids,
         created_by=created_by,
     )
 

@@ -4,7 +4,7 @@
 group that ended there or later. Spent money is written together with the calls that cost it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -103,11 +103,13 @@ def create_run(
     concurrency: int = 8,
     budget_usd: float | None = None,
     limit: int | None = None,
+    query_ids: Sequence[str] = (),
     created_by: str = "",
 ) -> Run:
     """A run with a waiting group for each pair of the data set (the first `limit` of them).
 
-    Raises BadInput for a data set without pairs or a limit below 1. Does not commit.
+    With `query_ids` only for those pairs. Raises BadInput for a data set without pairs, for a pair
+    that it does not have, or a limit below 1. Does not commit.
     """
     if limit is not None and limit < 1:
         raise BadInput(f"a limit of {limit} pairs: give at least 1")
@@ -126,6 +128,9 @@ def create_run(
     pairs = select(literal(run.id), Pair.id, literal("waiting"), literal(""), literal(0)).where(
         Pair.dataset_id == dataset_id
     )
+    if query_ids:
+        _require_pairs(session, dataset_id, query_ids)
+        pairs = pairs.where(Pair.external_id.in_(query_ids))
     pairs = pairs.order_by(Pair.id)
     if limit is not None:
         pairs = pairs.limit(limit)
@@ -135,6 +140,14 @@ def create_run(
     if session.scalar(select(Group.id).where(Group.run_id == run.id).limit(1)) is None:
         raise BadInput("the data set has no pairs: import some with `inf import --pairs FILE`")
     return run
+
+
+def _require_pairs(session: Session, dataset_id: int, query_ids: Sequence[str]) -> None:
+    query = select(Pair.external_id).where(Pair.dataset_id == dataset_id)
+    found = set(session.scalars(query.where(Pair.external_id.in_(query_ids))))
+    missing = [name for name in query_ids if name not in found]
+    if missing:
+        raise BadInput(f"the data set has no pair {missing[0]!r}: give the query_id of one it has")
 
 
 def get_run(session: Session, run_id: int) -> Run:

@@ -78,6 +78,7 @@ def _human_estimate(result: Result) -> str:
 @click.option("--recipe", help="A recipe file, or the name of a built-in one.")
 @click.option("--set", "settings", multiple=True, metavar="STAGE.KEY=VALUE", help="Change it.")
 @click.option("--limit", type=int, help="Only the first N pairs.")
+@click.option("--query-id", "query_ids", multiple=True, help="Only this pair; repeats.")
 @click.option("--concurrency", type=int, help="Calls in flight.")
 @click.option("--budget-usd", type=float, help="Pause before more than this is spent.")
 @click.option("--seed", type=int, default=0, show_default=True)
@@ -92,6 +93,7 @@ def curate(
     recipe: str | None,
     settings: tuple[str, ...],
     limit: int | None,
+    query_ids: tuple[str, ...],
     concurrency: int | None,
     budget_usd: float | None,
     seed: int,
@@ -104,7 +106,7 @@ def curate(
     store = ready_store()
     going_on = resume if resume is not None else worker
     if going_on is not None:
-        if dataset or provider or recipe or settings or limit is not None:
+        if dataset or provider or recipe or settings or query_ids or limit is not None:
             raise click.UsageError(
                 "--resume and --worker take the run's own data set, recipe and limit"
             )
@@ -132,6 +134,7 @@ def curate(
                 recipe=recipe,
                 settings=settings,
                 limit=limit,
+                query_ids=query_ids,
                 concurrency=concurrency,
                 budget_usd=budget_usd,
                 seed=seed,

@@ -2,10 +2,13 @@
 
 import streamlit as st
 
+from app.components.counted import counted
 from app.components.page import draw_labels, draw_status
 from app.components.plain import plain
 from app.components.texts import draw_text
+from curation.asked import asked_of
 from db.groups import GroupDetail, ValidatorJudgment
+from db.store import open_store
 from db.words import ROLES, SCENARIOS, Role
 
 TITLES = {
@@ -102,7 +105,12 @@ def draw_calls(group: GroupDetail) -> None:
     """The journaled calls that served the group."""
     if not group.calls:
         return
-    with st.expander(f"Calls ({len(group.calls)})"):
+    words = f"{counted(len(group.calls), 'call')}: prompts and raw answers"
+    if not st.toggle(words, key=f"group.calls-{group.id}"):
+        return
+    with open_store().read() as session:
+        asked = {call.id: asked_of(session, call.id) for call in group.calls}
+    with st.container(border=True):
         for call in group.calls:
             st.caption(
                 plain(
@@ -110,4 +118,6 @@ def draw_calls(group: GroupDetail) -> None:
                     f"{call.input_tokens + call.output_tokens:,} tokens · ${call.cost_usd:.4f}"
                 )
             )
-            draw_text(call.answer, label="Answer")
+            for message in asked.get(call.id, ()):
+                draw_text(message["content"], label=f"Asked ({message['role']})")
+            draw_text(call.answer, label="Answer, as it came")

@@ -13,6 +13,7 @@ from app.components.plain import plain
 from app.components.run import run_name
 from app.components.run_live import LIVE as LIVE_RUN
 from app.components.run_live import draw_calls, draw_controls, draw_pulse
+from app.components.trial import MOST, draw_results, draw_trial
 from app.menu import view_file
 from app.visit import failures_shown
 from curation.recipes import list_recipes
@@ -67,6 +68,8 @@ def draw_form(found: list[DatasetSummary]) -> None:
         on_click=curating.start,
         disabled=problem is not None,
     )
+    with st.expander("Try it on a few pairs first", icon=":material/science:"):
+        draw_trial(found)
 
 
 def draw_run(run: RunSummary) -> None:
@@ -104,6 +107,8 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         draw_pulse(run, found, workers, live=was_live)
         draw_funnel(found)
         draw_calls(run.id)
+        if found.pairs <= MOST:
+            draw_results(run.id)
 
 
 draw_heading(
