@@ -13,7 +13,7 @@ SECTIONS = {
         *("held_out", "held_out_seed", "dropped", "evaluate_steps", "best_by", "patience"),
     ),
     "Memory and saving": (
-        *("texts_at_once", "gradient_checkpointing", "packing", "save_steps"),
+        *("texts_at_once", "gradient_checkpointing", "precision", "packing", "save_steps"),
         *("lora_rank", "lora_alpha"),
     ),
 }
@@ -44,6 +44,7 @@ WORDS = {
     "patience": ("Patience", "Stop after so many scorings without a better one; 0: never."),
     "texts_at_once": ("Texts at once", "Cached gradients for large batches; 0: without."),
     "gradient_checkpointing": ("Recompute activations", "Slower, with less memory."),
+    "precision": ("Precision", "Activations in bf16 or fp32; auto: bf16 on a GPU that has it."),
     "lora_rank": ("LoRA rank", "Train additions of this rank, merged at the end; 0: all weights."),
     "lora_alpha": ("LoRA alpha", "The additions are scaled by alpha / rank."),
     "packing": ("Packing", "Share an instruction's prefix where a causal model reads it often."),

@@ -69,6 +69,10 @@ class Best:
         partial = self.work / "best.partial"
         shutil.rmtree(partial, ignore_errors=True)
         write_weights(model, partial)
-        for old in self.work.glob("best-*"):
-            shutil.rmtree(old)
-        partial.rename(self.work / f"best-{step}")
+        place = self.work / f"best-{step}"
+        shutil.rmtree(place, ignore_errors=True)
+        partial.rename(place)
+        # The one before stays: a training that is killed may go on from before this step.
+        steps = sorted(int(old.name.removeprefix("best-")) for old in self.work.glob("best-*"))
+        for old_step in steps[:-2]:
+            shutil.rmtree(self.work / f"best-{old_step}")

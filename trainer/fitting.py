@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from datasets import Dataset
+from safetensors import SafetensorError
 from sentence_transformers import (
     SentenceTransformerTrainer,
     SentenceTransformerTrainingArguments,
@@ -29,6 +30,7 @@ from trainer.embedding_loss import EmbeddingLoss
 from trainer.lora import attach_lora, merge_lora
 from trainer.packing import can_pack, enable_packing
 from trainer.release_files import COLUMNS, Group
+from trainer.saving import is_disk_full
 from trainer.settings import TrainSettings
 from trainer.weights import read_weights, write_weights
 
@@ -53,6 +55,13 @@ class GroupTrainer(SentenceTransformerTrainer):
         """Ours is written at the end; the stock one would search the Hub and embed examples."""
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
+        if broken := [
+            name for name, value in self.model.named_parameters() if not value.isfinite().all()
+        ]:
+            raise BadInput(
+                f"the weights {broken[0]} are no numbers after step {self.state.global_step}: this "
+                "state was not kept, the one before it is. Lower learning_rate or raise temperature"
+            )
         write_weights(self.model, Path(output_dir or self.args.output_dir))
 
     def _load_from_checkpoint(self, checkpoint_path: str) -> None:
@@ -203,13 +212,16 @@ def fit(
     state = newest_state(work)
     steps = _steps(settings, len(groups))
     trainer.began = began = time.monotonic()
-    if state is not None and state[0] >= steps:  # the trainer would do one step more
+    if state is not None:
+        best.forget_after(state[0])
+    # At the last step, or where patience had ended it, the trainer would do one step more.
+    if state is not None and (state[0] >= steps or best.should_stop):
         trainer._load_from_checkpoint(str(state[1]))
         history = json.loads((state[1] / STATE).read_text())
     else:
         try:
             trainer.train(resume_from_checkpoint=None if state is None else str(state[1]))
-        except (torch.OutOfMemoryError, RuntimeError) as error:
+        except (torch.OutOfMemoryError, RuntimeError, OSError, SafetensorError) as error:
             raise _translated(error, settings) from error
         history = {
             "global_step": trainer.state.global_step,
@@ -338,18 +350,31 @@ def _arguments(settings: TrainSettings, work: Path) -> SentenceTransformerTraini
         report_to="none",
         disable_tqdm=True,
         dataloader_pin_memory=torch.cuda.is_available(),
-        bf16=torch.cuda.is_available() and torch.cuda.is_bf16_supported(),
+        bf16=_uses_bf16(settings),
+        use_cpu=settings.precision == "bf16" and not torch.cuda.is_available(),
     )
 
 
+def _uses_bf16(settings: TrainSettings) -> bool:
+    if settings.precision == "auto":
+        return torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+    return settings.precision == "bf16"
+
+
 def _translated(error: BaseException, settings: TrainSettings) -> BaseException:
-    """An out-of-memory error in words, anything else as it is."""
+    """Out of memory or out of disk in words, anything else as it is."""
     words = str(error)
     if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in words:
         return BadInput(
             f"out of memory with rows_per_batch={settings.rows_per_batch}, "
             f"query_tokens={settings.query_tokens}, passage_tokens={settings.passage_tokens}: "
-            "lower rows_per_batch first, then passage_tokens"
+            f"give texts_at_once={max(1, min(8, settings.rows_per_batch))} (cached gradients, the "
+            "same result) or gradient_checkpointing=on, then lower rows_per_batch or passage_tokens"
+        )
+    if is_disk_full(error):
+        return BadInput(
+            "no space left on the disk to keep a state of the training: the state before it is "
+            "intact. Free some, then resume the job"
         )
     return error
 

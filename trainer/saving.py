@@ -45,14 +45,14 @@ def write_checkpoint(
         partial.rename(out)
     except Exception as error:
         shutil.rmtree(partial, ignore_errors=True)
-        if _is_full(error):
+        if is_disk_full(error):
             raise BadInput(
                 f"no space left on the disk of {out}: free some, then resume the job"
             ) from error
         raise
 
 
-def _is_full(error: BaseException) -> bool:
+def is_disk_full(error: BaseException) -> bool:
     """Whether the disk was full (safetensors says so in words only)."""
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     return full or "No space left on device" in str(error)

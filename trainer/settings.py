@@ -46,6 +46,8 @@ class TrainSettings:
     """Share the instruction's prefix where a causal model reads it often: auto or off."""
     gradient_checkpointing: str = "off"
     """Recompute activations instead of keeping them: on or off."""
+    precision: str = "auto"
+    """Activations in bf16 or fp32; auto: bf16 on a GPU that has it. Weights stay in fp32."""
     pooling: str = "auto"
     """mean, cls or last; auto: the model's own, last for a plain decoder, mean for an encoder."""
     encoders: str = "shared"
@@ -96,6 +98,7 @@ CHOICES = {
     "positive_counted": ("once", "as-printed"),
     "packing": ("auto", "off"),
     "gradient_checkpointing": ("off", "on"),
+    "precision": ("auto", "bf16", "fp32"),
     "pooling": ("auto", "mean", "cls", "last"),
     "encoders": ("shared", "two"),
     "best_by": ("last", "ndcg@10", "map", "mrr", "p-mrr"),

@@ -1,0 +1,140 @@
+"""What goes wrong while training: memory, disk, numbers that are none, decoders without padding."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from trainer_jobs import claim, config_for
+from trainer_release import write_release
+
+from db.errors import BadInput
+from db.job_runner import JobHandle
+from db.store import Store
+from trainer import fitting, weights
+from trainer.backbone import load_backbone
+from trainer.best import Best
+from trainer.fitting import fit, newest_state
+from trainer.release_files import Group, read_release
+from trainer.settings import TrainSettings, parse_settings
+from trainer.train_job import train
+
+
+def settings_for(**given: str) -> TrainSettings:
+    few = {"base_model": "tiny-random-bert", "rows_per_batch": "4", "max_steps": "3"}
+    return parse_settings(few | {"save_steps": "1"} | given)
+
+
+def run(tmp_path: Path, settings: TrainSettings, model: Any = None, **more: Any) -> dict[str, Any]:
+    groups: list[Group] = read_release(write_release(tmp_path / "release", 8)).groups
+    return fit(
+        model or load_backbone(settings),
+        groups,
+        settings,
+        tmp_path / "work",
+        report=lambda *_: None,
+        stream=lambda *_: None,
+        **more,
+    )
+
+
+def test_out_of_memory_says_which_settings_to_change(tmp_path: Path) -> None:
+    settings = settings_for()
+    model = load_backbone(settings)
+    model[0].register_forward_pre_hook(lambda *_: torch.empty(2**55) and None)
+    with pytest.raises(BadInput) as refused:
+        run(tmp_path, settings, model)
+    for words in ("out of memory with rows_per_batch=4", "texts_at_once=4", "passage_tokens=512"):
+        assert words in str(refused.value)
+
+
+def test_a_disk_that_fills_up_while_a_state_is_kept_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_file = weights.save_file
+
+    def fills_up(state: Any, file: Path) -> None:
+        if file.parent.name == "checkpoint-2":
+            raise OSError(28, "No space left on device")
+        save_file(state, file)
+
+    monkeypatch.setattr(weights, "save_file", fills_up)
+    with pytest.raises(BadInput, match="the state before it is intact"):
+        run(tmp_path, settings_for())
+    assert newest_state(tmp_path / "work") == (1, tmp_path / "work" / "checkpoint-1")
+    monkeypatch.setattr(weights, "save_file", save_file)
+    assert run(tmp_path, settings_for())["steps"] == 3
+
+
+def test_weights_that_are_no_numbers_are_not_kept(tmp_path: Path) -> None:
+    settings = settings_for()
+    model = load_backbone(settings)
+    steps = 0
+
+    def spoil(*_: Any) -> bool:
+        nonlocal steps
+        steps += 1
+        if steps == 2:
+            next(model.parameters()).data[0, 0] = torch.nan
+        return False
+
+    with pytest.raises(BadInput, match=r"no numbers after step 2: this state was not kept"):
+        run(tmp_path, settings, model, stopping=spoil)
+    assert newest_state(tmp_path / "work") == (1, tmp_path / "work" / "checkpoint-1")
+    kept = weights.read_weights(tmp_path / "work" / "checkpoint-1")
+    assert all(value.isfinite().all() for value in kept.values())
+
+
+def test_a_training_that_patience_ended_does_no_step_more_after_a_kill(tmp_path: Path) -> None:
+    values = iter([0.5, 0.4, 0.3, 0.9])
+    settings = settings_for(evaluate_steps="1", best_by="mrr", patience="2", max_steps="9")
+    first = run(tmp_path, settings, evaluate=lambda: {"mrr": next(values)})
+    assert (first["steps"], first["best_step"]) == (3, 1)
+    again = run(tmp_path, settings, evaluate=lambda: {"mrr": next(values)})
+    assert (again["steps"], again["best_step"]) == (3, 1)  # killed between its end and the saving
+
+
+def test_the_best_before_a_kill_is_still_there_where_the_training_goes_on(tmp_path: Path) -> None:
+    model = load_backbone(settings_for())
+    before = Best(tmp_path, patience=0)
+    for step, value in ((2, 0.1), (4, 0.5), (8, 0.6)):
+        before.record(model, step, value)
+    after = Best(tmp_path, patience=0)
+    after.forget_after(6)  # the newest state is of step 6
+    assert after.restore(model) == 4
+    assert sorted(path.name for path in tmp_path.glob("best-*")) == ["best-4", "best-8"]
+
+
+def test_bf16_trains_and_is_near_fp32(tmp_path: Path) -> None:
+    exact = run(tmp_path / "a", settings_for(precision="fp32"))["losses"]
+    rounded = run(tmp_path / "b", settings_for(precision="bf16"))["losses"]
+    assert rounded != exact and rounded == pytest.approx(exact, rel=0.05)
+    with pytest.raises(BadInput, match="one of auto, bf16, fp32"):
+        settings_for(precision="fp8")
+    auto = fitting._uses_bf16(settings_for())
+    assert auto == (torch.cuda.is_available() and torch.cuda.is_bf16_supported())
+
+
+def test_a_decoder_without_a_pad_token_pads_with_its_end(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    folder = tmp_path / "decoder"
+    load_backbone(settings_for(base_model="tiny-random-llama")).save(str(folder))
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        if (folder / name).exists():
+            told = json.loads((folder / name).read_text())
+            told.pop("pad_token", None)
+            (folder / name).write_text(json.dumps(told))
+    config = config_for(
+        tmp_path, base_model=str(folder), max_steps="1", held_out="0", objective="P,I:multi"
+    )
+    handle: JobHandle = claim(sqlite_store, config)
+    assert train(handle)["loss_last"] > 0
+    shutil.rmtree(tmp_path / "out")
+    told = json.loads((folder / "tokenizer_config.json").read_text())
+    told.pop("eos_token", None)
+    (folder / "tokenizer_config.json").write_text(json.dumps(told))
+    with pytest.raises(BadInput, match="no token to pad with"):
+        load_backbone(settings_for(base_model=str(folder)))
