@@ -3,7 +3,8 @@
 What would surprise: a checkpoint of ours given alone brings its base model along, prepared as its
 training prepared it, so that the two stand side by side. Held-out groups are those of the
 checkpoint's training (its split is in `inf_embed.json`); models without one are scored on the same.
-`bm25` is the baseline without a model; rerankers are named as `trainer.reranking` says.
+`bm25` is the baseline without a model; rerankers are named as `trainer.reranking` says,
+models behind a server `openai:MODEL`.
 """
 
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from trainer.backbone import load_backbone, load_model, read_memory
 from trainer.benchmark_suites import read_benchmarks, suite_means
 from trainer.benchmarks import Benchmark, held_out_benchmark
 from trainer.comparing import compare
+from trainer.embedding_server import PREFIX as OPENAI
+from trainer.embedding_server import EmbeddingServer
 from trainer.hub_benchmarks import is_hub_name, load_hub_benchmarks
 from trainer.release_files import find_release, read_release
 from trainer.reranking import PairScorer, is_reranker, load_reranker, score_reranker
@@ -188,7 +191,7 @@ def _held_out(
 class Scorer:
     """A loaded model, a reranker, or neither (BM25), with the template its questions get."""
 
-    model: "SentenceTransformer | None"
+    model: "SentenceTransformer | EmbeddingServer | None"
     template: Template
     score_pairs: PairScorer | None = None
 
@@ -257,10 +260,14 @@ def _score(
 
 def _prepare(
     config: dict[str, Any], candidate: Candidate
-) -> "tuple[SentenceTransformer, Template]":
+) -> "tuple[SentenceTransformer | EmbeddingServer, Template]":
     if candidate.base_of:
         return load_backbone(candidate.base_of), candidate.base_of.parsed_template
-    model = load_model(candidate.name)
+    model = (
+        EmbeddingServer(candidate.name)
+        if candidate.name.startswith(OPENAI)
+        else load_model(candidate.name)
+    )
     if candidate.memory:
         return model, Template(candidate.memory["template"])
     for prompt, key in (("query", "query_prefix"), ("document", "passage_prefix")):

@@ -15,6 +15,8 @@ from trainer.template import Template
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+    from trainer.embedding_server import EmbeddingServer
+
 DEPTH = 1000
 TEXTS_AT_ONCE = 256
 BATCH = 32
@@ -31,7 +33,7 @@ class Scores:
 
 
 def score_model(
-    model: "SentenceTransformer",
+    model: "SentenceTransformer | EmbeddingServer",
     template: Template,
     benchmark: Benchmark,
     *,

@@ -54,7 +54,7 @@ def _number(value: float | None) -> str:
     "models",
     multiple=True,
     required=True,
-    help="A folder, a name, bm25, or cross-encoder:, monot5: or flan-t5: and a name; repeats.",
+    help="A folder, a name, bm25, or cross-encoder:, monot5:, flan-t5:, openai: and a name.",
 )
 @click.option("--release", help="Score on the held-out groups of this release (folder or number).")
 @click.option(
