@@ -11,6 +11,7 @@ from app.components.jobs import LIVE, follow_job
 from app.components.page import draw_empty, draw_heading, draw_labels, draw_status
 from app.components.plain import plain
 from app.components.run import run_name
+from app.components.run_comparison import draw_comparison
 from app.components.run_live import LIVE as LIVE_RUN
 from app.components.run_live import draw_calls, draw_controls, draw_pulse
 from app.components.trial import MOST, draw_results, draw_trial
@@ -137,3 +138,7 @@ if runs:
         "Run", runs, key="curate.run", parameter="run", ident=lambda run: run.id, name=run_name
     )
     draw_run(chosen)
+    draw_comparison(
+        chosen,
+        [run for run in runs if run.dataset_id == chosen.dataset_id and run.id != chosen.id],
+    )

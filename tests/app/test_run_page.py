@@ -3,11 +3,14 @@
 import pytest
 from app_pages import open_page, words
 from curation_runs import add_dataset, claimed_job, run_curation
+from sqlalchemy import select
 
 from curation.starting import start_run
+from db.run_comparison import changed_pairs, count_shared
 from db.run_workers import add_worker, beat_worker
 from db.runs import begin_run, get_run
 from db.store import Store
+from db.tables import Group
 
 
 @pytest.fixture
@@ -80,3 +83,47 @@ def test_calls_are_told_by_stage_prompt_and_model(sqlite_store: Store) -> None:
     assert {"instruction positive", "validation"} <= set(table["Stage"])
     assert table["Prompt"].str.contains(r"instruction_positive\.md [0-9a-f]{8}").any()
     assert table["Accepted"].between(0, 1).all()
+
+
+def test_two_runs_stand_side_by_side(sqlite_store: Store) -> None:
+    add_dataset(sqlite_store)
+    first = run_curation(sqlite_store, dataset="small", provider="offline")
+    second = run_curation(sqlite_store, dataset="small", provider="offline", seed=5, limit=8)
+    at = open_page("curate", run=str(second["run_id"]))
+    at.selectbox(key="curate.compare").select(first["run_id"]).run()
+    assert not at.exception
+    table = at.dataframe[-1].value
+    assert list(table.columns)[1:] == [f"Run {second['run_id']}", f"Run {first['run_id']}"]
+    kept = table[table[""] == "Kept"].iloc[0]
+    assert kept.iloc[1].startswith(f"{second['kept']} (")
+    assert kept.iloc[2].startswith(f"{first['kept']} (")
+    assert "**8 pairs** finished by both" in words(at)
+
+
+def test_shared_pairs_are_counted_by_both_verdicts(store: Store) -> None:
+    add_dataset(store)
+    with store.write() as session:
+        runs = [start_run(session, dataset="small", provider="offline").id for _ in range(2)]
+        groups = [
+            list(session.scalars(select(Group).where(Group.run_id == run).order_by(Group.id)))
+            for run in runs
+        ]
+        for number, (one, other) in enumerate(zip(*groups, strict=True)):
+            for group, kept in ((one, number % 2 == 0), (other, number % 3 == 0)):
+                group.state, group.stage = "done", "validation"
+                group.verdict = "kept" if kept else "dropped"
+                group.drop_reason = None if kept else "judge_none"
+        session.commit()
+    with store.read() as session:
+        assert count_shared(session, *runs) == {
+            ("kept", "kept"): 2,
+            ("kept", "dropped"): 4,
+            ("dropped", "kept"): 2,
+            ("dropped", "dropped"): 4,
+        }
+        changed = changed_pairs(session, *runs)
+    assert len(changed) == 6
+    assert {(each.first, each.second) for each in changed} == {
+        ("kept", "judge_none"),
+        ("judge_none", "kept"),
+    }
