@@ -24,6 +24,7 @@ from curation.prices import Price, how_to_price, load_prices
 from curation.prompts import messages
 from curation.providers import Answer, ProviderState, Request, RowFailed
 from curation.recipes import Recipe
+from curation.structured import response_format
 from db.errors import BadInput, ProviderError
 
 MOST_ATTEMPTS: Final = 6
@@ -57,6 +58,7 @@ class OpenAIProvider:
         self._last_answer = time.monotonic()
         self._jitter = random.Random()
         self.failures = 0
+        self._without_schema: set[str] = set()  # models whose server takes no JSON schema
 
     @classmethod
     def from_environment(
@@ -130,10 +132,10 @@ class OpenAIProvider:
 
     async def answer(self, request: Request) -> Answer:
         """One answer, tried again where that can help."""
-        body = self._body(request)
         first, attempt, throttled = time.monotonic(), 0, 0
         while True:
             async with self.gate.slot() as started:
+                body = self._body(request)
                 try:
                     completion = await self._client.chat.completions.create(
                         **body, timeout=self._timeout_seconds
@@ -149,6 +151,12 @@ class OpenAIProvider:
                     self.gate.throttled(started, delay)
                     throttled += 1
                     failed: Exception = error
+                except openai.BadRequestError as error:
+                    if "response_format" not in body or not _is_about_schema(error):
+                        _raise_if_final(error, request, str(self._client.base_url))
+                        raise
+                    self._without_schema.add(request.model)
+                    continue
                 except Exception as error:
                     _raise_if_final(error, request, str(self._client.base_url))
                     delay, failed = None, error
@@ -164,6 +172,8 @@ class OpenAIProvider:
 
     def _body(self, request: Request) -> dict[str, Any]:
         parameters = dict(request.parameters)
+        if parameters.pop("output", "text") == "json" and request.model not in self._without_schema:
+            parameters["response_format"] = response_format(request.task)
         limit = parameters.pop("max_output_tokens", None)
         if limit is not None:
             # OpenAI's reasoning models refuse the old name, most other servers the new one
@@ -296,6 +306,12 @@ def _raise_if_final(error: Exception, request: Request, server: str) -> None:
     if isinstance(error, openai.APIError | json.JSONDecodeError | ValueError):
         return
     raise error
+
+
+def _is_about_schema(error: openai.BadRequestError) -> bool:
+    """Whether the server says that it does not take a schema; any other refusal is another's."""
+    told = f"{error.param or ''} {error.message}".lower()
+    return any(word in told for word in ("response_format", "json_schema", "guided"))
 
 
 def _wrong_key(error: openai.APIStatusError) -> ProviderError:

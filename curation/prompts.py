@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from curation.structured import NotToSchema, is_json, read_json
 from curation.tasks import TASKS, Gives, Task
 from db.datasets import text_sha256
 from db.errors import BadInput
@@ -95,11 +96,17 @@ def messages(prompt: Prompt, inputs: Inputs) -> list[dict[str, str]]:
 def parse(task: Task, answer: str, *, candidates: int = 0) -> str:
     """The text an answer gives, or the choice of a validator ("1" … , "none" or "ambiguous").
 
+    A JSON object is read by the task's schema, anything else by the label that the prompt asks for.
     Instructions and queries are cut at their first newline (the paper's B.1). Raises Unparsable.
     """
     gives = TASKS[task].gives
     if not answer.strip():
         raise Unparsable("empty", f"{task}: the answer is empty")
+    if is_json(answer):
+        try:
+            answer = f"{gives}: {read_json(task, answer)}"
+        except NotToSchema as error:
+            raise Unparsable("unparsable", str(error)) from error
     if gives == "Choice":
         return _parse_choice(answer, candidates)
     found = _labelled(gives, answer)

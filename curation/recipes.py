@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from curation.prompts import Prompt, read_prompt
+from curation.structured import OUTPUTS
 from curation.tasks import TASKS, Task
 from db.datasets import text_sha256
 from db.errors import BadInput
 
 FOLDER = Path(__file__).parent / "recipes"
 DEFAULT = {"offline": "offline", "openai": "msmarco"}
-PARAMETERS = ("temperature", "top_p", "max_output_tokens", "reasoning_effort", "seed")
+PARAMETERS = ("temperature", "top_p", "max_output_tokens", "reasoning_effort", "seed", "output")
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,8 @@ def _build(tables: dict[str, Any], path: Path) -> Recipe:
         for name in ("model", "prompt"):
             if not isinstance(table.get(name), str) or not table[name]:
                 raise BadInput(f"{place} has no {name}")
+        if table.get("output", "text") not in OUTPUTS:
+            raise BadInput(f"{place}: output = {table['output']!r} is not text or json")
         stages[task] = Stage(
             model=table["model"],
             prompt=read_prompt(task, table["prompt"], path.parent),

@@ -47,6 +47,7 @@ class Server:
         list_models: bool = True,
         usage: tuple[int, int] | None = None,
         hits: int = 1,
+        schema: str = "ignored",
     ) -> None:
         unknown = set(faults or {}) - {*PASSING, *LASTING}
         assert not unknown, f"no such faults: {unknown}"
@@ -54,6 +55,8 @@ class Server:
         self.per_second, self.retry_after, self.key = per_second, retry_after, key
         self.quota, self.models, self.list_models = quota, models, list_models
         self.usage, self.hits = usage, hits
+        assert schema in ("ignored", "taken", "refused")
+        self.schema = schema
         self.asked: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
         self.tasks: Counter[str] = Counter()
@@ -137,6 +140,8 @@ class Server:
         tries = self.asked[identity]
         self.asked[identity] += 1
         self.bodies.append({key: value for key, value in body.items() if key != "messages"})
+        if self.schema == "refused" and "response_format" in body:
+            return _error(400, "invalid_request_error", "response_format json_schema is unknown")
         limited = self._over_the_limit()
         fault = self._fault(identity, tries)
         self.statuses[fault or ("limited" if limited else "ok")] += 1
@@ -208,6 +213,8 @@ class Server:
             text = "Choice: 99"
         elif fault == "no_agreement" and task == "validation":
             text = "Choice: none"
+        if self.schema == "taken" and "response_format" in body and fault is None:
+            text = _to_schema(body["response_format"], text)
         message = {"role": "assistant", "content": text or None, "refusal": refusal}
         sent, came = self.usage or (len(prompt) // 4, max(1, len(text) // 4))
         return {
@@ -245,6 +252,13 @@ def answer_to(prompt: str) -> tuple[str, str]:
     document = prompt.partition("Document:")[2].partition("\nQuery:")[0]
     word = max(re.findall(r"[^\W\d_]+", document), key=len, default="it")
     return "instruction_positive", f"Instruction: I only want to read about {word}"
+
+
+def _to_schema(asked: dict[str, Any], text: str) -> str:
+    """The labelled text as an object of the schema."""
+    keys = asked["json_schema"]["schema"]["required"]
+    value = text.partition(": ")[2]
+    return json.dumps({key: value if key == keys[-1] else "Because." for key in keys})
 
 
 def _choose(prompt: str) -> str:
