@@ -42,6 +42,8 @@ def start(trial: bool = False) -> None:
             concurrency=int(state["curate.concurrency"]) or None,
             budget_usd=float(state["curate.budget"]) or None,
             seed=int(state["curate.seed"]),
+            requests_per_minute=int(state["curate.rpm"]) or None,
+            tokens_per_minute=int(state["curate.tpm"]) or None,
             created_by=visitor.name,
         ).id
         session.commit()

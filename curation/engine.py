@@ -132,7 +132,11 @@ def make_provider(store: Store, plan: Plan) -> Provider:
     from curation.openai_provider import OpenAIProvider  # the SDK takes a second to import
 
     return OpenAIProvider.from_environment(
-        plan.recipe, concurrency=plan.concurrency, with_budget=run.budget_usd is not None
+        plan.recipe,
+        concurrency=plan.concurrency,
+        with_budget=run.budget_usd is not None,
+        requests_per_minute=run.requests_per_minute,
+        tokens_per_minute=run.tokens_per_minute,
     )
 
 

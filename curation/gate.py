@@ -17,9 +17,19 @@ RECOVERY = 0.5
 
 
 class Gate:
-    """Slots for calls; `ceiling` may be changed while calls are in flight."""
+    """Slots for calls; `ceiling` may be changed while calls are in flight.
 
-    def __init__(self, ceiling: int, *, per_minute: float | None = None) -> None:
+    A limit of requests or tokens per minute spaces the starts evenly: a call that may take many
+    tokens holds the next one back for as long as they are worth.
+    """
+
+    def __init__(
+        self,
+        ceiling: int,
+        *,
+        per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+    ) -> None:
         self.ceiling = ceiling
         self.width = float(ceiling)
         self.in_flight = 0
@@ -27,14 +37,18 @@ class Gate:
         self._last_cut = 0.0
         self._not_before = 0.0
         self._spacing = 60.0 / per_minute if per_minute else 0.0
+        self._token_seconds = 60.0 / tokens_per_minute if tokens_per_minute else 0.0
         self._next_start = 0.0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed = asyncio.Event()
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[float]:
-        """A slot, and the moment it was given. Raises Stopped once the gate is closed."""
-        await self._enter()
+    async def slot(self, tokens: float = 0.0) -> AsyncIterator[float]:
+        """A slot, and the moment it was given; `tokens` is what the call may take.
+
+        Raises Stopped once the gate is closed.
+        """
+        await self._enter(max(self._spacing, tokens * self._token_seconds))
         started = time.monotonic()
         try:
             yield started
@@ -80,7 +94,7 @@ class Gate:
         self._closed.set()
         self._let_in()
 
-    async def _enter(self) -> None:
+    async def _enter(self, spacing: float) -> None:
         while True:
             if self._closed.is_set():
                 raise Stopped
@@ -91,18 +105,18 @@ class Gate:
             self._waiting.append(future)
             await future
         try:
-            await self._wait_for_the_clock()
+            await self._wait_for_the_clock(spacing)
         except BaseException:
             self.in_flight -= 1
             self._let_in()
             raise
 
-    async def _wait_for_the_clock(self) -> None:
+    async def _wait_for_the_clock(self, spacing: float) -> None:
         while True:
             now = time.monotonic()
             wait = max(self._not_before - now, self._next_start - now)
             if wait <= 0:
-                self._next_start = max(self._next_start, now - self._spacing) + self._spacing
+                self._next_start = max(self._next_start, now - self._spacing) + spacing
                 return
             await self.pause(wait)
 

@@ -49,12 +49,15 @@ class OpenAIProvider:
         concurrency: int,
         prices: dict[str, Price],
         own_server: bool,
-        per_minute: float | None = None,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> None:
         self._client, self._prices, self._own_server = client, prices, own_server
         self._timeout_seconds = timeout_seconds
-        self.gate = Gate(concurrency, per_minute=per_minute)
+        self.gate = Gate(
+            concurrency, per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute
+        )
         self._last_answer = time.monotonic()
         self._jitter = random.Random()
         self.failures = 0
@@ -62,7 +65,13 @@ class OpenAIProvider:
 
     @classmethod
     def from_environment(
-        cls, recipe: Recipe, *, concurrency: int, with_budget: bool
+        cls,
+        recipe: Recipe,
+        *,
+        concurrency: int,
+        with_budget: bool,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
     ) -> "OpenAIProvider":
         """The server that the environment names.
 
@@ -73,7 +82,14 @@ class OpenAIProvider:
         if with_budget:
             _require_prices(recipe, prices)
         client, own_server = _client()
-        return cls(client, concurrency=concurrency, prices=prices, own_server=own_server)
+        return cls(
+            client,
+            concurrency=concurrency,
+            prices=prices,
+            own_server=own_server,
+            requests_per_minute=requests_per_minute,
+            tokens_per_minute=tokens_per_minute,
+        )
 
     def parameters(self) -> dict[str, Any]:
         """Nothing but the recipe decides what is asked."""
@@ -106,11 +122,13 @@ class OpenAIProvider:
         price = self._prices.get(request.model)
         if price is None:
             return 0.0
-        size = sum(
-            len(message["content"].encode()) + MESSAGE_TOKENS
-            for message in messages(request.prompt, request.inputs)
-        )
+        size = _bytes_of(request)
         return price.usd(size, request.parameters.get("max_output_tokens") or GUESSED_OUTPUT_TOKENS)
+
+    def _most_tokens(self, request: Request) -> float:
+        """What counts against a limit of tokens: the prompt at four bytes each, and the output."""
+        output = request.parameters.get("max_output_tokens") or GUESSED_OUTPUT_TOKENS
+        return _bytes_of(request) / 4 + float(output)
 
     def state(self) -> ProviderState:
         """The gate's state and how many tries failed."""
@@ -134,7 +152,7 @@ class OpenAIProvider:
         """One answer, tried again where that can help."""
         first, attempt, throttled = time.monotonic(), 0, 0
         while True:
-            async with self.gate.slot() as started:
+            async with self.gate.slot(self._most_tokens(request)) as started:
                 body = self._body(request)
                 try:
                     completion = await self._client.chat.completions.create(
@@ -235,6 +253,14 @@ class OpenAIProvider:
         """Seconds before the next try: doubling, with chance so that not all come at once."""
         longest: float = min(LONGEST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2 ** (tries - 1))
         return longest * (0.5 + self._jitter.random() / 2)
+
+
+def _bytes_of(request: Request) -> int:
+    """The size of a prompt, with what every message adds."""
+    return sum(
+        len(message["content"].encode()) + MESSAGE_TOKENS
+        for message in messages(request.prompt, request.inputs)
+    )
 
 
 def _client() -> tuple[AsyncOpenAI, bool]:

@@ -39,6 +39,8 @@ def start_run(
     concurrency: int | None = None,
     budget_usd: float | None = None,
     seed: int = 0,
+    requests_per_minute: int | None = None,
+    tokens_per_minute: int | None = None,
     created_by: str = "",
 ) -> Run:
     """A run with its recipe and its waiting groups. Raises BadInput, NotFound. Does not commit."""
@@ -66,6 +68,8 @@ def start_run(
         budget_usd=budget_usd,
         limit=limit,
         query_ids=query_ids,
+        requests_per_minute=requests_per_minute,
+        tokens_per_minute=tokens_per_minute,
         created_by=created_by,
     )
 

@@ -104,6 +104,8 @@ def create_run(
     budget_usd: float | None = None,
     limit: int | None = None,
     query_ids: Sequence[str] = (),
+    requests_per_minute: int | None = None,
+    tokens_per_minute: int | None = None,
     created_by: str = "",
 ) -> Run:
     """A run with a waiting group for each pair of the data set (the first `limit` of them).
@@ -121,6 +123,8 @@ def create_run(
         seed=seed,
         concurrency=concurrency,
         budget_usd=budget_usd,
+        requests_per_minute=requests_per_minute,
+        tokens_per_minute=tokens_per_minute,
         created_by=created_by,
     )
     session.add(run)

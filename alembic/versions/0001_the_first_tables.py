@@ -291,6 +291,8 @@ def upgrade() -> None:
         sa.Column("concurrency", sa.Integer(), nullable=False),
         sa.Column("budget_usd", sa.Double(), nullable=True),
         sa.Column("spent_usd", sa.Double(), nullable=False),
+        sa.Column("requests_per_minute", sa.Integer(), nullable=True),
+        sa.Column("tokens_per_minute", sa.Integer(), nullable=True),
         sa.Column("error", sa.String(), nullable=True),
         sa.Column("created_by", sa.String(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),

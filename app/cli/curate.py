@@ -80,6 +80,18 @@ def _human_estimate(result: Result) -> str:
 @click.option("--limit", type=int, help="Only the first N pairs.")
 @click.option("--query-id", "query_ids", multiple=True, help="Only this pair; repeats.")
 @click.option("--concurrency", type=int, help="Calls in flight.")
+@click.option(
+    "--rpm",
+    "requests_per_minute",
+    type=click.IntRange(min=1),
+    help="Requests a minute at most, per worker.",
+)
+@click.option(
+    "--tpm",
+    "tokens_per_minute",
+    type=click.IntRange(min=1),
+    help="Tokens a minute at most, per worker.",
+)
 @click.option("--budget-usd", type=float, help="Pause before more than this is spent.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--resume", type=int, metavar="RUN", help="Go on with a run.")
@@ -95,6 +107,8 @@ def curate(
     limit: int | None,
     query_ids: tuple[str, ...],
     concurrency: int | None,
+    requests_per_minute: int | None,
+    tokens_per_minute: int | None,
     budget_usd: float | None,
     seed: int,
     resume: int | None,
@@ -137,6 +151,8 @@ def curate(
                 query_ids=query_ids,
                 concurrency=concurrency,
                 budget_usd=budget_usd,
+                requests_per_minute=requests_per_minute,
+                tokens_per_minute=tokens_per_minute,
                 seed=seed,
                 created_by=me(),
             )

@@ -44,6 +44,8 @@ class Run(Base, kw_only=True):
     concurrency: Mapped[int] = mapped_column(default=8)
     budget_usd: Mapped[float | None] = mapped_column(default=None)
     spent_usd: Mapped[float] = mapped_column(default=0.0)
+    requests_per_minute: Mapped[int | None] = mapped_column(default=None)
+    tokens_per_minute: Mapped[int | None] = mapped_column(default=None)
     error: Mapped[str | None] = mapped_column(default=None)
     created_by: Mapped[str] = mapped_column(default="")
     created_at: Mapped[datetime] = created()

@@ -66,6 +66,22 @@ def test_starts_are_spaced_where_the_rate_is_limited() -> None:
     assert 0.18 < asyncio.run(scene()) < 0.6
 
 
+def test_a_limit_of_tokens_holds_back_for_as_long_as_they_are_worth() -> None:
+    async def starts(tokens: list[float]) -> list[float]:
+        gate = Gate(8, per_minute=60 * 1000, tokens_per_minute=60 * 10_000)
+
+        async def one(size: float) -> float:
+            async with gate.slot(size) as started:
+                return started
+
+        return [await one(size) for size in tokens]
+
+    first, second, third, fourth = asyncio.run(starts([1000, 200, 1, 1]))
+    assert second - first >= 0.098, "1,000 of 10,000 tokens a second"
+    assert third - second >= 0.018
+    assert fourth >= third, "few tokens: only the limit of requests is left"
+
+
 def test_a_closed_gate_lets_nobody_in_and_wakes_who_waits() -> None:
     async def scene() -> None:
         gate = Gate(1)
