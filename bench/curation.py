@@ -249,22 +249,28 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["INF_HOME"] = folder
-        stores = {"engine, SQLite": f"sqlite:///{folder}/inf.db"}
         cluster = None
         if arguments.postgres:
             from postgres_cluster import Cluster
 
             cluster = Cluster()
             cluster.__enter__()
-            stores["engine, PostgreSQL"] = cluster.create("bench")
+
+        def stores(name: str) -> dict[str, str]:
+            """New stores: an answer that is journaled is never asked for again."""
+            found = {"engine, SQLite": f"sqlite:///{folder}/{name}.db"}
+            if cluster is not None:
+                found["engine, PostgreSQL"] = cluster.create(name)
+            return found
+
         try:
             if arguments.only in (None, "speed"):
                 for in_flight in arguments.in_flight:
-                    side_by_side(in_flight, arguments.calls, stores)
+                    side_by_side(in_flight, arguments.calls, stores(f"speed{in_flight}"))
             if arguments.only in (None, "limit"):
-                limited(stores["engine, SQLite"])
+                limited(stores("limit")["engine, SQLite"])
             if arguments.only in (None, "kill"):
-                killed(stores["engine, SQLite"])
+                killed(stores("kill")["engine, SQLite"])
         finally:
             if cluster is not None:
                 cluster.__exit__(None, None, None)

@@ -155,8 +155,13 @@ class OpenAIProvider:
             async with self.gate.slot(self._most_tokens(request)) as started:
                 body = self._body(request)
                 try:
-                    completion = await self._client.chat.completions.create(
-                        **body, timeout=self._timeout_seconds
+                    # not `chat.completions.create`, which walks through every message and schema
+                    # to rename fields: a quarter of all processor time, and nothing to rename
+                    completion = await self._client.post(
+                        "/chat/completions",
+                        cast_to=ChatCompletion,
+                        body=body,
+                        options={"timeout": self._timeout_seconds},
                     )
                     answer = self._read(request, completion, time.monotonic() - started)
                 except openai.RateLimitError as error:
