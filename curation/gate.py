@@ -1,7 +1,8 @@
 """How many calls may be in flight, and when the next may start: adapts to what the server says.
 
 A burst of 429s halves the width once, not once per answer: only a call that was sent after the last
-cut may cut again. Every answer widens it a little, up to the ceiling. `Retry-After` holds
+cut, and a second later, may cut again. Every answer widens it a little, up to the ceiling: quickly
+back to just below where the cut came, slowly beyond that (as TCP's CUBIC does). `Retry-After` holds
 everybody back. 5xx and cut connections do not narrow it.
 """
 
@@ -13,7 +14,10 @@ from contextlib import asynccontextmanager
 
 from curation.providers import Stopped
 
-RECOVERY = 0.5
+RECOVERY = 3.0  # calls per round trip, up to the knee
+PROBING = 0.15  # beyond it
+KNEE = 0.8  # of the width at which the server said 429
+CUT_SECONDS = 1.0  # between two cuts: a limit that is used up stays so for a while
 
 
 class Gate:
@@ -34,7 +38,8 @@ class Gate:
         self.width = float(ceiling)
         self.in_flight = 0
         self.cuts = self.throttles = 0
-        self._last_cut = 0.0
+        self._last_cut = -CUT_SECONDS
+        self._knee = 0.0
         self._not_before = 0.0
         self._spacing = 60.0 / per_minute if per_minute else 0.0
         self._token_seconds = 60.0 / tokens_per_minute if tokens_per_minute else 0.0
@@ -67,15 +72,17 @@ class Gate:
     def worked(self) -> None:
         """An answer came: widen a little."""
         if self.width < self.ceiling:
-            self.width = min(float(self.ceiling), self.width + RECOVERY / max(self.width, 1.0))
+            gain = RECOVERY if self.width < self._knee else PROBING
+            self.width = min(float(self.ceiling), self.width + gain / max(self.width, 1.0))
             self._let_in()
 
     def throttled(self, started: float, retry_after: float | None) -> None:
         """The server said 429 to a call sent at `started`."""
         now = time.monotonic()
         self.throttles += 1
-        if started >= self._last_cut:
-            self.width = max(1.0, min(self.width, float(self.in_flight)) / 2)
+        if started >= self._last_cut and now - self._last_cut >= CUT_SECONDS:
+            there = min(self.width, float(self.in_flight))
+            self.width, self._knee = max(1.0, there / 2), KNEE * there
             self._last_cut = now
             self.cuts += 1
         if retry_after:

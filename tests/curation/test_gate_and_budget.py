@@ -31,7 +31,10 @@ def test_one_cut_per_burst_and_a_slow_recovery() -> None:
         gate.in_flight = 0
         for _ in range(16):
             gate.worked()
-        assert 8.5 < gate.width < 9.5
+        assert 11.5 < gate.width < 13, "quickly back to just below where the cut came"
+        for _ in range(16):
+            gate.worked()
+        assert gate.width < 13.5, "and slowly beyond"
         gate.set_ceiling(4)
         assert gate.width == 4
         gate.set_ceiling(16)
