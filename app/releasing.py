@@ -26,6 +26,7 @@ def config_of_form(run_id: int, dataset: str) -> dict[str, Any]:
         "reviews": state.get("releases.reviews") or REVIEWS[0],
         "include_dropped": bool(state.get("releases.include_dropped")),
         "sources": list(state.get("releases.sources") or ()),
+        "languages": list(state.get("releases.languages") or ()),
         "study_id": state.get("releases.study"),
         "balance": "source" if state.get("releases.balance") else "none",
         "leave_out_contaminated": bool(state.get("releases.leave_out_contaminated")),
@@ -44,6 +45,7 @@ def choice_of(config: dict[str, Any]) -> Choice:
         config["reviews"],
         config["include_dropped"],
         sources=tuple(config["sources"]),
+        languages=tuple(config["languages"]),
         study_id=config["study_id"],
     )
 

@@ -49,6 +49,13 @@ def pair_sources(session: Session, dataset_id: int) -> list[str]:
     return sorted(session.scalars(query.where(Pair.dataset_id == dataset_id).distinct()))
 
 
+def pair_languages(session: Session, dataset_id: int) -> list[str]:
+    """The different values of `language` that the pairs name, in order."""
+    language = Pair.meta["language"].as_string()
+    query = select(language).where(Pair.dataset_id == dataset_id, language.is_not(None))
+    return sorted(found for found in session.scalars(query.distinct()) if found)
+
+
 def run_texts(
     session: Session, run_id: int, *, verdicts: Sequence[str], source: str | None = None
 ) -> list[CorpusText]:

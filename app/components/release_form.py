@@ -11,7 +11,7 @@ from app.components.plain import plain
 from app.components.run import run_name
 from curation.release_preview import foresee
 from curation.release_rows import VIEWS
-from db.corpus_texts import pair_sources
+from db.corpus_texts import pair_languages, pair_sources
 from db.datasets import get_dataset
 from db.errors import InfError
 from db.releases import REVIEWS, ChosenCount, count_by_kind
@@ -40,6 +40,7 @@ def draw_release_form(runs: list[RunSummary], number: int) -> None:
 def _draw_filter(run: RunSummary) -> None:
     with open_store().read() as session:
         sources = pair_sources(session, run.dataset_id)
+        languages = pair_languages(session, run.dataset_id)
         studies = {
             each.id: each.name
             for each in list_studies(session, dataset_id=run.dataset_id)
@@ -62,6 +63,8 @@ def _draw_filter(run: RunSummary) -> None:
         key="releases.study",
         help="Only groups that have items in this study.",
     )
+    if languages:
+        st.multiselect("Languages", languages, key="releases.languages", placeholder="all")
     with st.container(horizontal=True):
         st.checkbox("Include dropped groups", key="releases.include_dropped")
         st.checkbox(

@@ -6,6 +6,7 @@ from app.components.choice import choose
 from app.components.jobs import follow_job
 from app.components.page import draw_empty, draw_heading, draw_labels
 from app.components.plain import plain
+from app.components.release_diff import draw_release_diff
 from app.components.release_form import draw_release_form
 from app.components.release_push import draw_pushes
 from db.releases import list_releases, pushes
@@ -82,4 +83,5 @@ if found:
         name=lambda each: f"release {each.id} · {each.name}",
     )
     draw_release(chosen)
+    draw_release_diff(chosen, found)
     draw_pushes(chosen, arrived.get(chosen.id, []))

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
 from db import jobs
-from db.reviews import approve_group
+from db.reviews import approve_group, reject_group
 from db.store import Store
 from db.tables import Job, Pair
 
@@ -101,3 +101,24 @@ def test_pushes_are_told_and_a_wrong_name_is_refused(
             select(Job).where(Job.kind == "push", Job.status == "queued")
         ).one()
     assert queued.config["dry_run"] is True and queued.config["repo"] == "ada/books"
+
+
+def test_what_changed_between_two_releases_is_told(
+    sqlite_store: Store, home: Path, tmp_path: Path
+) -> None:
+    run_id = make_run(sqlite_store)
+    with sqlite_store.write() as session:
+        for pair in session.scalars(select(Pair)):
+            pair.meta = {"language": "python" if pair.external_id == "q1" else "java"}
+        session.commit()
+    export(sqlite_store, tmp_path / "one")
+    with sqlite_store.write() as session:
+        reject_group(session, group_ids(sqlite_store, run_id)[0], reason="x", reviewed_by="ada")
+        session.commit()
+    export(sqlite_store, tmp_path / "two")
+    at = opened(sqlite_store)
+    at.selectbox(key="releases.before").select(1).run()
+    table = at.dataframe[-1].value
+    assert list(table["Query"]) == ["q0"] and list(table["Change"]) == ["removed"]
+    at.multiselect(key="releases.languages").select("python").run()
+    assert "**1 group** goes out" in words(at)
