@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hub_server import Hub, hub_server
 from postgres_cluster import Cluster, missing_programs
 from sqlalchemy import text
 
@@ -136,6 +137,25 @@ def real_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"no real data: {SHARED_DATA.name} is not beside the clone")
     return SHARED_DATA
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    """A server that speaks the Hub's protocol."""
+    with hub_server() as running:
+        yield running
+
+
+@pytest.fixture
+def there(hub: Hub, tmp_path: Path) -> dict[str, str]:
+    """The environment in which that server is the Hub, and we may write."""
+    return {
+        "HF_ENDPOINT": hub.url,
+        "HF_HUB_OFFLINE": "0",
+        "HF_HUB_DISABLE_XET": "1",
+        "HF_TOKEN": "hf_writer",
+        "HF_HOME": str(tmp_path / "hf"),
+    }
 
 
 @pytest.fixture(scope="session")

@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from exporting import export, load_afresh
-from hub_server import Hub, hub_server
+from hub_server import Hub
 from records_world import group_ids, make_run
 
 from db.reviews import reject_group
@@ -21,21 +21,9 @@ REPO = "datasets/ada/books"
 
 
 @pytest.fixture
-def hub() -> Iterator[Hub]:
-    with hub_server() as running:
-        yield running
-
-
-@pytest.fixture
-def push(hub: Hub, inf: Any, tmp_path: Path) -> Callable[..., Any]:
+def push(there: dict[str, str], inf: Any) -> Callable[..., Any]:
     def run(*words: object, token: str = "hf_writer", **environment: str) -> Any:
-        told = {
-            "HF_ENDPOINT": hub.url,
-            "HF_HUB_OFFLINE": "0",
-            "HF_HUB_DISABLE_XET": "1",
-            "HF_TOKEN": token,
-            "HF_HOME": str(tmp_path / "hf"),
-        }
+        told = there | {"HF_TOKEN": token}
         command = ["hub", "push", "--repo", "ada/books", "--json", *words]
         return inf(*command, **(told | environment))
 

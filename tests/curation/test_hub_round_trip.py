@@ -7,13 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from exporting import LOAD, export, rows_of
-from hub_server import Hub, hub_server
+from hub_server import Hub
 from records_world import make_run
 
 from curation.release_rows import CONFIGS
@@ -21,24 +20,6 @@ from db.store import Store
 from db.tables import Checkpoint
 
 REPO = "datasets/ada/books"
-
-
-@pytest.fixture
-def hub() -> Iterator[Hub]:
-    with hub_server() as running:
-        yield running
-
-
-@pytest.fixture
-def there(hub: Hub, tmp_path: Path) -> dict[str, str]:
-    """The environment in which the test's Hub is the Hub."""
-    return {
-        "HF_ENDPOINT": hub.url,
-        "HF_HUB_OFFLINE": "0",
-        "HF_HUB_DISABLE_XET": "1",
-        "HF_TOKEN": "hf_writer",
-        "HF_HOME": str(tmp_path / "hf"),
-    }
 
 
 def run_python(code: str, *words: str, **environment: str) -> str:

@@ -1,31 +1,15 @@
 """Benchmarks by name, from the tests' Hub."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from conftest import Ran
-from hub_server import Hub, Repo, hub_server
+from hub_server import Hub, Repo
 from trainer_folders import write_beir, write_followir
 
 from db.store import Store
 from trainer.hub_benchmarks import SUITES, is_hub_name
-
-
-@pytest.fixture
-def hub() -> Iterator[Hub]:
-    with hub_server() as running:
-        yield running
-
-
-@pytest.fixture
-def there(hub: Hub, tmp_path: Path) -> dict[str, str]:
-    return {
-        "HF_ENDPOINT": hub.url,
-        "HF_HUB_OFFLINE": "0",
-        "HF_HUB_DISABLE_XET": "1",
-        "HF_HOME": str(tmp_path / "hf"),
-    }
 
 
 def publish(hub: Hub, name: str, folder: Path) -> None:
