@@ -145,8 +145,10 @@ def _front_matter(facts: CardFacts) -> str:
         *(f"- {tag}" for tag in tags),
         "size_categories:",
         f"- {_quoted(_size(sum(facts.splits.values())))}",
-        "configs:",
     ]
+    if not facts.files:  # a preview: nothing is written yet
+        return "\n".join([*lines, "---"])
+    lines.append("configs:")
     for config in _configs(facts):
         lines += [f"- config_name: {config}", "  data_files:"]
         for split, files in _by_split(facts, config).items():

@@ -78,19 +78,20 @@ def _draw_filter(run: RunSummary) -> None:
 
 
 def _draw_splits(number: int) -> None:
-    first, second, third, fourth = st.columns([2, 1, 1, 1])
-    first.text_input("Name", f"release-{number}", key="releases.name")
-    second.selectbox("Format", FORMATS, key="releases.format")
-    third.selectbox("Splits by", ("dataset", "source"), key="releases.split_by")
-    fourth.number_input(
-        "Held out",
-        0.0,
-        0.9,
-        0.0,
-        0.05,
-        key="releases.held_out",
-        help="Share of groups in splits of their own; no query or passage is on both sides.",
-    )
+    with st.container(horizontal=True):
+        st.text_input("Name", f"release-{number}", key="releases.name", width=240)
+        st.selectbox("Format", FORMATS, key="releases.format", width=140)
+        st.selectbox("Splits by", ("dataset", "source"), key="releases.split_by", width=140)
+        st.number_input(
+            "Held out",
+            0.0,
+            0.9,
+            0.0,
+            0.05,
+            key="releases.held_out",
+            width=140,
+            help="Share of groups in splits of their own; no query or passage is on both sides.",
+        )
     st.multiselect(
         "Ready for",
         VIEWS,

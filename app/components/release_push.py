@@ -8,7 +8,7 @@ from app.components.plain import plain
 from db.tables import Job, Release
 
 WAYS = {
-    "new": "a new repository, or the same content again",
+    "new": "a new repository",
     "pull request": "a pull request",
     "branch": "a branch",
     "replace": "replace what is there",

@@ -27,6 +27,13 @@ from db.store import open_store
 
 EVERY_SECONDS = 2.0
 BY_DEFAULT = "by provider"
+NUMBERS = (
+    ("Pairs at most", 10**7, "curate.limit", "0: all."),
+    ("Calls at a time", 1024, "curate.concurrency", "0: as the provider takes."),
+    ("Requests a minute", 10**7, "curate.rpm", "At most, per worker. 0: no limit."),
+    ("Tokens a minute", 10**9, "curate.tpm", "At most, per worker. 0: no limit."),
+    ("Seed", 2**31 - 1, "curate.seed", "The same seed draws the same candidates."),
+)
 
 
 def draw_form(found: list[DatasetSummary]) -> None:
@@ -39,21 +46,18 @@ def draw_form(found: list[DatasetSummary]) -> None:
         format_func=lambda name: name or BY_DEFAULT,
         key="curate.recipe",
     )
-    columns = st.columns(6)
-    columns[0].number_input("Pairs at most", 0, 10_000_000, 0, key="curate.limit", help="0: all.")
-    columns[1].number_input(
-        "Calls at once", 0, 1024, 0, key="curate.concurrency", help="0: as the provider takes."
-    )
-    columns[2].number_input(
-        "Budget in $", 0.0, 1e6, 0.0, key="curate.budget", help="0: none. At it, the run pauses."
-    )
-    columns[3].number_input(
-        "Requests/min", 0, 10**7, 0, key="curate.rpm", help="At most, per worker. 0: no limit."
-    )
-    columns[4].number_input(
-        "Tokens/min", 0, 10**9, 0, key="curate.tpm", help="At most, per worker. 0: no limit."
-    )
-    columns[5].number_input("Seed", 0, 2**31 - 1, 0, key="curate.seed")
+    with st.container(horizontal=True):
+        for label, most, key, words in NUMBERS:
+            st.number_input(label, 0, most, 0, key=key, help=words, width=140)
+        st.number_input(
+            "Budget in $",
+            0.0,
+            1e6,
+            0.0,
+            key="curate.budget",
+            help="0: none. At it, the run pauses.",
+            width=140,
+        )
     with st.expander("Settings of the recipe"):
         st.text_area(
             "One a line, stage.key=value",
