@@ -28,6 +28,7 @@ PACKAGES = {
     "export": "curation",
     "push": "curation",
     "backup": "curation",
+    "import": "curation",
     "embed": "analysis",
     "project": "analysis",
     "train": "trainer",

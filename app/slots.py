@@ -1,9 +1,9 @@
 """Slots: how many jobs run side by side on a machine, and which kind waits for which.
 
 Three queues, so that a training of hours blocks no export: `curation` (curate, judge), `files`
-(export, push, backup), and one for models, of which there is one per GPU (`gpu0`, `gpu1`, …; the
-job sees that GPU alone) or, without a GPU, one in all. Jobs of the other queues see no GPU: nobody
-shares one by accident.
+(export, push, backup, import), and one for models, of which there is one per GPU (`gpu0`, `gpu1`,
+…; the job sees that GPU alone) or, without a GPU, one in all. Jobs of the other queues see no GPU:
+nobody shares one by accident.
 """
 
 import os
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from shutil import which
 
 CURATION = ("curate", "judge")
-FILES = ("export", "push", "backup")
+FILES = ("export", "push", "backup", "import")
 MODELS = ("train", "evaluate", "embed", "project")
 
 

@@ -12,6 +12,7 @@ HANDLERS = {
     "export": "curation.releases:export_release",
     "push": "curation.hub_push:push",
     "backup": "curation.backups:backup",
+    "import": "curation.import_job:import_files",
 }
 
 

@@ -33,6 +33,7 @@ JOB_KINDS: Final = (
     "export",
     "push",
     "backup",
+    "import",
 )
 JOB_STATUSES: Final = ("queued", "running", "done", "failed", "cancelled", "lost")
 ACCOUNT_ROLES: Final = ("annotator", "curator", "admin")

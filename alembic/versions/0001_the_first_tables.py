@@ -112,7 +112,7 @@ def upgrade() -> None:
         sa.Column("heartbeat_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("finished_at", sa.DateTime(timezone=True), nullable=True),
         sa.CheckConstraint(
-            "kind IN ('curate', 'judge', 'embed', 'project', 'train', 'evaluate', 'export', 'push', 'backup')",
+            "kind IN ('curate', 'judge', 'embed', 'project', 'train', 'evaluate', 'export', 'push', 'backup', 'import')",
             name=op.f("ck_job_kind"),
         ),
         sa.CheckConstraint(

@@ -2,9 +2,10 @@
 
 import click
 
-from app.cli.import_ import as_json, bad_rows_in_json, groups_as_json, progress_bar
+from app.cli.import_ import bad_rows_in_json, progress_bar
 from app.cli.report import Result, detach_option, me, ready_store, reporting, work
 from curation import hub_pull
+from curation.import_job import as_json, groups_as_json
 
 
 @click.group()

@@ -1,4 +1,4 @@
-"""`inf import`: pairs and passages from files into a data set. Runs in this process."""
+"""`inf import`: pairs and passages from files into a data set; with `--detach` as a job."""
 
 import dataclasses
 import sys
@@ -10,9 +10,19 @@ from typing import Any
 import click
 from tqdm import tqdm
 
-from app.cli.report import Failed, Result, lines, me, ready_store, reporting
-from curation.group_import import GroupImport, import_groups
-from curation.importing import ImportReport, import_dataset
+from app.cli.report import (
+    Failed,
+    Result,
+    detach_option,
+    lines,
+    me,
+    ready_store,
+    reporting,
+    work,
+)
+from curation.group_import import import_groups
+from curation.import_job import as_json, groups_as_json
+from curation.importing import import_dataset
 from curation.judgment_import import JudgmentImport, import_judgments
 from db.errors import BadRows
 
@@ -36,33 +46,6 @@ def _human(result: Result) -> str:
 
 def _counted(new: int, unchanged: int) -> str:
     return f"{new:,} imported" + (f", {unchanged:,} were there already" if unchanged else "")
-
-
-def as_json(name: str, report: ImportReport) -> Result:
-    """The report as the command prints it."""
-    return {
-        "dataset_id": report.dataset_id,
-        "dataset": name,
-        "imported": report.imported["pairs"],
-        "imported_passages": report.imported["passages"],
-        "unchanged": report.unchanged["pairs"],
-        "unchanged_passages": report.unchanged["passages"],
-        "skipped": len(report.skipped),
-        "bad_rows": list(map(dataclasses.asdict, report.skipped)),
-    }
-
-
-def groups_as_json(name: str, report: GroupImport) -> Result:
-    """The report of an import of groups as the commands print it."""
-    return {
-        "dataset_id": report.dataset_id,
-        "dataset": name,
-        "run_id": report.run_id,
-        "imported": report.imported,
-        "unchanged": report.unchanged,
-        "skipped": len(report.skipped),
-        "bad_rows": list(map(dataclasses.asdict, report.skipped)),
-    }
 
 
 def judgments_as_json(report: JudgmentImport) -> Result:
@@ -106,7 +89,13 @@ def bad_rows_in_json() -> Iterator[None]:
         raise Failed(str(bad), bad_rows=rows) from bad
 
 
+def _place(path: Path | None) -> str | None:
+    return None if path is None else str(path.expanduser().absolute())
+
+
 def _human_either(result: Result) -> str:
+    if "imported" not in result:
+        return f"the import is queued as job {result['job_id']}"
     if "study_id" in result:
         return lines(
             ("study", result["study_id"]),
@@ -143,6 +132,7 @@ def _human_either(result: Result) -> str:
 @click.option("--source", default="", help="Where the texts come from.")
 @click.option("--licence", default="", help="Under which licence, e.g. cc-by-sa-3.0.")
 @click.option("--skip-bad", is_flag=True, help="Leave bad rows out and list them.")
+@detach_option
 @reporting(_human_either)
 def import_(
     name: str | None,
@@ -154,6 +144,7 @@ def import_(
     source: str,
     licence: str,
     skip_bad: bool,
+    detach: bool,
 ) -> Result:
     """Read pairs (query and the passage that answers it) and passages into a data set.
 
@@ -165,6 +156,8 @@ def import_(
     if bool(pairs) + bool(groups) + bool(judgments) != 1:
         raise click.UsageError("say one of --pairs FILE, --groups FILE and --judgments FILE")
     if judgments is not None:
+        if detach:
+            raise click.UsageError("--detach goes with --pairs and --groups")
         if study_id is None:
             raise click.UsageError("--judgments goes with --study ID")
         with bad_rows_in_json():
@@ -176,6 +169,14 @@ def import_(
         raise click.UsageError("--passages goes with --pairs")
     store = ready_store()
     said: dict[str, Any] = {"source": source, "licence": licence, "skip_bad": skip_bad}
+    if detach:
+        config = said | {
+            "name": name,
+            "pairs": _place(pairs),
+            "passages": _place(passages),
+            "groups": [_place(path) for path in groups],
+        }
+        return work(store, "import", config, detach=True, title=f"importing into {name}")
     with progress_bar(f"importing into {name}") as show, bad_rows_in_json():
         if pairs is None:
             origin = ", ".join(path.name for path in groups)

@@ -41,7 +41,7 @@ class Job(Base, kw_only=True):
     __table_args__ = (
         CheckConstraint(
             "kind IN ('curate', 'judge', 'embed', 'project', 'train', 'evaluate', 'export',"
-            " 'push', 'backup')",
+            " 'push', 'backup', 'import')",
             name="kind",
         ),
         CheckConstraint(

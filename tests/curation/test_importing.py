@@ -2,6 +2,7 @@
 
 import csv
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -370,3 +371,29 @@ def test_the_command_lists_bad_rows_as_json(sqlite_store: Store, tmp_path: Path,
     assert (taken.json["imported"], taken.json["skipped"]) == (1, 1)
     assert taken.json["bad_rows"][0]["file"] == "pairs.jsonl"
     assert inf("import", "--pairs", path).code == 2
+
+
+def test_an_import_that_does_not_wait_is_a_job(
+    sqlite_store: Store, tmp_path: Path, inf: Any
+) -> None:
+    pairs = tmp_path / "pairs.jsonl"
+    row = {"query_id": "q", "query": "who", "passage_id": "p", "passage": "he"}
+    pairs.write_text(json.dumps(row) + "\n")
+    queued = inf("import", "--dataset", "mine", "--pairs", pairs, "--detach", "--json")
+    assert queued.code == 0 and list(queued.json) == ["job_id"], queued.out + queued.err
+    deadline = time.monotonic() + 60
+    while (job := shown(inf, queued.json["job_id"]))["status"] in ("queued", "running"):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert job["status"] == "done", job
+    assert (job["result"]["imported"], job["result"]["dataset_id"]) == (1, 1)
+    pairs.write_text("not JSON\n")
+    bad = inf("import", "--dataset", "mine", "--pairs", pairs, "--detach", "--json")
+    while (job := shown(inf, bad.json["job_id"]))["status"] in ("queued", "running"):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert job["status"] == "failed" and "line 1" in job["error"]
+
+
+def shown(inf: Any, job_id: int) -> Any:
+    return inf("jobs", "show", job_id, "--json").json
