@@ -17,6 +17,7 @@ def upgrade() -> None:
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("role", sa.String(), nullable=False),
         sa.Column("password_hash", sa.String(), nullable=True),
+        sa.Column("email", sa.String(), nullable=True),
         sa.Column("disabled", sa.Boolean(), nullable=False),
         sa.Column("epoch", sa.Integer(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
@@ -25,6 +26,7 @@ def upgrade() -> None:
             "role IN ('annotator', 'curator', 'admin')", name=op.f("ck_account_role")
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_account")),
+        sa.UniqueConstraint("email", name=op.f("uq_account_email")),
         sa.UniqueConstraint("name", name=op.f("uq_account_name")),
     )
     op.create_table(
@@ -170,24 +172,6 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["job_id"], ["job.id"], name=op.f("fk_analysis_job_id_job")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_analysis")),
         sa.UniqueConstraint("kind", "inputs_sha256", name=op.f("uq_analysis_kind_inputs_sha256")),
-    )
-    op.create_table(
-        "invitation",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("token_sha256", sa.String(), nullable=False),
-        sa.Column("role", sa.String(), nullable=False),
-        sa.Column("created_by", sa.String(), nullable=False),
-        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("account_id", sa.Integer(), nullable=True),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
-        sa.CheckConstraint(
-            "role IN ('annotator', 'curator', 'admin')", name=op.f("ck_invitation_role")
-        ),
-        sa.ForeignKeyConstraint(
-            ["account_id"], ["account.id"], name=op.f("fk_invitation_account_id_account")
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_invitation")),
-        sa.UniqueConstraint("token_sha256", name=op.f("uq_invitation_token_sha256")),
     )
     op.create_table(
         "judge",
@@ -486,6 +470,31 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_guideline")),
         sa.UniqueConstraint("study_id", "version", name=op.f("uq_guideline_study_id_version")),
+    )
+    op.create_table(
+        "invitation",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("token_sha256", sa.String(), nullable=False),
+        sa.Column("role", sa.String(), nullable=False),
+        sa.Column("created_by", sa.String(), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("study_id", sa.Integer(), nullable=True),
+        sa.Column("account_id", sa.Integer(), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.CheckConstraint(
+            "role IN ('annotator', 'curator', 'admin')", name=op.f("ck_invitation_role")
+        ),
+        sa.ForeignKeyConstraint(
+            ["account_id"], ["account.id"], name=op.f("fk_invitation_account_id_account")
+        ),
+        sa.ForeignKeyConstraint(
+            ["study_id"],
+            ["study.id"],
+            name=op.f("fk_invitation_study_id_study"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_invitation")),
+        sa.UniqueConstraint("token_sha256", name=op.f("uq_invitation_token_sha256")),
     )
     op.create_table(
         "study_judge",
@@ -829,6 +838,7 @@ def downgrade() -> None:
         batch_op.drop_index("ix_study_judge_judge_id")
 
     op.drop_table("study_judge")
+    op.drop_table("invitation")
     op.drop_table("guideline")
     with op.batch_alter_table("group", schema=None) as batch_op:
         batch_op.drop_index("ix_group_run_id_verdict")
@@ -868,7 +878,6 @@ def downgrade() -> None:
     op.drop_table("passage")
     op.drop_table("metric_point")
     op.drop_table("judge")
-    op.drop_table("invitation")
     op.drop_table("analysis")
     op.drop_table("recipe")
     op.drop_table("prompt")

@@ -10,13 +10,18 @@ from db.tables.base import Base, created, key
 
 
 class Account(Base, kw_only=True):
-    """A person who signs in. `epoch` is part of every cookie: raising it signs out everywhere."""
+    """A person who signs in. `epoch` is part of every cookie: raising it signs out everywhere.
+
+    `email` (in small letters) is what an OpenID provider knows them by; without a password nobody
+    gets in but through it.
+    """
 
     __tablename__ = "account"
     id: Mapped[int] = key()
     name: Mapped[str] = mapped_column(unique=True)
     role: Mapped[str]
     password_hash: Mapped[str | None] = mapped_column(default=None)
+    email: Mapped[str | None] = mapped_column(default=None, unique=True)
     disabled: Mapped[bool] = mapped_column(default=False)
     epoch: Mapped[int] = mapped_column(default=0)
     created_at: Mapped[datetime] = created()
@@ -29,7 +34,8 @@ class Account(Base, kw_only=True):
 class Invitation(Base, kw_only=True):
     """A link that lets one person make an account of that role, until it expires.
 
-    The link's token is not stored, only its sha256.
+    With a study, whoever takes it is a member of that study, with a new account or their own. The
+    link's token is not stored, only its sha256.
     """
 
     __tablename__ = "invitation"
@@ -38,6 +44,9 @@ class Invitation(Base, kw_only=True):
     role: Mapped[str]
     created_by: Mapped[str]
     expires_at: Mapped[datetime]
+    study_id: Mapped[int | None] = mapped_column(
+        ForeignKey("study.id", ondelete="CASCADE"), default=None
+    )
     account_id: Mapped[int | None] = mapped_column(ForeignKey("account.id"), default=None)
     created_at: Mapped[datetime] = created()
     __table_args__ = (CheckConstraint("role IN ('annotator', 'curator', 'admin')", name="role"),)
