@@ -53,9 +53,14 @@ WORDS = {
 
 
 def equation(objective: Objective) -> str:
-    """The objective in LaTeX, with its terms (Eq. 6 for uni, Eq. 7 for multi)."""
+    """The objective in LaTeX, with its terms (Eq. 6 for uni, Eq. 7 for multi); a baseline's own."""
     terms = r"\{" + ",".join(objective.terms) + r"\}"
     up = r"e^{s^+/\tau}"
+    if objective.baseline:
+        name = {"mnrl": "MNRL", "promptriever": "Promptriever"}[objective.baseline]
+        among = {"mnrl": r"m\neq i", "promptriever": r"P_1^-,P_2^-,\,P\text{ of the batch}"}
+        negatives = rf"\sum_{{{among[objective.baseline]}}} e^{{s_{{P}}/\tau}}"
+        return rf"\ell_{{\text{{{name}}}}}=-\log\frac{{{up}}}{{{up}+{negatives}}}"
     if len(objective.terms) == 1:
         term = objective.terms[0]
         negatives = rf"\sum_{{n\in\mathcal N_{{{term}}}}} e^{{s_n/\tau}}"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 NOWHERE = -1
+TRIPLETS_OF_A_ROW = 3
 # No name may start with another one: sentence-transformers finds columns by their prefix.
 MATCHED, PASSAGES, CROSSED = "matched", "passages", "crossed"
 
@@ -33,7 +34,8 @@ class TripletBatch:
     """Different texts and where each triplet finds its own.
 
     matched: instruction-queries iq_{i,i}; crossed: further iq_{j,i}; passages.
-    matched_of, passage_of: N places. crossed_of: N × M places into matched followed by crossed,
+    matched_of, passage_of: N places; matched_of is NOWHERE where the objective does not embed that
+    triplet's instruction-query. crossed_of: N × M places into matched followed by crossed,
     of the instruction negatives of anchor i; NOWHERE = none. instruction_of: for matched followed
     by crossed, which instruction the text begins with (equal numbers, equal instructions).
     """
@@ -58,7 +60,11 @@ def build_batch(
     instructions of the batch.
     """
     triplets = [triplet for group in groups for triplet in group.triplets()]
-    matched, matched_of = _different([template.apply(i, q) for i, q, _ in triplets])
+    texts = [template.apply(i, q) for i, q, _ in triplets]
+    every = TRIPLETS_OF_A_ROW if objective.baseline == "promptriever" else 1
+    matched, _ = _different(texts[::every])
+    place_of = {text: place for place, text in enumerate(matched)}
+    matched_of = [place_of.get(text, NOWHERE) for text in texts]
     passages, passage_of = _different([passage for _, _, passage in triplets])
     crossed: list[str] = []
     crossed_of: list[list[int]] = []
@@ -68,7 +74,7 @@ def build_batch(
     }
     instruction_of = [owners[text] for text in matched]
     if "I" in objective.terms:
-        places = {text: place for place, text in enumerate(matched)}
+        places = dict(place_of)
         for instructions, (_, query, _) in zip(
             _negatives(groups, triplets, instructions_sampled), triplets, strict=True
         ):

@@ -10,16 +10,27 @@ Masked (−inf): every negative that is a positive of the batch by its texts, th
 (instruction-query, passage) that some triplet has as its own. This covers the anchor's own text
 standing in another triplet (rows share I+ between two triplets) and, which the paper does not
 mention, one instruction-query with two right passages, or the reverse.
+
+Two baselines read the same scores:
+  mnrl           sentence-transformers' own MultipleNegativesRankingLoss on the N pairs
+                 (iq_{i,i}, p_i). It is ℓ_P without the masks: an equal text counts as a negative.
+  promptriever   (Weller et al. 2025) the anchors are (I+,Q+) alone, their passage P+, and P1- is
+                 the instance's instruction negative: it answers Q+ but not under I+. P2- (for Q-)
+                 stands for their mined hard negative; with them all passages of the batch are
+                 negatives. One softmax, ℓ = −E log(e^{s+/τ} / Σ_p e^{s_p/τ}), equal texts masked.
+                 Instructions are not contrasted: (I-,Q+) is no anchor. Differs from theirs: they
+                 also train on queries without an instruction, which a release does not have.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from sentence_transformers.base.losses import CachedLossMixin
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import Tensor, nn
 
-from trainer.batches import NOWHERE
+from trainer.batches import NOWHERE, TRIPLETS_OF_A_ROW
 from trainer.objectives.multivariate import multivariate_loss
 from trainer.objectives.names import Objective
 from trainer.objectives.univariate import univariate_loss
@@ -31,33 +42,61 @@ if TYPE_CHECKING:
 def scores_of_terms(
     objective: Objective, matched: Tensor, passages: Tensor, crossed: Tensor, tables: dict[str, Any]
 ) -> tuple[Tensor, list[Tensor]]:
-    """(positive (N,), negatives for each term (N, M), −inf where masked).
+    """(positive (A,), negatives for each term (A, M), −inf where masked), of A anchors.
 
     matched (U, d), passages (V, d), crossed (W, d): unit vectors of the different texts;
     tables: `matched_of` (N,), `passage_of` (N,), `crossed_of` (N, M) as `batches` builds them.
+    A = N, but for promptriever: there (I+,Q+), the first of a row's three triplets, is the anchor.
     """
     matched_of, passage_of = tables["matched_of"], tables["passage_of"]
     queries = torch.cat([matched, crossed])  # (U+W, d)
     is_positive = torch.zeros(len(queries), len(passages), dtype=torch.bool, device=matched.device)
-    is_positive[matched_of, passage_of] = True
+    known = matched_of != NOWHERE
+    is_positive[matched_of[known], passage_of[known]] = True
+    every = TRIPLETS_OF_A_ROW if objective.baseline == "promptriever" else 1
+    query_of, own_of = matched_of[::every], passage_of[::every]  # (A,)
     grid = matched @ passages.T  # (U, V)
-    positive = grid[matched_of, passage_of]  # (N,)
+    positive = grid[query_of, own_of]  # (A,)
     negatives: list[Tensor] = []
     for term in objective.terms:
-        if term == "P":  # (N, N): iq_{i,i} against p_m
-            scores = grid[matched_of][:, passage_of]
-            mask = is_positive[matched_of][:, passage_of]
-        elif term == "IQ":  # (N, N): p_i against iq_{k,k}
-            scores = grid.T[passage_of][:, matched_of]
-            mask = is_positive.T[passage_of][:, matched_of]
-        else:  # (N, M): p_i against iq_{j,i}
+        if term == "P":  # (A, N): iq_{i,i} against p_m
+            scores = grid[query_of][:, passage_of]
+            mask = is_positive[query_of][:, passage_of]
+        elif term == "IQ":  # (A, N): p_i against iq_{k,k}
+            scores = grid.T[own_of][:, matched_of]
+            mask = is_positive.T[own_of][:, matched_of]
+        else:  # (A, M): p_i against iq_{j,i}
             crossed_of = tables["crossed_of"]
             places = crossed_of.clamp(min=0)
-            own = passages[passage_of]  # (N, d)
+            own = passages[own_of]  # (A, d)
             scores = torch.einsum("nd,nmd->nm", own, queries[places])
-            mask = (crossed_of == NOWHERE) | is_positive[places, passage_of[:, None]]
+            mask = (crossed_of == NOWHERE) | is_positive[places, own_of[:, None]]
         negatives.append(scores.masked_fill(mask, -torch.inf))
     return positive, negatives
+
+
+def objective_loss(
+    objective: Objective,
+    columns: Sequence[Tensor],
+    tables: dict[str, Any],
+    temperature: float,
+    *,
+    positive_as_printed: bool = False,
+) -> Tensor:
+    """The objective of the embeddings: columns matched (U, d), passages (V, d), maybe crossed."""
+    unit = [nn.functional.normalize(column.float(), dim=1) for column in columns]
+    matched, passages = unit[0], unit[1]
+    crossed = unit[2] if len(unit) > 2 else matched[:0]
+    if objective.baseline == "mnrl":
+        stock = MultipleNegativesRankingLoss(nn.Identity(), scale=1 / temperature)
+        anchors, positives = matched[tables["matched_of"]], passages[tables["passage_of"]]
+        return stock.compute_loss_from_embeddings([anchors, positives], torch.empty(0))
+    positive, negatives = scores_of_terms(objective, matched, passages, crossed, tables)
+    if objective.mode == "multi":
+        return multivariate_loss(
+            positive, negatives, temperature, positive_as_printed=positive_as_printed
+        )
+    return univariate_loss(positive, negatives, temperature)
 
 
 class EmbeddingLoss(CachedLossMixin, nn.Module):
@@ -97,19 +136,13 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
         self, reps: list[list[Tensor]], labels: Any = None, *, with_backward: bool = False
     ) -> Tensor:
         """The objective from the embeddings of the columns, `crossed` only where there is one."""
-        columns = [nn.functional.normalize(torch.cat(parts).float(), dim=1) for parts in reps]
-        matched, passages = columns[0], columns[1]
-        crossed = columns[2] if len(columns) > 2 else matched[:0]
-        positive, negatives = scores_of_terms(self.objective, matched, passages, crossed, labels)
-        if self.objective.mode == "multi":
-            loss = multivariate_loss(
-                positive,
-                negatives,
-                self.temperature,
-                positive_as_printed=self.positive_as_printed,
-            )
-        else:
-            loss = univariate_loss(positive, negatives, self.temperature)
+        loss = objective_loss(
+            self.objective,
+            [torch.cat(parts) for parts in reps],
+            labels,
+            self.temperature,
+            positive_as_printed=self.positive_as_printed,
+        )
         if with_backward:
             loss.backward()
             loss = loss.detach()

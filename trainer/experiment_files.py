@@ -1,4 +1,4 @@
-"""Experiments as TOML: one file, one training. Built-in ones are the rows of Tables 2, 3 and 4."""
+"""Experiments as TOML: one file, one training. Built in: Tables 2, 3 and 4, and baselines."""
 
 import tomllib
 from collections.abc import Mapping

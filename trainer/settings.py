@@ -26,7 +26,7 @@ class TrainSettings:
     base_model: str = DEFAULT_BASE_MODEL
     """A SentenceTransformer or a plain transformer, by name or folder."""
     objective: str = "P"
-    """One of the eleven of Table 3: P, I, IQ, P,I:uni … P,I,IQ:multi."""
+    """One of Table 3 (P, I, IQ, P,I:uni … P,I,IQ:multi), or to compare: mnrl, promptriever."""
     temperature: float = 0.05
     template: str = DEFAULT_TEMPLATE
     query_prefix: str = ""

@@ -8,7 +8,7 @@ from app import training
 from db import jobs
 from db.store import open_store
 from db.tables import Job
-from trainer.objectives.names import OBJECTIVES
+from trainer.objectives.names import ALL_OBJECTIVES, OBJECTIVES
 from trainer.settings import TrainSettings
 
 MEASURES = ("ndcg@10", "map", "mrr", "p-mrr")
@@ -20,9 +20,9 @@ def draw_sweep(release_id: int, settings: TrainSettings) -> None:
     st.text_input("Name of the sweep", key="train.sweep_name", placeholder="objectives")
     st.multiselect(
         "Objectives",
-        list(OBJECTIVES),
+        list(ALL_OBJECTIVES),
         default=list(OBJECTIVES),
-        format_func=lambda name: OBJECTIVES[name].label,
+        format_func=lambda name: ALL_OBJECTIVES[name].label,
         key="train.sweep_objectives",
     )
     first, second = st.columns(2)
@@ -40,7 +40,10 @@ def draw_sweep(release_id: int, settings: TrainSettings) -> None:
         accept_new_options=True,
         key="train.sweep_seeds",
     )
-    st.caption("All eleven objectives are Table 3. The trainings wait for one another's slot.")
+    st.caption(
+        "The eleven chosen objectives are Table 3; baselines can be added. "
+        "The trainings wait for one another's slot."
+    )
     st.button(
         "Queue the sweep",
         key="train.sweep_start",

@@ -7,7 +7,7 @@ from app.components.plain import plain
 from app.train_words import SECTIONS, WORDS, equation
 from db.errors import BadInput
 from trainer.experiment_files import list_experiments
-from trainer.objectives.names import OBJECTIVES
+from trainer.objectives.names import ALL_OBJECTIVES
 from trainer.settings import CHOICES, FIELDS, TrainSettings
 
 OPEN = ("Model", "Objective", "Length of the training")
@@ -21,7 +21,7 @@ def draw_form() -> TrainSettings | None:
         format_func=lambda name: name or "defaults of the paper, 8 groups per batch",
         key="train.preset",
         on_change=training.take_preset,
-        help="Rows of the paper's Tables 2, 3 and 4; everything can be changed afterwards.",
+        help="Rows of Tables 2, 3 and 4, and baselines; everything can be changed afterwards.",
     )
     known = {name for names in SECTIONS.values() for name in names}
     rest = tuple(name for name in FIELDS if name not in known)
@@ -32,7 +32,7 @@ def draw_form() -> TrainSettings | None:
                     with column:
                         draw_field(name)
             if section == "Objective":
-                st.latex(equation(OBJECTIVES[st.session_state["train.objective"]]))
+                st.latex(equation(ALL_OBJECTIVES[st.session_state["train.objective"]]))
     try:
         return training.chosen_settings()
     except BadInput as error:
@@ -46,7 +46,12 @@ def draw_field(name: str) -> None:
     key, default = f"train.{name}", FIELDS[name].default
     st.session_state.setdefault(key, default)
     if name == "objective":
-        st.selectbox(label, list(OBJECTIVES), format_func=lambda n: OBJECTIVES[n].label, key=key)
+        st.selectbox(
+            label,
+            list(ALL_OBJECTIVES),
+            format_func=lambda n: ALL_OBJECTIVES[n].label,
+            key=key,
+        )
     elif name in CHOICES:
         st.selectbox(label, CHOICES[name], key=key)
     elif FIELDS[name].type is int:
