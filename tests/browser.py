@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from playwright.async_api import async_playwright
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from app.menu import MENU
 
@@ -18,6 +18,11 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+PATIENCE = 90_000  # milliseconds: a loaded machine draws slowly, and a test must not mind
+PAINTED_AND_READ = """card => card.dataset.painted !== undefined
+  && performance.now() - Number(card.dataset.painted) > 330"""
+
+expect.set_options(timeout=PATIENCE)
 
 
 @contextmanager
@@ -29,8 +34,16 @@ def chromium_browser() -> Iterator[Browser]:
         browser.close()
 
 
+def wait_past_dwell(page: Page) -> None:
+    """Until the card's item was painted for longer than the guard against quick keys asks."""
+    card = page.locator(".card")
+    while not card.evaluate(PAINTED_AND_READ):
+        page.wait_for_timeout(20)
+
+
 def settled(page: Page) -> None:
     """Until the app has drawn the page and runs nothing."""
+    page.set_default_timeout(PATIENCE)
     page.wait_for_selector('[data-testid="stMain"] h1')
     page.wait_for_selector('[data-testid="stStatusWidget"]', state="detached")
 
@@ -40,6 +53,7 @@ async def visit_every_page(url: str) -> None:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=PROGRAM, args=FLAGS)
         page = await browser.new_page()
+        page.set_default_timeout(PATIENCE)
         for view in MENU:
             await page.goto(f"{url}/{'' if view.name == 'home' else view.name}")
             await page.wait_for_selector('[data-testid="stMain"] h1')

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-START_SECONDS = 60
+START_SECONDS = 180
 
 
 @dataclass
@@ -67,7 +67,7 @@ def wait_for(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
         if process.poll() is not None:
             break
         try:
-            if httpx.get(url, timeout=5).status_code < 500:
+            if httpx.get(url, timeout=30).status_code < 500:
                 return
         except httpx.TransportError:
             time.sleep(0.05)

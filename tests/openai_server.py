@@ -31,7 +31,11 @@ MODELS = ("small", "judge")
 
 
 class Server:
-    """A server in a thread of its own; `asked` counts what came in, by the prompt's sha256."""
+    """A server in a thread of its own; `asked` counts what came in, by the prompt's sha256.
+
+    Once `hold_after` answers were given, further ones wait until it is raised or None: whoever asks
+    cannot come to its end before a test has done what it wants to do in the middle.
+    """
 
     def __init__(
         self,
@@ -64,6 +68,7 @@ class Server:
         self.headers: list[dict[str, str]] = []
         self.bodies: list[dict[str, Any]] = []
         self.in_flight = self.most_in_flight = 0
+        self.hold_after: int | None = None
         self._window: list[float] = []
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
@@ -158,6 +163,10 @@ class Server:
             return web.Response()
         if self.latency_seconds:
             await asyncio.sleep(self.latency_seconds)
+        while self.hold_after is not None and self.answered.total() >= self.hold_after:
+            await asyncio.sleep(0.01)
+            if request.transport is None or request.transport.is_closing():
+                return web.Response()  # whoever asked is gone
         answer = self._completion(body, prompt, fault)
         self.answered[identity] += 1
         if fault in ("cut_after", "truncated"):

@@ -329,6 +329,7 @@ class Card {
     this.flagged = past ? past.flagged : false;
     this.note = past ? past.note : "";
     this.paintedAt = null;
+    delete this.root.dataset.painted;
     this.root.replaceChildren();
     this.root.dataset.item = item ? String(item.id) : "";
     this.drawHead();
@@ -350,6 +351,7 @@ class Card {
       if (this.current !== item) return;
       this.paintedAt = performance.now();
       this.paintedDate = new Date();
+      this.root.dataset.painted = String(this.paintedAt);
     });
   }
 

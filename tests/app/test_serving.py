@@ -16,7 +16,8 @@ from starlette.routing import Route
 
 from app.identity import COOKIE
 from app.routes import ROUTES, _local_path
-from db.accounts import add_account, get_account, invite, list_audit
+from db.accounts import add_account, get_account, list_audit
+from db.invitations import invite
 from db.store import Store, open_store
 
 HTML = {"accept": "text/html"}

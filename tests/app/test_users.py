@@ -12,14 +12,11 @@ from sqlalchemy import select
 from app.identity import Visitor, read_cookie, write_cookie
 from app.permissions import NEEDS, require
 from db.accounts import (
-    accept_invitation,
     account_of_cookie,
     add_account,
     check_password,
     get_account,
-    invite,
     list_audit,
-    open_invitation,
     record_audit,
     reset_password,
     set_disabled,
@@ -27,6 +24,7 @@ from db.accounts import (
     sign_out_everywhere,
 )
 from db.errors import BadInput, Refused
+from db.invitations import accept_invitation, invite, open_invitation
 from db.store import Store
 from db.tables import Audit, Invitation, utc_now
 
@@ -141,6 +139,9 @@ def test_a_deed_is_refused_below_its_role_and_to_nobody(deed: str) -> None:
 
 def test_an_invitation_that_expired_or_was_never_made_is_refused(store: Store) -> None:
     with store.write() as session:
+        with pytest.raises(Refused, match="inf users add"):
+            invite(session, role="annotator", days=1, actor="local admin")
+        add_account(session, "root", PASSWORD, role="admin", actor="test")
         token = invite(session, role="annotator", days=1, actor="root")
         assert open_invitation(session, token).role == "annotator"
         session.scalars(select(Invitation)).one().expires_at = utc_now() - timedelta(seconds=1)

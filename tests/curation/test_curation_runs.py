@@ -314,14 +314,17 @@ def test_the_store_holds_one_judgment_per_scenario_by_the_validator(
 
 
 def stop_after(server: Server, handle: Any, calls: int) -> None:
-    """Ask the job to stop once the server has answered so many."""
+    """Ask the job to stop once the server has answered so many, before it answers many more."""
     import threading
     import time
+
+    server.hold_after = calls + 20
 
     def watch() -> None:
         while sum(server.answered.values()) < calls:
             time.sleep(0.005)
         handle.stop()
+        server.hold_after = None
 
     threading.Thread(target=watch, daemon=True).start()
 

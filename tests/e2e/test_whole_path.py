@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from browser import chromium_browser, settled
+from browser import PATIENCE, chromium_browser, settled, wait_past_dwell
 from conftest import count_rows
 from live_server import serving
 from playwright.sync_api import Page, expect
@@ -20,7 +20,6 @@ from db.store import Store
 DEMO = Path(curation.__file__).parent / "demo"
 PAIRS = 24
 SLOW = 240_000  # milliseconds; a loaded machine embeds slowly
-PAST_DWELL = 400  # milliseconds before a decision on a new item counts
 
 
 def few_pairs(folder: Path) -> tuple[Path, Path]:
@@ -74,7 +73,7 @@ def test_from_pairs_to_a_trained_and_evaluated_model_by_mouse_and_keyboard(
     pairs, passages = few_pairs(tmp_path)
     with serving(tmp_path / "served") as server, chromium_browser() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(PATIENCE)
         page.goto(server.url)
         settled(page)
 
@@ -103,7 +102,7 @@ def test_from_pairs_to_a_trained_and_evaluated_model_by_mouse_and_keyboard(
         open_view(page, "Judge")
         expect(page.locator(".card .pick").first).to_be_visible()
         first = page.locator(".card").get_attribute("data-item")
-        page.wait_for_timeout(PAST_DWELL)
+        wait_past_dwell(page)
         page.get_by_role("button", name="Passage 1 is the most relevant").click()
         expect(page.locator(".card")).not_to_have_attribute("data-item", first or "")
         expect(page.get_by_text("saved", exact=True).first).to_be_visible()

@@ -151,10 +151,13 @@ def test_a_killed_training_goes_on_with_the_losses_of_an_uninterrupted_one(
         session.commit()
     child = launching.start_process(sqlite_store, claimed)
     deadline = time.monotonic() + 240
-    while max(losses(sqlite_store, claimed.id), default=0) < 5 and time.monotonic() < deadline:
+    while child.poll() is None and time.monotonic() < deadline:
+        with sqlite_store.write() as session:
+            session.connection()  # the lock of the writer: the child stores nothing and cannot end
+            if max(losses(sqlite_store, claimed.id), default=0) >= 5:
+                child.kill()
+                child.wait()
         time.sleep(0.05)
-    child.kill()
-    child.wait()
     done = max(losses(sqlite_store, claimed.id))
     assert 5 <= done < 16
     result = train(JobHandle(sqlite_store, claimed.id, claimed.attempt))
@@ -167,7 +170,7 @@ def test_max_seconds_stops_cleanly_and_the_model_is_there(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
     result = train(claim(sqlite_store, config_for(tmp_path, epochs="10000", max_seconds="2")))
-    assert 2 <= result["seconds"] < 60 and result["steps"] < 20000  # a loaded machine is slow
+    assert result["seconds"] >= 2 and result["steps"] < 20000
     assert (Path(result["path"]) / "model.safetensors").exists()
 
 
