@@ -4,9 +4,10 @@ of its own, by an adjudicator, which agreement leaves out.
 
 import uuid
 from collections import Counter
+from collections.abc import Set
 from dataclasses import dataclass, field
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound
@@ -18,6 +19,9 @@ from db.judgments import (
     remarks,
 )
 from db.tables import Assignment, Item, Judge, Judgment, Passage, StudyItem
+
+SEPARATOR = ","  # in no label: see `db.words`
+CHUNK = 5000
 
 
 @dataclass(frozen=True)
@@ -59,49 +63,29 @@ def disputed_ids(
 ) -> list[int]:
     """Items of the study by disagreement of people (simulated ones too), most disputed first.
 
-    Items on which all agree are left out, unless flagged, noted on, or `agreed_too`.
+    Items on which all agree come last and are left out, unless flagged, noted on, or `agreed_too`.
     """
     remarked = {one.item_id for one in remarks(session, study_id)}
-    people = list(session.scalars(select(Judge.id).where(Judge.kind == "person")))
-    known = select(StudyItem.item_id).where(
-        StudyItem.study_id == study_id, StudyItem.part.in_(("training", "gold"))
-    )
-    counted = (
-        Judgment.study_id == study_id,
-        Judgment.is_current,
-        Judgment.judge_id.in_(people),
-        Judgment.item_id.not_in(known),
-    )
-    query = select(Judgment.item_id, Judgment.choice, func.count())
-    query = query.where(*counted).group_by(Judgment.item_id, Judgment.choice)
-    if not agreed_too:
-        of_interest = (
-            select(Judgment.item_id)
-            .where(*counted)
-            .group_by(Judgment.item_id)
-            .having(func.min(Judgment.choice) != func.max(Judgment.choice))
-        )
-        query = query.where(or_(Judgment.item_id.in_(of_interest), Judgment.item_id.in_(remarked)))
-    rows = session.execute(query)
-    votes: dict[int, Counter[str]] = {}
-    for item_id, choice, number in rows:
-        votes.setdefault(item_id, Counter())[choice] += number
-    decided = set(
+    left_out = set(
         session.scalars(
-            select(Judgment.item_id)
-            .join(Judge, Judge.id == Judgment.judge_id)
-            .where(Judgment.study_id == study_id, Judgment.is_current, Judge.kind == "adjudicator")
+            select(StudyItem.item_id).where(
+                StudyItem.study_id == study_id, StudyItem.part.in_(("training", "gold"))
+            )
         )
     )
-    chosen = [
-        item_id
-        for item_id, found in votes.items()
-        if (agreed_too or len(found) > 1 or item_id in remarked)
-        and not (open_only and item_id in decided)
-    ]
-    return sorted(
-        chosen, key=lambda item_id: (_agreeing(votes[item_id]), item_id not in remarked, item_id)
+    if open_only:
+        left_out |= _decided_ids(session, study_id)
+    share = {
+        item_id: _agreeing(Counter(choices.split(SEPARATOR)))
+        for item_id, choices in session.execute(_split_items(session, study_id))
+    }
+    agreed = _judged_ids(session, study_id, None if agreed_too else remarked) - share.keys()
+    share |= dict.fromkeys(agreed & remarked, 1.0)
+    disputed = sorted(
+        share.keys() - left_out,
+        key=lambda item_id: (share[item_id], item_id not in remarked, item_id),
     )
+    return disputed + sorted(agreed - remarked - left_out)
 
 
 def show_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
@@ -198,6 +182,49 @@ def adjudicate(
         event_id=f"adjudication:{uuid.uuid4().hex}",
         study_id=study_id,
         note=note,
+    )
+
+
+def _by_people(session: Session, study_id: int) -> list[ColumnElement[bool]]:
+    """Current judgments of the study by people: nearly all are, so the others are what is named."""
+    others = list(session.scalars(select(Judge.id).where(Judge.kind != "person")))
+    found = [Judgment.study_id == study_id, Judgment.is_current.is_(True)]
+    return [*found, Judgment.judge_id.not_in(others)] if others else found
+
+
+def _split_items(session: Session, study_id: int) -> Select[int, str]:
+    """Items on which people differ, with all their choices: one pass over a covering index."""
+    return (
+        select(Judgment.item_id, func.aggregate_strings(Judgment.choice, SEPARATOR))
+        .where(*_by_people(session, study_id))
+        .group_by(Judgment.item_id)
+        .having(func.min(Judgment.choice) != func.max(Judgment.choice))
+    )
+
+
+def _judged_ids(session: Session, study_id: int, among: Set[int] | None) -> set[int]:
+    """Items that people have judged, all or those `among` a few."""
+    judged = select(Judgment.item_id).where(*_by_people(session, study_id)).distinct()
+    if among is None:
+        return set(session.scalars(judged))
+    ids = sorted(among)
+    return {
+        item_id
+        for start in range(0, len(ids), CHUNK)
+        for item_id in session.scalars(
+            judged.where(Judgment.item_id.in_(ids[start : start + CHUNK]))
+        )
+    }
+
+
+def _decided_ids(session: Session, study_id: int) -> set[int]:
+    judges = list(session.scalars(select(Judge.id).where(Judge.kind == "adjudicator")))
+    return set(
+        session.scalars(
+            select(Judgment.item_id).where(
+                Judgment.study_id == study_id, Judgment.is_current, Judgment.judge_id.in_(judges)
+            )
+        )
     )
 
 

@@ -11,13 +11,14 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.assignments import change_taken, gold_score, has_part, lock_study, membership
+from db.assignments import change_taken, lock_study, membership
 from db.errors import BadInput
 from db.judgments import remarks
 from db.tables import Assignment, Judge, Judgment, StudyItem, StudyJudge, utc_now
 
 RECENT = 200
 TOO_FAST_SECONDS = 1.5
+CHUNK = 5000
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,10 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
         .group_by(Judgment.judge_id)
     )
     counts = dict(session.execute(made).all())
-    known = select(StudyItem.item_id).where(
-        StudyItem.study_id == study_id, StudyItem.part.in_(("training", "gold"))
-    )
-    on_known_items = dict(session.execute(made.where(Judgment.item_id.in_(known))).all())
+    known = _answers_to_known(session, study_id)
     found_remarks = remarks(session, study_id)
     notes = Counter(one.judge_id for one in found_remarks if one.note)
     flagged = Counter(one.judge_id for one in found_remarks if one.flagged)
-    has_gold = has_part(session, study_id, "gold")
     given: dict[int, dict[str, int]] = {}
     for judge_id, state, number in session.execute(
         select(Assignment.judge_id, Assignment.state, func.count())
@@ -80,8 +77,9 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
     for judge in judges:
         member = members.get(judge.id)
         seconds, last_at = _recent(session, study_id, judge.id)
-        right, seen = gold_score(session, study_id, judge.id) if has_gold else (0, 0)
         states = given.get(judge.id, {})
+        answers = known.get(judge.id, [])
+        gold = [is_right for part, is_right in answers if part == "gold"]
         found.append(
             JudgeQuality(
                 judge_id=judge.id,
@@ -89,7 +87,7 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
                 kind=judge.kind,
                 simulated=judge.simulated,
                 offline=judge.offline,
-                judged=counts.get(judge.id, 0) - on_known_items.get(judge.id, 0),
+                judged=counts.get(judge.id, 0) - len(answers),
                 leased=states.get("leased", 0),
                 skipped=states.get("skipped", 0),
                 flagged=flagged[judge.id],
@@ -100,8 +98,8 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
                     if seconds
                     else None
                 ),
-                gold_right=right,
-                gold_seen=seen,
+                gold_right=sum(gold),
+                gold_seen=len(gold),
                 training=_training_words(member),
                 state=member.state if member else "active",
                 reason=member.reason if member else "",
@@ -143,6 +141,30 @@ def take_back(session: Session, study_id: int, judge_id: int) -> int:
         change_taken(session, study_id, assignment.item_id, -1)
     session.flush()
     return len(held)
+
+
+def _answers_to_known(session: Session, study_id: int) -> dict[int, list[tuple[str, bool]]]:
+    """By judge: (training or gold, whether right) of every answer to an item of known answer."""
+    known = {
+        item_id: (part, choice)
+        for item_id, part, choice in session.execute(
+            select(StudyItem.item_id, StudyItem.part, StudyItem.gold_choice).where(
+                StudyItem.study_id == study_id, StudyItem.part.in_(("training", "gold"))
+            )
+        )
+    }
+    ids = sorted(known)
+    found: dict[int, list[tuple[str, bool]]] = {}
+    for start in range(0, len(ids), CHUNK):
+        answers = select(Judgment.judge_id, Judgment.item_id, Judgment.choice).where(
+            Judgment.study_id == study_id,
+            Judgment.is_current,
+            Judgment.item_id.in_(ids[start : start + CHUNK]),
+        )
+        for judge_id, item_id, choice in session.execute(answers):
+            part, right = known[item_id]
+            found.setdefault(judge_id, []).append((part, choice == right))
+    return found
 
 
 def _recent(session: Session, study_id: int, judge_id: int) -> tuple[list[float], datetime | None]:

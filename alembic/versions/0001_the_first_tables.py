@@ -744,7 +744,9 @@ def upgrade() -> None:
             unique=False,
         )
         batch_op.create_index(
-            "ix_judgment_study_id_judge_id", ["study_id", "judge_id", "is_current"], unique=False
+            "ix_judgment_study_id_judge_id",
+            ["study_id", "judge_id", "is_current", "id"],
+            unique=False,
         )
         batch_op.create_index(
             "uq_judgment_current",

@@ -199,7 +199,7 @@ class Judgment(Base, kw_only=True):
             postgresql_where=text("is_current"),
         ),
         Index("ix_judgment_item_id", "item_id"),
-        Index("ix_judgment_study_id_judge_id", "study_id", "judge_id", "is_current"),
+        Index("ix_judgment_study_id_judge_id", "study_id", "judge_id", "is_current", "id"),
         Index(
             "ix_judgment_study_id_item_id",
             "study_id",

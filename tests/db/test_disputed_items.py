@@ -73,7 +73,7 @@ def test_disputed_items_are_those_of_the_slow_way_in_its_order(store: Store, see
 
 
 def test_a_judges_quality_counts_gold_apart(store: Store) -> None:
-    study_id, said, noted = judge_everything(store, 3)
+    study_id, said, _ = judge_everything(store, 3)
     with store.read() as session:
         found = {row.judge: row for row in quality.judge_quality(session, study_id)}
         gold = {
