@@ -14,6 +14,7 @@ from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
 from curation.judges import Choice, ItemJudge, ItemView, judge_named
+from curation.sampling import Sampling, draw_sample
 from db.assignments import shuffled_labels
 from db.datasets import get_dataset
 from db.errors import Refused
@@ -22,7 +23,7 @@ from db.judgments import get_or_create_judge, record_judgment
 from db.known_items import draw_known_items
 from db.runs import choose_run
 from db.store import Store
-from db.studies import GUIDELINES, compose, create_study, current_guideline, get_study
+from db.studies import GUIDELINES, add_study, compose, current_guideline, get_study
 from db.tables import Item, Judge, Judgment, Passage, StudyItem
 from db.words import AMBIGUOUS, NONE
 
@@ -42,9 +43,10 @@ def make_study(
     store: Store,
     *,
     dataset: str,
-    items: int,
+    items: int | None,
     overlap: int,
     seed: int = 0,
+    sampling: Sampling | None = None,
     run_id: int | None = None,
     name: str = "",
     guidelines: str | None = None,
@@ -54,16 +56,20 @@ def make_study(
 ) -> dict[str, Any]:
     """Draw a study from a data set's run (the newest finished one by default) and describe it.
 
-    Raises NotFound for an unknown data set or where it has no finished run, BadInput where the run
-    has too few groups, or too few approved ones for `training` and `gold` items.
+    `sampling` is by default even over scenarios; `items` may be None for a list: all of it. Raises
+    NotFound for an unknown data set or where it has no finished run, BadInput where the run has
+    too few groups, or too few approved ones for `training` and `gold` items.
     """
+    sampling = sampling or Sampling()
     with store.write() as session:
         found = get_dataset(session, dataset)
         run = choose_run(session, found.id, run_id)
-        study = create_study(
+        drawn = draw_sample(session, run.id, sampling, items, seed)
+        study = add_study(
             session,
             run_id=run.id,
-            items=items,
+            item_ids=drawn.item_ids,
+            settings=drawn.settings,
             overlap=overlap,
             seed=seed,
             name=name or f"{dataset}, run {run.id}",
@@ -80,9 +86,10 @@ def make_study(
             "name": study.name,
             "dataset": dataset,
             "run_id": run.id,
-            "items": items,
+            "items": len(drawn.item_ids),
             "overlap": overlap,
             "seed": seed,
+            "sampling": drawn.settings,
             "scenarios": composition.scenarios,
             "verdicts": composition.verdicts,
             "training": training,

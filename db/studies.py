@@ -5,15 +5,16 @@ and never two of one group: drawn from kept groups alone, the validator would be
 construction and kappa against it circular.
 """
 
-import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import and_, func, select, update
 from sqlalchemy.orm import Session
 
+from db.drawing import draw_items
 from db.errors import BadInput, NotFound
 from db.tables import (
     Assignment,
@@ -27,7 +28,6 @@ from db.tables import (
     Study,
     StudyItem,
 )
-from db.words import ROLES
 
 GUIDELINES = """\
 Read the instruction and the query, then every passage. Pick the **one** passage that answers the
@@ -39,6 +39,8 @@ query *in the way the instruction asks for*.
 - No passage fits: choose **none of them**.
 - Do not talk to others about the items before the study is closed.
 """
+
+CHUNK = 5000
 
 
 @dataclass(frozen=True)
@@ -96,26 +98,56 @@ def create_study(
     draws the same items. Raises BadInput where there are fewer groups than items asked for.
     Does not commit.
     """
-    if items < 1 or overlap < 1:
-        raise BadInput(
-            f"a study needs at least one item and one judge per item: {items}, {overlap}"
-        )
-    run = session.get(Run, run_id)
-    if run is None:
-        raise NotFound(f"no run {run_id}")
     drawn = draw_items(judged_groups(session, run_id), items, seed)
     if len(drawn) < items:
         raise BadInput(
             f"run {run_id} has {len(drawn)} groups that reached validation, and a study takes at "
             f"most one item of each: asked for {items}, use --items {len(drawn)} or fewer"
         )
+    return add_study(
+        session,
+        run_id=run_id,
+        item_ids=drawn,
+        overlap=overlap,
+        seed=seed,
+        name=name,
+        guidelines=guidelines,
+        created_by=created_by,
+    )
+
+
+def add_study(
+    session: Session,
+    *,
+    run_id: int,
+    item_ids: Sequence[int],
+    overlap: int,
+    seed: int = 0,
+    name: str = "",
+    guidelines: str = GUIDELINES,
+    settings: Mapping[str, Any] | None = None,
+    created_by: str = "",
+) -> Study:
+    """Make a study of these items of a run; `settings` says how they were drawn.
+
+    Raises NotFound for an unknown run, BadInput for no items, for items of another run and for two
+    of one group. Does not commit.
+    """
+    if not item_ids or overlap < 1:
+        raise BadInput(
+            f"a study needs at least one item and one judge per item: {len(item_ids)}, {overlap}"
+        )
+    run = session.get(Run, run_id)
+    if run is None:
+        raise NotFound(f"no run {run_id}")
+    _require_one_of_a_group(session, run_id, item_ids)
     study = Study(
         dataset_id=run.dataset_id,
         run_id=run_id,
         name=name or f"study of run {run_id}",
         overlap=overlap,
         seed=seed,
-        settings={"sampling": "stratified", "requested_items": items},
+        settings={"sampling": "stratified", "strata": ["scenario"], **(settings or {})},
         created_by=created_by,
     )
     session.add(study)
@@ -123,10 +155,26 @@ def create_study(
     session.add(Guideline(study_id=study.id, version=1, body=guidelines, created_by=created_by))
     session.add_all(
         StudyItem(study_id=study.id, item_id=item_id, position=position, places=overlap)
-        for position, item_id in enumerate(drawn)
+        for position, item_id in enumerate(item_ids)
     )
     session.flush()
     return study
+
+
+def _require_one_of_a_group(session: Session, run_id: int, item_ids: Sequence[int]) -> None:
+    group_of: dict[int, int] = {}
+    for start in range(0, len(item_ids), CHUNK):
+        query = (
+            select(Item.id, Item.group_id)
+            .join(Group, Group.id == Item.group_id)
+            .where(Group.run_id == run_id, Item.id.in_(item_ids[start : start + CHUNK]))
+        )
+        group_of.update(session.execute(query).all())
+    foreign = [item_id for item_id in item_ids if item_id not in group_of]
+    if foreign:
+        raise BadInput(f"item {foreign[0]} is no item of run {run_id}")
+    if len({group_of[item_id] for item_id in item_ids}) < len(item_ids):
+        raise BadInput("a study takes at most one item of each group")
 
 
 def judged_groups(session: Session, run_id: int) -> dict[int, dict[str, int]]:
@@ -141,20 +189,6 @@ def judged_groups(session: Session, run_id: int) -> dict[int, dict[str, int]]:
     for group_id, scenario, item_id in session.execute(query):
         found.setdefault(group_id, {})[scenario] = item_id
     return found
-
-
-def draw_items(groups: dict[int, dict[str, int]], count: int, seed: int) -> list[int]:
-    """Up to `count` items, one of a group, scenarios in turn, in a random order."""
-    chance = random.Random(seed)
-    order = sorted(groups)
-    chance.shuffle(order)
-    drawn: list[int] = []
-    for group_id in order[:count]:
-        wanted = ROLES[len(drawn) % len(ROLES)]
-        found = groups[group_id]
-        drawn.append(found[wanted] if wanted in found else found[min(found)])
-    chance.shuffle(drawn)
-    return drawn
 
 
 def get_study(session: Session, study_id: int) -> Study:

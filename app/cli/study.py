@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from app.cli.report import Result, counts, detach_option, lines, me, ready_store, reporting, work
+from curation.sampling import SAMPLES, STRATA, Sampling, sampling_words
 from curation.studies import make_study
 from db import studies
 from db.datasets import get_dataset
@@ -23,9 +24,10 @@ def _created(result: Result) -> str:
         ("run", result["run_id"]),
         ("items", result["items"]),
         ("judges per item", result["overlap"]),
-        ("seed", result["seed"]),
+        ("drawn", f"{sampling_words(result['sampling'])}, seed {result['seed']}"),
         ("scenarios", counts(result["scenarios"])),
         ("groups", counts(result["verdicts"])),
+        ("sources", counts(result["sampling"]["sources"])),
         ("training", result["training"]),
         ("gold", result["gold"]),
     )
@@ -33,9 +35,37 @@ def _created(result: Result) -> str:
 
 @study.command()
 @click.option("--dataset", required=True, help="Name of the data set.")
-@click.option("--items", type=click.IntRange(min=1), required=True, help="How many items.")
+@click.option(
+    "--items", type=click.IntRange(min=1), help="How many items; by default all of a list."
+)
 @click.option("--overlap", type=click.IntRange(min=1), required=True, help="People per item.")
 @click.option("--seed", default=0, show_default=True, help="Decides which items are drawn.")
+@click.option(
+    "--sample",
+    type=click.Choice(SAMPLES),
+    default="stratified",
+    show_default=True,
+    help="Evenly over strata, at random, where judges disagree most, or from a list.",
+)
+@click.option(
+    "--strata",
+    type=click.Choice(STRATA),
+    multiple=True,
+    help="What a stratified sample is even over; repeats [scenario].",
+)
+@click.option("--of-study", type=int, help="Disagreement: of the judges of this earlier study.")
+@click.option(
+    "--judge",
+    "judges",
+    multiple=True,
+    help="Disagreement: of these judges; repeats [all model judges, the validator among them].",
+)
+@click.option(
+    "--list",
+    "list_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file of lines GROUP, GROUP SCENARIO or item ITEM.",
+)
 @click.option("--run", "run_id", type=int, help="A run of the data set [newest finished].")
 @click.option("--name", default="", help="What people see.")
 @click.option(
@@ -58,9 +88,14 @@ def _created(result: Result) -> str:
 @reporting(_created)
 def create(
     dataset: str,
-    items: int,
+    items: int | None,
     overlap: int,
     seed: int,
+    sample: str,
+    strata: tuple[str, ...],
+    of_study: int | None,
+    judges: tuple[str, ...],
+    list_file: Path | None,
     run_id: int | None,
     name: str,
     guidelines: Path | None,
@@ -69,10 +104,22 @@ def create(
 ) -> Result:
     """Draw items from all groups that reached validation, kept or dropped.
 
-    Scenarios are even, and no group gives two items.
+    No group gives two items. By default scenarios are even; --strata source makes sources even
+    too. A sample by disagreement, or from a list, says nothing about the run as a whole.
     """
+    if sample == "list" and list_file is None:
+        raise BadInput("--sample list needs the list: --list FILE")
+    sampling = Sampling(
+        sample=sample,
+        strata=strata or ("scenario",),
+        of_study=of_study,
+        judges=judges,
+        lines=() if list_file is None else tuple(_text(list_file).splitlines()),
+        file="" if list_file is None else list_file.name,
+    )
     return make_study(
         ready_store(),
+        sampling=sampling,
         dataset=dataset,
         items=items,
         overlap=overlap,

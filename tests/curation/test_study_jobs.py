@@ -25,6 +25,11 @@ def test_a_study_is_made_judged_and_shown_from_the_command_line(
         "items": 6,
         "overlap": 2,
         "seed": 0,
+        "sampling": {
+            "sampling": "stratified",
+            "strata": ["scenario"],
+            "sources": {"made for a test": 6},
+        },
         "scenarios": {"positive": 2, "instruction_negative": 2, "query_negative": 2},
         "verdicts": made.json["verdicts"],
         "training": 0,
