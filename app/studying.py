@@ -4,6 +4,7 @@ import streamlit as st
 
 from app.actions import launch_job
 from app.visit import acting, action, say
+from curation.sampling import Sampling
 from curation.studies import make_study
 from db import adjudication, known_items, quality, studies
 from db.accounts import record_audit
@@ -17,6 +18,7 @@ def create() -> None:
     """Draw a study as the form says."""
     visitor = acting("studies")
     state = st.session_state
+    sampling = sampling_of_form()
     store = open_store()
     run_id = int(state["studies.run"])
     with store.read() as session:
@@ -24,7 +26,8 @@ def create() -> None:
     made = make_study(
         store,
         dataset=dataset,
-        items=int(state["studies.items"]),
+        items=None if sampling.sample == "list" else int(state["studies.items"]),
+        sampling=sampling,
         overlap=int(state["studies.overlap"]),
         seed=int(state["studies.seed"]),
         run_id=run_id,
@@ -38,6 +41,21 @@ def create() -> None:
     st.query_params["study"] = str(made["study_id"])
     st.session_state.pop("studies.chosen", None)
     say(f"{made['name']} has {made['items']} items; people find it on the page Judge.")
+
+
+def sampling_of_form() -> Sampling:
+    """How the form says that items are drawn. Raises BadInput."""
+    state = st.session_state
+    sample = str(state["studies.sample"])
+    if sample == "stratified":
+        strata = state["studies.strata"]
+        return Sampling(strata=tuple(strata)) if strata else Sampling("random")
+    if sample == "disagreement":
+        judges = tuple(state["studies.judges"])
+        return Sampling(sample, of_study=state["studies.of_study"], judges=judges)
+    if sample == "list":
+        return Sampling(sample, lines=tuple((state["studies.list"] or "").splitlines()))
+    return Sampling(sample)
 
 
 @action

@@ -33,3 +33,24 @@ def model_answers(session: Session, run_id: int) -> list[tuple[int, str, str]]:
         .order_by(Judgment.item_id, Judge.name)
     )
     return [(item_id, judge, choice) for item_id, judge, choice in session.execute(query)]
+
+
+def sampled_judges(session: Session, run_id: int, of_study: int | None) -> list[str]:
+    """The judges whose disagreement a study can be drawn by: models that judged the run's items,
+    or those of an earlier study."""
+    query = (
+        select(Judge.name)
+        .join(Judgment, Judgment.judge_id == Judge.id)
+        .where(Judgment.is_current)
+        .distinct()
+        .order_by(Judge.name)
+    )
+    if of_study is not None:
+        query = query.where(Judgment.study_id == of_study, Judge.kind != "adjudicator")
+    else:
+        query = (
+            query.join(Item, Item.id == Judgment.item_id)
+            .join(Group, Group.id == Item.group_id)
+            .where(Group.run_id == run_id, Judge.kind == "model")
+        )
+    return list(session.scalars(query))

@@ -8,7 +8,9 @@ from app.components.jobs import follow_job
 from app.components.page import draw_empty, draw_heading, draw_status
 from app.components.plain import plain
 from app.components.run import run_name
+from app.components.sampling_form import draw_sampling
 from app.components.study_desk import draw_changes, draw_quality
+from curation.sampling import sampling_words
 from db import studies
 from db.runs import RunSummary, list_runs
 from db.store import open_store
@@ -16,23 +18,22 @@ from db.store import open_store
 JUDGES = ("offline:embedding", "simulated:1", "simulated:2", "simulated:3")
 
 
-def draw_create(runs: list[RunSummary]) -> None:
+def draw_create(runs: list[RunSummary], found: list[studies.StudySummary]) -> None:
+    by_id = {run.id: run for run in runs}
+    run_id = st.selectbox(
+        "Run", list(by_id), format_func=lambda n: run_name(by_id[n]), key="studies.run"
+    )
+    sample = draw_sampling(by_id[run_id], found)
     with st.form("studies.create", border=False):
-        by_id = {run.id: run for run in runs}
-        st.selectbox(
-            "Run", list(by_id), format_func=lambda n: run_name(by_id[n]), key="studies.run"
-        )
-        first, second, third, fourth = st.columns([2, 1, 1, 1])
-        first.text_input("Name", key="studies.name", placeholder="what people see")
-        second.number_input("Items", 1, 100_000, 30, key="studies.items")
-        third.number_input("Judges per item", 1, 50, 3, key="studies.overlap")
-        fourth.number_input("Seed", 0, 2**31 - 1, 0, key="studies.seed")
+        widths = [2, 1, 1] if sample == "list" else [2, 1, 1, 1]
+        name, *counts, overlap, seed = st.columns(widths, vertical_alignment="bottom")
+        name.text_input("Name", key="studies.name", placeholder="what people see")
+        for items in counts:
+            items.number_input("Items", 1, 100_000, 30, key="studies.items")
+        overlap.number_input("Judges per item", 1, 50, 3, key="studies.overlap")
+        seed.number_input("Seed", 0, 2**31 - 1, 0, key="studies.seed")
         st.text_area(
             "Guidelines (Markdown)", studies.GUIDELINES, key="studies.guidelines", height=190
-        )
-        st.caption(
-            "Items are drawn from all groups that reached validation, kept or dropped, evenly over "
-            "the three scenarios and at most one of a group: agreement must not be circular."
         )
         st.form_submit_button(
             "Draw the study", type="primary", on_click=studying.create, key="studies.create_button"
@@ -45,7 +46,7 @@ def draw_study(study: studies.StudySummary) -> None:
         st.caption(
             plain(
                 f"{study.items:,} items × {study.overlap} judges · data set {study.dataset} · "
-                f"run {study.run_id} · seed {study.seed} · by {study.created_by}"
+                f"run {study.run_id}" + (f" · by {study.created_by}" if study.created_by else "")
             ),
             width="stretch",
         )
@@ -61,10 +62,15 @@ def draw_study(study: studies.StudySummary) -> None:
     st.progress(min(1.0, share), text=f"{study.done:,} of {study.places:,} judgments by people")
     with open_store().read() as session:
         composition = studies.compose(session, study.id)
+        settings = studies.get_study(session, study.id).settings
     draw_quality(study)
     parts = [f"{name.replace('_', ' ')} {n}" for name, n in composition.scenarios.items()]
     parts += [f"{name} {n}" for name, n in composition.verdicts.items()]
-    st.caption(plain("Drawn from: " + " · ".join(parts)))
+    sources = settings.get("sources", {})
+    if len(sources) > 1:
+        parts += [f"{name or 'no source'} {n}" for name, n in sources.items()]
+    drawn = f"Drawn {sampling_words(settings)}, seed {study.seed}: "
+    st.caption(plain(drawn + " · ".join(parts)))
     draw_changes(study)
 
 
@@ -99,7 +105,7 @@ if not runs:
     )
 else:
     with st.expander("New study", icon=":material/add:", expanded=not found):
-        draw_create(runs)
+        draw_create(runs, found)
 if found:
     chosen = choose(
         "Study",

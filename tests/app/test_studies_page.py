@@ -1,0 +1,86 @@
+"""The Studies page's form: drawing by strata, by disagreement, from a list."""
+
+from app_pages import open_page, words
+from conftest import count_rows
+from sqlalchemy import select
+from streamlit.testing.v1 import AppTest
+from study_world import make_world
+
+from db import studies
+from db.judgments import get_or_create_judge, record_judgment
+from db.store import Store
+from db.tables import Item, Study, StudyItem
+
+
+def choose_sample(page: AppTest, sample: str) -> None:
+    page.selectbox(key="studies.sample").select(sample).run()
+    assert not page.exception
+
+
+def draw(page: AppTest) -> None:
+    page.button(key="studies.create_button").click().run()
+    assert not page.exception
+
+
+def the_study(store: Store) -> tuple[Study, list[int]]:
+    with store.read() as session:
+        study = session.scalars(select(Study)).one()
+        items = select(StudyItem.item_id).where(StudyItem.study_id == study.id)
+        return study, list(session.scalars(items.order_by(StudyItem.position)))
+
+
+def test_strata_are_chosen_and_kept_with_the_study(sqlite_store: Store) -> None:
+    make_world(sqlite_store, 6)
+    page = open_page("studies")
+    page.multiselect(key="studies.strata").set_value(["scenario", "verdict"])
+    page.number_input(key="studies.items").set_value(4)
+    page.number_input(key="studies.seed").set_value(9)
+    draw(page)
+    study, items = the_study(sqlite_store)
+    assert (study.seed, study.settings["strata"], len(items)) == (9, ["scenario", "verdict"], 4)
+    assert "Drawn evenly by scenario and verdict, seed 9" in words(page)
+
+
+def test_a_list_is_drawn_and_its_bad_lines_are_told(sqlite_store: Store) -> None:
+    run_id = make_world(sqlite_store, 4)
+    with sqlite_store.read() as session:
+        groups = studies.judged_groups(session, run_id)
+    page = open_page("studies")
+    choose_sample(page, "list")
+    page.text_area(key="studies.list").set_value("2\n77\nitem x")
+    draw(page)
+    assert "line 2\\: group 77 did not reach validation" in page.error[0].value
+    assert "the list, line 3" in page.error[0].value
+    assert count_rows(sqlite_store, "study") == 0
+    page.text_area(key="studies.list").set_value("2 query_negative\n4 positive")
+    draw(page)
+    _, items = the_study(sqlite_store)
+    assert sorted(items) == sorted([groups[2]["query_negative"], groups[4]["positive"]])
+
+
+def test_items_on_which_models_disagree_are_drawn(sqlite_store: Store) -> None:
+    run_id = make_world(sqlite_store, 4)
+    with sqlite_store.write() as session:
+        groups = studies.judged_groups(session, run_id)
+        split = groups[3]["positive"]
+        for judge in ("m1", "m2"):
+            judge_id = get_or_create_judge(session, judge, kind="model").id
+            for item_id in (split, groups[1]["positive"]):
+                record_judgment(
+                    session,
+                    judge_id=judge_id,
+                    item_id=item_id,
+                    choice="none" if (judge, item_id) == ("m2", split) else "positive",
+                    order_shown=[e["label"] for e in session.get_one(Item, item_id).candidates],
+                    event_id=f"{judge}/{item_id}",
+                )
+        session.commit()
+    page = open_page("studies")
+    choose_sample(page, "disagreement")
+    assert page.multiselect(key="studies.judges").options == ["m1", "m2"]
+    page.number_input(key="studies.items").set_value(1)
+    draw(page)
+    study, items = the_study(sqlite_store)
+    assert items == [split]
+    assert study.settings["disagreed"] == 1
+    assert "by disagreement of model judges" in words(page)
