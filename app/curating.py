@@ -6,6 +6,7 @@ import streamlit as st
 
 from app.actions import launch_job
 from app.visit import acting, action, say
+from curation.prices import Price, save_price
 from curation.starting import job_config, resume_run, start_run
 from db.errors import BadInput
 from db.runs import set_concurrency, stop_run
@@ -44,10 +45,22 @@ def start(trial: bool = False) -> None:
             seed=int(state["curate.seed"]),
             requests_per_minute=int(state["curate.rpm"]) or None,
             tokens_per_minute=int(state["curate.tpm"]) or None,
+            batch=bool(state.get("curate.batch")) and not trial,
             created_by=visitor.name,
         ).id
         session.commit()
     _queue(run_id, f"Run {run_id} on {state['curate.dataset']}")
+
+
+@action
+def keep_prices(models: tuple[str, ...]) -> None:
+    """Write the prices that the form shows into the user's own table."""
+    acting("curate")
+    for model in models:
+        sent, came = (
+            float(st.session_state[f"curate.price.{model}.{what}"]) for what in ("in", "out")
+        )
+        save_price(model, Price(sent, came))
 
 
 @action

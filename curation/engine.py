@@ -9,20 +9,18 @@ what was in flight, and a run that goes on ends as if nothing had happened.
 
 import asyncio
 import logging
-import socket
 import time
-import uuid
 from collections import Counter, deque
 from dataclasses import dataclass
 from typing import Any
 
-import psutil
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from curation.candidates import HardPassages, Pool, choose, draw, load_pool, passage_texts
 from curation.group_work import GroupWork, Setting
 from curation.journal import Journal
+from curation.owners import is_dead, new_owner
 from curation.providers import Provider, Request, Stopped
 from curation.recipes import Recipe, recipe_from_store
 from curation.starting import validator
@@ -59,7 +57,6 @@ REPORT_SECONDS = 0.5
 IDLE_SECONDS = 0.5
 BEAT_SECONDS = 1.0
 BUDGET_SECONDS = 0.05
-GROUPS_PER_CALL = 2
 
 Claimed = tuple[ClaimedGroup, list[tuple[int, str]]]
 
@@ -88,7 +85,8 @@ def curate(handle: JobHandle) -> dict[str, Any]:
     if run.status != "done":
         try:
             plan = _plan(handle.store, run_id, handle.config.get("concurrency"))
-            worker = Worker(handle, plan, make_provider(handle.store, plan))
+            owner = new_owner()
+            worker = Worker(handle, plan, owner, make_provider(handle.store, plan, owner))
             asyncio.run(worker.work())
         except BaseException as error:
             with handle.store.write() as session:
@@ -101,24 +99,7 @@ def curate(handle: JobHandle) -> dict[str, Any]:
     return {**result, "seconds": time.monotonic() - started}
 
 
-def new_owner() -> str:
-    """A name for this process as a holder of leases: machine, process, its start, and a UUID."""
-    process = psutil.Process()
-    return f"{socket.gethostname()}:{process.pid}:{process.create_time():.2f}:{uuid.uuid4().hex}"
-
-
-def is_dead(owner: str) -> bool:
-    """Whether the process that held leases under this name ended on this machine."""
-    host, pid, created, _ = owner.rsplit(":", 3)
-    if host != socket.gethostname():
-        return False
-    try:
-        return f"{psutil.Process(int(pid)).create_time():.2f}" != created
-    except psutil.NoSuchProcess:
-        return True
-
-
-def make_provider(store: Store, plan: Plan) -> Provider:
+def make_provider(store: Store, plan: Plan, owner: str) -> Provider:
     """The provider of a run. Raises ProviderError where it cannot be used."""
     run = plan.run
     if run.provider == "offline":
@@ -131,21 +112,27 @@ def make_provider(store: Store, plan: Plan) -> Provider:
         return OfflineProvider(store, vocabulary, seed=run.seed, judge_model=model)
     from curation.openai_provider import OpenAIProvider  # the SDK takes a second to import
 
-    return OpenAIProvider.from_environment(
+    wire = OpenAIProvider.from_environment(
         plan.recipe,
         concurrency=plan.concurrency,
         with_budget=run.budget_usd is not None,
         requests_per_minute=run.requests_per_minute,
         tokens_per_minute=run.tokens_per_minute,
+        batch=run.batch,
     )
+    if not run.batch:
+        return wire
+    from curation.batch_provider import BatchProvider
+
+    return BatchProvider(wire, store, run.id, owner)
 
 
 class Worker:
     """One process's share of a run."""
 
-    def __init__(self, handle: JobHandle, plan: Plan, provider: Provider) -> None:
+    def __init__(self, handle: JobHandle, plan: Plan, owner: str, provider: Provider) -> None:
         self._handle, self._plan, self._provider = handle, plan, provider
-        self._run_id, self._owner = plan.run.id, new_owner()
+        self._run_id, self._owner = plan.run.id, owner
         self._setting = Setting(
             recipe=plan.recipe,
             provider=provider.name,
@@ -202,8 +189,8 @@ class Worker:
 
     @property
     def _width(self) -> int:
-        """How many groups are in work: enough to fill the wire while others wait for commits."""
-        return self._concurrency * (1 if self._provider.offline else GROUPS_PER_CALL)
+        """How many groups are in work."""
+        return self._concurrency * self._provider.groups_per_call
 
     def _widen(self) -> None:
         while len(self._groups) < self._width:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from curation.prices import Price
+from curation.prices import FREE, Price, load_prices
 from curation.recipes import Recipe
 from curation.tasks import TASKS, Task
 from db.tables import Pair, Passage
@@ -42,6 +42,14 @@ class Estimate:
     usd: float | None
     unpriced: list[str]
     hours: float
+
+
+def prices_for(provider: str, recipe: Recipe, *, batch: bool = False) -> dict[str, Price]:
+    """Prices by model: the table's, half of them in a batch; offline nothing is paid."""
+    if provider == "offline":
+        return {stage.model: FREE for stage in recipe.stages.values()}
+    found = load_prices()
+    return {model: price.batched() for model, price in found.items()} if batch else found
 
 
 def estimate_run(

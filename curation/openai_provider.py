@@ -41,6 +41,7 @@ class OpenAIProvider:
 
     name = "openai"
     offline = False
+    groups_per_call = 2  # enough to fill the wire while others wait for commits
 
     def __init__(
         self,
@@ -53,7 +54,7 @@ class OpenAIProvider:
         tokens_per_minute: float | None = None,
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> None:
-        self._client, self._prices, self._own_server = client, prices, own_server
+        self.client, self._prices, self._own_server = client, prices, own_server
         self._timeout_seconds = timeout_seconds
         self.gate = Gate(
             concurrency, per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute
@@ -61,7 +62,7 @@ class OpenAIProvider:
         self._last_answer = time.monotonic()
         self._jitter = random.Random()
         self.failures = 0
-        self._without_schema: set[str] = set()  # models whose server takes no JSON schema
+        self.without_schema: set[str] = set()  # models whose server takes no JSON schema
 
     @classmethod
     def from_environment(
@@ -72,6 +73,7 @@ class OpenAIProvider:
         with_budget: bool,
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
+        batch: bool = False,
     ) -> "OpenAIProvider":
         """The server that the environment names.
 
@@ -80,7 +82,9 @@ class OpenAIProvider:
         """
         prices = load_prices()
         if with_budget:
-            _require_prices(recipe, prices)
+            require_prices(recipe, prices)
+        if batch:
+            prices = {model: price.batched() for model, price in prices.items()}
         client, own_server = _client()
         return cls(
             client,
@@ -97,15 +101,15 @@ class OpenAIProvider:
 
     async def check_models(self, models: Sequence[str]) -> None:
         """Ask the server for its list of models; one without such a list is taken at its word."""
-        if isinstance(self._client, AsyncAzureOpenAI):
+        if isinstance(self.client, AsyncAzureOpenAI):
             return  # a deployment's name is the user's own
         try:
-            known = [model.id async for model in self._client.models.list(timeout=20.0)]
+            known = [model.id async for model in self.client.models.list(timeout=20.0)]
         except openai.AuthenticationError as error:
             raise _wrong_key(error) from error
         except openai.APIConnectionError as error:
             raise ProviderError(
-                f"no server answers at {self._client.base_url}: start it, or set OPENAI_BASE_URL"
+                f"no server answers at {self.client.base_url}: start it, or set OPENAI_BASE_URL"
             ) from error
         except (openai.APIError, ValueError, TypeError, AttributeError):
             return
@@ -146,24 +150,24 @@ class OpenAIProvider:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.close()
+        await self.client.close()
 
     async def answer(self, request: Request) -> Answer:
         """One answer, tried again where that can help."""
         first, attempt, throttled = time.monotonic(), 0, 0
         while True:
             async with self.gate.slot(self._most_tokens(request)) as started:
-                body = self._body(request)
+                body = self.body(request)
                 try:
                     # not `chat.completions.create`, which walks through every message and schema
                     # to rename fields: a quarter of all processor time, and nothing to rename
-                    completion = await self._client.post(
+                    completion = await self.client.post(
                         "/chat/completions",
                         cast_to=ChatCompletion,
                         body=body,
                         options={"timeout": self._timeout_seconds},
                     )
-                    answer = self._read(request, completion, time.monotonic() - started)
+                    answer = self.read(request, completion, time.monotonic() - started)
                 except openai.RateLimitError as error:
                     if _code(error) == "insufficient_quota":
                         raise ProviderError(
@@ -175,13 +179,13 @@ class OpenAIProvider:
                     throttled += 1
                     failed: Exception = error
                 except openai.BadRequestError as error:
-                    if "response_format" not in body or not _is_about_schema(error):
-                        _raise_if_final(error, request, str(self._client.base_url))
+                    if "response_format" not in body or not is_about_schema(error):
+                        raise_if_final(error, request, str(self.client.base_url))
                         raise
-                    self._without_schema.add(request.model)
+                    self.without_schema.add(request.model)
                     continue
                 except Exception as error:
-                    _raise_if_final(error, request, str(self._client.base_url))
+                    raise_if_final(error, request, str(self.client.base_url))
                     delay, failed = None, error
                     attempt += 1
                     self.failures += 1
@@ -193,9 +197,10 @@ class OpenAIProvider:
             tries = attempt + throttled
             await self.gate.pause(delay if delay else self._backoff(tries))
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def body(self, request: Request) -> dict[str, Any]:
+        """What is sent for a request."""
         parameters = dict(request.parameters)
-        if parameters.pop("output", "text") == "json" and request.model not in self._without_schema:
+        if parameters.pop("output", "text") == "json" and request.model not in self.without_schema:
             parameters["response_format"] = response_format(request.task)
         limit = parameters.pop("max_output_tokens", None)
         if limit is not None:
@@ -207,7 +212,7 @@ class OpenAIProvider:
             **parameters,
         }
 
-    def _read(self, request: Request, completion: Any, seconds: float) -> Answer:
+    def read(self, request: Request, completion: Any, seconds: float) -> Answer:
         """The answer of a completion. Raises ValueError for what is no completion."""
         if not isinstance(completion, ChatCompletion) or not isinstance(completion.choices, list):
             raise ValueError(f"the server sent no completion: {str(completion)[:200]!r}")
@@ -250,7 +255,7 @@ class OpenAIProvider:
             if anybody_answered:
                 raise RowFailed("server_error", f"gave up after {attempt} attempts: {what}")
             raise ProviderError(
-                f"the server at {self._client.base_url} has answered nothing for "
+                f"the server at {self.client.base_url} has answered nothing for "
                 f"{now - self._last_answer:.0f} s ({what}); see to it, then resume the run"
             ) from failed
 
@@ -303,7 +308,7 @@ def _client() -> tuple[AsyncOpenAI, bool]:
     )
 
 
-def _require_prices(recipe: Recipe, prices: dict[str, Price]) -> None:
+def require_prices(recipe: Recipe, prices: dict[str, Price]) -> None:
     for task, stage in recipe.stages.items():
         if stage.model not in prices:
             raise BadInput(how_to_price(stage.model))
@@ -313,7 +318,7 @@ def _require_prices(recipe: Recipe, prices: dict[str, Price]) -> None:
             )
 
 
-def _raise_if_final(error: Exception, request: Request, server: str) -> None:
+def raise_if_final(error: Exception, request: Request, server: str) -> None:
     """Raise what trying again cannot mend; return for what it may."""
     if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
         raise _wrong_key(error) from error
@@ -339,7 +344,7 @@ def _raise_if_final(error: Exception, request: Request, server: str) -> None:
     raise error
 
 
-def _is_about_schema(error: openai.BadRequestError) -> bool:
+def is_about_schema(error: openai.BadRequestError) -> bool:
     """Whether the server says that it does not take a schema; any other refusal is another's."""
     told = f"{error.param or ''} {error.message}".lower()
     return any(word in told for word in ("response_format", "json_schema", "guided"))

@@ -96,6 +96,7 @@ class Provider(Protocol):
 
     name: str
     offline: bool
+    groups_per_call: int  # groups in work for each call that may be in flight
 
     def parameters(self) -> dict[str, Any]:
         """What decides its answers besides the recipe; part of every content key."""

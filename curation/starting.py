@@ -18,6 +18,7 @@ from db.tables import Judge, Run
 
 PROVIDERS = tuple(DEFAULT)
 CONCURRENCY = {"offline": 96, "openai": 16}
+GROUPS_IN_BATCHES = 5000
 
 
 def choose_recipe(provider: str, recipe: str | None, settings: Sequence[str]) -> Recipe:
@@ -41,12 +42,15 @@ def start_run(
     seed: int = 0,
     requests_per_minute: int | None = None,
     tokens_per_minute: int | None = None,
+    batch: bool = False,
     created_by: str = "",
 ) -> Run:
     """A run with its recipe and its waiting groups. Raises BadInput, NotFound. Does not commit."""
     chosen = choose_recipe(provider, recipe, settings)
     if concurrency is not None and concurrency < 1:
         raise BadInput(f"a concurrency of {concurrency}: give at least 1")
+    if batch:
+        _check_batch(provider, requests_per_minute or tokens_per_minute)
     if budget_usd is not None and budget_usd <= 0:
         raise BadInput(f"a budget of {budget_usd} USD: give more than 0")
     row = store_recipe(
@@ -64,14 +68,27 @@ def start_run(
         provider=provider,
         offline=provider == "offline",
         seed=seed,
-        concurrency=concurrency or CONCURRENCY[provider],
+        concurrency=concurrency or usual_concurrency(provider, batch=batch),
         budget_usd=budget_usd,
         limit=limit,
         query_ids=query_ids,
         requests_per_minute=requests_per_minute,
         tokens_per_minute=tokens_per_minute,
+        batch=batch,
         created_by=created_by,
     )
+
+
+def usual_concurrency(provider: str, *, batch: bool = False) -> int:
+    """Calls in flight by default; in batch mode groups whose calls are at the server."""
+    return GROUPS_IN_BATCHES if batch else CONCURRENCY[provider]
+
+
+def _check_batch(provider: str, limit: int | None) -> None:
+    if provider != "openai":
+        raise BadInput(f"batch mode is the openai provider's, not {provider}'s: leave --batch out")
+    if limit:
+        raise BadInput("batch mode has no limit per minute: leave --rpm and --tpm out")
 
 
 def validator(session: Session, provider: str, recipe: Recipe) -> Judge:

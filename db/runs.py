@@ -106,6 +106,7 @@ def create_run(
     query_ids: Sequence[str] = (),
     requests_per_minute: int | None = None,
     tokens_per_minute: int | None = None,
+    batch: bool = False,
     created_by: str = "",
 ) -> Run:
     """A run with a waiting group for each pair of the data set (the first `limit` of them).
@@ -125,6 +126,7 @@ def create_run(
         budget_usd=budget_usd,
         requests_per_minute=requests_per_minute,
         tokens_per_minute=tokens_per_minute,
+        batch=batch,
         created_by=created_by,
     )
     session.add(run)

@@ -5,7 +5,11 @@ import os
 import random
 import sys
 import threading
+import time
+from collections.abc import Callable
 from typing import Any
+
+from sqlalchemy import func, select
 
 from curation.engine import curate
 from curation.starting import job_config, resume_run, start_run
@@ -15,7 +19,7 @@ from db.groups import get_group, list_groups
 from db.job_runner import JobHandle
 from db.job_runner import run as run_handler
 from db.store import Store, open_store
-from db.tables import Dataset, Pair, Passage
+from db.tables import Call, Dataset, Pair, Passage
 
 SYLLABLES = ("ka", "lo", "mi", "ren", "tus", "vor", "pel", "da", "shi", "gor", "bel", "nak")
 
@@ -134,3 +138,20 @@ def texts_of(store: Store, run_id: int) -> dict[str, Any]:
                 for row in list_groups(session, run_id, limit=10_000).rows
             )
         }
+
+
+def wait_for(what: Callable[[], Any], seconds: float = 120.0) -> Any:
+    """What `what` gives once it gives something."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found = what()
+        if found:
+            return found
+        time.sleep(0.002)
+    raise AssertionError("it never happened")
+
+
+def stored_calls(store: Store) -> int:
+    """How many answers the journal holds."""
+    with store.read() as session:
+        return session.scalar(select(func.count()).select_from(Call)) or 0

@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
+from batch_server import Batches
 
 PASSING = ("429", "429_retry_after", "500", "cut_before", "cut_after", "truncated", "silence")
 LASTING = ("wrong_form", "refusal", "no_choice", "wrong_candidate", "no_agreement")
@@ -61,6 +62,7 @@ class Server:
         self.usage, self.hits = usage, hits
         assert schema in ("ignored", "taken", "refused")
         self.schema = schema
+        self.batches = Batches(self)
         self.asked: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
         self.tasks: Counter[str] = Counter()
@@ -106,6 +108,7 @@ class Server:
         found.router.add_get("/v1/models", self._models)
         found.router.add_post("/v1/chat/completions", self._complete)
         found.router.add_get("/counts", self._counts)
+        self.batches.add_routes(found)
         return found
 
     async def _models(self, request: web.Request) -> web.Response:
@@ -167,7 +170,7 @@ class Server:
             await asyncio.sleep(0.01)
             if request.transport is None or request.transport.is_closing():
                 return web.Response()  # whoever asked is gone
-        answer = self._completion(body, prompt, fault)
+        answer = self.completion(body, prompt, fault)
         self.answered[identity] += 1
         if fault in ("cut_after", "truncated"):
             return await self._broken(request, json.dumps(answer).encode(), fault)
@@ -208,7 +211,8 @@ class Server:
             _cut(request)
         return response
 
-    def _completion(self, body: dict[str, Any], prompt: str, fault: str | None) -> dict[str, Any]:
+    def completion(self, body: dict[str, Any], prompt: str, fault: str | None) -> dict[str, Any]:
+        """The body of an answer."""
         task, text = answer_to(prompt)
         self.tasks[task] += 1
         finish, refusal, choices = "stop", None, True

@@ -275,6 +275,7 @@ def upgrade() -> None:
         sa.Column("concurrency", sa.Integer(), nullable=False),
         sa.Column("budget_usd", sa.Double(), nullable=True),
         sa.Column("spent_usd", sa.Double(), nullable=False),
+        sa.Column("batch", sa.Boolean(), nullable=False),
         sa.Column("requests_per_minute", sa.Integer(), nullable=True),
         sa.Column("tokens_per_minute", sa.Integer(), nullable=True),
         sa.Column("error", sa.String(), nullable=True),
@@ -296,6 +297,35 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("run", schema=None) as batch_op:
         batch_op.create_index("ix_run_dataset_id", ["dataset_id"], unique=False)
+
+    op.create_table(
+        "batch",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("run_id", sa.Integer(), nullable=False),
+        sa.Column("owner", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("model", sa.String(), nullable=False),
+        sa.Column("remote_id", sa.String(), nullable=True),
+        sa.Column("status", sa.String(), nullable=False),
+        sa.Column("error", sa.String(), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("submitted_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
+        sa.CheckConstraint(
+            "status <> 'submitted' OR remote_id IS NOT NULL", name=op.f("ck_batch_submitted_has_id")
+        ),
+        sa.CheckConstraint(
+            "status IN ('created', 'submitted', 'completed', 'failed', 'expired', 'cancelled', 'lost')",
+            name=op.f("ck_batch_status"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["run_id"], ["run.id"], name=op.f("fk_batch_run_id_run"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_batch")),
+        sa.UniqueConstraint("name", name=op.f("uq_batch_name")),
+    )
+    with op.batch_alter_table("batch", schema=None) as batch_op:
+        batch_op.create_index("ix_batch_run_id", ["run_id"], unique=False)
 
     op.create_table(
         "checkpoint",
@@ -394,6 +424,22 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("study", schema=None) as batch_op:
         batch_op.create_index("ix_study_dataset_id", ["dataset_id"], unique=False)
+
+    op.create_table(
+        "batch_call",
+        sa.Column("batch_id", sa.Integer(), nullable=False),
+        sa.Column("key", sa.String(), nullable=False),
+        sa.Column("failed", sa.Boolean(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["batch_id"],
+            ["batch.id"],
+            name=op.f("fk_batch_call_batch_id_batch"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("batch_id", "key", name=op.f("pk_batch_call")),
+    )
+    with op.batch_alter_table("batch_call", schema=None) as batch_op:
+        batch_op.create_index("ix_batch_call_key", ["key"], unique=False)
 
     op.create_table(
         "evaluation",
@@ -852,6 +898,10 @@ def downgrade() -> None:
         batch_op.drop_index("ix_evaluation_benchmark")
 
     op.drop_table("evaluation")
+    with op.batch_alter_table("batch_call", schema=None) as batch_op:
+        batch_op.drop_index("ix_batch_call_key")
+
+    op.drop_table("batch_call")
     with op.batch_alter_table("study", schema=None) as batch_op:
         batch_op.drop_index("ix_study_dataset_id")
 
@@ -865,6 +915,10 @@ def downgrade() -> None:
 
     op.drop_table("pair")
     op.drop_table("checkpoint")
+    with op.batch_alter_table("batch", schema=None) as batch_op:
+        batch_op.drop_index("ix_batch_run_id")
+
+    op.drop_table("batch")
     with op.batch_alter_table("run", schema=None) as batch_op:
         batch_op.drop_index("ix_run_dataset_id")
 

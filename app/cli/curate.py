@@ -1,15 +1,22 @@
 """`inf curate`: grow groups from the pairs of a data set, validate them, keep the right ones."""
 
 import dataclasses
+import sys
 
 import click
 from sqlalchemy.orm import Session
 
 from app.cli.report import Result, counts, detach_option, lines, me, ready_store, reporting, work
-from curation.estimate import estimate_run
-from curation.prices import FREE, how_to_price, load_prices
+from curation.estimate import estimate_run, prices_for
+from curation.prices import Price, how_to_price, load_prices, save_price
 from curation.recipes import Recipe
-from curation.starting import CONCURRENCY, choose_recipe, job_config, resume_run, start_run
+from curation.starting import (
+    choose_recipe,
+    job_config,
+    resume_run,
+    start_run,
+    usual_concurrency,
+)
 from db.datasets import get_dataset
 from db.runs import get_run
 
@@ -43,18 +50,20 @@ def _estimate(
     recipe: Recipe,
     limit: int | None,
     concurrency: int | None,
+    batch: bool,
 ) -> Result:
     dataset_id = get_dataset(session, dataset).id
-    prices = {"rules": FREE, recipe.stages["validation"].model: FREE}
     found = estimate_run(
         session,
         dataset_id,
         recipe,
-        prices if provider == "offline" else load_prices(),
+        prices_for(provider, recipe, batch=batch),
         limit=limit,
-        concurrency=concurrency or CONCURRENCY[provider],
+        concurrency=concurrency or usual_concurrency(provider),
     )
-    result: Result = {"dataset_id": dataset_id, **dataclasses.asdict(found)}
+    result: Result = {"dataset_id": dataset_id, "batch": batch, **dataclasses.asdict(found)}
+    if batch:
+        result["hours"] = None
     if found.usd is None:
         result["reason"] = "\n".join(how_to_price(model) for model in found.unpriced)
     return result
@@ -68,8 +77,24 @@ def _human_estimate(result: Result) -> str:
         for stage in result["stages"]
     ]
     total = result["reason"] if result["usd"] is None else f"about {result['usd']:,.2f} USD"
-    hours = f"about {result['hours']:.1f} hours at 2 s per call"
+    hours = "in batches: each of the four rounds within 24 hours, mostly much less"
+    if not result["batch"]:
+        hours = f"about {result['hours']:.1f} hours at 2 s per call"
     return "\n".join([f"{result['pairs']:,} pairs", *rows, total, hours])
+
+
+def _ask_for_prices(provider: str, recipe: Recipe) -> None:
+    """On a terminal: what the models cost whose price nobody knows, kept for the next time."""
+    if provider == "offline" or not sys.stdin.isatty():
+        return
+    known = load_prices()
+    for model in sorted({stage.model for stage in recipe.stages.values()} - set(known)):
+        click.echo(f"The price of {model!r} is unknown (0 where nothing is paid).", err=True)
+        sent, came = (
+            click.prompt(f"USD per million {what} tokens", type=click.FloatRange(min=0), err=True)
+            for what in ("input", "output")
+        )
+        save_price(model, Price(sent, came))
 
 
 @click.command()
@@ -92,6 +117,9 @@ def _human_estimate(result: Result) -> str:
     type=click.IntRange(min=1),
     help="Tokens a minute at most, per worker.",
 )
+@click.option(
+    "--batch", is_flag=True, help="Through OpenAI's Batch API: half the price, within a day."
+)
 @click.option("--budget-usd", type=float, help="Pause before more than this is spent.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--resume", type=int, metavar="RUN", help="Go on with a run.")
@@ -109,6 +137,7 @@ def curate(
     concurrency: int | None,
     requests_per_minute: int | None,
     tokens_per_minute: int | None,
+    batch: bool,
     budget_usd: float | None,
     seed: int,
     resume: int | None,
@@ -120,9 +149,9 @@ def curate(
     store = ready_store()
     going_on = resume if resume is not None else worker
     if going_on is not None:
-        if dataset or provider or recipe or settings or query_ids or limit is not None:
+        if dataset or provider or recipe or settings or query_ids or limit is not None or batch:
             raise click.UsageError(
-                "--resume and --worker take the run's own data set, recipe and limit"
+                "--resume and --worker take the run's own data set, recipe, limit and mode"
             )
         if worker is not None and (resume is not None or budget_usd is not None):
             raise click.UsageError("--worker joins a run as it is: only --concurrency goes with it")
@@ -133,7 +162,9 @@ def curate(
             raise click.UsageError("--estimate goes with --dataset and --provider")
         chosen = choose_recipe(provider, recipe, settings)
         with store.read() as session:
-            return _estimate(session, dataset, provider, chosen, limit, concurrency)
+            return _estimate(session, dataset, provider, chosen, limit, concurrency, batch)
+    if dataset is not None and provider is not None:
+        _ask_for_prices(provider, choose_recipe(provider, recipe, settings))
     with store.write() as session:
         if worker is not None:
             run = get_run(session, worker)
@@ -153,6 +184,7 @@ def curate(
                 budget_usd=budget_usd,
                 requests_per_minute=requests_per_minute,
                 tokens_per_minute=tokens_per_minute,
+                batch=batch,
                 seed=seed,
                 created_by=me(),
             )

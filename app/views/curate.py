@@ -5,7 +5,9 @@ from dataclasses import replace
 import streamlit as st
 
 from app import curating
+from app.components.batches import draw_batches
 from app.components.choice import choose
+from app.components.estimate import draw_estimate
 from app.components.funnel import draw_funnel
 from app.components.jobs import LIVE, follow_job
 from app.components.page import draw_empty, draw_heading, draw_labels, draw_status
@@ -58,6 +60,12 @@ def draw_form(found: list[DatasetSummary]) -> None:
             help="0: none. At it, the run pauses.",
             width=140,
         )
+    if provider == "openai":
+        st.checkbox(
+            "In batches: half the price, within a day",
+            key="curate.batch",
+            help="OpenAI's Batch API. Calls at a time then means pairs in work.",
+        )
     with st.expander("Settings of the recipe"):
         st.text_area(
             "One a line, stage.key=value",
@@ -72,6 +80,8 @@ def draw_form(found: list[DatasetSummary]) -> None:
             "Offline: rules write instructions that can be checked on the text, an embedding model "
             "judges. Whatever it makes is labelled offline everywhere."
         )
+    if st.toggle("What it will take and cost", key="curate.estimate"):
+        draw_estimate(found)
     st.button(
         "Start the run",
         type="primary",
@@ -117,6 +127,8 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         run = replace(run, spent_usd=now.spent_usd)
         draw_pulse(run, found, workers, live=was_live)
         draw_funnel(found)
+        if now.batch:
+            draw_batches(run.id)
         draw_calls(run.id)
         if found.pairs <= MOST:
             draw_results(run.id)

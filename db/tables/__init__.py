@@ -2,7 +2,18 @@
 
 from db.tables.base import Base, utc_now
 from db.tables.corpus import Dataset, Pair, Passage
-from db.tables.curation import Call, Group, GroupCall, Prompt, Recipe, Run, RunWorker, Triplet
+from db.tables.curation import (
+    Batch,
+    BatchCall,
+    Call,
+    Group,
+    GroupCall,
+    Prompt,
+    Recipe,
+    Run,
+    RunWorker,
+    Triplet,
+)
 from db.tables.judging import (
     Assignment,
     Guideline,
@@ -24,6 +35,8 @@ __all__ = [
     "Assignment",
     "Audit",
     "Base",
+    "Batch",
+    "BatchCall",
     "Call",
     "Checkpoint",
     "Dataset",

@@ -44,6 +44,7 @@ class Run(Base, kw_only=True):
     concurrency: Mapped[int] = mapped_column(default=8)
     budget_usd: Mapped[float | None] = mapped_column(default=None)
     spent_usd: Mapped[float] = mapped_column(default=0.0)
+    batch: Mapped[bool] = mapped_column(default=False)
     requests_per_minute: Mapped[int | None] = mapped_column(default=None)
     tokens_per_minute: Mapped[int | None] = mapped_column(default=None)
     error: Mapped[str | None] = mapped_column(default=None)
@@ -81,6 +82,48 @@ class RunWorker(Base, kw_only=True):
     heartbeat_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
     ended_at: Mapped[datetime | None] = mapped_column(default=None)
     __table_args__ = (Index("ix_run_worker_run_id", "run_id"),)
+
+
+class Batch(Base, kw_only=True):
+    """Calls of one model that were handed to the server together (OpenAI's Batch API).
+
+    `name` goes with the batch to the server as metadata: a batch that was sent without `remote_id`
+    being written is found again by it.
+    """
+
+    __tablename__ = "batch"
+    id: Mapped[int] = key()
+    run_id: Mapped[int] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"))
+    owner: Mapped[str]
+    name: Mapped[str] = mapped_column(unique=True)
+    model: Mapped[str]
+    remote_id: Mapped[str | None] = mapped_column(default=None)
+    status: Mapped[str] = mapped_column(default="created")
+    error: Mapped[str | None] = mapped_column(default=None)
+    created_at: Mapped[datetime] = created()
+    submitted_at: Mapped[datetime | None] = mapped_column(default=None)
+    ended_at: Mapped[datetime | None] = mapped_column(default=None)
+    __table_args__ = (
+        CheckConstraint(
+            "status IN ('created', 'submitted', 'completed', 'failed', 'expired', 'cancelled', "
+            "'lost')",
+            name="status",
+        ),
+        CheckConstraint("status <> 'submitted' OR remote_id IS NOT NULL", name="submitted_has_id"),
+        Index("ix_batch_run_id", "run_id"),
+    )
+
+
+class BatchCall(Base, kw_only=True):
+    """A call of a batch, by its content key; `failed` where it has to be asked again."""
+
+    __tablename__ = "batch_call"
+    batch_id: Mapped[int] = mapped_column(
+        ForeignKey("batch.id", ondelete="CASCADE"), primary_key=True
+    )
+    key: Mapped[str] = mapped_column(primary_key=True)
+    failed: Mapped[bool] = mapped_column(default=False)
+    __table_args__ = (Index("ix_batch_call_key", "key"),)
 
 
 class Group(Base, kw_only=True):

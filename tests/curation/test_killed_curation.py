@@ -6,17 +6,16 @@ The workers are processes of their own, the server is one over a socket, the kil
 import random
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import psutil
 import pytest
-from curation_runs import add_dataset, run_curation, start_worker, texts_of
+from curation_runs import add_dataset, run_curation, start_worker, stored_calls, texts_of, wait_for
 from openai_server import Server
-from sqlalchemy import func, select
+from sqlalchemy import select
 
-from curation.engine import GROUPS_PER_CALL
+from curation.openai_provider import OpenAIProvider
 from curation.starting import start_run
 from db.runs import funnel, get_run
 from db.store import Store
@@ -40,17 +39,6 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     with Server(latency_seconds=0.02) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         yield server
-
-
-def wait_for(what: Callable[[], Any], seconds: float = 120.0) -> Any:
-    """What `what` gives once it gives something."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        found = what()
-        if found:
-            return found
-        time.sleep(0.002)
-    raise AssertionError("it never happened")
 
 
 def new_run(store: Store) -> int:
@@ -114,7 +102,9 @@ def test_four_workers_share_a_run_and_one_may_be_killed(store: Store, server: Se
         assert get_run(session, run_id).status == "done"
     assert (counted.kept, counted.pairs, counted.in_work) == (PAIRS, PAIRS, 0)
     assert len(server.answered) == CALLS
-    unsaved = 4 * GROUPS_PER_CALL * CALLS_AT_ONCE  # of one worker, however slow the disk is
+    unsaved = (
+        4 * OpenAIProvider.groups_per_call * CALLS_AT_ONCE
+    )  # of one worker, however slow the disk is
     assert sum(server.answered.values()) - CALLS <= unsaved
     assert len(texts_of(store, run_id)) == PAIRS
 
@@ -145,11 +135,6 @@ def test_a_command_that_is_killed_goes_on_with_resume(
     again = inf("curate", "--resume", 1, "--json")
     assert again.code == 1 and "nothing to resume" in again.json["error"]
     assert inf("curate", "--resume", 1, "--limit", 3).code == 2
-
-
-def stored_calls(store: Store) -> int:
-    with store.read() as session:
-        return session.scalar(select(func.count()).select_from(Call)) or 0
 
 
 def is_alive(pid: int | None) -> bool:

@@ -1,0 +1,135 @@
+"""Batches of calls that a server works off later (OpenAI's Batch API), and what is in them.
+
+A batch is written before anything is sent: whatever happens between two steps, the next process
+finds which calls are at the server and does not pay for them again. A call of a batch is `asked`
+until its answer is in the journal, or `failed` where it has to be asked again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import exists, func, insert, select, update
+from sqlalchemy.orm import Session
+
+from db.tables import Batch, BatchCall, Call, utc_now
+
+KEYS_PER_QUERY = 500
+OPEN = ("created", "submitted")
+
+
+@dataclass(frozen=True)
+class BatchSummary:
+    """A batch as a list shows it."""
+
+    id: int
+    name: str
+    remote_id: str | None
+    model: str
+    status: str
+    calls: int
+    failed: int
+    error: str | None
+    created_at: datetime
+    ended_at: datetime | None
+
+
+def create_batch(
+    session: Session, *, run_id: int, owner: str, name: str, model: str, keys: Sequence[str]
+) -> Batch:
+    """A batch that is about to be sent, with the content keys of its calls. Does not commit."""
+    batch = Batch(run_id=run_id, owner=owner, name=name, model=model)
+    session.add(batch)
+    session.flush()
+    session.execute(insert(BatchCall), [{"batch_id": batch.id, "key": key} for key in keys])
+    return batch
+
+
+def mark_submitted(session: Session, batch_id: int, remote_id: str) -> None:
+    """The server has the batch, under this name. Does not commit."""
+    session.execute(
+        update(Batch)
+        .where(Batch.id == batch_id)
+        .values(remote_id=remote_id, status="submitted", submitted_at=utc_now())
+    )
+
+
+def end_batch(
+    session: Session, batch_id: int, status: str, *, failed: Sequence[str], error: str | None
+) -> None:
+    """How a batch ended, and the keys that have to be asked again. Does not commit."""
+    session.execute(
+        update(Batch)
+        .where(Batch.id == batch_id)
+        .values(status=status, error=error, ended_at=utc_now())
+    )
+    for start in range(0, len(failed), KEYS_PER_QUERY):
+        session.execute(
+            update(BatchCall)
+            .where(
+                BatchCall.batch_id == batch_id,
+                BatchCall.key.in_(failed[start : start + KEYS_PER_QUERY]),
+            )
+            .values(failed=True)
+        )
+
+
+def find_batched(session: Session, run_id: int, keys: Sequence[str]) -> dict[str, int]:
+    """Which of these calls of a run are in a batch whose answer is still to be taken: key to id."""
+    found: dict[str, int] = {}
+    for start in range(0, len(keys), KEYS_PER_QUERY):
+        rows = session.execute(
+            select(BatchCall.key, BatchCall.batch_id)
+            .join(Batch, Batch.id == BatchCall.batch_id)
+            .where(
+                Batch.run_id == run_id,
+                BatchCall.key.in_(keys[start : start + KEYS_PER_QUERY]),
+                ~BatchCall.failed,
+            )
+            .order_by(BatchCall.batch_id)
+        )
+        found.update((key, batch_id) for key, batch_id in rows)
+    return found
+
+
+def keys_to_take(session: Session, batch_id: int) -> set[str]:
+    """The calls of a batch that are neither in the journal nor failed."""
+    return set(
+        session.scalars(
+            select(BatchCall.key).where(
+                BatchCall.batch_id == batch_id,
+                ~BatchCall.failed,
+                ~exists().where(Call.key == BatchCall.key),
+            )
+        )
+    )
+
+
+def open_batches(session: Session, run_id: int) -> list[Batch]:
+    """The batches of a run that the server may still be working on."""
+    query = select(Batch).where(Batch.run_id == run_id, Batch.status.in_(OPEN)).order_by(Batch.id)
+    return list(session.scalars(query))
+
+
+def list_batches(session: Session, run_id: int, *, limit: int = 50) -> list[BatchSummary]:
+    """The batches of a run, newest first."""
+    rows = session.execute(
+        select(
+            Batch.id,
+            Batch.name,
+            Batch.remote_id,
+            Batch.model,
+            Batch.status,
+            func.count(BatchCall.key),
+            func.count(BatchCall.key).filter(BatchCall.failed),
+            Batch.error,
+            Batch.created_at,
+            Batch.ended_at,
+        )
+        .join(BatchCall, BatchCall.batch_id == Batch.id)
+        .where(Batch.run_id == run_id)
+        .group_by(Batch.id)
+        .order_by(Batch.id.desc())
+        .limit(limit)
+    )
+    return [BatchSummary(*tuple(row)) for row in rows]

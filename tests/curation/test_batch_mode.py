@@ -1,0 +1,280 @@
+"""Batch mode against a server with the Batch API: the same groups, nothing paid twice."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from batch_server import TROUBLES
+from curation_runs import add_dataset, run_curation, start_worker, stored_calls, texts_of, wait_for
+from hypothesis import given
+from hypothesis import strategies as st
+from openai_server import Server
+from sqlalchemy import func, select, text
+from sqlalchemy.exc import OperationalError
+
+from curation.batch_files import read_answer_line, request_line, split_into_files
+from curation.batch_provider import poll_seconds
+from curation.starting import start_run
+from db.batches import list_batches
+from db.errors import BadInput, ProviderError
+from db.runs import funnel, get_run, stop_run
+from db.store import Store
+from db.tables import Batch, BatchCall, Call
+
+PAIRS = 12
+CALLS = PAIRS * 8
+ASKED: dict[str, Any] = {
+    "dataset": "small",
+    "provider": "openai",
+    "settings": ["model=small", "validation.model=judge"],
+    "batch": True,
+}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("INF_BATCH_POLL_SECONDS", "0.05")
+    with Server() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+def new_run(store: Store, **asked: Any) -> int:
+    add_dataset(store, pairs=PAIRS)
+    with store.write() as session:
+        run_id = start_run(session, **(ASKED | asked)).id
+        session.commit()
+    return run_id
+
+
+def test_a_run_in_batches_ends_as_one_that_asks_at_once(store: Store, server: Server) -> None:
+    run_id = new_run(store)
+    result = run_curation(store, run_id)
+    assert result["kept"] == PAIRS and result["calls"] == {"made": CALLS, "reused": 0}
+    assert not server.asked, "nothing was asked outside of a batch"
+    assert max(server.answered.values()) == 1
+    with store.read() as session:
+        found = list_batches(session, run_id)
+        assert {each.status for each in found} == {"completed"}
+        assert sum(each.calls for each in found) == CALLS
+        assert {each.model for each in found} == {"small", "judge"}
+        assert len(found) < CALLS / 4, "calls wait for each other"
+    texts = texts_of(store, run_id)
+    with store.write() as session:
+        session.execute(Call.__table__.update().values(key=Call.key + "-old"))
+        session.commit()
+    at_once = run_curation(store, **(ASKED | {"batch": False}))
+    assert texts_of(store, at_once["run_id"]) == texts
+    again = run_curation(store, **ASKED)
+    assert again["calls"] == {"made": 0, "reused": CALLS}, "an answer serves both modes"
+
+
+@pytest.mark.parametrize("trouble", [each for each in TROUBLES if each not in ("refused", "quota")])
+def test_only_what_failed_is_asked_again(sqlite_store: Store, server: Server, trouble: str) -> None:
+    run_id = new_run(sqlite_store)
+    server.batches.troubles = [trouble, trouble]
+    result = run_curation(sqlite_store, run_id)
+    assert (result["kept"], result["status"]) == (PAIRS, "done")
+    assert result["calls"]["made"] == CALLS
+    with sqlite_store.read() as session:
+        found = list_batches(session, run_id)
+    failed = sum(each.failed for each in found)
+    assert sum(each.calls for each in found) == CALLS + failed
+    assert (failed == 0) == (trouble == "cut_create")
+    assert len(server.batches.made) == len(found), "no batch was made twice"
+    paid_twice = sum(server.answered.values()) - CALLS
+    assert paid_twice == (failed if trouble == "some_garbled" else 0)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "words"), [("refused", "the batch is refused"), ("quota", "the quota is spent")]
+)
+def test_what_asking_again_cannot_mend_stops_the_run_and_a_resume_goes_on(
+    sqlite_store: Store, server: Server, trouble: str, words: str
+) -> None:
+    run_id = new_run(sqlite_store)
+    server.batches.troubles = [trouble]
+    with pytest.raises(ProviderError, match=words):
+        run_curation(sqlite_store, run_id)
+    with sqlite_store.read() as session:
+        assert get_run(session, run_id).status == "failed"
+    assert run_curation(sqlite_store, run_id)["kept"] == PAIRS
+
+
+def test_calls_that_never_get_an_answer_cost_their_rows_only(
+    sqlite_store: Store, server: Server
+) -> None:
+    run_id = new_run(sqlite_store)
+    server.batches.lost_share = 1
+    result = run_curation(sqlite_store, run_id)
+    assert 0 < result["dropped"]["server_error"] < PAIRS
+    assert result["kept"] == PAIRS - result["dropped"]["server_error"]
+
+
+def test_a_worker_killed_while_its_batch_is_at_the_server_pays_for_nothing_twice(
+    store: Store, server: Server
+) -> None:
+    run_id = new_run(store)
+    for rounds in (1, 2, 3):
+        server.batches.held = False
+        before = len(server.batches.made)
+        worker = start_worker(store, run_id, base_url=server.url)
+        if rounds > 1:  # until the next round's batch is at the server
+            wait_for(lambda before=before: len(server.batches.made) > before)
+        server.batches.held = True
+        wait_for(lambda: batches_in(store, "submitted") > 0)
+        worker.kill()
+        worker.join()
+        assert worker.exitcode == -9
+        with store.read() as session:
+            assert funnel(session, run_id).finished < PAIRS
+    server.batches.held = False
+    result = run_curation(store, run_id)
+    assert (result["kept"], result["status"]) == (PAIRS, "done")
+    assert max(server.answered.values()) == 1 and sum(server.answered.values()) == CALLS
+    assert stored_calls(store) == CALLS
+
+
+def test_a_batch_that_was_written_but_never_sent_is_asked_again(
+    sqlite_store: Store, server: Server
+) -> None:
+    run_id = new_run(sqlite_store)
+    with Server() as gone:
+        url = gone.url
+    worker = start_worker(sqlite_store, run_id, base_url=url)
+    worker.join()
+    assert worker.exitcode != 0
+    server.batches.held = True
+    worker = start_worker(sqlite_store, run_id, base_url=server.url)
+    wait_for(lambda: batches_in(sqlite_store, "submitted") > 0)
+    worker.kill()
+    worker.join()
+    with sqlite_store.write() as session:  # as if it had died just before it was told the id
+        sent = session.scalars(select(Batch).where(Batch.status == "submitted")).one()
+        sent.status, sent.remote_id, known = "created", None, sent.remote_id
+        never = Batch(run_id=run_id, owner=sent.owner, name="inf-never", model="small")
+        session.add(never)
+        session.flush()
+        (key, *_) = session.scalars(select(BatchCall.key).where(BatchCall.batch_id == sent.id))
+        session.get_one(BatchCall, (sent.id, key)).failed = True
+        session.add(BatchCall(batch_id=never.id, key=key))
+        session.commit()
+    server.batches.held = False
+    assert run_curation(sqlite_store, run_id)["kept"] == PAIRS
+    with sqlite_store.read() as session:
+        assert session.get_one(Batch, never.id).status == "lost"
+        assert session.get_one(Batch, sent.id).remote_id == known, "found again by its name"
+
+
+def batches_in(store: Store, status: str) -> int:
+    with store.read() as session:
+        query = select(func.count()).select_from(Batch).where(Batch.status == status)
+        return session.scalar(query) or 0
+
+
+def test_a_cancelled_run_takes_its_batches_back(sqlite_store: Store, server: Server) -> None:
+    run_id = new_run(sqlite_store)
+    server.batches.held = True
+    worker = start_worker(sqlite_store, run_id, base_url=server.url)
+    wait_for(lambda: batches_in(sqlite_store, "submitted") > 0)
+    with sqlite_store.write() as session:
+        stop_run(session, run_id, cancel=True)
+        session.commit()
+    worker.join(120)
+    assert server.batches.cancelled == list(server.batches.made)
+
+
+def test_a_budget_counts_half_the_price(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    table = "".join(f"[{name}]\ninput = 10\noutput = 10\n" for name in ("small", "judge"))
+    monkeypatch.setenv("INF_HOME", str(tmp_path))
+    (tmp_path / "prices.toml").write_text(table)
+    run_id = new_run(sqlite_store)
+    spent = run_curation(sqlite_store, run_id)["spent_usd"]
+    with sqlite_store.read() as session:
+        tokens = session.scalar(select(func.sum(Call.input_tokens + Call.output_tokens)))
+    assert spent == pytest.approx(tokens * 10 / 1e6 / 2)
+
+
+def test_a_server_without_the_api_is_told(sqlite_store: Store, server: Server) -> None:
+    server.batches.there = False
+    with pytest.raises(ProviderError, match="has no Batch API: start the run without --batch"):
+        run_curation(sqlite_store, new_run(sqlite_store))
+
+
+def test_what_does_not_go_with_batches_is_refused(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store)
+    with sqlite_store.write() as session:
+        with pytest.raises(BadInput, match="leave --batch out"):
+            start_run(session, dataset="small", provider="offline", batch=True)
+        with pytest.raises(BadInput, match="leave --rpm and --tpm out"):
+            start_run(session, **ASKED, requests_per_minute=5)
+    for told in ("soon", "0", "-1", "nan"):
+        monkeypatch.setenv("INF_BATCH_POLL_SECONDS", told)
+        with pytest.raises(BadInput, match="INF_BATCH_POLL_SECONDS"):
+            poll_seconds()
+
+
+def test_the_command_runs_in_batches_and_says_what_they_cost(
+    sqlite_store: Store, server: Server, inf: Callable[..., Any]
+) -> None:
+    add_dataset(sqlite_store, pairs=PAIRS)
+    words = ["--dataset", "small", "--provider", "openai"]
+    estimates = [
+        inf("curate", *words, "--estimate", "--json", *more).json for more in ([], ["--batch"])
+    ]
+    assert estimates[1]["usd"] == pytest.approx(estimates[0]["usd"] / 2)
+    assert estimates[1]["hours"] is None and estimates[1]["batch"]
+    models = ["--set", "model=small"]
+    done = inf("curate", *words, *models, "--batch", "--json")
+    assert done.code == 0, done.out + done.err
+    assert done.json["kept"] == PAIRS and len(server.batches.made) > 0
+    assert inf("curate", "--resume", 1, "--batch").code == 2
+
+
+@given(st.lists(st.integers(0, 40), max_size=30))
+def test_files_hold_every_line_once_and_are_small_enough(sizes: list[int]) -> None:
+    lines = [(str(number), b"x" * size) for number, size in enumerate(sizes)]
+    import curation.batch_files as files
+
+    most = files.MOST_CALLS, files.MOST_BYTES
+    files.MOST_CALLS, files.MOST_BYTES = 7, 60  # type: ignore[misc]
+    try:
+        found = list(split_into_files(lines))
+    finally:
+        files.MOST_CALLS, files.MOST_BYTES = most  # type: ignore[misc]
+    assert [each for file in found for each in file] == lines
+    assert all(len(file) <= 7 and sum(len(line) for _, line in file) <= 60 for file in found)
+
+
+def test_lines_are_read_and_what_is_none_is_told() -> None:
+    line = request_line("k", {"model": "m", "text": "a\u2028b"}, "/v1/chat/completions")
+    assert line.count(b"\n") == 1 and json.loads(line)["custom_id"] == "k"
+    good = read_answer_line(
+        b'{"custom_id": "k", "response": {"status_code": 200, "body": {"id": 1}}, "error": null}'
+    )
+    assert good is not None and (good.key, good.status, good.body, good.error) == (
+        "k",
+        200,
+        {"id": 1},
+        {},
+    )
+    expired = read_answer_line(b'{"custom_id": "k", "response": null, "error": {"code": "x"}}')
+    assert expired is not None and (expired.status, expired.error) == (0, {"code": "x"})
+    for bad in (b"", b"[]", b"{}", b'{"custom_id": "k", "resp', b'"k"', b"\xff"):
+        assert read_answer_line(bad) is None
+
+
+def test_nobody_waits_for_ever_where_the_store_takes_no_batch(
+    sqlite_store: Store, server: Server
+) -> None:
+    run_id = new_run(sqlite_store)
+    with sqlite_store.write() as session:
+        session.execute(text("DROP TABLE batch_call"))
+        session.commit()
+    with pytest.raises(OperationalError, match="batch_call"):
+        run_curation(sqlite_store, run_id)
