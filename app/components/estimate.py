@@ -69,13 +69,17 @@ def _in_words(told: Estimate, provider: str, batch: bool) -> str:
     if provider == "offline":
         return f"{told.pairs:,} pairs, made by rules and an embedding model here: nothing is paid."
     cost = "an unknown price" if told.usd is None else f"about ${told.usd:,.2f}"
-    time = f"about {told.hours:,.1f} hours at 2 s a call"
+    time = f"about {_duration(told.hours)} at 2 s a call"
     if batch:
         time = "four rounds of batches, each within 24 hours and mostly much sooner"
     return (
         f"{told.pairs:,} pairs: {cost}, {time}. Rather too high than too low: every pair is taken "
         "to reach validation."
     )
+
+
+def _duration(hours: float) -> str:
+    return f"{hours:,.1f} hours" if hours >= 1 else f"{max(1, round(hours * 60))} min"
 
 
 def _ask_for_prices(models: list[str]) -> None:

@@ -25,7 +25,7 @@ def draw_controls(run: RunSummary, concurrency: int) -> None:
             st.number_input(
                 "Calls at a time",
                 1,
-                4096,
+                50_000,
                 concurrency,
                 key=f"curate.width-{run.id}",
                 width=140,

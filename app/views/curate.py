@@ -31,7 +31,7 @@ EVERY_SECONDS = 2.0
 BY_DEFAULT = "by provider"
 NUMBERS = (
     ("Pairs at most", 10**7, "curate.limit", "0: all."),
-    ("Calls at a time", 1024, "curate.concurrency", "0: as the provider takes."),
+    ("Calls at a time", 50_000, "curate.concurrency", "0: as the provider takes."),
     ("Requests a minute", 10**7, "curate.rpm", "At most, per worker. 0: no limit."),
     ("Tokens a minute", 10**9, "curate.tpm", "At most, per worker. 0: no limit."),
     ("Seed", 2**31 - 1, "curate.seed", "The same seed draws the same candidates."),

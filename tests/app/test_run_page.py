@@ -1,11 +1,17 @@
 """The page of a run at work: its controls reach the run, its drops lead to the groups."""
 
+import re
+from typing import Any
+
 import pytest
 from app_pages import open_page, words
 from curation_runs import add_dataset, claimed_job, run_curation
 from sqlalchemy import select
+from streamlit.testing.v1 import AppTest
 
+from curation.prices import Price, load_prices
 from curation.starting import start_run
+from db.batches import create_batch, end_batch, mark_submitted
 from db.run_comparison import changed_pairs, count_shared
 from db.run_workers import add_worker, beat_worker
 from db.runs import begin_run, get_run
@@ -127,3 +133,56 @@ def test_shared_pairs_are_counted_by_both_verdicts(store: Store) -> None:
         ("kept", "judge_none"),
         ("judge_none", "kept"),
     }
+
+
+def test_the_estimate_asks_for_unknown_prices_and_keeps_them(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store)
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    at = open_page("curate")
+    at.selectbox(key="curate.provider").select("openai").run()
+    at.text_area(key="curate.settings").set_value("model=mine").run()
+    at.toggle(key="curate.estimate").set_value(True).run()
+    assert "an unknown price" in words(at)
+    at.number_input(key="curate.price.mine.in").set_value(1.0)
+    at.number_input(key="curate.price.mine.out").set_value(4.0).run()
+    at.button(key="curate.keep_prices").click().run()
+    assert not at.exception and not at.error
+    assert load_prices()["mine"] == Price(1.0, 4.0)
+    (usd,) = re.findall(r"about \$([\d.]+\d)", words(at).replace("\\", ""))
+    at.checkbox(key="curate.batch").check().run()
+    (half,) = re.findall(r"about \$([\d.]+\d)", words(at).replace("\\", ""))
+    assert float(half) == pytest.approx(float(usd) / 2, abs=0.01)
+    assert "four rounds of batches" in words(at)
+    at.selectbox(key="curate.provider").select("offline").run()
+    assert "nothing is paid" in words(at)
+
+
+def shown_batches(at: AppTest) -> Any:
+    """The table of batches; the page has others."""
+    return next(each.value for each in at.dataframe if "At the server" in each.value.columns)
+
+
+def test_a_run_in_batches_says_what_is_at_the_server(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store)
+    with sqlite_store.write() as session:
+        run = start_run(session, dataset="small", provider="openai", batch=True)
+        begin_run(session, run.id)
+        batch = create_batch(
+            session, run_id=run.id, owner="me", name="n", model="small", keys=["a", "b"]
+        )
+        mark_submitted(session, batch.id, "batch-7")
+        session.commit()
+    at = open_page("curate")
+    assert "1 batch at the server with 2 calls" in words(at)
+    at.toggle(key="curate.show_batches").set_value(True).run()
+    assert list(shown_batches(at)["At the server"]) == ["batch-7"]
+    with sqlite_store.write() as session:
+        end_batch(session, batch.id, "completed", failed=["a"], error=None)
+        session.commit()
+    at.run()
+    assert "No batch is at the server now" in words(at)
+    assert list(shown_batches(at)["Asked again"]) == [1]
