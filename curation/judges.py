@@ -48,7 +48,10 @@ class Choice:
 
 
 class ItemJudge(Protocol):
-    """A program that judges; the fields are those of the table `judge`."""
+    """A program that judges; the fields are those of the table `judge`.
+
+    `at_once`: how many items it is given at a time; what is answered is stored before the next.
+    """
 
     name: str
     kind: str
@@ -56,6 +59,7 @@ class ItemJudge(Protocol):
     model: str
     offline: bool
     simulated: bool
+    at_once: int
 
     def choose(
         self, views: Sequence[ItemView], *, check: Callable[[], None] | None = None
@@ -72,6 +76,7 @@ class EmbeddingJudge:
     provider = "offline"
     offline = True
     simulated = False
+    at_once = 64
 
     def __init__(self, store: Store, model: str | None = None) -> None:
         self._store = store
@@ -121,6 +126,7 @@ class SimulatedJudge:
     model = ""
     offline = False
     simulated = True
+    at_once = 64
 
     def __init__(self, number: int) -> None:
         self.name = f"simulated:{number}"
@@ -172,7 +178,8 @@ def lexical_scores(view: ItemView) -> list[float]:
 
 
 def judge_named(name: str, store: Store) -> ItemJudge:
-    """The judge of that name: `offline:embedding`, `openai:MODEL` or `simulated:N`.
+    """The judge of that name: `offline:embedding`, `openai:MODEL`, `transformers:MODEL[:WAY]` or
+    `simulated:N`.
 
     Raises BadInput for any other name.
     """
@@ -183,6 +190,13 @@ def judge_named(name: str, store: Store) -> ItemJudge:
         from curation.openai_judge import OpenAIJudge  # the SDK takes a second to import
 
         return OpenAIJudge(store, rest)
+    if family == "transformers":
+        from curation.local_judge import LocalJudge
+
+        return LocalJudge(rest)
     if family == "simulated" and rest.isdecimal() and int(rest) > 0:
         return SimulatedJudge(int(rest))
-    raise BadInput(f"no judge {name!r}: use offline:embedding, openai:MODEL or simulated:N (N ≥ 1)")
+    raise BadInput(
+        f"no judge {name!r}: use offline:embedding, openai:MODEL, transformers:MODEL (:listwise or "
+        ":pointwise) or simulated:N (N ≥ 1)"
+    )

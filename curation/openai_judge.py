@@ -30,6 +30,7 @@ class OpenAIJudge:
     provider = "openai"
     offline = False
     simulated = False
+    at_once = 64
 
     def __init__(self, store: Store, model: str) -> None:
         if not model:

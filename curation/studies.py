@@ -27,8 +27,6 @@ from db.studies import GUIDELINES, add_study, compose, current_guideline, get_st
 from db.tables import Item, Judge, Judgment, Passage, StudyItem
 from db.words import AMBIGUOUS, NONE
 
-JUDGED_AT_ONCE = 64
-
 
 @dataclass(frozen=True)
 class Waiting:
@@ -119,10 +117,10 @@ def judge_study(handle: JobHandle) -> dict[str, Any]:
     judged = 0
     words: Counter[str] = Counter()
     unusable: Counter[str] = Counter()
-    for start in range(0, len(waiting), JUDGED_AT_ONCE):
+    for start in range(0, len(waiting), judge.at_once):
         handle.check()
         with handle.store.read() as session:
-            batch = show_items(session, waiting[start : start + JUDGED_AT_ONCE], judge_id)
+            batch = show_items(session, waiting[start : start + judge.at_once], judge_id)
         choices = judge.choose([each.view for each in batch], check=handle.check)
         with handle.store.write() as session:
             for each, choice in zip(batch, choices, strict=True):

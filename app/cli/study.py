@@ -251,7 +251,8 @@ def _judged(result: Result) -> str:
 @click.option(
     "--judge",
     required=True,
-    help="offline:embedding, openai:MODEL, or simulated:N (stands in for a person, and says so).",
+    help="offline:embedding, openai:MODEL, transformers:MODEL (a folder or name; :listwise or "
+    ":pointwise after it), or simulated:N (stands in for a person, and says so).",
 )
 @detach_option
 @reporting(_judged)

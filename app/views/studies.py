@@ -82,7 +82,8 @@ def draw_judges(study: studies.StudySummary) -> None:
             JUDGES,
             key="studies.judge",
             accept_new_options=True,
-            help="Or type openai:MODEL for a model on the configured server.",
+            help="Or type openai:MODEL for a model on the configured server, transformers:FOLDER "
+            "for one on this machine (:pointwise after it asks about each passage alone).",
         )
         st.button("Start", key="studies.start", on_click=studying.start_judge, args=(study.id,))
     if "studies.job" in st.session_state:

@@ -1,0 +1,94 @@
+"""Folders with tiny language models: random weights, or weights whose answer is known by hand."""
+
+from pathlib import Path
+from typing import Any
+
+from trainer.tiny_models import _byte_tokenizer
+
+HIDDEN = 16
+SIZES = {
+    "hidden_size": HIDDEN,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
+CHAT = (
+    "{% for message in messages %}<s>{{ message['content'] }}</s>{% endfor %}"
+    "{% if add_generation_prompt %}!{% endif %}"
+)
+
+
+def write_decoder(
+    folder: Path,
+    architecture: str = "qwen2",
+    *,
+    tied: bool = False,
+    chat: bool = False,
+    logits: dict[str, float] | None = None,
+    positions: int = 4096,
+) -> Path:
+    """A causal model. With `logits`, its next word does not depend on the question: these tokens
+    have these logits, all others 0.
+
+    How: every block adds nothing, so the last token's embedding, (1, 0, …), comes out as it went
+    in; RMSNorm makes it (sqrt(HIDDEN), 0, …) = (4, 0, …), and the output layer's rows are x / 4.
+    """
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    tokenizer: Any = _byte_tokenizer(framed=False)
+    tokenizer.model_max_length = positions
+    if chat:
+        tokenizer.chat_template = CHAT
+    config = AutoConfig.for_model(
+        architecture,
+        vocab_size=len(tokenizer),
+        tie_word_embeddings=tied,
+        max_position_embeddings=positions,
+        rms_norm_eps=1e-12,
+        **SIZES,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model: Any = AutoModelForCausalLM.from_config(config)
+    if logits is not None:
+        with torch.no_grad():
+            for layer in model.model.layers:
+                layer.self_attn.o_proj.weight.zero_()
+                layer.mlp.down_proj.weight.zero_()
+            model.model.embed_tokens.weight.zero_()
+            model.model.embed_tokens.weight[:, 0] = 1.0
+            model.lm_head.weight.zero_()
+            for token, logit in logits.items():
+                model.lm_head.weight[tokenizer.get_vocab()[token], 0] = logit / HIDDEN**0.5
+    else:
+        with torch.no_grad():
+            model.get_output_embeddings().weight.mul_(20)  # so that answers differ visibly
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def write_t5(folder: Path) -> Path:
+    """An encoder-decoder with random weights."""
+    import torch
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    tokenizer: Any = _byte_tokenizer(framed=True)
+    config = T5Config(
+        vocab_size=len(tokenizer),
+        d_model=16,
+        d_kv=8,
+        d_ff=32,
+        num_layers=1,
+        num_heads=2,
+        pad_token_id=0,
+        decoder_start_token_id=0,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        T5ForConditionalGeneration(config).save_pretrained(folder)
+    tokenizer.model_max_length = 4096
+    tokenizer.save_pretrained(folder)
+    return folder
