@@ -158,25 +158,16 @@ def list_groups(
     offset: int = 0,
     limit: int = 50,
 ) -> GroupPage:
-    """Groups of a run in the order of its pairs.
-
-    `review` is an action, or "none" for groups nobody reviewed. `search` looks for its words, as
-    one text and whatever their case, in the query, the instructions and Q-.
-    """
-    query = select(Group.id).where(Group.run_id == run_id)
-    if verdict:
-        query = query.where(Group.verdict == verdict)
-    if reason:
-        query = query.where(Group.drop_reason == reason)
-    if stage:
-        query = query.where(Group.stage == stage)
-    if source:
-        of_source = select(Pair.id).join(Dataset, Dataset.id == Pair.dataset_id)
-        of_source = of_source.where(pair_source() == source)
-        query = query.where(Group.pair_id.in_(of_source))
-    query = _reviewed(query, review)
-    if search and search.strip():
-        query = query.where(_found(search.strip()))
+    """Groups of a run in the order of its pairs, filtered as `matching_groups` does."""
+    query = matching_groups(
+        run_id,
+        verdict=verdict,
+        reason=reason,
+        stage=stage,
+        source=source,
+        review=review,
+        search=search,
+    )
     total = session.scalar(select(func.count()).select_from(query.subquery())) or 0
     ids = list(session.scalars(query.order_by(Group.id).offset(offset).limit(limit)))
     positive = aliased(Triplet)
@@ -199,6 +190,38 @@ def list_groups(
         .order_by(Group.id)
     )
     return GroupPage([GroupRow(*row) for row in rows], total)
+
+
+def matching_groups(
+    run_id: int,
+    *,
+    verdict: str | None = None,
+    reason: str | None = None,
+    stage: str | None = None,
+    source: str | None = None,
+    review: str | None = None,
+    search: str | None = None,
+) -> Select[int]:
+    """The ids of groups of a run.
+
+    `review` is an action, or "none" for groups nobody reviewed. `search` looks for its words, as
+    one text and whatever their case, in the query, the instructions and Q-.
+    """
+    query = select(Group.id).where(Group.run_id == run_id)
+    if verdict:
+        query = query.where(Group.verdict == verdict)
+    if reason:
+        query = query.where(Group.drop_reason == reason)
+    if stage:
+        query = query.where(Group.stage == stage)
+    if source:
+        of_source = select(Pair.id).join(Dataset, Dataset.id == Pair.dataset_id)
+        of_source = of_source.where(pair_source() == source)
+        query = query.where(Group.pair_id.in_(of_source))
+    query = _reviewed(query, review)
+    if search and search.strip():
+        query = query.where(_found(search.strip()))
+    return query
 
 
 def get_group(session: Session, group_id: int) -> GroupDetail:

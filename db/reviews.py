@@ -34,12 +34,16 @@ MAX_TEXT_CHARACTERS = 1_000_000
 MAX_REASON_CHARACTERS = 10_000
 
 
-def approve_group(session: Session, group_id: int, *, reviewed_by: str) -> Review:
+def approve_group(
+    session: Session, group_id: int, *, reviewed_by: str, event_id: str | None = None
+) -> Review:
     """Say that the group is good. Raises NotFound, Refused. Does not commit."""
-    return _record(session, group_id, "approve", reviewed_by=reviewed_by)
+    return _record(session, group_id, "approve", reviewed_by=reviewed_by, event_id=event_id)
 
 
-def reject_group(session: Session, group_id: int, *, reason: str, reviewed_by: str) -> Review:
+def reject_group(
+    session: Session, group_id: int, *, reason: str, reviewed_by: str, event_id: str | None = None
+) -> Review:
     """Say that the group is not to be released, and why.
 
     Raises BadInput without a reason, NotFound, Refused. Does not commit.
@@ -48,7 +52,9 @@ def reject_group(session: Session, group_id: int, *, reason: str, reviewed_by: s
     if not reason:
         raise BadInput("a reject needs a reason: say what is wrong with the group")
     _require_storable("the reason", reason, MAX_REASON_CHARACTERS)
-    return _record(session, group_id, "reject", reason=reason, reviewed_by=reviewed_by)
+    return _record(
+        session, group_id, "reject", reason=reason, reviewed_by=reviewed_by, event_id=event_id
+    )
 
 
 def edit_group(
@@ -58,6 +64,7 @@ def edit_group(
     *,
     reviewed_by: str,
     reason: str = "",
+    event_id: str | None = None,
 ) -> Review:
     """Write other texts into the group's triplets; `changes` by the names in FIELDS.
 
@@ -89,6 +96,7 @@ def edit_group(
         before=before,
         after=after,
         reviewed_by=reviewed_by,
+        event_id=event_id,
     )
     replaced: dict[int, int] = {}
     for name, text in after.items():
@@ -103,6 +111,27 @@ def edit_group(
     session.flush()
     _renew_items(session, group_id, triplets, replaced)
     return review
+
+
+def review_of_event(session: Session, event_id: str, reviewed_by: str) -> Review | None:
+    """The review stored for an event, None where it never arrived.
+
+    Raises Refused where it is somebody else's.
+    """
+    found = session.scalar(select(Review).where(Review.event_id == event_id))
+    if found is not None and found.reviewed_by != reviewed_by:
+        raise Refused(f"event {event_id!r} is stored for another reviewer")
+    return found
+
+
+def require_seen(session: Session, group_id: int, seen: int | None) -> None:
+    """Raise Refused unless `seen` is the group's current review: another person may have reviewed
+    or edited it since it was shown. Locks the group until the transaction ends."""
+    _reviewable(session, group_id)
+    current = current_review(session, group_id)
+    if (current.id if current else None) != seen:
+        who = f"{current.reviewed_by} reviewed" if current else "somebody reviewed"
+        raise Refused(f"{who} group {group_id} since it was shown to you: look at it again")
 
 
 def current_review(session: Session, group_id: int) -> Review | None:
@@ -170,6 +199,7 @@ def _record(
     reason: str = "",
     before: dict[str, Any] | None = None,
     after: dict[str, Any] | None = None,
+    event_id: str | None = None,
 ) -> Review:
     _reviewable(session, group_id)
     session.execute(
@@ -184,6 +214,7 @@ def _record(
         before=before or {},
         after=after or {},
         reviewed_by=reviewed_by,
+        event_id=event_id,
     )
     session.add(review)
     try:

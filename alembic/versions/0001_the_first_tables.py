@@ -279,6 +279,7 @@ def upgrade() -> None:
         sa.Column("requests_per_minute", sa.Integer(), nullable=True),
         sa.Column("tokens_per_minute", sa.Integer(), nullable=True),
         sa.Column("error", sa.String(), nullable=True),
+        sa.Column("verdicts_shown", sa.Boolean(), nullable=False),
         sa.Column("created_by", sa.String(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("finished_at", sa.DateTime(timezone=True), nullable=True),
@@ -643,6 +644,7 @@ def upgrade() -> None:
             "after", sa.JSON().with_variant(postgresql.JSONB(), "postgresql"), nullable=False
         ),
         sa.Column("reviewed_by", sa.String(), nullable=False),
+        sa.Column("event_id", sa.String(), nullable=True),
         sa.Column("is_current", sa.Boolean(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.CheckConstraint(
@@ -655,6 +657,7 @@ def upgrade() -> None:
             ["group_id"], ["group.id"], name=op.f("fk_review_group_id_group"), ondelete="CASCADE"
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_review")),
+        sa.UniqueConstraint("event_id", name=op.f("uq_review_event_id")),
     )
     with op.batch_alter_table("review", schema=None) as batch_op:
         batch_op.create_index("ix_review_group_id", ["group_id"], unique=False)

@@ -31,7 +31,10 @@ class Recipe(Base, kw_only=True):
 
 
 class Run(Base, kw_only=True):
-    """A recipe applied to a data set, with a budget."""
+    """A recipe applied to a data set, with a budget.
+
+    `verdicts_shown`: annotators who review its groups see what the validator thought of them.
+    """
 
     __tablename__ = "run"
     id: Mapped[int] = key()
@@ -48,6 +51,7 @@ class Run(Base, kw_only=True):
     requests_per_minute: Mapped[int | None] = mapped_column(default=None)
     tokens_per_minute: Mapped[int | None] = mapped_column(default=None)
     error: Mapped[str | None] = mapped_column(default=None)
+    verdicts_shown: Mapped[bool] = mapped_column(default=False)
     created_by: Mapped[str] = mapped_column(default="")
     created_at: Mapped[datetime] = created()
     finished_at: Mapped[datetime | None] = mapped_column(default=None)

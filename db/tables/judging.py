@@ -221,7 +221,8 @@ class Judgment(Base, kw_only=True):
 class Review(Base, kw_only=True):
     """A person's approve, reject or edit of a group. Append-only; one is current.
 
-    `before` and `after` hold the texts of an edit by field (see `db.reviews.FIELDS`).
+    `before` and `after` hold the texts of an edit by field (see `db.reviews.FIELDS`). `event_id`
+    is that of the decision in a browser, which may send it again.
     """
 
     __tablename__ = "review"
@@ -232,6 +233,7 @@ class Review(Base, kw_only=True):
     before: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     after: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     reviewed_by: Mapped[str]
+    event_id: Mapped[str | None] = mapped_column(default=None, unique=True)
     is_current: Mapped[bool] = mapped_column(default=True)
     created_at: Mapped[datetime] = created()
     __table_args__ = (

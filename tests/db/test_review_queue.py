@@ -1,0 +1,118 @@
+"""Who reviews which group next, blind or not; and reviewing many at once."""
+
+import pytest
+from records_world import group_ids, make_run
+from sqlalchemy import select
+
+from db import review_queue, studies
+from db.assignments import next_item
+from db.errors import BadInput, Refused
+from db.judgments import get_or_create_judge
+from db.review_queue import QueueFilter
+from db.reviews import approve_group, count_reviews, list_reviews, require_seen, review_of_event
+from db.store import Store
+from db.tables import Audit, Group, Item, Run
+
+
+def queue(
+    store: Store, wanted: QueueFilter, *, blind: bool = False, limit: int = 20, passed: tuple = ()
+) -> tuple[list[int], int]:
+    with store.read() as session:
+        return review_queue.queued_groups(
+            session, wanted, reviewer="ann", blind=blind, limit=limit, passed_over=passed
+        )
+
+
+def test_kept_and_dropped_come_mixed_and_whole_to_who_reviews_blind(store: Store) -> None:
+    run_id = make_run(store, kept=3, dropped=2, unwritten=2)
+    kept, dropped = group_ids(store, run_id), group_ids(store, run_id, "dropped")
+    open_ones = QueueFilter(run_id, review="none")
+    assert queue(store, open_ones) == (sorted([*kept, *dropped]), 7)
+    ids, total = queue(store, open_ones, blind=True)
+    assert total == 5 and set(kept) < set(ids)
+    with pytest.raises(Refused, match="without verdicts"):
+        queue(store, QueueFilter(run_id, verdict="kept"), blind=True)
+    with store.read() as session:
+        unwritten = next(each for each in dropped if each not in ids)
+        assert not review_queue.may_see(session, unwritten, reviewer="ann", blind=True)
+        assert review_queue.may_see(session, unwritten, reviewer="ann", blind=False)
+        assert not review_queue.may_see(session, 999, reviewer="ann", blind=False)
+
+
+def test_groups_passed_over_come_last(sqlite_store: Store) -> None:
+    run_id = make_run(sqlite_store, kept=4, dropped=0, unwritten=0)
+    one, two, three, four = group_ids(sqlite_store, run_id)
+    wanted = QueueFilter(run_id, verdict="kept", review="none")
+    assert queue(sqlite_store, wanted, limit=3, passed=(one, two)) == ([three, four, one], 4)
+
+
+def test_a_group_of_which_an_item_is_held_is_not_shown(store: Store) -> None:
+    run_id = make_run(store, kept=3, dropped=0, unwritten=0)
+    with store.write() as session:
+        study = studies.create_study(session, run_id=run_id, items=1, overlap=1)
+        judge = get_or_create_judge(session, "ann", kind="person")
+        item = next_item(session, study.id, judge.id)
+        assert item is not None
+        group_id = session.get_one(Item, item.item_id).group_id
+        session.commit()
+        assert not review_queue.may_see(session, group_id, reviewer="ann", blind=True)
+        assert review_queue.may_see(session, group_id, reviewer="bob", blind=True)
+    assert group_id not in queue(store, QueueFilter(run_id))[0]
+
+
+def test_a_review_sent_twice_is_stored_once_and_a_stale_one_is_refused(store: Store) -> None:
+    group_id = group_ids(store, make_run(store))[0]
+    with store.write() as session:
+        first = approve_group(session, group_id, reviewed_by="ann", event_id="ann/1")
+        session.commit()
+        found = review_of_event(session, "ann/1", "ann")
+        assert found is not None and found.id == first.id
+        assert review_of_event(session, "ann/2", "ann") is None
+        with pytest.raises(Refused, match="another reviewer"):
+            review_of_event(session, "ann/1", "bob")
+        require_seen(session, group_id, first.id)
+        with pytest.raises(Refused, match="ann reviewed group"):
+            require_seen(session, group_id, None)
+
+
+def test_many_are_reviewed_only_as_many_as_were_confirmed(store: Store) -> None:
+    run_id = make_run(store, kept=4, dropped=2, unwritten=1)
+    first = group_ids(store, run_id)[0]
+    kept = QueueFilter(run_id, verdict="kept", review="none")
+    with store.write() as session:
+        assert review_queue.count_matching(session, kept) == 4
+        approve_group(session, first, reviewed_by="bob")
+        with pytest.raises(Refused, match=r"finds 3 groups now, and 4 were confirmed"):
+            review_queue.review_in_bulk(session, kept, "approve", expected=4, reviewed_by="ann")
+        with pytest.raises(BadInput, match="needs a reason"):
+            review_queue.review_in_bulk(session, kept, "reject", expected=3, reviewed_by="ann")
+        with pytest.raises(BadInput, match="cannot be done to many"):
+            review_queue.review_in_bulk(session, kept, "edit", expected=3, reviewed_by="ann")
+        dropped = QueueFilter(run_id, verdict="dropped")
+        done = review_queue.review_in_bulk(
+            session, dropped, "reject", expected=3, reviewed_by="ann", reason="dropped"
+        )
+        assert done == 3
+        review_queue.review_in_bulk(
+            session, QueueFilter(run_id, verdict="kept"), "approve", expected=4, reviewed_by="ann"
+        )
+        session.commit()
+    with store.read() as session:
+        assert count_reviews(session, run_id) == {"approve": 4, "reject": 3}
+        assert [row.reviewed_by for row in list_reviews(session, first)] == ["ann", "bob"]
+        assert [row.is_current for row in list_reviews(session, first)] == [True, False]
+        audit = session.scalars(select(Audit).where(Audit.action == "review.bulk_reject")).one()
+        assert (audit.actor, audit.subject) == ("ann", f"run {run_id}")
+        assert audit.detail == {"groups": 3, "filter": {"verdict": "dropped"}}
+
+
+def test_unfinished_groups_are_in_no_queue(sqlite_store: Store) -> None:
+    run_id = make_run(sqlite_store, kept=2, dropped=0, unwritten=0)
+    with sqlite_store.write() as session:
+        group = session.get_one(Group, group_ids(sqlite_store, run_id)[0])
+        group.state, group.verdict = "waiting", None
+        session.commit()
+        assert review_queue.count_matching(session, QueueFilter(run_id)) == 1
+        review_queue.show_verdicts(session, run_id, True, actor="cora")
+        assert session.get_one(Run, run_id).verdicts_shown
+    assert queue(sqlite_store, QueueFilter(run_id))[1] == 1
