@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trainer.objectives.names import Objective
+from trainer.processes import ALONE, Processes, gathered_place, most_of, share_of
 from trainer.release_files import COLUMNS, Group
 from trainer.template import Template
 
@@ -145,12 +146,14 @@ class Collator:
         instructions_sampled: int = 0,
         *,
         packing: bool = False,
+        processes: Processes = ALONE,
     ) -> None:
         self.preprocess: Callable[..., Mapping[str, Any]] = model.preprocess
         self.pad_token_id: int = getattr(model[0].tokenizer, "pad_token_id", 0) if packing else 0
         self.prompts = dict(model.prompts)
         self.template, self.objective = template, objective
         self.instructions_sampled, self.packing = instructions_sampled, packing
+        self.processes = processes
 
     def __call__(self, rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
         import torch
@@ -164,39 +167,74 @@ class Collator:
         if batch.crossed_of:
             tables["crossed_of"] = torch.tensor(batch.crossed_of)  # (N, M)
         if self.packing:
-            columns, place_of = self._packed(batch)
+            columns, rows_of, place_of = self._packed(batch)
+        else:
+            columns = self._column(MATCHED, batch.matched, "query")
+            rows_of, place_of = self._places(len(batch.matched), len(batch.crossed))
+        columns |= self._column(PASSAGES, batch.passages, "document")
+        if batch.crossed and not self.packing:
+            columns |= self._column(CROSSED, batch.crossed, "query")
+        if self.packing or self.processes.count > 1:
             for name in ("matched_of", "crossed_of"):
                 if name in tables:
                     old = tables[name]
                     new = place_of[old.clamp(min=0)]
                     tables[name] = new.masked_fill(old == NOWHERE, NOWHERE)
-        else:
-            columns = self._column(MATCHED, batch.matched, "query")
-        columns |= self._column(PASSAGES, batch.passages, "document")
-        if batch.crossed and not self.packing:
-            columns |= self._column(CROSSED, batch.crossed, "query")
+        if self.processes.count > 1:
+            of_passages = most_of(len(batch.passages), self.processes)
+            tables["passage_of"] = gathered_place(
+                tables["passage_of"], self.processes.count, of_passages
+            )
+            tables["rows_of"] = torch.tensor([rows_of[0], of_passages, *rows_of[1:]])  # (columns,)
         return {**columns, "label": tables}
 
-    def _packed(self, batch: TripletBatch) -> "tuple[dict[str, Any], Tensor]":
-        """Matched and crossed texts as packed rows, and each text's new place."""
+    def _places(self, matched: int, crossed: int) -> "tuple[list[int], Tensor]":
+        """Rows of the largest share of each column, and every text's place once gathered."""
+        import torch
+
+        count = self.processes.count
+        rows_of = [most_of(texts, self.processes) for texts in (matched, crossed) if texts]
+        first = gathered_place(torch.arange(matched), count, rows_of[0])
+        if not crossed:
+            return rows_of, first
+        second = gathered_place(torch.arange(crossed), count, rows_of[1])
+        return rows_of, torch.cat([first, second + count * rows_of[0]])
+
+    def _packed(self, batch: TripletBatch) -> "tuple[dict[str, Any], list[int], Tensor]":
+        """Matched and crossed texts as packed rows, and each text's place once gathered.
+
+        An instruction's texts stay together: processes share the instructions.
+        """
         import torch
 
         from trainer.packing import as_features, pack_rows
 
+        texts = [*batch.matched, *batch.crossed]
+        by_owner: dict[int, list[int]] = {}
+        for place, owner in enumerate(batch.instruction_of):
+            by_owner.setdefault(owner, []).append(place)
+        count = self.processes.count
+        shares = [
+            [place for places in list(by_owner.values())[rank::count] for place in places]
+            for rank in range(count)
+        ]
+        most = max(map(len, shares))
+        own = shares[self.processes.rank] or [0]
         flat = self.preprocess(
-            [*batch.matched, *batch.crossed], prompt=self.prompts.get("query") or None, task="query"
+            [texts[place] for place in own], prompt=self.prompts.get("query") or None, task="query"
         )
         tokens = [
             ids[mask.bool()].tolist()
             for ids, mask in zip(flat["input_ids"], flat["attention_mask"], strict=True)
         ]
-        packed = pack_rows(tokens, batch.instruction_of)
-        place_of = torch.empty(len(tokens), dtype=torch.long)
-        place_of[torch.tensor(packed.order)] = torch.arange(len(tokens))
+        packed = pack_rows(tokens, [batch.instruction_of[place] for place in own])
+        place_of = torch.empty(len(texts), dtype=torch.long)
+        for rank, share in enumerate(shares):
+            place_of[torch.tensor(share, dtype=torch.long)] = rank * most + torch.arange(len(share))
         features = as_features(packed, self.pad_token_id)
-        return {f"{MATCHED}_{key}": value for key, value in features.items()}, place_of
+        return {f"{MATCHED}_{key}": value for key, value in features.items()}, [most], place_of
 
     def _column(self, name: str, texts: list[str], task: str) -> dict[str, Any]:
         prompt = self.prompts.get(task) or None
-        features = self.preprocess(texts, prompt=prompt, task=task)
+        features = self.preprocess(share_of(texts, self.processes), prompt=prompt, task=task)
         return {f"{name}_{key}": value for key, value in features.items()} | {f"{name}_task": task}

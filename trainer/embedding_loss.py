@@ -31,6 +31,7 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 from torch import Tensor, nn
 
 from trainer.batches import NOWHERE, TRIPLETS_OF_A_ROW
+from trainer.gathering import gather
 from trainer.objectives.multivariate import multivariate_loss
 from trainer.objectives.names import Objective
 from trainer.objectives.univariate import univariate_loss
@@ -136,9 +137,13 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
         self, reps: list[list[Tensor]], labels: Any = None, *, with_backward: bool = False
     ) -> Tensor:
         """The objective from the embeddings of the columns, `crossed` only where there is one."""
+        columns = [torch.cat(parts) for parts in reps]
+        if "rows_of" in labels:  # several processes, each with its share of the texts
+            rows_of = labels["rows_of"].tolist()
+            columns = [gather(own, most) for own, most in zip(columns, rows_of, strict=True)]
         loss = objective_loss(
             self.objective,
-            [torch.cat(parts) for parts in reps],
+            columns,
             labels,
             self.temperature,
             positive_as_printed=self.positive_as_printed,

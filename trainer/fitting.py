@@ -29,6 +29,7 @@ from trainer.best import Best
 from trainer.embedding_loss import EmbeddingLoss
 from trainer.lora import attach_lora, merge_lora
 from trainer.packing import can_pack, enable_packing
+from trainer.processes import ALONE, Processes
 from trainer.release_files import COLUMNS, Group
 from trainer.saving import is_disk_full
 from trainer.settings import TrainSettings
@@ -50,6 +51,7 @@ class GroupTrainer(SentenceTransformerTrainer):
 
     deadline_seconds = 0.0
     began = 0.0
+    processes = ALONE
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
         """Ours is written at the end; the stock one would search the Hub and embed examples."""
@@ -66,6 +68,26 @@ class GroupTrainer(SentenceTransformerTrainer):
 
     def _load_from_checkpoint(self, checkpoint_path: str) -> None:
         self.model.load_state_dict(read_weights(Path(checkpoint_path)))
+
+    def get_train_dataloader(self) -> Any:
+        """Every process gets the whole batch (`trainer.processes`); stock ones get parts of it."""
+        if self.processes.count == 1:
+            return super().get_train_dataloader()
+        from accelerate.data_loader import prepare_data_loader
+
+        loader = self._build_dataloader(
+            self.train_dataset, self.args.train_batch_size, dataset_kind="train"
+        )
+        self._train_dataloader = prepare_data_loader(
+            loader,
+            self.args.device,
+            num_processes=1,
+            process_index=0,
+            put_on_device=True,
+            use_seedable_sampler=self.accelerator.use_seedable_sampler,
+            data_seed=self.accelerator.dataloader_config.data_seed,
+        )
+        return self._train_dataloader
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         loss = super().compute_loss(model, inputs, *args, **kwargs)
@@ -85,6 +107,7 @@ class GroupTrainer(SentenceTransformerTrainer):
 
         def share_left(step: int) -> float:
             used = (time.monotonic() - self.began) / self.deadline_seconds if self.began else 0.0
+            used = self.processes.agree(used)  # the weights must stay equal
             return max(0.0, 1.0 - max(step / num_training_steps, used))
 
         self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(
@@ -104,7 +127,9 @@ class Watch(TrainerCallback):
         stopping: Callable[[], bool],
         evaluate: Callable[[], Mapping[str, float]] | None,
         best: Best,
+        processes: Processes,
     ) -> None:
+        self.processes = processes
         self.settings, self.report, self.stream = settings, report, stream
         self.stopping, self.evaluate, self.best = stopping, evaluate, best
         self.began = self.saved = time.monotonic()
@@ -137,6 +162,9 @@ class Watch(TrainerCallback):
                 value = scores[settings.best_by]
                 control.should_save |= self.best.record(kwargs["model"], state.global_step, value)
                 control.should_training_stop |= self.best.should_stop
+        control.should_training_stop, control.should_save = self.processes.agree(
+            (control.should_training_stop, control.should_save)
+        )
         if control.should_save:
             self.saved = now
 
@@ -173,13 +201,15 @@ def fit(
     stream: Stream,
     stopping: Callable[[], bool] = lambda: False,
     evaluate: Callable[[], Mapping[str, float]] | None = None,
+    processes: Processes = ALONE,
 ) -> dict[str, Any]:
     """Train the model in place; returns steps, epochs, seconds and every logged loss.
 
-    Goes on from the newest complete state in `work`, where there is one.
+    Goes on from the newest complete state in `work`, where there is one. With several `processes`
+    all call it with the same arguments; only the first reports, scores and saves.
     """
     objective = settings.parsed_objective
-    collator = make_collator(model, groups, settings)
+    collator = make_collator(model, groups, settings, processes)
     if settings.lora_rank:
         trained = attach_lora(
             model, rank=settings.lora_rank, alpha=settings.lora_alpha, seed=settings.seed
@@ -198,7 +228,7 @@ def fit(
     )
     rows = Dataset.from_dict({name: [group.row()[name] for group in groups] for name in COLUMNS})
     best = Best(work, patience=settings.patience)
-    watch = Watch(settings, report, stream, stopping, evaluate, best)
+    watch = Watch(settings, report, stream, stopping, evaluate, best, processes)
     trainer = GroupTrainer(
         model=model,
         args=_arguments(settings, work),
@@ -208,14 +238,15 @@ def fit(
         callbacks=[watch],
     )
     trainer.remove_callback(PrinterCallback)
-    trainer.deadline_seconds = settings.max_seconds
-    state = newest_state(work)
+    trainer.deadline_seconds, trainer.processes = settings.max_seconds, processes
+    state = processes.agree(newest_state(work))
     steps = _steps(settings, len(groups))
     trainer.began = began = time.monotonic()
     if state is not None:
         best.forget_after(state[0])
     # At the last step, or where patience had ended it, the trainer would do one step more.
-    if state is not None and (state[0] >= steps or best.should_stop):
+    ended = processes.agree(best.should_stop)
+    if state is not None and (state[0] >= steps or ended):
         trainer._load_from_checkpoint(str(state[1]))
         history = json.loads((state[1] / STATE).read_text())
     else:
@@ -228,7 +259,8 @@ def fit(
             "epoch": trainer.state.epoch,
             "log_history": trainer.state.log_history,
         }
-    kept = best.restore(model) if settings.best_by != "last" else None
+    first = processes.is_first
+    kept = best.restore(model) if first and settings.best_by != "last" else None
     merge_lora(model)
     losses = [entry["loss"] for entry in history["log_history"] if "loss" in entry]
     return {
@@ -241,11 +273,25 @@ def fit(
 
 
 def make_collator(
-    model: "SentenceTransformer", groups: list[Group], settings: TrainSettings
+    model: "SentenceTransformer",
+    groups: list[Group],
+    settings: TrainSettings,
+    processes: Processes = ALONE,
 ) -> Collator:
     """The collator, packing where the model can and the packed path was seen to be exact."""
     objective = settings.parsed_objective
-    plain = Collator(model, settings.parsed_template, objective, settings.instructions_sampled)
+
+    def collator(*, packing: bool, of: Processes = ALONE) -> Collator:
+        return Collator(
+            model,
+            settings.parsed_template,
+            objective,
+            settings.instructions_sampled,
+            packing=packing,
+            processes=of,
+        )
+
+    plain = collator(packing=False, of=processes)
     if (
         settings.packing == "off"
         or "I" not in objective.terms
@@ -253,21 +299,23 @@ def make_collator(
         or not can_pack(model)
     ):
         return plain
-    packed = Collator(
-        model, settings.parsed_template, objective, settings.instructions_sampled, packing=True
-    )
     enable_packing(model)
     rows = [group.row() for group in groups[: settings.rows_per_batch]]
+    difference, why = math.inf, ""
     try:
-        difference = packing_difference(model, plain(rows), packed(rows))
+        flat, packed = collator(packing=False)(rows), collator(packing=True)(rows)
+        difference = packing_difference(model, flat, packed)
     except (RuntimeError, ValueError, NotImplementedError) as error:  # an attention without masks
-        log.warning("packed rows cannot be computed (%s): packing is off", error)
+        why = str(error)
+    difference, why = processes.agree((difference, why))
+    if why:
+        log.warning("packed rows cannot be computed (%s): packing is off", why)
         return plain
     if difference > (MOST_DIFFERENT if model.dtype == torch.float32 else MOST_DIFFERENT * 100):
         log.warning("packed embeddings differ from flat ones by %.2g: packing is off", difference)
         return plain
     log.info("packing is on: packed embeddings equal flat ones (%.2g)", difference)
-    return packed
+    return collator(packing=True, of=processes)
 
 
 def packing_difference(
@@ -330,7 +378,7 @@ def _steps(settings: TrainSettings, groups: int) -> int:
 
 
 def _arguments(settings: TrainSettings, work: Path) -> SentenceTransformerTrainingArguments:
-    return SentenceTransformerTrainingArguments(
+    arguments = SentenceTransformerTrainingArguments(
         output_dir=str(work),
         per_device_train_batch_size=settings.rows_per_batch,
         num_train_epochs=settings.epochs,
@@ -351,8 +399,12 @@ def _arguments(settings: TrainSettings, work: Path) -> SentenceTransformerTraini
         disable_tqdm=True,
         dataloader_pin_memory=torch.cuda.is_available(),
         bf16=_uses_bf16(settings),
-        use_cpu=settings.precision == "bf16" and not torch.cuda.is_available(),
+        use_cpu=not torch.cuda.is_available(),
+        ddp_find_unused_parameters=False,
+        ddp_broadcast_buffers=False,
     )
+    arguments.dataloader_drop_last = False  # set for several processes; ours share any last batch
+    return arguments
 
 
 def _uses_bf16(settings: TrainSettings) -> bool:

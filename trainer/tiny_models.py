@@ -47,6 +47,7 @@ def build_tiny_model(name: str) -> "SentenceTransformer":
 
 def _write(architecture: str, folder: Path) -> None:
     import torch
+    from safetensors.torch import save_file
     from transformers import AutoConfig, AutoModel
 
     if architecture not in (*ENCODERS, *DECODERS):
@@ -70,7 +71,11 @@ def _write(architecture: str, folder: Path) -> None:
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        AutoModel.from_config(config).save_pretrained(folder)
+        model = AutoModel.from_config(config)
+    # Not `save_pretrained`: among several processes it writes in the first alone.
+    model.config.architectures = [type(model).__name__]
+    model.config.save_pretrained(folder)
+    save_file(model.state_dict(), folder / "model.safetensors", metadata={"format": "pt"})
     tokenizer.save_pretrained(folder)
 
 

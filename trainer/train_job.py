@@ -15,6 +15,7 @@ from db.tables import Release
 from trainer.backbone import load_backbone, read_memory
 from trainer.benchmarks import held_out_benchmark
 from trainer.model_card import write_card
+from trainer.processes import Processes, joined
 from trainer.release_files import ReleaseData, find_release, read_release
 from trainer.saving import require_free, write_checkpoint
 from trainer.settings import TrainSettings, parse_settings
@@ -22,7 +23,14 @@ from trainer.splitting import split_groups
 
 
 def train(handle: JobHandle) -> dict[str, Any]:
-    """config: {"release": folder or number, "out": folder (optional), "settings": {key: value}}."""
+    """config: {"release": folder or number, "out": folder (optional), "settings": {key: value},
+    "processes": how many train together on this machine (optional)}.
+    """
+    with joined(int(handle.config.get("processes") or 1)) as processes:
+        return _train(handle, processes)
+
+
+def _train(handle: JobHandle, processes: Processes) -> dict[str, Any]:
     settings = parse_settings(handle.config.get("settings") or {})
     out = Path(handle.config.get("out") or home() / "checkpoints" / f"job-{handle.id}")
     out = out.expanduser().resolve()
@@ -43,6 +51,10 @@ def train(handle: JobHandle) -> dict[str, Any]:
     from trainer.fitting import ends_of, fit  # loads PyTorch's training side: after all refusals
     from trainer.scoring import score_model, summary
 
+    work = home() / "training" / f"job-{handle.id}"
+    processes.agree(
+        {"settings": settings.as_dict(), "release": str(release.path), "work": str(work)}
+    )
     benchmark = held_out_benchmark(release.name, held_out) if held_out else None
 
     def score() -> dict[str, float | None]:
@@ -58,7 +70,6 @@ def train(handle: JobHandle) -> dict[str, Any]:
     before = score()
     if before:
         handle.metrics(0, numbers(before))
-    work = home() / "training" / f"job-{handle.id}"
     done = fit(
         model,
         training,
@@ -68,6 +79,7 @@ def train(handle: JobHandle) -> dict[str, Any]:
         stream=lambda step, values: handle.metrics(step, dict(values)),
         stopping=lambda: handle.stopping,
         evaluate=lambda: numbers(score()),
+        processes=processes,
     )
     handle.check()
     handle.report(done["steps"], done["steps"], "scoring the held-out groups after training")

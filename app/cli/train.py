@@ -1,5 +1,8 @@
 """`inf train`: fine-tune an embedding model on a release."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -45,11 +48,23 @@ def _number(value: float | None) -> str:
     help="Settings from a .toml file or a built-in one (rows of Tables 2, 3 and 4); what is given "
     "as KEY=VALUE goes before.",
 )
+@click.option(
+    "--nproc",
+    type=click.IntRange(1),
+    default=1,
+    help="How many processes of this machine train together, each with its GPU where there are "
+    "any; the batch is shared. On several machines: torchrun --no-python … inf train …",
+)
 @click.argument("settings", nargs=-1, metavar="[KEY=VALUE]…")
 @detach_option
 @reporting(_report)
 def train(
-    release: str, out: Path, experiment: str | None, settings: tuple[str, ...], detach: bool
+    release: str,
+    out: Path,
+    experiment: str | None,
+    nproc: int,
+    settings: tuple[str, ...],
+    detach: bool,
 ) -> Result:
     """Fine-tune an embedding model on a release, for example with epochs=3 max_seconds=60."""
     try:
@@ -57,7 +72,11 @@ def train(
         parse_settings(chosen)
     except (BadInput, NotFound) as error:
         raise click.UsageError(str(error)) from error
+    if os.environ.get("RANK", "0") != "0" and "MASTER_ADDR" in os.environ:
+        follower = subprocess.run([sys.executable, "-m", "trainer.follow"], check=False)
+        sys.exit(follower.returncode)  # one of torchrun's: the first process has the job
     config = {"release": _absolute(release), "out": str(out.resolve()), "settings": chosen}
+    config |= {"processes": nproc} if nproc > 1 else {}
     return work(ready_store(), "train", config, detach=detach, title="train")
 
 

@@ -1,0 +1,74 @@
+"""Run as `python several_ranks.py FOLDER` by each of several processes (or by one alone).
+
+Computes loss and gradients of one batch as a training does, under DDP where there are several
+(the environment says so), for some models and objectives; the first writes them to FOLDER.
+"""
+
+import os
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from trainer_release import make_rows
+
+from trainer.backbone import load_backbone
+from trainer.embedding_loss import EmbeddingLoss
+from trainer.fitting import make_collator
+from trainer.processes import ALONE, Processes, count_from_environment, joined_group
+from trainer.release_files import COLUMNS, Group
+from trainer.settings import parse_settings
+
+# The last row has texts of the first: duplicates across processes.
+ROWS = make_rows(5)
+ROWS.append({**ROWS[4], **{name: ROWS[0][name] for name in COLUMNS[:2]}})
+
+
+CASES = (
+    ("tiny-random-qwen2", "P,I:multi", 0),
+    ("tiny-random-qwen2", "P,I,IQ:uni", 3),
+    ("tiny-random-bert", "P,I,IQ:multi", 0),
+    ("tiny-random-bert", "promptriever", 2),
+)
+
+
+def compute(out: Path, processes: Processes, backbone: str, objective: str, cached: int) -> None:
+    settings = parse_settings(
+        {"base_model": backbone, "objective": objective, "rows_per_batch": 6, "query_tokens": 96}
+    )
+    model = load_backbone(settings).eval()  # without dropout, which differs by process
+    groups = [Group("", **{name: row[name] for name in COLUMNS}) for row in ROWS]
+    batch = make_collator(model, groups, settings, processes)([group.row() for group in groups])
+    tables = batch.pop("label")
+    columns: dict[str, dict[str, object]] = {}
+    for key, value in batch.items():
+        column, _, name = key.partition("_")
+        columns.setdefault(column, {})[name] = value
+    wrapped = (
+        torch.nn.parallel.DistributedDataParallel(model, broadcast_buffers=False)
+        if processes.count > 1
+        else model
+    )
+    loss = EmbeddingLoss(wrapped, settings.parsed_objective, temperature=0.05, texts_at_once=cached)
+    value = loss(list(columns.values()), tables)
+    value.backward()
+    gradients = {
+        name: parameter.grad.clone()
+        for name, parameter in model.named_parameters()
+        if parameter.grad is not None
+    }
+    if processes.is_first:
+        save_file({"loss": value.detach().reshape(1), **gradients}, out)
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    count = count_from_environment(os.environ)
+    with joined_group(count) if count > 1 else nullcontext(ALONE) as processes:
+        for number, case in enumerate(CASES):
+            compute(Path(sys.argv[1]) / f"{number}.safetensors", processes, *case)
+
+
+if __name__ == "__main__":
+    main()

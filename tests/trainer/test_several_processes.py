@@ -1,0 +1,128 @@
+"""Training in several processes, real ones over gloo: the same as one process."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from safetensors.torch import load_file
+from several_ranks import CASES
+from trainer_jobs import config_for
+
+from app import launching
+from db import jobs
+from db.errors import InfError
+from db.store import Store
+from trainer.processes import Processes, count_from_environment, gathered_place, most_of, share_of
+
+TESTS = Path(__file__).parents[1]
+QWEN = {"base_model": "tiny-random-qwen2", "objective": "P,I:multi", "rows_per_batch": "4"}
+
+
+def start_ranks(folder: Path, count: int) -> list[subprocess.Popen[bytes]]:
+    folder.mkdir()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    seen = os.environ | {"PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1"}
+    seen |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(count)}
+    words = [sys.executable, str(TESTS / "several_ranks.py"), str(folder)]
+    return [subprocess.Popen(words, env=seen | {"RANK": str(rank)}) for rank in range(count)]
+
+
+def test_two_gloo_ranks_have_the_loss_and_the_gradients_of_one(tmp_path: Path) -> None:
+    alone = start_ranks(tmp_path / "one", 1)
+    both = start_ranks(tmp_path / "two", 2)
+    assert [process.wait(300) for process in (*alone, *both)] == [0, 0, 0]
+    for number, case in enumerate(CASES):
+        one = load_file(tmp_path / "one" / f"{number}.safetensors")
+        two = load_file(tmp_path / "two" / f"{number}.safetensors")
+        assert one.keys() == two.keys()
+        for name, wanted in one.items():
+            most = max(1.0, float(wanted.abs().max()))
+            assert float((two[name] - wanted).abs().max()) < 1e-5 * most, (case, name)
+
+
+def losses(store: Store, job_id: int) -> list[float]:
+    with store.read() as session:
+        points = jobs.metric_points(session, job_id)
+    return [point.value for point in points if point.name == "loss"]
+
+
+def test_a_training_of_two_processes_has_the_losses_of_one(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    """10 groups, 2 held out, batches of 4 and 4; the learning rate is small, so that a gradient's
+    last digits cannot flip a step of Adam."""
+    given = QWEN | {"epochs": "2", "learning_rate": "1e-6", "evaluate_steps": "2"}
+    found = []
+    for count in (1, 2):
+        config: dict[str, Any] = config_for(tmp_path / str(count), **given) | {"processes": count}
+        job = launching.run_in_foreground(sqlite_store, "train", config, started_by="test")
+        assert job.result is not None and job.result["steps"] == 4
+        found.append(losses(sqlite_store, job.id))
+    assert len(found[0]) == 4 and found[1] == pytest.approx(found[0], rel=1e-4)
+
+
+def test_a_process_that_dies_ends_the_training_with_a_reason(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    config = config_for(tmp_path, **QWEN, epochs="100000") | {"processes": 2}
+
+    def kill_the_other(job: Any) -> None:
+        if job.done >= 1 and job.pid and psutil.pid_exists(job.pid):
+            for child in psutil.Process(job.pid).children():
+                child.kill()
+
+    with pytest.raises(InfError, match=r"process 2 of 2 ended early \(status -9\)"):
+        launching.run_in_foreground(
+            sqlite_store, "train", config, started_by="test", watch=kill_the_other
+        )
+
+
+@pytest.mark.slow
+def test_torchrun_starts_the_same_training(sqlite_store: Store, tmp_path: Path) -> None:
+    config = config_for(tmp_path, **QWEN, max_steps="1")
+    words = [f"{name}={value}" for name, value in config["settings"].items()]
+    ran = subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+            *("--nproc-per-node", "2", "-m", "app.cli.main", "train"),
+            *("--release", config["release"], "--out", config["out"], *words, "--json"),
+        ],
+        env=os.environ | {"INF_DATABASE_URL": sqlite_store.url},
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "out" / "model.safetensors").exists()
+    with sqlite_store.read() as session:
+        (job,) = jobs.list_jobs(session)
+    assert job.status == "done"
+
+
+def test_shares_and_places_by_hand() -> None:
+    """Five texts, two processes: 0 2 4 and 1 3; gathered they stand at 0 1 2 and 3 4 (5 is empty).
+
+    A third process of one text's share gets that text again, and nobody looks at it.
+    """
+    texts = list("abcde")
+    assert share_of(texts, Processes(0, 2)) == ["a", "c", "e"]
+    assert share_of(texts, Processes(1, 2)) == ["b", "d"]
+    assert most_of(5, Processes(0, 2)) == 3
+    import torch
+
+    assert gathered_place(torch.arange(5), 2, 3).tolist() == [0, 3, 1, 4, 2]
+    assert share_of(["a"], Processes(2, 3)) == ["a"]
+
+
+def test_only_torchruns_environment_counts() -> None:
+    assert count_from_environment({"WORLD_SIZE": "8"}) == 1
+    assert count_from_environment({"WORLD_SIZE": "8", "RANK": "0", "MASTER_ADDR": "x"}) == 8
+    with pytest.raises(InfError, match="is no number of processes"):
+        count_from_environment({"WORLD_SIZE": "many"})

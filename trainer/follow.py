@@ -1,0 +1,66 @@
+"""`python -m trainer.follow`: one of the other processes of a training (see `trainer.processes`).
+
+It gets the settings and the folders from the first process, trains its share, and stores nothing.
+"""
+
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+from db.errors import InfError
+from trainer.processes import Processes, count_from_environment, joined_group
+
+log = logging.getLogger("inf.train")
+
+
+def follow(processes: Processes) -> None:
+    """Train beside the first process, until it says that it is over."""
+    from trainer.backbone import load_backbone
+    from trainer.fitting import fit
+    from trainer.release_files import read_release
+    from trainer.settings import parse_settings
+    from trainer.splitting import split_groups
+
+    plan = processes.agree(None)
+    if plan is None:
+        raise InfError("the first process refused the training: its log says why")
+    settings = parse_settings(plan["settings"])
+    training, _ = split_groups(
+        read_release(Path(plan["release"])),
+        fraction=settings.held_out,
+        seed=settings.held_out_seed,
+        include_dropped=settings.dropped == "include",
+    )
+    fit(
+        load_backbone(settings),
+        training,
+        settings,
+        Path(plan["work"]),
+        report=lambda done, total, words: None,
+        stream=lambda step, values: None,
+        processes=processes,
+    )
+
+
+def main() -> int:
+    """Returns the exit status (0 done, 1 failed)."""
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.WARNING,
+        format=f"%(asctime)s process {os.environ.get('RANK')} %(levelname)s %(message)s",
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):  # the first process says when to stop
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        with joined_group(count_from_environment(os.environ)) as processes:
+            follow(processes)
+    except (InfError, RuntimeError) as error:
+        log.error("%s", error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
