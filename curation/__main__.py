@@ -8,7 +8,7 @@ from db.job_runner import Handler, JobHandle, main
 
 HANDLERS = {
     "curate": "curation.engine:curate",
-    "judge": "curation.studies:judge_study",
+    "judge": "curation.judge_job:judge",
     "export": "curation.releases:export_release",
     "push": "curation.hub_push:push",
     "backup": "curation.backups:backup",

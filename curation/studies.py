@@ -127,8 +127,16 @@ def judge_study(handle: JobHandle) -> dict[str, Any]:
                 if choice.unusable:
                     unusable[choice.unusable] += 1
                     continue
-                _record(session, study_id, judge_id, guideline_id, judge.name, each, choice)
-                words[_label(each, choice)] += 1
+                label, _ = record_choice(
+                    session,
+                    each,
+                    choice,
+                    judge_id=judge_id,
+                    event_id=f"{judge.name}@{study_id}/{each.item_id}",
+                    study_id=study_id,
+                    guideline_id=guideline_id,
+                )
+                words[label] += 1
                 judged += 1
             session.commit()
         handle.report(before + start + len(batch), total, judge.name)
@@ -190,29 +198,36 @@ def show_items(session: Session, item_ids: Sequence[int], judge_id: int) -> list
     return shown
 
 
-def _label(each: Waiting, choice: Choice) -> str:
+def label_of(each: Waiting, choice: Choice) -> str:
+    """The label that a choice stands for."""
     if choice.position is not None:
         return each.order_shown[choice.position]
     return AMBIGUOUS if choice.ambiguous else NONE
 
 
-def _record(
+def record_choice(
     session: Session,
-    study_id: int,
-    judge_id: int,
-    guideline_id: int,
-    name: str,
     each: Waiting,
     choice: Choice,
-) -> None:
+    *,
+    judge_id: int,
+    event_id: str,
+    study_id: int | None = None,
+    run_id: int | None = None,
+    guideline_id: int | None = None,
+) -> tuple[str, str]:
+    """Store what a program chose. Returns its label and the item's scenario. Does not commit."""
+    label = label_of(each, choice)
     record_judgment(
         session,
         judge_id=judge_id,
         item_id=each.item_id,
-        choice=_label(each, choice),
+        choice=label,
         order_shown=each.order_shown,
-        event_id=f"{name}@{study_id}/{each.item_id}",
+        event_id=event_id,
         study_id=study_id,
+        run_id=run_id,
         guideline_id=guideline_id,
         detail=choice.detail,
     )
+    return label, session.get_one(Item, each.item_id).scenario

@@ -2,7 +2,8 @@
 
 import click
 
-from app.cli.report import Result, me, ready_store, reporting
+from app.cli.report import Result, counts, detach_option, lines, me, ready_store, reporting, work
+from curation.revalidation import check_edit
 from db.reviews import FIELDS, approve_group, edit_group, reject_group
 from db.tables import Review
 
@@ -22,6 +23,17 @@ def as_json(review: Review) -> Result:
 
 
 def _human(result: Result) -> str:
+    if "holds" in result:
+        return lines(
+            ("run", result["run_id"]),
+            ("judge", result["judge"]),
+            ("edited items", result["items"]),
+            ("hold", result["holds"]),
+            ("fail", result["fails"]),
+            ("no usable answer", counts(result["unusable"])),
+        )
+    if "action" not in result:
+        return f"queued as job {result['job_id']}"
     words = {"approve": "approved", "reject": "rejected", "edit": "edited"}[result["action"]]
     said = f"group {result['group_id']} {words} by {result['reviewed_by']}"
     reason = f": {result['reason']}" if result["reason"] else ""
@@ -43,7 +55,7 @@ def _changes(edits: tuple[str, ...]) -> dict[str, str]:
 
 
 @click.command()
-@click.option("--group", "group_id", type=int, required=True, help="The group's id.")
+@click.option("--group", "group_id", type=int, help="The group's id.")
 @click.option("--approve", is_flag=True, help="The group is good.")
 @click.option("--reject", is_flag=True, help="The group is not to be released; needs --reason.")
 @click.option(
@@ -54,11 +66,35 @@ def _changes(edits: tuple[str, ...]) -> dict[str, str]:
     help=f"Write another text; repeats. Fields: {', '.join(FIELDS)}.",
 )
 @click.option("--reason", default="", help="Why.")
+@click.option(
+    "--revalidate",
+    "run_id",
+    type=int,
+    metavar="RUN",
+    help="Let the run's validator judge what was edited in it.",
+)
+@detach_option
 @reporting(_human)
 def review(
-    group_id: int, approve: bool, reject: bool, edits: tuple[str, ...], reason: str
+    group_id: int | None,
+    approve: bool,
+    reject: bool,
+    edits: tuple[str, ...],
+    reason: str,
+    run_id: int | None,
+    detach: bool,
 ) -> Result:
-    """Approve, reject or edit a group. Nothing is overwritten: the newest review holds."""
+    """Approve, reject or edit a group. Nothing is overwritten: the newest review holds.
+
+    An edit has to pass the rules of the group's run; --revalidate asks its validator too.
+    """
+    if run_id is not None:
+        if group_id is not None or approve or reject or edits:
+            raise click.UsageError("--revalidate RUN stands alone")
+        config = {"run_id": run_id}
+        return work(ready_store(), "judge", config, detach=detach, title="revalidating edits")
+    if group_id is None:
+        raise click.UsageError("--group says which group")
     if approve + reject + bool(edits) != 1:
         raise click.UsageError("say one of --approve, --reject and --edit")
     if approve and reason:
@@ -73,6 +109,7 @@ def review(
         elif reject:
             done = reject_group(session, group_id, reason=reason, reviewed_by=me())
         else:
+            check_edit(session, group_id, changes)
             done = edit_group(session, group_id, changes, reviewed_by=me(), reason=reason)
         session.commit()
         return as_json(done)

@@ -1,0 +1,62 @@
+"""Edited groups before their run's validator again: which items wait, and what it said.
+
+An edit makes items of the next revision; the validator's verdict on the run stays what it was: it
+was given to another text.
+"""
+
+from sqlalchemy import and_, exists, func, select
+from sqlalchemy.orm import Session, aliased
+
+from db.tables import Group, Item, Judge, Judgment
+
+HOLDS, FAILS, WAITING = "holds", "fails", "waiting"
+
+
+def waiting_items(session: Session, run_id: int, judge_id: int | None = None) -> list[int]:
+    """Newest items of a run's edited groups that the judge, or any model, has not answered."""
+    newer = aliased(Item)
+    judged = select(Judgment.id).where(Judgment.item_id == Item.id, Judgment.is_current)
+    if judge_id is None:
+        judged = judged.join(Judge, Judge.id == Judgment.judge_id).where(Judge.kind == "model")
+    else:
+        judged = judged.where(Judgment.judge_id == judge_id)
+    superseded = select(newer.id).where(
+        newer.group_id == Item.group_id,
+        newer.scenario == Item.scenario,
+        newer.revision > Item.revision,
+    )
+    query = (
+        select(Item.id)
+        .join(Group, Group.id == Item.group_id)
+        .where(Group.run_id == run_id, Item.revision > 1, ~exists(superseded), ~exists(judged))
+        .order_by(Item.id)
+    )
+    return list(session.scalars(query))
+
+
+def revalidation_of(session: Session, group_id: int) -> dict[str, str]:
+    """By scenario: whether the validator of the group finds the passage after the last edit (holds,
+    fails) or has not been asked (waiting). Empty for a group that was never edited."""
+    of_group = select(Item.id).where(Item.group_id == group_id)
+    validators = select(Judgment.judge_id).where(
+        Judgment.item_id.in_(of_group), Judgment.run_id.is_not(None)
+    )
+    newest = select(func.max(Item.revision)).where(Item.group_id == group_id).scalar_subquery()
+    rows = session.execute(
+        select(Item.scenario, Item.revision, Judgment.choice)
+        .outerjoin(
+            Judgment,
+            and_(
+                Judgment.item_id == Item.id,
+                Judgment.is_current,
+                Judgment.judge_id.in_(validators),
+            ),
+        )
+        .where(Item.group_id == group_id, Item.revision == newest)
+        .order_by(Item.id)
+    )
+    return {
+        scenario: WAITING if choice is None else HOLDS if choice == scenario else FAILS
+        for scenario, revision, choice in rows
+        if revision > 1
+    }

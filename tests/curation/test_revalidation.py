@@ -1,0 +1,104 @@
+"""An edit before the rules of its run, and before its validator again."""
+
+from collections.abc import Callable
+
+import pytest
+from conftest import Ran
+from records_world import group_ids, make_run
+from sqlalchemy import select
+from trainer_jobs import claim
+
+from curation.judge_job import judge
+from curation.revalidation import check_edit, validator_of
+from db.errors import BadInput, Refused
+from db.revalidations import revalidation_of, waiting_items
+from db.reviews import edit_group
+from db.store import Store
+from db.tables import Group, Judgment, Run
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"query_negative": "word " * 61}, "query_negative has 61 words"),
+        ({"query_negative": "Who wrote book 0"}, "says the same as the positive one"),
+        ({"instruction_negative": "find the author of book 0"}, "says the same"),
+        ({"hard_negative_document_1": "Mail ada@lovelace.org about it."}, "looks like: e-mail address"),
+        (
+            {
+                "instruction_negative": "Name the year in which the first book was printed.",
+                "hard_negative_document_1": "It says: name the year in which the first book.",
+            },
+            "repeats",
+        ),
+    ],
+)
+def test_what_the_rules_would_drop_is_no_edit(
+    sqlite_store: Store, changes: dict[str, str], told: str
+) -> None:
+    group_id = group_ids(sqlite_store, make_run(sqlite_store))[0]
+    with sqlite_store.read() as session, pytest.raises(BadInput, match=told):
+        check_edit(session, group_id, changes)
+
+
+def test_a_good_edit_passes_and_a_group_without_texts_is_left_to_the_edit(
+    sqlite_store: Store,
+) -> None:
+    run_id = make_run(sqlite_store)
+    with sqlite_store.read() as session:
+        check_edit(
+            session, group_ids(sqlite_store, run_id)[0], {"query_negative": "who sold book 0"}
+        )
+        check_edit(session, group_ids(sqlite_store, run_id, "dropped")[-1], {"query_negative": "x"})
+
+
+def test_the_validator_judges_what_was_edited_and_only_that(store: Store) -> None:
+    run_id = make_run(store)
+    group_id, other = group_ids(store, run_id)[:2]
+    with store.write() as session:
+        edit_group(
+            session,
+            group_id,
+            {
+                "instruction_positive": "Name who wrote it.",
+                "hard_negative_document_1": "Cheese is made from milk.",
+            },
+            reviewed_by="ada",
+        )
+        session.commit()
+        assert revalidation_of(session, other) == {}
+        assert set(revalidation_of(session, group_id).values()) == {"waiting"}
+        before = session.scalars(select(Judgment.id)).all()
+    done = judge(claim(store, {"run_id": run_id}, kind="judge"))
+    # A passage on cheese is no answer to the year of a book: its scenario fails.
+    assert (done["items"], done["holds"] + done["fails"], done["offline"]) == (3, 3, True)
+    with store.read() as session:
+        told = revalidation_of(session, group_id)
+        assert told["instruction_negative"] == "fails" and told["positive"] == "holds"
+        assert waiting_items(session, run_id) == []
+        added = session.scalars(select(Judgment).where(Judgment.id.not_in(before))).all()
+        assert {(row.run_id, row.study_id) for row in added} == {(run_id, None)}
+        assert session.get_one(Group, group_id).verdict == "kept"  # the run's word stays
+    again = judge(claim(store, {"run_id": run_id}, kind="judge"))
+    assert again["items"] == 0
+
+
+def test_an_imported_run_has_no_validator(sqlite_store: Store) -> None:
+    run_id = make_run(sqlite_store)
+    with sqlite_store.write() as session:
+        session.get_one(Run, run_id).provider = "imported"
+        session.commit()
+    with pytest.raises(Refused, match="has no validator here"):
+        validator_of(sqlite_store, run_id)
+
+
+def test_the_command_refuses_and_revalidates(sqlite_store: Store, inf: Callable[..., Ran]) -> None:
+    run_id = make_run(sqlite_store)
+    group_id = group_ids(sqlite_store, run_id)[0]
+    bad = inf("review", "--group", group_id, "--edit", "query_negative=who wrote book 0", "--json")
+    assert bad.code == 1 and "do not let the edit through" in bad.json["error"]
+    assert inf("review", "--group", group_id, "--edit", "query_negative=who sold book 0").code == 0
+    done = inf("review", "--revalidate", run_id, "--json")
+    assert done.code == 0, done.err
+    assert (done.json["items"], done.json["judge"]) == (3, "offline:embedding")
+    assert inf("review", "--revalidate", run_id, "--group", group_id).code == 2
