@@ -71,15 +71,17 @@ class DoneGroup:
 def claim_groups(session: Session, run_id: int, owner: str, limit: int) -> list[ClaimedGroup]:
     """Lease up to `limit` waiting groups, or groups whose lease ran out. Does not commit."""
     now = utc_now()
-    free = Group.state == "waiting"
-    expired = (Group.state == "leased") & (Group.lease_until < now)
+    # a range of one value: with `=` PostgreSQL may go by the primary key and walk over all that is
+    # done, as its statistics are from when nothing was
+    free = Group.state.between("waiting", "waiting")
+    expired = Group.state.between("leased", "leased") & (Group.lease_until < now)
     ids: list[int] = []
     for state in (free, expired):
         if len(ids) < limit:
             ids += session.scalars(
                 select(Group.id)
                 .where(Group.run_id == run_id, state)
-                .order_by(Group.id)
+                .order_by(Group.state, Group.id)
                 .limit(limit - len(ids))
                 .with_for_update(skip_locked=True)
             )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, and_, exists, func, or_, select
+from sqlalchemy import Select, and_, exists, func, or_, select, union
 from sqlalchemy.orm import Session, aliased
 
 from db.corpus_texts import pair_source
@@ -168,8 +168,12 @@ def list_groups(
         review=review,
         search=search,
     )
-    total = session.scalar(select(func.count()).select_from(query.subquery())) or 0
-    ids = list(session.scalars(query.order_by(Group.id).offset(offset).limit(limit)))
+    if search and search.strip():  # looked for once: the count and the page are of what was found
+        found = list(session.scalars(query.order_by(Group.id)))
+        total, ids = len(found), found[offset : offset + limit]
+    else:
+        total = session.scalar(select(func.count()).select_from(query.subquery())) or 0
+        ids = list(session.scalars(query.order_by(Group.id).offset(offset).limit(limit)))
     positive = aliased(Triplet)
     rows = session.execute(
         select(
@@ -220,7 +224,7 @@ def matching_groups(
         query = query.where(Group.pair_id.in_(of_source))
     query = _reviewed(query, review)
     if search and search.strip():
-        query = query.where(_found(search.strip()))
+        query = query.where(Group.id.in_(_found(run_id, search.strip())))
     return query
 
 
@@ -315,25 +319,24 @@ def _reviewed(query: Select[int], review: str | None) -> Select[int]:
     return query.where(exists(current.where(Review.action == review)))
 
 
-def _found(words: str) -> Any:
+def _found(run_id: int, words: str) -> Any:
+    """The ids of the run's groups that hold these words: by their pair or by a triplet."""
     escaped = words.lower().replace("\\", "\\\\").replace("%", r"\%").replace("_", r"\_")
-    pattern = f"%{escaped}%"
-    return or_(
-        exists(
-            select(Pair.id).where(
-                Pair.id == Group.pair_id, func.lower(Pair.query).like(pattern, escape="\\")
-            )
-        ),
-        exists(
-            select(Triplet.id).where(
-                Triplet.group_id == Group.id,
-                or_(
-                    func.lower(Triplet.instruction).like(pattern, escape="\\"),
-                    func.lower(Triplet.query).like(pattern, escape="\\"),
-                ),
-            )
-        ),
+
+    def holds(*columns: Any) -> Any:
+        return or_(*(func.lower(each).like(f"%{escaped}%", escape="\\") for each in columns))
+
+    by_pair = (
+        select(Group.id)
+        .join(Pair, Pair.id == Group.pair_id)
+        .where(Group.run_id == run_id, holds(Pair.query))
     )
+    by_triplet = (
+        select(Group.id)
+        .join(Triplet, Triplet.group_id == Group.id)
+        .where(Group.run_id == run_id, holds(Triplet.instruction, Triplet.query))
+    )
+    return union(by_pair, by_triplet)
 
 
 def _triplets(session: Session, group_ids: Sequence[int]) -> dict[int, dict[str, Texts]]:

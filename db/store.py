@@ -60,7 +60,8 @@ def open_store(url: str | None = None) -> Store:
 def _engine(url: str) -> Engine:
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
-        return create_engine(url, pool_pre_ping=True)
+        # compiling a query (JIT) takes PostgreSQL longer than any of ours runs
+        return create_engine(url, pool_pre_ping=True, connect_args={"options": "-c jit=off"})
     if not parsed.database or parsed.database == ":memory:":
         raise BadInput("sqlite needs a file: INF_DATABASE_URL=sqlite:///PATH")
     Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
