@@ -25,19 +25,27 @@ ROWS = make_rows(5)
 ROWS.append({**ROWS[4], **{name: ROWS[0][name] for name in COLUMNS[:2]}})
 
 
-CASES = (
-    ("tiny-random-qwen2", "P,I:multi", 0),
-    ("tiny-random-qwen2", "P,I,IQ:uni", 3),
-    ("tiny-random-bert", "P,I,IQ:multi", 0),
-    ("tiny-random-bert", "promptriever", 2),
+CASES: tuple[dict[str, object], ...] = (
+    {"base_model": "tiny-random-qwen2", "objective": "P,I:multi"},
+    {"base_model": "tiny-random-qwen2", "objective": "P,I,IQ:uni", "texts_at_once": 3},
+    {"base_model": "tiny-random-bert", "objective": "P,I,IQ:multi", "encoders": "two"},
+    {"base_model": "tiny-random-bert", "objective": "promptriever", "texts_at_once": 2},
+    {"base_model": "tiny-random-bert", "objective": "P,I:uni", "interaction": "II"},
+    {
+        "base_model": "tiny-random-bert",
+        "objective": "P",
+        "interaction": "II",
+        "texts_at_once": 4,
+    },
 )
 
 
-def compute(out: Path, processes: Processes, backbone: str, objective: str, cached: int) -> None:
-    settings = parse_settings(
-        {"base_model": backbone, "objective": objective, "rows_per_batch": 6, "query_tokens": 96}
-    )
-    model = load_backbone(settings).eval()  # without dropout, which differs by process
+def compute(out: Path, processes: Processes, case: dict[str, object]) -> None:
+    settings = parse_settings({"rows_per_batch": 6, "query_tokens": 96, **case})
+    model = load_backbone(settings).train()
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0  # what is dropped differs by process
     groups = [Group("", **{name: row[name] for name in COLUMNS}) for row in ROWS]
     batch = make_collator(model, groups, settings, processes)([group.row() for group in groups])
     tables = batch.pop("label")
@@ -50,7 +58,12 @@ def compute(out: Path, processes: Processes, backbone: str, objective: str, cach
         if processes.count > 1
         else model
     )
-    loss = EmbeddingLoss(wrapped, settings.parsed_objective, temperature=0.05, texts_at_once=cached)
+    loss = EmbeddingLoss(
+        wrapped,
+        settings.parsed_objective,
+        temperature=0.05,
+        texts_at_once=settings.texts_at_once,
+    )
     value = loss(list(columns.values()), tables)
     value.backward()
     gradients = {
@@ -67,7 +80,7 @@ def main() -> None:
     count = count_from_environment(os.environ)
     with joined_group(count) if count > 1 else nullcontext(ALONE) as processes:
         for number, case in enumerate(CASES):
-            compute(Path(sys.argv[1]) / f"{number}.safetensors", processes, *case)
+            compute(Path(sys.argv[1]) / f"{number}.safetensors", processes, case)
 
 
 if __name__ == "__main__":

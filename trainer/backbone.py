@@ -1,6 +1,8 @@
 """Loading the model that is trained, and what a checkpoint of ours remembers of its training.
 
-Only safetensors weights are read (no pickles) and no code that comes with a model is run.
+Only safetensors weights are read (no pickles) and no code that comes with a model is run; of
+modules outside sentence-transformers our own Interaction II alone is on the list of what may be
+loaded.
 """
 
 import json
@@ -17,12 +19,18 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 MEMORY = "inf_embed.json"
+SAFE = {"use_safetensors": True}
+INTERACTION = "trainer.interaction.CrossAttentionTransformer"
 
 
-def load_model(name: str) -> "SentenceTransformer":
-    """A SentenceTransformer by name or folder. Raises BadInput with the remedy."""
-    from sentence_transformers import SentenceTransformer
+def load_model(name: str, *, remote_code: bool = False) -> "SentenceTransformer":
+    """A SentenceTransformer by name or folder, a checkpoint with its template.
+
+    Code that comes with the model runs only with `remote_code`. Raises BadInput with the remedy.
+    """
     from transformers.utils import logging as transformers_logging
+
+    from trainer.inference import InstructedModel
 
     if name.startswith(PREFIX):
         return build_tiny_model(name)
@@ -31,16 +39,28 @@ def load_model(name: str) -> "SentenceTransformer":
     if not source.strip() or (source.startswith(("/", ".", "~")) and not Path(source).is_dir()):
         raise BadInput(f"no model folder {source!r}: give a folder or the name of a model")
     try:
-        return SentenceTransformer(
-            source, trust_remote_code=False, model_kwargs={"use_safetensors": True}
+        model = InstructedModel._load_with_module_classes(
+            source, _own_modules(source), trust_remote_code=remote_code, model_kwargs=dict(SAFE)
         )
     except (OSError, ValueError, RuntimeError, ImportError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise BadInput(
             f"the model {name!r} cannot be loaded ({lines[0]}): give a folder or name whose "
-            "weights are safetensors, that needs no code of its own, and that this machine has "
-            "or can download"
+            "weights are safetensors, that needs no code of its own (or allow it to run, with "
+            "remote_code=run or --remote-code), and that this machine has or can download"
         ) from error
+    model.template = template_of(source)
+    return model
+
+
+def _own_modules(source: str) -> dict[str, type[Any]]:
+    """Our classes that a saved model may name."""
+    modules = Path(source) / "modules.json"
+    if modules.is_file() and INTERACTION not in modules.read_text(encoding="utf-8"):
+        return {}
+    from trainer.interaction import CrossAttentionTransformer
+
+    return {INTERACTION: CrossAttentionTransformer}
 
 
 def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
@@ -51,7 +71,7 @@ def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 
     plain = not settings.base_model.startswith(PREFIX) and not _has_modules(settings.base_model)
-    model = load_model(settings.base_model)
+    model = load_model(settings.base_model, remote_code=settings.remote_code == "run")
     transformer = model[0]
     _set_lengths(model, settings)
     model.prompts = {"query": settings.query_prefix, "document": settings.passage_prefix}
@@ -73,7 +93,20 @@ def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
     pooler = getattr(transformer.model, "pooler", None)
     if pooler is not None:  # never read; DDP would leave step-1 gradients unsynchronised
         pooler.requires_grad_(False)
+    _join(model, settings)
     return _two_encoders(model) if settings.encoders == "two" else model
+
+
+def _join(model: "SentenceTransformer", settings: TrainSettings) -> None:
+    """Give the model the interaction that was asked for."""
+    from trainer.interaction import CrossAttentionTransformer, attach_interaction
+
+    if settings.interaction == "II":
+        attach_interaction(model)
+    elif isinstance(model[0], CrossAttentionTransformer):
+        raise BadInput(
+            f"{settings.base_model} has Interaction II: give interaction=II to train it further"
+        )
 
 
 def _has_modules(name: str) -> bool:

@@ -48,7 +48,8 @@ class Candidate:
 
 def evaluate(handle: JobHandle) -> dict[str, Any]:
     """config: {"models": [...], "release" | "benchmark": ..., "held_out", "held_out_seed",
-    "template", "query_prefix", "passage_prefix" (for models that store none), "with_base"}.
+    "template", "query_prefix", "passage_prefix" (for models that store none), "with_base",
+    "remote_code": run code that comes with the models}.
     """
     config = handle.config
     candidates = _candidates(config)
@@ -266,7 +267,7 @@ def _prepare(
     model = (
         EmbeddingServer(candidate.name)
         if candidate.name.startswith(OPENAI)
-        else load_model(candidate.name)
+        else load_model(candidate.name, remote_code=bool(config.get("remote_code")))
     )
     if candidate.memory:
         return model, Template(candidate.memory["template"])

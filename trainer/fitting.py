@@ -208,6 +208,11 @@ def fit(
     Goes on from the newest complete state in `work`, where there is one. With several `processes`
     all call it with the same arguments; only the first reports, scores and saves.
     """
+    if processes.count > 1 and settings.encoders == "two" and settings.texts_at_once:
+        raise BadInput(
+            "encoders=two with texts_at_once trains in one process only (DDP would wait for the "
+            "other encoder): give texts_at_once=0, or one process"
+        )
     objective = settings.parsed_objective
     collator = make_collator(model, groups, settings, processes)
     if settings.lora_rank:

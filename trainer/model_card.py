@@ -50,7 +50,7 @@ def write_card(
             "Objective",
             f"{objective.label} (`{objective.name}`), temperature {settings.temperature}",
         ),
-        ("Template", f"`{settings.template}`"),
+        ("Interaction", _interaction(settings)),
         ("Prefixes", f"query `{settings.query_prefix}`, passage `{settings.passage_prefix}`"),
         ("Lengths", f"query {settings.query_tokens}, passage {settings.passage_tokens} tokens"),
         ("Training", f"{training_groups} groups, {steps} steps, {seconds:.0f} s"),
@@ -74,15 +74,31 @@ def _cell(value: Any) -> str:
     return str(value).replace("|", "\\|").replace("\n", " ")
 
 
+def _interaction(settings: TrainSettings) -> str:
+    if settings.interaction == "II":
+        return "II: instruction and query are encoded apart and joined by cross-attention"
+    return f"I: one text, template `{settings.template}`"
+
+
 def _usage(settings: TrainSettings) -> str:
-    text = settings.parsed_template.apply("Prefer passages with a figure.", "how tall is the tower")
+    instruction, query = "Prefer passages with a figure.", "how tall is the tower"
+    passages = 'passages = model.encode_document(["It is 330 m tall.", "It is tall."])\n'
+    ours = (
+        "```python\nfrom trainer.backbone import load_model  # InF Studio's package\n\n"
+        'model = load_model("PATH")\n'
+        f"query = model.encode_query([{query!r}], instruction={instruction!r})\n"
+        f"{passages}print(model.similarity(query, passages))\n```"
+    )
+    if settings.interaction == "II":
+        return "The model's module is InF Studio's, whose package loads it:\n" + ours
+    text = settings.parsed_template.apply(instruction, query)
     return (
-        "Instruction and query become one text by the template, which `inf_embed.json` holds:\n"
+        "With sentence-transformers alone, instruction and query are one text by the template "
+        "(the prefixes come by themselves):\n"
         "```python\nfrom sentence_transformers import SentenceTransformer\n\n"
         'model = SentenceTransformer("PATH")\n'
-        f"query = model.encode_query([{text!r}])\n"
-        'passages = model.encode_document(["It is 330 m tall.", "It is tall."])\n'
-        "print(model.similarity(query, passages))\n```"
+        f"query = model.encode_query([{text!r}])\n{passages}```\n"
+        "The same vectors with the template applied for you:\n" + ours
     )
 
 

@@ -133,7 +133,7 @@ class PackingSentenceTransformer(SentenceTransformer):
 
 def can_pack(model: SentenceTransformer) -> bool:
     """Whether the model is a causal transformer with last-token pooling."""
-    if not isinstance(model[0], Transformer) or len(model) < 2:
+    if type(model[0]) is not Transformer or len(model) < 2:  # Interaction II has nothing to share
         return False
     pooling = model[1]
     return (

@@ -14,7 +14,7 @@ from typing import Any
 
 from db.errors import BadInput
 from trainer.objectives.names import Objective, parse_objective
-from trainer.template import DEFAULT_TEMPLATE, Template
+from trainer.template import APART, DEFAULT_TEMPLATE, Template
 
 DEFAULT_BASE_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -25,6 +25,8 @@ class TrainSettings:
 
     base_model: str = DEFAULT_BASE_MODEL
     """A SentenceTransformer or a plain transformer, by name or folder."""
+    remote_code: str = "refuse"
+    """Code that comes with the base model: refuse it, or run it (who wrote it can do anything)."""
     objective: str = "P"
     """One of Table 3 (P, I, IQ, P,I:uni … P,I,IQ:multi), or to compare: mnrl, promptriever."""
     temperature: float = 0.05
@@ -50,6 +52,8 @@ class TrainSettings:
     """Activations in bf16 or fp32; auto: bf16 on a GPU that has it. Weights stay in fp32."""
     pooling: str = "auto"
     """mean, cls or last; auto: the model's own, last for a plain decoder, mean for an encoder."""
+    interaction: str = "I"
+    """I: instruction and query are one text (the template); II: encoded apart, cross-attention."""
     encoders: str = "shared"
     """One encoder for queries and passages (shared), or two that start equal (two)."""
     lora_rank: int = 0
@@ -85,7 +89,7 @@ class TrainSettings:
 
     @property
     def parsed_template(self) -> Template:
-        return Template(self.template)
+        return Template(APART if self.interaction == "II" else self.template)
 
     def as_dict(self) -> dict[str, Any]:
         """All settings by name, as JSON."""
@@ -100,6 +104,8 @@ CHOICES = {
     "gradient_checkpointing": ("off", "on"),
     "precision": ("auto", "bf16", "fp32"),
     "pooling": ("auto", "mean", "cls", "last"),
+    "interaction": ("I", "II"),
+    "remote_code": ("refuse", "run"),
     "encoders": ("shared", "two"),
     "best_by": ("last", "ndcg@10", "map", "mrr", "p-mrr"),
 }
@@ -184,6 +190,13 @@ def _check(settings: TrainSettings) -> None:
     for name, choices in CHOICES.items():
         if getattr(settings, name) not in choices:
             raise BadInput(f"{name}={getattr(settings, name)!r}: it is one of {', '.join(choices)}")
+    if settings.interaction == "II" and settings.encoders == "two":
+        raise BadInput("interaction=II has one shared encoder: give encoders=shared")
+    if settings.interaction == "II" and settings.template not in (DEFAULT_TEMPLATE, APART):
+        raise BadInput(
+            "interaction=II encodes instruction and query apart, so a template says nothing there: "
+            "leave template out, or give interaction=I"
+        )
     objective, _ = settings.parsed_objective, settings.parsed_template
     if settings.positive_counted == "as-printed" and objective.mode != "multi":
         raise BadInput(

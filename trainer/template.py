@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from db.errors import BadInput
 
 DEFAULT_TEMPLATE = "{instruction} {query}"
+SEPARATOR = "\x1f"
+APART = "{instruction}" + SEPARATOR + "{query}"
+"""The template of Interaction II, whose model reads the two apart (`trainer.interaction`)."""
 FIELDS = ("instruction", "query")
 
 
@@ -46,7 +49,9 @@ class Template:
     def apply(self, instruction: str, query: str) -> str:
         """The text that is encoded; the query alone where there is no instruction."""
         if not instruction:
-            return query
+            return query.replace(SEPARATOR, " ")
+        if SEPARATOR in self.text:
+            instruction, query = instruction.replace(SEPARATOR, " "), query.replace(SEPARATOR, " ")
         return self.text.format(instruction=instruction, query=query)
 
     @property

@@ -122,7 +122,8 @@ def _remembered(
     """What the checkpoint keeps about how it was made, for inference and evaluation."""
     return {
         "format": 1,
-        "template": settings.template,
+        "template": settings.parsed_template.text,
+        "interaction": settings.interaction,
         "objective": settings.objective,
         "temperature": settings.temperature,
         "settings": settings.as_dict(),

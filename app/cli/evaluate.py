@@ -66,6 +66,7 @@ def _number(value: float | None) -> str:
 @click.option("--template", help="For models that store none.")
 @click.option("--query-prefix", default="", help="For models that store none.")
 @click.option("--passage-prefix", default="", help="For models that store none.")
+@click.option("--remote-code", is_flag=True, help="Run code that comes with the models.")
 @click.option("--alone", is_flag=True, help="Do not bring the base model of a checkpoint along.")
 @detach_option
 @reporting(_report)
@@ -78,6 +79,7 @@ def evaluate(
     template: str | None,
     query_prefix: str,
     passage_prefix: str,
+    remote_code: bool,
     alone: bool,
     detach: bool,
 ) -> Result:
@@ -106,6 +108,7 @@ def evaluate(
         "query_prefix": query_prefix,
         "passage_prefix": passage_prefix,
         "with_base": not alone,
+        "remote_code": remote_code,
     }
     config |= {"held_out": held_out} if held_out else {}
     config |= {"held_out_seed": held_out_seed} if held_out_seed is not None else {}

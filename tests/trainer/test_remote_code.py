@@ -41,3 +41,20 @@ def test_an_architecture_of_the_models_own_is_refused_and_not_run(tmp_path: Path
     with pytest.raises(BadInput, match="needs no code of its own"):
         load_model(str(folder))
     assert not ran.exists()
+
+
+def test_code_that_was_asked_for_runs(tmp_path: Path) -> None:
+    folder, ran = saved(tmp_path / "model"), tmp_path / "ran"
+    (folder / "mine.py").write_text(
+        MARK.format(ran=str(ran))
+        + "from sentence_transformers.sentence_transformer.modules import Normalize\n"
+        + "class Mine(Normalize): pass\n"
+    )
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[2]["type"] = "mine.Mine"
+    (folder / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(BadInput, match="--remote-code"):
+        load_model(str(folder))
+    assert not ran.exists()
+    assert load_model(str(folder), remote_code=True).encode(["a"]).shape == (1, 32)
+    assert ran.exists()

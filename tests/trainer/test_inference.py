@@ -1,0 +1,66 @@
+"""A saved model in a fresh process: prefix and template are applied consistently."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from trainer_jobs import claim, config_for
+
+from db.errors import BadInput
+from db.store import Store
+from trainer.backbone import load_model
+from trainer.train_job import train
+
+FRESH = """
+import sys, numpy
+from sentence_transformers import SentenceTransformer
+from trainer.backbone import load_model
+
+path, out = sys.argv[1:]
+plain, ours = SentenceTransformer(path), load_model(path)
+numpy.savez(
+    out,
+    text=plain.encode_query(["In metres. > how long"]),
+    prompt=plain.encode_query(["how long"], prompt="query: In metres. > "),
+    whole=plain.encode(["query: In metres. > how long"]),
+    ours=ours.encode_query(["how long"], instruction="In metres."),
+    ours_one=ours.encode_query("how long", instruction="In metres."),
+    ours_each=ours.encode_query(["how wide", "how long"], instruction=["In feet.", "In metres."]),
+    alone=plain.encode_query(["how long"]),
+    ours_alone=ours.encode_query(["how long"]),
+    ours_empty=ours.encode_query(["how long"], instruction=""),
+    passage=plain.encode_document(["it is long"]),
+    ours_passage=ours.encode_document(["it is long"]),
+)
+"""
+
+
+def test_prefix_and_template_come_by_themselves_in_a_fresh_process(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    given = {"template": "{instruction} > {query}", "query_prefix": "query: ", "held_out": "0"}
+    given |= {"passage_prefix": "passage: "}
+    path = train(claim(sqlite_store, config_for(tmp_path, max_steps="1", **given)))["path"]
+    out = tmp_path / "vectors.npz"
+    subprocess.run([sys.executable, "-c", FRESH, path, str(out)], check=True, capture_output=True)
+    found = dict(np.load(out))
+    for name in ("prompt", "whole", "ours", "ours_one"):
+        assert np.abs(found[name].reshape(1, -1) - found["text"]).max() < 1e-6, name
+    assert np.abs(found["ours_each"][1] - found["text"][0]).max() < 1e-6
+    for name in ("ours_alone", "ours_empty"):
+        assert np.abs(found[name] - found["alone"]).max() < 1e-6, name
+    assert np.array_equal(found["passage"], found["ours_passage"])
+    assert np.abs(found["alone"] - found["text"]).max() > 1e-4
+    assert np.array_equal(
+        load_model(path).encode_query(["how long"], instruction="In metres."), found["ours"]
+    )
+
+
+def test_other_numbers_of_instructions_and_queries_are_refused() -> None:
+    from trainer.inference import InstructedModel
+
+    model = InstructedModel(modules=list(load_model("tiny-random-bert")))
+    with pytest.raises(BadInput, match="2 instructions for 1 queries"):
+        model.encode_query(["one"], instruction=["a", "b"])
