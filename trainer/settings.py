@@ -75,6 +75,8 @@ class TrainSettings:
     """Stop after so many evaluations that were no better than the best; 0: never."""
     save_steps: int = 0
     """Keep a state to resume from every so many steps; 0: every two minutes."""
+    tensorboard: str = "off"
+    """Write the curves for TensorBoard too (beside the store): on or off."""
     positive_counted: str = "once"
     """In the union of negatives (multi): once, or as-printed in Eq. 7 (once for each term)."""
     instructions_sampled: int = 0
@@ -106,6 +108,7 @@ CHOICES = {
     "pooling": ("auto", "mean", "cls", "last"),
     "interaction": ("I", "II"),
     "remote_code": ("refuse", "run"),
+    "tensorboard": ("off", "on"),
     "encoders": ("shared", "two"),
     "best_by": ("last", "ndcg@10", "map", "mrr", "p-mrr"),
 }

@@ -4,6 +4,7 @@ Queued again after a kill it goes on from the newest state in its work folder.
 """
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from db.store import Store
 from db.tables import Release
 from trainer.backbone import load_backbone, read_memory
 from trainer.benchmarks import held_out_benchmark
+from trainer.board import require_tensorboard, tensorboard_log
 from trainer.model_card import write_card
 from trainer.processes import Processes, joined
 from trainer.release_files import ReleaseData, find_release, read_release
@@ -35,6 +37,8 @@ def _train(handle: JobHandle, processes: Processes) -> dict[str, Any]:
     out = Path(handle.config.get("out") or home() / "checkpoints" / f"job-{handle.id}")
     out = out.expanduser().resolve()
     require_free(out, handle.id)
+    if settings.tensorboard == "on":
+        require_tensorboard()
     if out.exists() and (memory := read_memory(str(out))):
         return _record(handle, memory, out)  # killed after the folder was complete
     release = read_release(find_release(handle.store, str(handle.config["release"])))
@@ -52,6 +56,7 @@ def _train(handle: JobHandle, processes: Processes) -> dict[str, Any]:
     from trainer.scoring import score_model, summary
 
     work = home() / "training" / f"job-{handle.id}"
+    board = home() / "tensorboard" / f"job-{handle.id}" if settings.tensorboard == "on" else None
     processes.agree(
         {"settings": settings.as_dict(), "release": str(release.path), "work": str(work)}
     )
@@ -66,26 +71,32 @@ def _train(handle: JobHandle, processes: Processes) -> dict[str, Any]:
     def numbers(metrics: dict[str, float | None]) -> dict[str, float]:
         return {name: value for name, value in metrics.items() if value is not None}
 
-    handle.report(0, None, f"scoring {len(held_out)} held-out groups before training")
-    before = score()
-    if before:
-        handle.metrics(0, numbers(before))
-    done = fit(
-        model,
-        training,
-        settings,
-        work,
-        report=handle.report,
-        stream=lambda step, values: handle.metrics(step, dict(values)),
-        stopping=lambda: handle.stopping,
-        evaluate=lambda: numbers(score()),
-        processes=processes,
-    )
-    handle.check()
-    handle.report(done["steps"], done["steps"], "scoring the held-out groups after training")
-    after = score()
-    if after:
-        handle.metrics(done["steps"], numbers(after))
+    with tensorboard_log(board) as write:
+
+        def stream(step: int, values: Mapping[str, float]) -> None:
+            handle.metrics(step, dict(values))
+            write(step, values)
+
+        handle.report(0, None, f"scoring {len(held_out)} held-out groups before training")
+        before = score()
+        if before:
+            stream(0, numbers(before))
+        done = fit(
+            model,
+            training,
+            settings,
+            work,
+            report=handle.report,
+            stream=stream,
+            stopping=lambda: handle.stopping,
+            evaluate=lambda: numbers(score()),
+            processes=processes,
+        )
+        handle.check()
+        handle.report(done["steps"], done["steps"], "scoring the held-out groups after training")
+        after = score()
+        if after:
+            stream(done["steps"], numbers(after))
     first, last = ends_of(done["losses"])
     memory = {
         **_remembered(settings, release, len(training), len(held_out)),
