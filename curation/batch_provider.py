@@ -20,7 +20,6 @@ import httpx2
 import openai
 from openai import AsyncAzureOpenAI
 from openai.types import Batch as RemoteBatch
-from openai.types.chat import ChatCompletion
 from sqlalchemy.orm import Session
 
 from curation.batch_files import AnswerLine, read_answer_line, request_line, split_into_files
@@ -332,8 +331,7 @@ class BatchProvider:
             return True
         try:
             if line.status == 200:
-                completion = ChatCompletion.model_validate(line.body)
-                future.set_result(self._wire.read(request, completion, seconds))
+                future.set_result(self._wire.read(request, line.body, seconds))
                 return True
             self._raise_for(line, request)
         except RowFailed as error:

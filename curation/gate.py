@@ -9,7 +9,7 @@ everybody back. 5xx and cut connections do not narrow it.
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from curation.providers import Stopped
@@ -48,12 +48,13 @@ class Gate:
         self._closed = asyncio.Event()
 
     @asynccontextmanager
-    async def slot(self, tokens: float = 0.0) -> AsyncIterator[float]:
-        """A slot, and the moment it was given; `tokens` is what the call may take.
+    async def slot(self, tokens: Callable[[], float] | None = None) -> AsyncIterator[float]:
+        """A slot, and the moment it was given; `tokens` tells what the call may take.
 
         Raises Stopped once the gate is closed.
         """
-        await self._enter(max(self._spacing, tokens * self._token_seconds))
+        worth = tokens() * self._token_seconds if tokens and self._token_seconds else 0.0
+        await self._enter(max(self._spacing, worth))
         started = time.monotonic()
         try:
             yield started

@@ -34,11 +34,9 @@ def language_of(text: str) -> str | None:
         return None
     if script != "LATIN":
         return script
+    words = _WORD.findall(text.lower())
     hits = Counter(
-        {
-            language: sum(word in known for word in _WORD.findall(text.lower()))
-            for language, known in _WORDS.items()
-        }
+        {language: sum(word in known for word in words) for language, known in _WORDS.items()}
     ).most_common(2)
     (best, most), (_, second) = hits
     return best if most >= LEAST_HITS and most >= 1.5 * second else None
@@ -53,6 +51,8 @@ def changed_language(before: str, after: str) -> tuple[str, str] | None:
 
 
 def _script(letter: str) -> str:
+    if letter.isascii():
+        return "LATIN"
     name = unicodedata.name(letter, "")
     first = name.split(" ", 1)[0]
     return "CJK" if first in ("CJK", "HIRAGANA", "KATAKANA") else first

@@ -17,7 +17,6 @@ from typing import Any, Final
 
 import openai
 from openai import AsyncAzureOpenAI, AsyncOpenAI, DefaultAioHttpClient
-from openai.types.chat import ChatCompletion
 
 from curation.gate import Gate
 from curation.prices import Price, how_to_price, load_prices
@@ -156,14 +155,15 @@ class OpenAIProvider:
         """One answer, tried again where that can help."""
         first, attempt, throttled = time.monotonic(), 0, 0
         while True:
-            async with self.gate.slot(self._most_tokens(request)) as started:
+            async with self.gate.slot(lambda: self._most_tokens(request)) as started:
                 body = self.body(request)
                 try:
                     # not `chat.completions.create`, which walks through every message and schema
-                    # to rename fields: a quarter of all processor time, and nothing to rename
+                    # to rename fields, and makes models of what came: a third of all processor
+                    # time, and nothing to rename
                     completion = await self.client.post(
                         "/chat/completions",
-                        cast_to=ChatCompletion,
+                        cast_to=object,
                         body=body,
                         options={"timeout": self._timeout_seconds},
                     )
@@ -214,27 +214,25 @@ class OpenAIProvider:
 
     def read(self, request: Request, completion: Any, seconds: float) -> Answer:
         """The answer of a completion. Raises ValueError for what is no completion."""
-        if not isinstance(completion, ChatCompletion) or not isinstance(completion.choices, list):
+        if not isinstance(completion, dict) or not isinstance(completion.get("choices"), list):
             raise ValueError(f"the server sent no completion: {str(completion)[:200]!r}")
         text, finish = "", "no_choice"
-        if completion.choices:
-            choice = completion.choices[0]
-            if choice.message is None:
-                raise ValueError("the server sent a choice without a message")
-            text, finish = choice.message.content or "", choice.finish_reason or "stop"
-            if choice.message.refusal:
-                text, finish = choice.message.refusal, "refusal"
-        usage = completion.usage
+        if completion["choices"]:
+            text, finish = _said(completion["choices"][0])
+        usage = completion.get("usage")
         reasoning = 0
-        if usage is None or usage.prompt_tokens is None:
+        if not isinstance(usage, dict) or usage.get("prompt_tokens") is None:
             sent = sum(
                 len(message["content"]) for message in messages(request.prompt, request.inputs)
             )
             input_tokens, output_tokens = sent // 4, len(text) // 4
         else:
-            input_tokens, output_tokens = usage.prompt_tokens, usage.completion_tokens or 0
-            details = usage.completion_tokens_details
-            reasoning = (details.reasoning_tokens if details else None) or 0
+            input_tokens, output_tokens = (
+                usage["prompt_tokens"],
+                usage.get("completion_tokens") or 0,
+            )
+            details = usage.get("completion_tokens_details") or {}
+            reasoning = details.get("reasoning_tokens") or 0
         price = self._prices.get(request.model)
         return Answer(
             text=text,
@@ -263,6 +261,19 @@ class OpenAIProvider:
         """Seconds before the next try: doubling, with chance so that not all come at once."""
         longest: float = min(LONGEST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2 ** (tries - 1))
         return longest * (0.5 + self._jitter.random() / 2)
+
+
+def _said(choice: Any) -> tuple[str, str]:
+    """The text of a choice and why it ended; a refusal is its text. Raises ValueError."""
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(message, dict):
+        raise ValueError("the server sent a choice without a message")
+    if message.get("refusal"):
+        return str(message["refusal"]), "refusal"
+    text = message.get("content") or ""
+    if not isinstance(text, str):
+        raise ValueError(f"the server sent a message that is no text: {str(text)[:200]!r}")
+    return text, str(choice.get("finish_reason") or "stop")
 
 
 def _bytes_of(request: Request) -> int:

@@ -74,7 +74,7 @@ def test_a_limit_of_tokens_holds_back_for_as_long_as_they_are_worth() -> None:
         gate = Gate(8, per_minute=60 * 1000, tokens_per_minute=60 * 10_000)
 
         async def one(size: float) -> float:
-            async with gate.slot(size) as started:
+            async with gate.slot(lambda: size) as started:
                 return started
 
         return [await one(size) for size in tokens]
