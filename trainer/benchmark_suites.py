@@ -21,6 +21,22 @@ from trainer.benchmarks import Benchmark, Question, read_benchmark, read_rows
 
 FOLLOWIR_SCORES = {"robust04": "map@1000", "news21": "ndcg@5", "core17": "map@1000"}
 NONE_EXCLUDED = "N/A"
+# The tasks whose mean the paper's tables call MAIR: Dynamic Domain and Fair Ranking.
+SUBSETS = {
+    "mair-paper": ("DD_2015", "DD_2016", "DD_2017", "FairRanking_2021", "FairRanking_2022"),
+}
+
+
+def take_subset(benchmarks: Sequence[Benchmark], subset: str) -> list[Benchmark]:
+    """The tasks of a named subset. Raises BadInput where one of them is missing."""
+    if subset not in SUBSETS:
+        raise BadInput(f"no subset {subset!r}: there is {', '.join(SUBSETS)}")
+    found = {benchmark.name.split("/")[-1]: benchmark for benchmark in benchmarks}
+    if missing := [task for task in SUBSETS[subset] if task not in found]:
+        raise BadInput(
+            f"{subset} needs the task {missing[0]}, and the benchmark has {', '.join(found)}"
+        )
+    return [found[task] for task in SUBSETS[subset]]
 
 
 def read_benchmarks(folder: Path) -> list[Benchmark]:

@@ -15,8 +15,9 @@ from db.checkpoints import checkpoint_at
 from db.errors import BadInput
 from db.evaluations import record_evaluation
 from db.job_runner import JobHandle
+from db.store import Store
 from trainer.backbone import load_backbone, load_model, read_memory
-from trainer.benchmark_suites import read_benchmarks, suite_means
+from trainer.benchmark_suites import read_benchmarks, suite_means, take_subset
 from trainer.benchmarks import Benchmark, held_out_benchmark
 from trainer.comparing import compare
 from trainer.embedding_server import PREFIX as OPENAI
@@ -27,6 +28,7 @@ from trainer.reranking import PairScorer, is_reranker, load_reranker, score_rera
 from trainer.settings import TrainSettings, parse_settings
 from trainer.splitting import split_groups
 from trainer.template import DEFAULT_TEMPLATE, Template
+from trainer.vector_cache import VectorCache, identity_of
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -49,14 +51,15 @@ class Candidate:
 def evaluate(handle: JobHandle) -> dict[str, Any]:
     """config: {"models": [...], "release" | "benchmark": ..., "held_out", "held_out_seed",
     "template", "query_prefix", "passage_prefix" (for models that store none), "with_base",
-    "remote_code": run code that comes with the models}.
+    "subset": some tasks of the benchmark, by name (optional), "remote_code": run code that comes
+    with the models}.
     """
     config = handle.config
     candidates = _candidates(config)
     split: dict[str, Any] | None = None
     notes: list[str] = []
     if config.get("benchmark"):
-        benchmarks, suite = _benchmarks(str(config["benchmark"]))
+        benchmarks, suite = _benchmarks(str(config["benchmark"]), config.get("subset"))
     else:
         benchmark, split, notes = _held_out(handle, candidates)
         benchmarks, suite = [benchmark], benchmark.name
@@ -89,7 +92,7 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
         }
         for part, benchmark in enumerate(benchmarks)
     ]
-    return parts[0] if len(parts) == 1 else about | _suite(suite, benchmarks, parts)
+    return parts[0] if len(parts) == 1 else about | _suite(handle, suite, benchmarks, parts)
 
 
 def _comparisons(
@@ -105,8 +108,10 @@ def _comparisons(
     ]
 
 
-def _suite(name: str, benchmarks: list[Benchmark], parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The means over the sets, with the sets' own results under `parts`.
+def _suite(
+    handle: JobHandle, name: str, benchmarks: list[Benchmark], parts: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """The means over the sets, stored as an evaluation; the sets' own results under `parts`.
 
     Differences with intervals are those of the sets: a bootstrap over queries says nothing about
     a mean over sets.
@@ -119,7 +124,19 @@ def _suite(name: str, benchmarks: list[Benchmark], parts: list[dict[str, Any]]) 
             for measure, value in means.items()
             if value is None
         }
-        models.append(first | {"evaluation_id": None, "metrics": means, "reasons": reasons})
+        with handle.store.write() as session:
+            evaluation = record_evaluation(
+                session,
+                model=first["model"],
+                benchmark=f"{name} (mean of {len(parts)})",
+                metrics=means,
+                per_query={},
+                checkpoint_id=first["checkpoint_id"],
+                job_id=handle.id,
+            )
+            session.commit()
+            known = {"evaluation_id": evaluation.id, "metrics": means, "reasons": reasons}
+        models.append(first | known)
     return {
         "benchmark": name,
         "kind": f"{len(parts)} sets, {' and '.join(sorted({part['kind'] for part in parts}))}",
@@ -132,12 +149,14 @@ def _suite(name: str, benchmarks: list[Benchmark], parts: list[dict[str, Any]]) 
     }
 
 
-def _benchmarks(words: str) -> tuple[list[Benchmark], str]:
+def _benchmarks(words: str, subset: str | None) -> tuple[list[Benchmark], str]:
     """The benchmarks of a folder or of a name on the hub, and what they are called together."""
     if is_hub_name(words):
-        return load_hub_benchmarks(words), words
-    folder = Path(words).expanduser().resolve()
-    return read_benchmarks(folder), folder.name
+        benchmarks, name = load_hub_benchmarks(words), words
+    else:
+        folder = Path(words).expanduser().resolve()
+        benchmarks, name = read_benchmarks(folder), folder.name
+    return (take_subset(benchmarks, subset), f"{name} {subset}") if subset else (benchmarks, name)
 
 
 def _candidates(config: dict[str, Any]) -> list[Candidate]:
@@ -233,7 +252,14 @@ def _score(
     elif model is None:
         scores = score_bm25(template, benchmark, check=handle.check)
     else:
-        scores = score_model(model, template, benchmark, progress=progress, check=handle.check)
+        scores = score_model(
+            model,
+            template,
+            benchmark,
+            progress=progress,
+            check=handle.check,
+            caches=_caches(handle.store, candidate, model),
+        )
     with handle.store.write() as session:
         folder = Path(candidate.name).expanduser()
         checkpoint = checkpoint_at(session, str(folder.resolve())) if candidate.memory else None
@@ -257,6 +283,21 @@ def _score(
             "reasons": scores.reasons,
         }
     return report, scores
+
+
+def _caches(
+    store: Store, candidate: Candidate, model: "SentenceTransformer | EmbeddingServer"
+) -> tuple[VectorCache, VectorCache]:
+    """Kept vectors of the queries and of the documents."""
+    if isinstance(model, EmbeddingServer):
+        known = f"{candidate.name} at {model.url}"
+    else:
+        known = identity_of(candidate.name, candidate.base_of)
+    kinds = ("query", "document")
+    query, document = (
+        VectorCache(store, known, kind, model.prompts.get(kind) or "") for kind in kinds
+    )
+    return query, document
 
 
 def _prepare(

@@ -1,15 +1,15 @@
 """Benchmarks by name: downloaded from the hub in the layout they are published in.
 
-`followir`, `bright`, `mair` and `instructir`, or any data set `owner/name` in one of the layouts
-that folders may have. `HF_ENDPOINT` names another server that speaks the Hub's protocol. Downloads
-are kept in the Hub's own cache.
+`followir`, `bright`, `mair`, `mair-paper` (its five tasks of the paper's tables) and `instructir`,
+or any data set `owner/name` in one of the layouts that folders may have. `HF_ENDPOINT` names
+another server that speaks the Hub's protocol. Downloads are kept in the Hub's own cache.
 """
 
 import tempfile
 from pathlib import Path
 
 from db.errors import BadInput
-from trainer.benchmark_suites import read_benchmarks
+from trainer.benchmark_suites import SUBSETS, read_benchmarks, take_subset
 from trainer.benchmarks import Benchmark
 
 # Name → the folder that each data set is given in the suite.
@@ -21,6 +21,7 @@ SUITES: dict[str, dict[str, str]] = {
     },
     "bright": {"": "xlangai/BRIGHT"},
     "mair": {"MAIR-Queries": "MAIR-Bench/MAIR-Queries", "MAIR-Docs": "MAIR-Bench/MAIR-Docs"},
+    "mair-paper": {"MAIR-Queries": "MAIR-Bench/MAIR-Queries", "MAIR-Docs": "MAIR-Bench/MAIR-Docs"},
     "instructir": {"": "mteb/InstructIR-mteb"},
 }
 LAYOUTS = ["*.jsonl", "*.tsv", "examples/*.parquet", "documents/*.parquet"]
@@ -38,23 +39,27 @@ def is_hub_name(words: str) -> bool:
 def load_hub_benchmarks(name: str) -> list[Benchmark]:
     """Download and read. Raises BadInput where the hub does not have it or cannot be reached."""
     parts = SUITES.get(name.lower(), {"": name})
+    tasks = SUBSETS.get(name.lower(), ())
+    wanted = [f"{task}/*.jsonl" for task in tasks] or LAYOUTS
     with tempfile.TemporaryDirectory(prefix="inf-benchmark-") as folder:
         suite = Path(folder) / name.replace("/", "--")
         if "" in parts:
-            suite.symlink_to(_download(parts[""]), target_is_directory=True)
+            suite.symlink_to(_download(parts[""], LAYOUTS), target_is_directory=True)
         else:
             suite.mkdir()
             for inner, repository in parts.items():
-                (suite / inner).symlink_to(_download(repository), target_is_directory=True)
-        return read_benchmarks(suite)
+                (suite / inner).symlink_to(_download(repository, wanted), target_is_directory=True)
+        benchmarks = read_benchmarks(suite)
+        subset = name.lower()
+        return take_subset(benchmarks, subset) if subset in SUBSETS else benchmarks
 
 
-def _download(repository: str) -> str:
+def _download(repository: str, wanted: list[str]) -> str:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
-        return str(snapshot_download(repository, repo_type="dataset", allow_patterns=LAYOUTS))
+        return str(snapshot_download(repository, repo_type="dataset", allow_patterns=wanted))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise BadInput(

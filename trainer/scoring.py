@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from trainer.embedding_server import EmbeddingServer
+    from trainer.vector_cache import VectorCache
 
 DEPTH = 1000
 TEXTS_AT_ONCE = 256
@@ -39,8 +40,12 @@ def score_model(
     *,
     progress: Progress | None = None,
     check: Callable[[], None] | None = None,
+    caches: "tuple[VectorCache, VectorCache] | None" = None,
 ) -> Scores:
-    """Rank the benchmark's documents with the model and measure."""
+    """Rank the benchmark's documents with the model and measure.
+
+    caches: of the queries' and of the documents' vectors, where they are kept.
+    """
     names = list(benchmark.questions)
     questions = [
         template.apply(question.instruction, question.query)
@@ -58,8 +63,9 @@ def score_model(
         if check:
             check()
 
-    question_vectors = encode_unique(model.encode_query, questions, count)
-    document_vectors = encode_unique(model.encode_document, documents, count)
+    of_questions, of_documents = caches or (None, None)
+    question_vectors = encode_unique(model.encode_query, questions, count, of_questions)
+    document_vectors = encode_unique(model.encode_document, documents, count, of_documents)
     run, ranks = _rank_all(benchmark, names, question_vectors, document_vectors, check)
     return measure_run(benchmark, run, ranks)
 
@@ -191,13 +197,22 @@ def _rank_all(
 
 
 def encode_unique(
-    encode: Callable[..., Any], texts: Sequence[str], count: Callable[[int], None]
+    encode: Callable[..., Any],
+    texts: Sequence[str],
+    count: Callable[[int], None],
+    cache: "VectorCache | None" = None,
 ) -> np.ndarray:
-    """Unit vectors of the texts, float32: equal texts once, long ones first (less padding)."""
+    """Unit vectors of the texts, float32: equal texts once, long ones first (less padding).
+
+    Those in the cache are not encoded; new ones are kept there, part by part.
+    """
     different = sorted(set(texts), key=lambda text: (-len(text), text))
-    vectors: dict[str, np.ndarray] = {}
-    for start in range(0, len(different), TEXTS_AT_ONCE):
-        part = different[start : start + TEXTS_AT_ONCE]
+    vectors = cache.read(different) if cache else {}
+    if vectors:
+        count(len(vectors))
+    missing = [text for text in different if text not in vectors]
+    for start in range(0, len(missing), TEXTS_AT_ONCE):
+        part = missing[start : start + TEXTS_AT_ONCE]
         computed = encode(
             part,
             batch_size=BATCH,
@@ -205,7 +220,10 @@ def encode_unique(
             convert_to_numpy=True,
             normalize_embeddings=True,
         )
-        vectors.update(zip(part, np.asarray(computed, dtype=np.float32), strict=True))
+        rows = np.asarray(computed, dtype=np.float32)
+        if cache:
+            cache.keep(part, rows, of=len(different))
+        vectors.update(zip(part, rows, strict=True))
         count(len(part))
     return np.stack([vectors[text] for text in texts])
 

@@ -6,6 +6,7 @@ import click
 
 from app.cli.report import Result, detach_option, ready_store, reporting, work
 from db.errors import BadInput
+from trainer.benchmark_suites import SUBSETS
 from trainer.template import Template
 
 SHOWN = ("ndcg@5", "ndcg@10", "map", "mrr", "recall@10", "p-mrr")
@@ -61,6 +62,11 @@ def _number(value: float | None) -> str:
     "--benchmark",
     help="A folder (FollowIR, BEIR, InstructIR, BRIGHT, MAIR, or several), or a name on the hub.",
 )
+@click.option(
+    "--subset",
+    type=click.Choice(list(SUBSETS)),
+    help="Some tasks of a benchmark: mair-paper are the five of MAIR in the paper's tables.",
+)
 @click.option("--held-out", type=click.FloatRange(0, 1, min_open=True, max_open=True))
 @click.option("--held-out-seed", type=int)
 @click.option("--template", help="For models that store none.")
@@ -74,6 +80,7 @@ def evaluate(
     models: tuple[str, ...],
     release: str | None,
     benchmark: str | None,
+    subset: str | None,
     held_out: float | None,
     held_out_seed: int | None,
     template: str | None,
@@ -91,7 +98,7 @@ def evaluate(
     (BEIR, InstructIR), or also top_ranked.jsonl, qrels_og/test.tsv and qrels_changed/test.tsv
     (FollowIR). BRIGHT (examples/ and documents/), MAIR (MAIR-Queries/ and MAIR-Docs/) and a folder
     of such folders are suites: every set is scored, and the mean over the sets. Where there is a
-    network, followir, bright, mair, instructir or owner/name are downloaded from the hub.
+    network, followir, bright, mair, mair-paper, instructir or owner/name come from the hub.
     """
     if (release is None) == (benchmark is None):
         raise click.UsageError("give either --release or --benchmark")
@@ -104,6 +111,7 @@ def evaluate(
         "models": [_absolute(model) for model in models],
         "release": release and _absolute(release),
         "benchmark": benchmark and _absolute(benchmark),
+        "subset": subset,
         "template": template,
         "query_prefix": query_prefix,
         "passage_prefix": passage_prefix,

@@ -12,9 +12,9 @@ from trainer_folders import write_followir, write_jsonl, write_judgments
 from trainer_jobs import claim
 
 from db.errors import BadInput
-from db.evaluations import list_evaluations
+from db.evaluations import get_evaluation, list_evaluations
 from db.store import Store
-from trainer.benchmark_suites import read_benchmarks, suite_means
+from trainer.benchmark_suites import SUBSETS, read_benchmarks, suite_means, take_subset
 from trainer.evaluate_job import evaluate
 from trainer.scoring import measure_run
 
@@ -36,13 +36,15 @@ def write_bright(folder: Path, **changed: Any) -> Path:
     return folder
 
 
-def write_mair(folder: Path, labels: Any = None, documents: str = "xyz") -> Path:
+def write_mair(
+    folder: Path, labels: Any = None, documents: str = "xyz", task: str = "DD_2015"
+) -> Path:
     labels = [{"id": "x", "score": 2}] if labels is None else labels
-    for part in ("", "en_"):
+    for part in ("", "en_") if task == "DD_2015" else ("",):
         row = {"qid": "q", "instruction": "find it", "query": "what", "labels": labels}
-        write_jsonl(folder / "MAIR-Queries" / "DD_2015" / f"{part}queries.jsonl", [row])
+        write_jsonl(folder / "MAIR-Queries" / task / f"{part}queries.jsonl", [row])
         write_jsonl(
-            folder / "MAIR-Docs" / "DD_2015" / f"{part}docs.jsonl",
+            folder / "MAIR-Docs" / task / f"{part}docs.jsonl",
             [{"id": name, "doc": f"text {name}"} for name in documents],
         )
     return folder
@@ -134,6 +136,30 @@ def test_a_task_without_documents_and_an_empty_suite_are_refused(tmp_path: Path)
         read_benchmarks(tmp_path / "b")
 
 
+def test_the_papers_five_tasks_of_mair_are_a_subset_by_name(
+    sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran]
+) -> None:
+    for task in (*SUBSETS["mair-paper"], "LeetCode"):
+        write_mair(tmp_path / "M", task=task)
+    (tmp_path / "M" / "MAIR-Queries" / "DD_2015" / "en_queries.jsonl").unlink()
+    ran = inf(
+        *("evaluate", "--model", "bm25", "--benchmark", tmp_path / "M"),
+        *("--subset", "mair-paper", "--json"),
+    )
+    assert ran.code == 0, ran.err
+    wanted = [f"MAIR/{task}" for task in SUBSETS["mair-paper"]]
+    assert [part["benchmark"] for part in ran.json["parts"]] == wanted
+    assert ran.json["benchmark"] == "M mair-paper"
+    with sqlite_store.read() as session:
+        (mean,) = list_evaluations(session, benchmark="M mair-paper (mean of 5)")
+    assert mean.metrics["ndcg@10"] == ran.json["models"][0]["metrics"]["ndcg@10"]
+    few = read_benchmarks(write_mair(tmp_path / "few", task="DD_2016"))
+    with pytest.raises(BadInput, match="needs the task DD_2015, and the benchmark has DD_2016"):
+        take_subset(few, "mair-paper")
+    with pytest.raises(BadInput, match="no subset 'mine'"):
+        take_subset(few, "mine")
+
+
 def test_followirs_score_takes_each_sets_own_measure(tmp_path: Path) -> None:
     for name in ("Robust04", "News21", "Core17"):
         write_followir(tmp_path / "FollowIR" / name)
@@ -165,8 +191,12 @@ def test_a_suite_is_scored_set_by_set_and_in_the_mean(
     assert mean["followir score"] > 0
     assert all(len(part["comparisons"]) == 1 for part in result["parts"])
     with sqlite_store.read() as session:
-        recorded = [found.benchmark for found in list_evaluations(session)]
-    assert sorted(recorded) == sorted(2 * [part["benchmark"] for part in result["parts"]])
+        found = list_evaluations(session)
+        stored = get_evaluation(session, result["models"][1]["evaluation_id"])
+    names = [*(part["benchmark"] for part in result["parts"]), "FollowIR (mean of 3)"]
+    assert sorted(each.benchmark for each in found) == sorted(2 * names)
+    assert stored.metrics == mean and stored.model == "tiny-random-bert"
+    assert stored.benchmark == "FollowIR (mean of 3)" and stored.per_query == {}
     ran = inf("evaluate", "--model", "bm25", "--benchmark", tmp_path / "FollowIR")
     assert ran.code == 0, ran.err
     assert "followir score" in ran.out and "FollowIR/News21" in ran.out

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from conftest import Ran
 from hub_server import Hub, Repo
-from trainer_folders import write_beir, write_followir
+from trainer_folders import write_beir, write_followir, write_jsonl
 
 from db.store import Store
+from trainer.benchmark_suites import SUBSETS
 from trainer.hub_benchmarks import SUITES, is_hub_name
 
 
@@ -45,9 +46,34 @@ def test_followir_comes_from_the_hub_by_name(
     assert ran.code == 1 and "ada/nothing cannot be downloaded" in ran.json["error"]
 
 
+def test_the_papers_tasks_of_mair_come_from_the_hub_without_the_others(
+    sqlite_store: Store,
+    tmp_path: Path,
+    hub: Hub,
+    there: dict[str, str],
+    inf: Callable[..., Ran],
+) -> None:
+    for task in (*SUBSETS["mair-paper"], "LeetCode"):
+        row = {"qid": "q", "query": "what", "labels": [{"id": "x", "score": 2}]}
+        write_jsonl(tmp_path / "Queries" / task / "queries.jsonl", [row])
+        write_jsonl(tmp_path / "Docs" / task / "docs.jsonl", [{"id": "x", "doc": "text"}])
+    for part in ("Queries", "Docs"):
+        publish(hub, f"MAIR-Bench/MAIR-{part}", tmp_path / part)
+    ran = inf("evaluate", "--model", "bm25", "--benchmark", "mair-paper", "--json", **there)
+    assert ran.code == 0, ran.err
+    wanted = [f"MAIR/{task}" for task in SUBSETS["mair-paper"]]
+    assert [part["benchmark"] for part in ran.json["parts"]] == wanted
+
+
 @pytest.mark.parametrize(
     ("words", "is_name"),
-    [("bright", True), ("MAIR", True), ("ada/set", True), ("./a/b", False), ("folder", False)],
+    [
+        ("bright", True),
+        ("mair-paper", True),
+        ("ada/set", True),
+        ("./a/b", False),
+        ("folder", False),
+    ],
 )
 def test_a_name_is_no_path(words: str, is_name: bool) -> None:
     assert is_hub_name(words) == is_name

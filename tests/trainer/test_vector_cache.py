@@ -1,0 +1,88 @@
+"""Vectors are kept between evaluations, by model and text."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from trainer_folders import write_beir, write_jsonl
+from trainer_jobs import claim, config_for
+
+from db.store import Store
+from trainer import scoring, vector_cache
+from trainer.backbone import load_model
+from trainer.evaluate_job import evaluate
+from trainer.settings import TrainSettings
+from trainer.train_job import train
+from trainer.vector_cache import VectorCache, identity_of
+
+
+def test_what_was_encoded_is_not_encoded_again(store: Store) -> None:
+    asked: list[list[str]] = []
+
+    def encode(texts: Sequence[str], **_: Any) -> np.ndarray:
+        asked.append(list(texts))
+        return np.array([[len(text), 1.0] for text in texts], dtype=np.float32)
+
+    def vectors(texts: list[str], kind: str = "query") -> np.ndarray:
+        counted: list[int] = []
+        cache = VectorCache(store, "m", kind, "query: ")
+        found = scoring.encode_unique(encode, texts, counted.append, cache)
+        assert sum(counted) == len(set(texts))
+        return found
+
+    first = vectors(["a", "bb", "a"])
+    assert asked == [["bb", "a"]] and first.tolist() == [[1, 1], [2, 1], [1, 1]]
+    assert vectors(["bb", "ccc"]).tolist() == [[2, 1], [3, 1]]
+    assert asked == [["bb", "a"], ["ccc"]]
+    vectors(["a"], kind="document")
+    assert asked[2:] == [["a"]]  # a passage is another text than a query
+
+
+def test_a_corpus_that_would_fill_the_store_is_not_kept(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_cache, "MOST", 2)
+    cache = VectorCache(sqlite_store, "m", "document", "")
+    cache.keep(["a", "b"], np.ones((2, 2), dtype=np.float32), of=3)
+    assert cache.read(["a", "b"]) == {}
+    cache.keep(["a", "b"], np.ones((2, 2), dtype=np.float32), of=2)
+    assert set(cache.read(["a", "b"])) == {"a", "b"} and cache.read(["a", "b", "c"]) == {}
+
+
+def test_a_second_evaluation_encodes_what_is_new_and_scores_the_same(
+    sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_beir(tmp_path / "beir")
+    out = train(claim(sqlite_store, config_for(tmp_path, max_steps="1", held_out="0")))["path"]
+    config = {"models": [out], "benchmark": str(folder)}
+    encoded: list[str] = []
+    model = type(load_model(out))
+    plain = model.encode
+
+    def counting(self: Any, inputs: Any, **options: Any) -> Any:
+        encoded.extend(inputs)
+        return plain(self, inputs, **options)
+
+    monkeypatch.setattr(model, "encode", counting)
+    first = evaluate(claim(sqlite_store, config, kind="evaluate"))
+    assert len(encoded) == 4  # of the checkpoint: one question, three documents
+    again = evaluate(claim(sqlite_store, config, kind="evaluate"))
+    assert len(encoded) == 4
+    for one, other in zip(first["models"], again["models"], strict=True):
+        assert one["metrics"] == other["metrics"]
+    write_jsonl(folder / "corpus.jsonl", [{"_id": f"d{n}", "text": f"body {n}"} for n in range(5)])
+    evaluate(claim(sqlite_store, config, kind="evaluate"))
+    assert sorted(encoded[4:]) == ["body 3", "body 4"]
+
+
+def test_a_model_trained_anew_or_prepared_otherwise_is_another_model(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    load_model("tiny-random-bert").save(str(folder))
+    before = identity_of(str(folder))
+    (folder / "config_sentence_transformers.json").write_text("{}")
+    assert identity_of(str(folder)) != before
+    settings = [TrainSettings(), TrainSettings(pooling="cls"), TrainSettings(epochs=3)]
+    known = [identity_of("m", prepared) for prepared in settings]
+    assert known[0] == known[2] != known[1] and "m" not in known
