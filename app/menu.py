@@ -26,7 +26,7 @@ MENU = (
     View("datasets", "Data sets", "database", "Curation"),
     View("curate", "Curate", "account_tree", "Curation"),
     View("groups", "Groups", "view_agenda", "Curation"),
-    View("review", "Review", "rate_review", "Curation"),
+    View("review", "Review", "rate_review", "Curation", "annotator"),
     View("releases", "Releases", "inventory_2", "Curation"),
     View("judge", "Judge", "gavel", "Judging", "annotator"),
     View("studies", "Studies", "fact_check", "Judging"),

@@ -1,17 +1,30 @@
-"""Review: a person approves, rejects or edits group after group."""
+"""Review: a person approves, rejects or edits group after group, on a card or with plain widgets.
+
+Annotators see no verdict, and no queue that tells one, unless a curator allows it for the run.
+"""
 
 import streamlit as st
 
 from app import reviewing
 from app.components.choice import choose
-from app.components.group import draw_group
+from app.components.counted import counted
+from app.components.judging_card import draw_lifeline
 from app.components.page import draw_empty, draw_heading
+from app.components.review_card import draw_card
+from app.components.review_many import draw_many
+from app.components.review_plain import draw_plain
 from app.components.run import run_name
-from db.groups import GroupDetail, get_group, list_groups
-from db.reviews import FIELDS, count_reviews
-from db.runs import list_runs
+from app.reviewing import Desk
+from app.visit import acting, failures_shown, show_what_was_said
+from db.corpus_texts import pair_sources
+from db.revalidations import waiting_items
+from db.review_queue import QueueFilter
+from db.reviews import count_reviews
+from db.runs import RunSummary, funnel, list_runs
 from db.store import open_store
+from db.tables import Run
 
+ALL = "all"
 QUEUES = {
     "kept, not reviewed": ("kept", "none"),
     "dropped, not reviewed": ("dropped", "none"),
@@ -19,103 +32,133 @@ QUEUES = {
     "approved": (None, "approve"),
     "rejected": (None, "reject"),
 }
-FIELD_NAMES = {
-    "instruction_positive": "Instruction I+",
-    "query_negative": "Query Q-",
-    "instruction_negative": "Instruction I-",
-    "hard_negative_document_1": "Passage P1-",
-    "hard_negative_document_2": "Passage P2-",
+BLIND_QUEUES = {
+    "not reviewed": (None, "none"),
+    "edited, not approved": (None, "edit"),
+    "approved": (None, "approve"),
+    "rejected": (None, "reject"),
 }
 
 
-def draw_decision(group: GroupDetail, offset: int, total: int) -> None:
-    """Approve, reject with a reason, edit, or leave it for later."""
+def draw_filters(run: RunSummary, *, blind: bool) -> QueueFilter:
+    """Queue, drop reason, source and words: of the card, and of reviewing many."""
+    with open_store().read() as session:
+        sources = pair_sources(session, run.dataset_id)
+        dropped = list(funnel(session, run.id).dropped)
+    queues = BLIND_QUEUES if blind else QUEUES
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.button(
-            "Approve",
-            type="primary",
-            icon=":material/check:",
-            key=f"review.approve-{group.id}",
-            on_click=reviewing.approve,
-            args=(group.id,),
+        queue = st.selectbox(
+            "Queue", list(queues), key=f"review.queue_{'blind' if blind else 'all'}"
         )
-        st.text_input(
-            "Reason for a rejection",
-            key=f"review.reason-{group.id}",
-            label_visibility="collapsed",
-            placeholder="reason for a rejection",
+        verdict, review = queues[queue or next(iter(queues))]
+        reason = ALL
+        if verdict == "dropped":
+            reason = st.selectbox(
+                "Drop reason",
+                (ALL, *dropped),
+                format_func=lambda each: each.replace("_", " "),
+                key="review.drop_reason",
+            )
+        source = ALL
+        if len(sources) > 1:
+            source = st.selectbox("Source", (ALL, *sources), key="review.source", width=160)
+        search = st.text_input(
+            "Search", key="review.search", type="search", placeholder="in queries and instructions"
         )
-        st.button(
-            "Reject",
-            icon=":material/close:",
-            key=f"review.reject-{group.id}",
-            on_click=reviewing.reject,
-            args=(group.id,),
-        )
-        st.button(
-            "Later",
-            key=f"review.later-{group.id}",
-            on_click=reviewing.later,
-            args=((offset + 1) % max(1, total),),
-        )
-    if len(group.triplets) == 3:
-        with st.expander("Edit the texts"):
-            draw_edit(group)
+    return QueueFilter(
+        run_id=run.id,
+        verdict=verdict,
+        reason=None if reason == ALL else reason,
+        source=None if source == ALL else source,
+        review=review,
+        search=(search or "").strip() or None,
+    )
 
 
-def draw_edit(group: GroupDetail) -> None:
-    """The texts that were written, not those from the source; the old text is kept."""
-    before = {name: reviewing.text_of(group, name) for name in FIELDS}
-    with st.form(f"review.edit-{group.id}", border=False):
-        for name, text in before.items():
-            key = f"review.{name}-{group.id}"
-            st.text_area(FIELD_NAMES[name], text, key=key, height="content")
-        st.form_submit_button("Save the edit", on_click=reviewing.edit, args=(group.id, before))
+def draw_counts(run: RunSummary) -> None:
+    with open_store().read() as session:
+        counts = count_reviews(session, run.id)
+    words = f"{sum(counts.values()):,} of {run.kept + run.dropped:,} groups reviewed"
+    st.caption(words + "".join(f" · {action} {n:,}" for action, n in counts.items()))
+
+
+def draw_curators_part(run: RunSummary, wanted: QueueFilter) -> None:
+    """Many at once, the edits that wait for the validator, what annotators see."""
+    draw_many(wanted)
+    with open_store().read() as session:
+        waiting = len(waiting_items(session, run.id))
+        shown = session.get_one(Run, run.id).verdicts_shown
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.toggle(
+            "Annotators see verdicts of this run",
+            shown,
+            key=f"review.verdicts_{run.id}",
+            on_change=reviewing.show_verdicts,
+            args=(run.id,),
+            help="Off: kept and dropped groups come to them mixed, without what a model said.",
+        )
+        if waiting:
+            st.button(
+                f"Ask the validator about {counted(waiting, 'edited item')}",
+                key="review.revalidate",
+                on_click=reviewing.revalidate,
+                args=(run.id,),
+            )
+
+
+@st.fragment(key="review-desk")
+def draw_desk(desk: Desk) -> None:
+    with failures_shown():
+        draw_card(desk, key=f"review.card_{desk.wanted.run_id}")
+
+
+@st.fragment(key="review-plain-desk")
+def draw_plain_desk(desk: Desk) -> None:
+    with failures_shown():
+        show_what_was_said()
+        draw_plain(desk)
+
+
+def draw_review(runs: list[RunSummary]) -> None:
+    visitor = acting("review")
+    is_curator = visitor.may("curator")
+    run = choose(
+        "Run",
+        runs,
+        key="review.run",
+        parameter="run",
+        ident=lambda run: run.id,
+        name=run_name if is_curator else lambda run: f"run {run.id} · {run.dataset}",
+    )
+    with open_store().read() as session:
+        blind = reviewing.is_blind(session, visitor, run.id)
+    wanted = draw_filters(run, blind=blind)
+    draw_counts(run)
+    asked = st.query_params.get("group", "")
+    desk = Desk(wanted, int(asked) if asked.isdecimal() and len(asked) < 10 else None)
+    if st.session_state.get("review.plain"):
+        draw_plain_desk(desk)
+    else:
+        draw_desk(desk)
+        draw_lifeline()
+    if is_curator:
+        draw_curators_part(run, wanted)
+    st.toggle(
+        "Plain page",
+        key="review.plain",
+        help="The same groups without the card: for a browser in which it does not work.",
+    )
 
 
 draw_heading("Review", "A person's word on a group: approve, reject with a reason, or edit.")
 with open_store().read() as session:
-    runs = [run for run in list_runs(session) if run.kept + run.dropped]
-if not runs:
+    found = [run for run in list_runs(session) if run.kept + run.dropped]
+if found:
+    with failures_shown():
+        draw_review(found)
+else:
     draw_empty(
         "Nothing to review yet.",
         "Groups are grown by a curation run.",
-        view="curate",
-        link="Curate",
         command="inf curate --dataset NAME --provider offline",
     )
-    st.stop()
-left, right = st.columns([2, 1])
-with left:
-    run = choose(
-        "Run", runs, key="review.run", parameter="run", ident=lambda run: run.id, name=run_name
-    )
-queue = right.selectbox(
-    "Queue", list(QUEUES), key="review.queue", on_change=reviewing.later, args=(0,)
-)
-verdict, review = QUEUES[queue or "kept, not reviewed"]
-offset = int(st.session_state.get("review.offset", 0))
-with open_store().read() as session:
-    counts = count_reviews(session, run.id)
-    page = list_groups(session, run.id, verdict=verdict, review=review, offset=offset, limit=1)
-    if not page.rows and page.total:
-        offset = 0
-        page = list_groups(session, run.id, verdict=verdict, review=review, limit=1)
-    asked = st.query_params.get("group", "")
-    shown = int(asked) if asked.isdecimal() else (page.rows[0].id if page.rows else None)
-    group = None if shown is None else get_group(session, shown)
-reviewed = sum(counts.values())
-st.caption(
-    f"{page.total:,} in this queue · {reviewed:,} of {run.kept + run.dropped:,} groups reviewed"
-    + "".join(f" · {action} {n:,}" for action, n in counts.items())
-)
-if group is None:
-    draw_empty(
-        "This queue is empty.",
-        "Choose another queue, or make a release of what is there.",
-        view="releases",
-        link="Releases",
-    )
-else:
-    draw_decision(group, offset, page.total)
-    draw_group(group)

@@ -122,8 +122,10 @@ def test_from_pairs_to_a_trained_and_evaluated_model_by_mouse_and_keyboard(
         expect(page.locator(".st-key-coverage-map")).to_be_visible()
 
         open_view(page, "Review")
-        page.get_by_role("button", name="Approve").click()
-        expect(page.get_by_text("is approved")).to_be_visible()
+        expect(page.locator(".card .triplet")).to_have_count(3)
+        wait_past_dwell(page)
+        page.keyboard.press("a")
+        expect(page.locator(".badge")).to_have_text("saved")
 
         open_view(page, "Releases")
         press(page, "releases.start")

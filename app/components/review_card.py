@@ -1,0 +1,131 @@
+"""The review card (a Streamlit component, version 2): a group as JSON, and what the card sends.
+
+Like the judging card's, its outbox is component *state*, read where the card is drawn.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from app.components.group import TITLES, labels
+from app.components.texts import differences
+from app.reviewing import Desk, card_data
+from db.groups import GroupDetail, Texts
+from db.reviews import FIELDS
+from db.words import ROLES, SCENARIOS, Role
+
+FOLDER = Path(__file__).parent
+CARD = st.components.v2.component(
+    "inf_review_card",
+    js=(FOLDER / "review_card.js").read_text(encoding="utf-8"),
+    css=(FOLDER / "review_card.css").read_text(encoding="utf-8"),
+)
+FIELD_OF = {places[0]: name for name, places in FIELDS.items()}
+ACTIONS = {"approve": "approved", "reject": "rejected", "edit": "edited"}
+
+
+def draw_card(desk: Desk, *, key: str) -> None:
+    """The card of a queue, after storing what it sent. Raises Refused for who may not review."""
+    state = st.session_state.get(key)
+    outbox = state.get("outbox") if state else None
+    data = card_data(desk, outbox if isinstance(outbox, dict) else {}, as_json=group_as_json)
+    CARD(key=key, data=data, on_outbox_change=_nothing)
+
+
+def group_as_json(group: GroupDetail, revalidation: dict[str, str], *, blind: bool) -> Any:
+    """What the browser is told of a group; blind, nothing that tells a verdict."""
+    review = group.review
+    tags = [group.verdict] if group.verdict and not blind else []
+    words = []
+    if not blind and group.drop_reason:
+        words.append(f"Dropped: {group.drop_reason.replace('_', ' ')}. {group.drop_detail or ''}")
+    if review is not None:
+        tags.append(ACTIONS[review.action])
+        reason = f": {review.reason}" if review.reason else ""
+        when = f"{review.created_at:%Y-%m-%d %H:%M}"
+        words.append(f"{ACTIONS[review.action]} by {review.reviewed_by}, {when}{reason}")
+    if not group.triplets:
+        words.append(
+            "Nothing was written for this pair before it was dropped.\n"
+            f"{group.query_positive}\n{group.document_positive}"
+        )
+    return {
+        "id": group.id,
+        "name": group.query_id,
+        "seen": review.id if review else None,
+        "labels": [*tags, *(["offline"] if group.offline else [])],
+        "words": words,
+        "link": "" if blind else f"groups?run={group.run_id}&group={group.id}",
+        "columns": _columns(group, {} if blind else revalidation, blind),
+        "before": _before(group),
+    }
+
+
+def _columns(group: GroupDetail, revalidation: dict[str, str], blind: bool) -> list[Any]:
+    positive = group.triplets.get("positive")
+    found = []
+    for role in ROLES:
+        texts = group.triplets.get(role)
+        if texts is None:
+            continue
+        says, state = _says(group, role, revalidation, blind)
+        found.append(
+            {
+                "title": TITLES[role],
+                "scenario": SCENARIOS[role],
+                "says": says,
+                "state": state,
+                "parts": _parts(role, texts, None if role == "positive" else positive),
+            }
+        )
+    return found
+
+
+def _parts(role: Role, texts: Texts, other: Texts | None) -> list[Any]:
+    return [
+        {
+            "label": label,
+            "field": FIELD_OF.get((role, column)),
+            "text": text,
+            "pieces": [[text, False]] if other is None else differences(text, unlike),
+        }
+        for label, column, text, unlike in zip(
+            labels(role), texts._fields, texts, other or texts, strict=True
+        )
+    ]
+
+
+def _says(
+    group: GroupDetail, role: Role, revalidation: dict[str, str], blind: bool
+) -> tuple[str, str]:
+    """What the validator says of the scenario, after the last edit where there was one."""
+    if blind:
+        return "", ""
+    if role in revalidation:
+        state = revalidation[role]
+        words = {
+            "holds": "after the edit the validator finds this passage",
+            "fails": "after the edit the validator does not find this passage",
+            "waiting": "edited: the validator has not been asked again",
+        }
+        return words[state], state
+    for judgment in group.judgments:
+        if judgment.scenario == role:
+            chose = judgment.choice.replace("_", " ")
+            state = "holds" if judgment.agrees else "fails"
+            return f"{judgment.judge} chose {chose}", state
+    return "", ""
+
+
+def _before(group: GroupDetail) -> list[dict[str, str]]:
+    if group.review is None or group.review.action != "edit":
+        return []
+    return [
+        {"label": name.replace("_", " "), "text": str(text)}
+        for name, text in group.review.before.items()
+    ]
+
+
+def _nothing() -> None:
+    """Streamlit keeps a state only where a callback is named; the work is done in `draw_card`."""

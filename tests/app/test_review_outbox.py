@@ -1,0 +1,126 @@
+"""What the review card sends: stored once, refused where it is stale, forged or not theirs."""
+
+from typing import Any
+
+import pytest
+from records_world import group_ids, make_run
+from sqlalchemy import select
+
+from app.components.review_card import group_as_json
+from app.review_outbox import answered_groups, put_off, store_reviews
+from db.groups import get_group
+from db.reviews import approve_group, count_reviews, current_review, list_reviews
+from db.store import Store
+from db.tables import Review
+
+WHO = "ann"
+
+
+def send(store: Store, *entries: Any, blind: bool = False, run_id: int = 1) -> dict[str, str]:
+    with store.write() as session:
+        answers, _ = store_reviews(session, WHO, entries, blind=blind, run_id=run_id)
+        session.commit()
+        return answers
+
+
+def entry(event: str, group: Any, kind: str = "approve", **more: Any) -> dict[str, Any]:
+    return {"event": event, "run": 1, "group": group, "kind": kind, "seen": None} | more
+
+
+def test_each_event_is_stored_once_and_answered(store: Store) -> None:
+    one, two, three, _ = group_ids(store, make_run(store))
+    sent = [
+        entry("1", one),
+        entry("2", two, "reject", reason="vague"),
+        entry("3", float(three), "edit", texts={"query_negative": "who sold book 2"}),
+    ]
+    for _ in range(2):  # the outbox comes again where the answer was lost
+        assert send(store, *sent) == {"1": "", "2": "", "3": ""}
+    with store.read() as session:
+        assert count_reviews(session, 1) == {"approve": 1, "reject": 1, "edit": 1}
+        assert len(session.scalars(select(Review)).all()) == 3
+        assert {row.reviewed_by for row in session.scalars(select(Review))} == {WHO}
+        assert current_review(session, two).reason == "vague"  # type: ignore[union-attr]
+    assert answered_groups(sent, {"1": "", "2": "no"}) == [one]
+
+
+def test_an_edit_that_the_rules_refuse_is_answered_with_why(sqlite_store: Store) -> None:
+    one = group_ids(sqlite_store, make_run(sqlite_store))[0]
+    texts = {"query_negative": "who wrote book 0"}
+    answers = send(sqlite_store, entry("1", one, "edit", texts=texts))
+    assert "do not let the edit through" in answers["1"]
+    answers = send(sqlite_store, entry("2", one, "edit", texts={"query_positive": "x"}))
+    assert "comes from the source" in answers["2"]
+
+
+def test_a_word_on_a_group_that_changed_meanwhile_is_refused(store: Store) -> None:
+    one, two = group_ids(store, make_run(store))[:2]
+    with store.write() as session:
+        approve_group(session, one, reviewed_by="bob")
+        session.commit()
+    answers = send(store, entry("1", one), entry("2", two), entry("3", two))
+    assert "bob reviewed group" in answers["1"]
+    assert answers["2"] == "" and "since it was shown" in answers["3"]
+
+
+def test_undo_says_something_else_about_ones_own_review_only(sqlite_store: Store) -> None:
+    one = group_ids(sqlite_store, make_run(sqlite_store))[0]
+    again = entry("2", one, "reject", reason="vague", after="1")
+    assert send(sqlite_store, entry("1", one), again) == {"1": "", "2": ""}
+    with sqlite_store.write() as session:
+        assert [row.action for row in list_reviews(session, one)] == ["reject", "approve"]
+        approve_group(session, one, reviewed_by="bob")
+        session.commit()
+    answers = send(sqlite_store, entry("3", one, after="2"))
+    assert "reviewed by somebody else" in answers["3"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        (entry("1", 999), "not in your queue"),
+        (entry("1", "1"), "is no number"),
+        (entry("1", True), "is no number"),
+        (entry("1", 2**40), "is no number"),
+        (entry("1", 1, "promote"), "no such review"),
+        (entry("1", 1, "reject"), "needs a reason"),
+        (entry("1", 1, "edit"), "holds no texts"),
+        (entry("1", 1, seen="x"), "is no number"),
+        (entry("x" * 65, 1), "too long"),
+        (entry("1", 1, after="other"), "reviewed by somebody else"),
+    ],
+)
+def test_what_is_forged_is_refused_with_words(
+    sqlite_store: Store, sent: dict[str, Any], told: str
+) -> None:
+    make_run(sqlite_store)
+    assert told in send(sqlite_store, sent)[sent["event"]]
+    assert send(sqlite_store, "x", {"event": 3}, None, entry("9", 1, run=2)) == {}
+    with sqlite_store.read() as session:
+        assert session.scalars(select(Review)).all() == []
+
+
+def test_the_list_of_groups_put_off_is_read_with_care() -> None:
+    assert put_off({"later": [1, 2.0, "3", None, True, 1e30]}) == [1, 2]
+    assert put_off({"later": "1"}) == put_off({}) == []
+
+
+def test_nothing_sent_to_a_blind_reviewer_tells_a_verdict(sqlite_store: Store) -> None:
+    run_id = make_run(sqlite_store)
+    told = []
+    with sqlite_store.read() as session:
+        for verdict in ("kept", "dropped"):
+            group = get_group(session, group_ids(sqlite_store, run_id, verdict)[0])
+            group.judgments[0].candidates["positive"] = "seen"
+            shown = group_as_json(group, {"positive": "fails"}, blind=True)
+            told.append({name: value for name, value in shown.items() if name in ("words", "link")})
+            told.append([(each["says"], each["state"]) for each in shown["columns"]])
+            told.append(shown["labels"])
+            open_one = group_as_json(group, {"positive": "fails"}, blind=False)
+            assert verdict in open_one["labels"] and open_one["link"]
+            assert "does not find" in open_one["columns"][0]["says"]
+    assert told[:3] == told[3:] == [{"words": [], "link": ""}, [("", "")] * 3, ["offline"]]
+    # A blind reviewer's word on a group that is not whole, as only dropped ones are, is refused.
+    unwritten = group_ids(sqlite_store, run_id, "dropped")[-1]
+    assert "not in your queue" in send(sqlite_store, entry("1", unwritten), blind=True)["1"]
+    assert send(sqlite_store, entry("1", unwritten), blind=False)["1"] == ""
