@@ -23,7 +23,10 @@ from db.tables import Group, Judgment, Run
         ({"query_negative": "word " * 61}, "query_negative has 61 words"),
         ({"query_negative": "Who wrote book 0"}, "says the same as the positive one"),
         ({"instruction_negative": "find the author of book 0"}, "says the same"),
-        ({"hard_negative_document_1": "Mail ada@lovelace.org about it."}, "looks like: e-mail address"),
+        (
+            {"hard_negative_document_1": "Mail ada@lovelace.org about it."},
+            "looks like: e-mail address",
+        ),
         (
             {
                 "instruction_negative": "Name the year in which the first book was printed.",
