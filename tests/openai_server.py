@@ -108,6 +108,7 @@ class Server:
         found.router.add_get("/v1/models", self._models)
         found.router.add_post("/v1/chat/completions", self._complete)
         found.router.add_get("/counts", self._counts)
+        found.router.add_post("/openai/deployments/{name}/chat/completions", self._azure)
         self.batches.add_routes(found)
         return found
 
@@ -123,6 +124,18 @@ class Server:
         """How many answers were given, and how many of them to a prompt answered before."""
         answered = self.answered.total()
         return web.json_response({"answered": answered, "repeated": answered - len(self.answered)})
+
+    async def _azure(self, request: web.Request) -> web.StreamResponse:
+        """The same answers at Azure's addresses: a deployment in the path, its own key header."""
+        if request.headers.get("api-key") != self.key or "api-version" not in request.query:
+            return _error(401, "401", "Access denied due to invalid subscription key")
+        body = await request.json()
+        assert body["model"] == request.match_info["name"]
+        self.key, key = None, self.key
+        try:
+            return await self._complete(request)
+        finally:
+            self.key = key
 
     def _refused(self, request: web.Request) -> bool:
         return self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}"
@@ -160,7 +173,7 @@ class Server:
         if fault == "500":
             return _error(500, "server_error", "The server had an error")
         if fault == "silence":
-            await asyncio.sleep(SILENCE_SECONDS)
+            await self._be_silent(request)
         if fault == "cut_before":
             _cut(request)
             return web.Response()
@@ -175,6 +188,14 @@ class Server:
         if fault in ("cut_after", "truncated"):
             return await self._broken(request, json.dumps(answer).encode(), fault)
         return web.json_response(answer)
+
+    async def _be_silent(self, request: web.Request) -> None:
+        """Nothing for a long time, or until who asked is gone."""
+        until = time.monotonic() + SILENCE_SECONDS
+        while time.monotonic() < until:
+            await asyncio.sleep(0.05)
+            if request.transport is None or request.transport.is_closing():
+                return
 
     def _over_the_limit(self) -> bool:
         if self.per_second is None:

@@ -1,0 +1,95 @@
+"""What servers do besides answering: silence, Azure's addresses, the same content asked twice."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from curation_runs import add_dataset, run_curation, start_worker, texts_of, wait_for
+from openai import AsyncOpenAI, DefaultAioHttpClient
+from openai_server import Server
+from sqlalchemy import func, select
+
+from curation.openai_provider import OpenAIProvider
+from curation.prompts import Prompt
+from curation.providers import Request
+from curation.starting import start_run
+from db.errors import ProviderError
+from db.runs import get_run
+from db.store import Store
+from db.tables import Call, GroupCall
+
+ASKED: dict[str, Any] = {"dataset": "small", "provider": "openai", "settings": ["model=small"]}
+OF_ONE_GROUP = 8
+
+
+def test_a_call_that_is_met_with_silence_is_given_up_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("curation.openai_provider.BACKOFF_SECONDS", 0.01)
+    prompt = Prompt("p.txt", "Document: {document}\nQuery: {query_positive}")
+    request = Request(
+        task="instruction_positive",
+        provider="openai",
+        model="small",
+        parameters={},
+        prompt=prompt,
+        inputs={"document": "a long word", "query_positive": "what"},
+    )
+
+    async def ask(server: Server) -> Any:
+        client = AsyncOpenAI(
+            base_url=server.url, api_key="k", http_client=DefaultAioHttpClient(), max_retries=0
+        )
+        provider = OpenAIProvider(
+            client, concurrency=2, prices={}, own_server=True, timeout_seconds=1.0
+        )
+        try:
+            return await provider.answer(request), provider.state()
+        finally:
+            await provider.close()
+
+    with Server(faults={"silence": 1.0}) as server:  # 30 s of it, on the first try
+        answer, state = asyncio.run(ask(server))
+    assert answer.attempts >= 2 and state.failures == answer.attempts - 1
+    assert answer.text.startswith("Instruction: ")
+
+
+def test_a_deployment_of_azure_is_asked_by_its_name(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store, pairs=3)
+    with Server(key="secret") as server:
+        monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", server.url.removesuffix("/v1"))
+        monkeypatch.setenv("AZURE_OPENAI_API_KEY", "secret")
+        with pytest.raises(ProviderError, match="OPENAI_API_VERSION"):
+            run_curation(sqlite_store, **ASKED)
+        monkeypatch.setenv("OPENAI_API_VERSION", "2025-03-01")
+        assert run_curation(sqlite_store, **ASKED)["kept"] == 3
+        monkeypatch.setenv("AZURE_OPENAI_API_KEY", "wrong")
+        with pytest.raises(ProviderError, match="refuses the key"):
+            run_curation(sqlite_store, **(ASKED | {"settings": ["model=other"]}))
+
+
+def test_two_workers_that_are_told_the_same_at_once_keep_one_answer_of_each(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(store, name="small", pairs=6)
+    with Server() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        run_ids = []
+        with store.write() as session:
+            for _ in range(2):  # of the same pairs: every call of one is also the other's
+                run_ids.append(start_run(session, **ASKED).id)
+            session.commit()
+        server.hold_after = 0  # both have asked before either is answered
+        workers = [start_worker(store, run_id, base_url=server.url) for run_id in run_ids]
+        wait_for(lambda: list(server.asked.values()) == [2] * 6)
+        server.hold_after = None
+        for worker in workers:
+            worker.join(180)
+        assert [worker.exitcode for worker in workers] == [0, 0]
+    assert texts_of(store, run_ids[0]) == texts_of(store, run_ids[1])
+    with store.read() as session:
+        assert {get_run(session, run_id).status for run_id in run_ids} == {"done"}
+        assert session.scalar(select(func.count()).select_from(Call)) == 6 * OF_ONE_GROUP
+        assert session.scalar(select(func.count()).select_from(GroupCall)) == 2 * 6 * OF_ONE_GROUP
