@@ -89,7 +89,14 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
     if len(found) < 2:
         return
     st.subheader("Compare", anchor=False)
-    st.plotly_chart(ranking_figure(found), key="evaluations.ranking")
+    if any(each.metrics.get("p-mrr") is not None for each in found):
+        st.plotly_chart(ranking_figure(found), key="evaluations.ranking")
+    if not any(each.per_query for each in found):
+        st.caption(
+            "This is a mean over the sets of a suite. Differences with intervals stand with each "
+            "set, over its queries: choose one above."
+        )
+        return
     by_model = {each.model: each for each in found}
     untrained = [each.model for each in found if each.checkpoint_id is None]
     base = st.selectbox(

@@ -15,6 +15,8 @@ NAMES = {
     "recall@10": "Recall@10",
     "p-mrr": "p-MRR ×100",
 }
+# Shown only where a benchmark has them.
+SOMETIMES = {"followir score": "FollowIR score", "robustness@10": "Robustness@10"}
 
 
 def model_name(path: str) -> str:
@@ -25,11 +27,17 @@ def model_name(path: str) -> str:
 
 def score_rows(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
     """A row per evaluation; p-MRR times 100, as the papers print it; undefined stays empty."""
+    sometimes = {
+        name: title
+        for name, title in SOMETIMES.items()
+        if any(name in each.metrics for each in evaluations)
+    }
+    titles = {"p-mrr": NAMES["p-mrr"], **sometimes, **NAMES}  # what a narrow page shows first
     return [
         {
             "Model": model_name(each.model),
+            **{title: _shown(name, each.metrics) for name, title in titles.items()},
             "Trained": each.checkpoint_id is not None,
-            **{title: _shown(name, each.metrics) for name, title in NAMES.items()},
             "Evaluated": each.created_at,
         }
         for each in evaluations
@@ -49,7 +57,10 @@ def draw_scores(evaluations: Sequence[Evaluation]) -> None:
         score_rows(evaluations),
         hide_index=True,
         column_config={
-            **{title: st.column_config.NumberColumn(format="%.4f") for title in NAMES.values()},
+            **{
+                title: st.column_config.NumberColumn(format="%.4f")
+                for title in (NAMES | SOMETIMES).values()
+            },
             NAMES["p-mrr"]: st.column_config.NumberColumn(format="%+.2f"),
             "Evaluated": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
         },
