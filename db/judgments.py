@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, or_, select, text, update
+from sqlalchemy import Select, and_, func, or_, select, text, update
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
@@ -29,6 +29,16 @@ class JudgmentRow:
     label: str
     simulated: bool
     offline: bool
+    decided_at: datetime
+
+
+@dataclass(frozen=True)
+class JudgmentState:
+    """How far the judgments are that agreement reads: it changes whenever one of them does."""
+
+    judgments: int
+    last_id: int
+    last_at: datetime | None
 
 
 def get_or_create_judge(
@@ -174,16 +184,34 @@ def judgment_frame(session: Session, study_id: int) -> list[JudgmentRow]:
     run among them, and simulated judges) with what they say about its items wherever they said it.
     Training and gold items are left out, and so are adjudicators, who saw what others said.
     """
+    query = _that_count(
+        study_id,
+        Judgment.item_id,
+        Judge.name,
+        Judge.kind,
+        Judgment.choice,
+        Judge.simulated,
+        Judge.offline,
+        Judgment.decided_at,
+    ).order_by(Judgment.item_id, Judge.name)
+    return [JudgmentRow(*row) for row in session.execute(query)]
+
+
+def judgment_state(session: Session, study_id: int) -> JudgmentState:
+    """How many judgments `judgment_frame` reads, the newest of them, and when it was made."""
+    query = _that_count(
+        study_id, func.count(), func.max(Judgment.id), func.max(Judgment.decided_at)
+    )
+    judgments, last_id, last_at = session.execute(query).one()
+    return JudgmentState(judgments, last_id or 0, last_at)
+
+
+def _that_count(study_id: int, *columns: Any) -> Select[Any]:
+    """The judgments of a study that agreement counts; see `judgment_frame`."""
     machine = or_(Judge.kind == "model", Judge.simulated)
-    query = (
-        select(
-            Judgment.item_id,
-            Judge.name,
-            Judge.kind,
-            Judgment.choice,
-            Judge.simulated,
-            Judge.offline,
-        )
+    return (
+        select(*columns)
+        .select_from(Judgment)
         .join(Judge, Judge.id == Judgment.judge_id)
         .join(
             StudyItem,
@@ -195,6 +223,4 @@ def judgment_frame(session: Session, study_id: int) -> list[JudgmentRow]:
             Judge.kind != "adjudicator",
             or_(Judgment.study_id == study_id, machine),
         )
-        .order_by(Judgment.item_id, Judge.name)
     )
-    return [JudgmentRow(*row) for row in session.execute(query)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from db.tables import Item, Judgment
+from db.tables import Item, Judge, Judgment
 
 
 @dataclass(frozen=True)
@@ -54,3 +54,23 @@ def position_bias(session: Session, run_id: int) -> list[PlaceCount]:
         PlaceCount(place, expected[place], chosen[place], right[place])
         for place in range(1, max([*expected, *chosen], default=0) + 1)
     ]
+
+
+def study_choices(
+    session: Session, study_id: int, *, most: int = 20_000
+) -> dict[str, list[tuple[int, int]]]:
+    """By judge: the place chosen (from 1) and how many places there were, in the study's newest
+    `most` current judgments; who chose "none" chose no place."""
+    rows = session.execute(
+        select(Judge.name, Judgment.choice, Judgment.order_shown)
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .where(Judgment.study_id == study_id, Judgment.is_current, Judge.kind != "adjudicator")
+        .order_by(Judgment.id.desc())
+        .limit(most)
+    )
+    found: dict[str, list[tuple[int, int]]] = {}
+    for judge, choice, order_shown in rows:
+        places = found.setdefault(judge, [])
+        if choice in order_shown:
+            places.append((order_shown.index(choice) + 1, len(order_shown)))
+    return found

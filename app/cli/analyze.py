@@ -1,22 +1,30 @@
 """`inf analyze`: agreement, diversity and coverage."""
 
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from analysis.agreement import Decision, agreement_report
+from analysis.agreement import agreement_report
 from analysis.bootstrap import RESAMPLES
 from analysis.figures import sign
+from analysis.judge_profile import judge_profiles
 from analysis.judgment_file import read_judgments
+from analysis.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
+from analysis.over_time import agreement_over_time
 from analysis.validators import POLICIES, Answer, judge_as_validator, vote_as_validator
 from app.cli.report import Result, counts, detach_option, ready_store, reporting, work
 from db.datasets import get_dataset
+from db.items import study_item_places
 from db.judgments import judgment_frame
+from db.position_bias import study_choices
+from db.quality import judge_quality
 from db.runs import choose_run
 from db.studies import get_study
 from db.validations import judge_models, judging_cost, run_answers, run_verdicts
+from db.words import SCENARIOS
 
 
 @click.group()
@@ -73,9 +81,29 @@ def _shown_agreement(report: Result) -> str:
         found = report["people"][name]
         reason = f" ({found['reason']})" if "reason" in found else ""
         lines.append(f"people, {words}: {_number(found['value'])}{_interval(found)}{reason}")
+    for window in report.get("over_time", ()):
+        mean = window["human_human"]
+        lines.append(
+            f"window {window['window']} to {window['to'][:16]}: {window['items']:,} items, "
+            f"people's kappa {_number(mean['kappa'])}"
+            + (f" ({mean['reason']})" if "reason" in mean else "")
+        )
+    for each in report.get("by_judge", ()):
+        pace, gold = each["median_seconds"], each["gold_accuracy"]
+        p, bias = each["position_bias"]["p"], each["position_bias"].get("reason", "")
+        lines.append(
+            f"{each['judge']}: {each['judged']:,} judged, "
+            + ("no pace" if pace is None else f"{pace:.1f} s each")
+            + f", kappa with people {_number(each['with_people']['kappa'])}"
+            + (", no gold" if gold is None else f", gold {gold:.3f} of {each['gold_seen']}")
+            + (f", position bias undefined ({bias})" if p is None else f", position bias p {p:.4f}")
+        )
     if report["resamples"]:
         lines.append(f"in brackets: 95 % intervals, {report['resamples']:,} resamples of items")
     return "\n".join(lines)
+
+
+DAY = click.DateTime(["%Y-%m-%d"])
 
 
 @analyze.command()
@@ -92,23 +120,56 @@ def _shown_agreement(report: Result) -> str:
     type=click.IntRange(min=0),
     help="Of the bootstrap; 0 leaves the intervals out.",
 )
+@click.option(
+    "--role",
+    multiple=True,
+    type=click.Choice(list(SCENARIOS)),
+    help="Only items of this role; repeats, as the other filters do.",
+)
+@click.option("--source", multiple=True, help="Only items of pairs of this source.")
+@click.option("--recipe", multiple=True, help="Only items that this recipe grew.")
+@click.option("--judge", multiple=True, help="Only this judge.")
+@click.option("--since", type=DAY, help="Only judgments of this day (UTC) and later.")
+@click.option("--until", type=DAY, help="Only judgments of this day (UTC) and earlier.")
+@click.option("--over-time", is_flag=True, help="Also by windows of items as people finished them.")
+@click.option("--by-judge", is_flag=True, help="Also pace, gold and position bias of each judge.")
 @reporting(_shown_agreement)
-def agreement(study: int | None, judgments: Path | None, resamples: int) -> Result:
+def agreement(
+    study: int | None,
+    judgments: Path | None,
+    resamples: int,
+    role: tuple[str, ...],
+    source: tuple[str, ...],
+    recipe: tuple[str, ...],
+    judge: tuple[str, ...],
+    since: datetime | None,
+    until: datetime | None,
+    over_time: bool,
+    by_judge: bool,
+) -> Result:
     """Kappa of every pair of judges, human–human and human–model means, with intervals."""
     if (study is None) == (judgments is None):
         raise click.UsageError("give --study ID or --judgments FILE, one of them")
+    chosen = JudgmentFilter(
+        role, source, recipe, judge, since and since.date(), until and until.date()
+    )
     if judgments is not None:
+        if over_time or by_judge or chosen != JudgmentFilter():
+            raise click.UsageError("a file has no roles, sources, recipes and days: --study ID has")
         report = agreement_report(read_judgments(judgments), resamples=resamples)
         return {"judgments_file": str(judgments), **report}
     store = ready_store()
     with store.read() as session:
         get_study(session, study)
         rows = judgment_frame(session, study)
-    decisions = [
-        Decision(row.item_id, row.judge, row.label, row.kind, row.simulated, row.offline)
-        for row in rows
-    ]
-    return {"study_id": study, **agreement_report(decisions, resamples=resamples)}
+        places = study_item_places(session, study)
+        quality = judge_quality(session, study) if by_judge else []
+        choices = study_choices(session, study) if by_judge else {}
+    rows = chosen_rows(rows, places, chosen)
+    report = agreement_report(decisions_of(rows), resamples=resamples)
+    windows = {"over_time": agreement_over_time(rows)} if over_time else {}
+    profiles = {"by_judge": judge_profiles(report, quality, choices)} if by_judge else {}
+    return {"study_id": study, **report, **windows, **profiles}
 
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -388,10 +449,7 @@ def validators(dataset: str, run: int | None, study: int | None) -> Result:
         kept, models = run_verdicts(session, run_id), judge_models(session)
         costs = judging_cost(session, ("validation",))
         rows = [] if study is None else judgment_frame(session, study)
-    people = agreement_report(
-        Decision(row.item_id, row.judge, row.label, row.kind, row.simulated, row.offline)
-        for row in rows
-    )["human_model"]
+    people = agreement_report(decisions_of(rows))["human_model"]
     judges = sorted({answer.judge for answer in answers} & set(models))
     whole = [judge for judge in judges if judge_as_validator(answers, kept, judge)["groups"]]
     found = []

@@ -5,6 +5,7 @@ from typing import Any
 import streamlit as st
 
 from analysis.figures import agreement_heatmap, human_model_bars
+from app.components.figure import Origin, draw_figure
 from app.components.plain import plain
 
 KAPPA = st.column_config.NumberColumn(format="%.4f")
@@ -16,7 +17,7 @@ COEFFICIENTS = {
 }
 
 
-def draw_report(report: dict[str, Any]) -> None:
+def draw_report(report: dict[str, Any], origin: Origin) -> None:
     """Means, figures, pairs, differences of models, coefficients."""
     if report["simulated"]:
         st.warning(
@@ -37,16 +38,14 @@ def draw_report(report: dict[str, Any]) -> None:
     left, right = st.columns(2)
     with left:
         st.subheader("Models with people", anchor=False)
-        st.plotly_chart(human_model_bars(report), key="agreement.bars", config=DOWNLOAD)
+        draw_figure(human_model_bars(report), bar_rows(report), origin, key="agreement.bars")
     with right:
         st.subheader("Pairs of judges", anchor=False)
-        st.plotly_chart(agreement_heatmap(report), key="agreement.heatmap", config=DOWNLOAD)
-    draw_pairs(report["pairs"])
+        pairs = pair_rows(report["pairs"])
+        draw_figure(agreement_heatmap(report), pairs, origin, key="agreement.heatmap")
+    draw_table(pairs or [{"Judge": "fewer than two judges"}], reasons=report["pairs"])
     draw_differences(report["differences"])
     draw_coefficients(report)
-
-
-DOWNLOAD = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}
 
 
 def draw_mean(label: str, mean: dict[str, Any]) -> None:
@@ -77,9 +76,27 @@ def interval_cells(numbers: dict[str, Any]) -> dict[str, float | None]:
     return {"95 % from": low, "to": high}
 
 
-def draw_pairs(pairs: list[dict[str, Any]]) -> None:
+def bar_rows(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """The numbers of Figure 4's bars: a row per mean."""
+    return [
+        {
+            "Between": name,
+            "Mean kappa": mean["kappa"],
+            **interval_cells(mean),
+            "Raw agreement": mean["agreement"],
+            "Pairs": mean["pairs"],
+            "Undefined because": mean.get("reason", ""),
+        }
+        for name, mean in {
+            "people with people": report["human_human"],
+            **{f"people with {name}": mean for name, mean in report["human_model"].items()},
+        }.items()
+    ]
+
+
+def pair_rows(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A row per pair of judges."""
-    rows = [
+    return [
         {
             "Judge": pair["judge_a"],
             "With": pair["judge_b"],
@@ -92,7 +109,6 @@ def draw_pairs(pairs: list[dict[str, Any]]) -> None:
         }
         for pair in pairs
     ]
-    draw_table(rows or [{"Judge": "fewer than two judges"}], reasons=pairs)
 
 
 def draw_differences(differences: list[dict[str, Any]]) -> None:

@@ -5,15 +5,15 @@ import streamlit as st
 from analysis.answers import Decision
 from analysis.disagreement import ItemDisagreement, confusion_of, disagreements
 from analysis.figures import confusion_heatmap
-from app.components.agreement import DOWNLOAD
-from app.components.plain import plain
-from app.menu import view_file
+from app.components.figure import Origin, as_csv, draw_figure, draw_origin
 from db.items import ItemPlace
 
 SHOWN = 200
 
 
-def draw_disagreement(decisions: list[Decision], places: dict[int, ItemPlace]) -> None:
+def draw_disagreement(
+    decisions: list[Decision], places: dict[int, ItemPlace], origin: Origin
+) -> None:
     """The confusion of two judges, then the items."""
     judges = sorted({row.judge for row in decisions})
     if len(judges) < 2:
@@ -27,44 +27,53 @@ def draw_disagreement(decisions: list[Decision], places: dict[int, ItemPlace]) -
         st.caption("Choose two judges with items in common.")
     else:
         figure = confusion_heatmap(labels, counts, one, other)
-        st.plotly_chart(figure, key="agreement.confusion", config=DOWNLOAD)
-    draw_items(disagreements(decisions), places)
+        cells = [
+            {f"{one} said": row, f"{other} said": column, "items": int(counts[i, j])}
+            for i, row in enumerate(labels)
+            for j, column in enumerate(labels)
+        ]
+        draw_figure(figure, cells, origin, key="agreement.confusion")
+    draw_items(disagreements(decisions), places, origin)
 
 
-def draw_items(found: list[ItemDisagreement], places: dict[int, ItemPlace]) -> None:
-    """A row per item, most disagreement first; a chosen row leads to its group."""
+def draw_items(found: list[ItemDisagreement], places: dict[int, ItemPlace], origin: Origin) -> None:
+    """A row per item, most disagreement first, with every judgment; its link opens its group."""
     st.subheader("Items, most disagreement first", anchor=False)
     shown = found[:SHOWN]
     if not shown:
         st.caption("No item was judged twice yet.")
         return
     judges = sorted({judge for each in shown for judge in each.said})
-    rows = [
-        {
-            "Item": each.item,
-            "Disagreement": each.disagreement,
-            "Scenario": places[int(str(each.item))].scenario,
-            "Query": places[int(str(each.item))].query,
-            **{judge: each.said.get(judge, "") for judge in judges},
-        }
-        for each in shown
-    ]
-    picked = st.dataframe(
+    rows = [item_row(each, places[int(str(each.item))], judges) for each in shown]
+    st.dataframe(
         rows,
         hide_index=True,
         key="agreement.items",
-        on_select="rerun",
-        selection_mode="single-row",
-        column_config={"Disagreement": st.column_config.NumberColumn(format="%.2f")},
+        column_config={
+            "Open": st.column_config.LinkColumn(
+                display_text=r"group=(\d+)", width="small", help="Opens its group."
+            ),
+            "Disagreement": st.column_config.NumberColumn(format="%.2f"),
+        },
     )
-    for row in picked.selection.rows[:1]:
-        place = places[int(str(shown[row].item))]
-        st.markdown(f"**{plain(place.instruction)}**  \n{plain(place.query)}")
-        st.page_link(
-            view_file("groups"),
-            label=f"Open group {place.group_id}",
-            query_params={"group": str(place.group_id)},
-            icon=":material/arrow_forward:",
-        )
+    draw_origin(
+        lambda: as_csv([item_row(each, places[int(str(each.item))], judges) for each in found]),
+        origin,
+        key="agreement.items_table",
+    )
     if len(found) > SHOWN:
         st.caption(f"The first {SHOWN} of {len(found):,} items.")
+
+
+def item_row(each: ItemDisagreement, place: ItemPlace, judges: list[str]) -> dict[str, object]:
+    """An item with what every judge said."""
+    return {
+        "Open": f"groups?group={place.group_id}",
+        "Item": each.item,
+        "Disagreement": each.disagreement,
+        "Role": place.scenario,
+        "Source": place.source,
+        "Query": place.query,
+        "Instruction": place.instruction,
+        **{judge: each.said.get(judge, "") for judge in judges},
+    }

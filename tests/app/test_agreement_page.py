@@ -4,6 +4,9 @@ from app_pages import open_page, words
 from grown_dataset import grown
 from sqlalchemy import select
 
+from db.items import study_item_places
+from db.judgments import current_judgment, judgment_state, record_judgment
+from db.position_bias import study_choices
 from db.store import Store
 from db.tables import Group, Item, Judge, Judgment, Run, Study, StudyItem
 
@@ -84,3 +87,70 @@ def test_judges_who_never_met_or_always_say_the_same_are_undefined(sqlite_store:
     shown = words(page)
     assert "no items in common" in shown
     assert "one and the same label" in shown
+
+
+def test_every_figure_has_its_numbers_its_data_and_its_command(sqlite_store: Store) -> None:
+    judged(sqlite_store, {"ann": "ppnnppnn", "bob": "ppnnppnp", "GPT": "pppnppnn"})
+    page = open_page("agreement")
+    figures = len(page.get("plotly_chart"))
+    assert figures == 4  # Figure 4, the matrix, over time, the confusion of two judges
+    assert sum(button.proto.label == "CSV" for button in page.get("download_button")) == 6
+    shown = words(page)
+    assert "24 judgments of study 1, newest no\\. 24" in shown
+    assert "inf analyze agreement --study 1 --json --over-time" in shown
+    assert "inf analyze agreement --study 1 --json --by-judge" in shown
+
+
+def test_a_filter_changes_the_numbers_and_stands_in_the_command(sqlite_store: Store) -> None:
+    judged(sqlite_store, {"ann": "ppnnppnn", "bob": "ppnnppnp", "GPT": "pppnppnn"})
+    page = open_page("agreement")
+    page.multiselect(key="agreement.judges").set_value(["ann", "GPT"]).run()
+    assert not page.exception
+    shown = words(page)
+    assert "--judge ann --judge GPT" in shown
+    assert "16 judgments of 8 items" in shown
+    assert {metric.label: metric.value for metric in page.metric}["People with people"] == (
+        "undefined"
+    )
+
+
+def test_a_filter_that_leaves_nothing_says_so(sqlite_store: Store) -> None:
+    judged(sqlite_store, {"ann": "pp", "bob": "pn"})
+    page = open_page("agreement")
+    page.get("button_group")[0].set_value(["query_negative"]).run()
+    assert not page.exception
+    assert "No judgment passes these filters" in words(page)
+
+
+def test_what_a_judge_has_no_number_for_is_a_sentence(sqlite_store: Store) -> None:
+    judged(sqlite_store, {"ann": "pppp....", "bob": "....pppp"})
+    page = open_page("agreement")
+    shown = words(page).replace("\\", "")
+    assert "Kappa with people undefined: no items in common (ann, bob)" in shown
+    assert "Kappa with models undefined: nobody to compare with (ann, bob)" in shown
+    assert "Position bias undefined: one place on the list: nothing to prefer" in shown
+    assert "No kappa in any window" in shown
+
+
+def test_a_new_judgment_is_seen_by_the_state_that_the_page_follows(store: Store) -> None:
+    judged(store, {"ann": "ppn", "bob": "ppp"})
+    with store.write() as session:
+        before = judgment_state(session, 1)
+        judge = session.scalars(select(Judge).where(Judge.name == "ann")).one()
+        earlier = current_judgment(session, judge.id, 3)
+        assert earlier is not None
+        assert before.judgments == 6
+        record_judgment(
+            session,
+            judge_id=judge.id,
+            item_id=3,
+            choice="positive",
+            order_shown=["positive"],
+            event_id="again",
+            study_id=1,
+        )
+        session.commit()
+        after = judgment_state(session, 1)
+        assert (after.judgments, after.last_id) == (6, before.last_id + 1)
+        assert study_choices(session, 1) == {"ann": [(1, 1)] * 3, "bob": [(1, 1)] * 3}
+        assert {place.recipe for place in study_item_places(session, 1).values()} == {"r"}
