@@ -20,6 +20,7 @@ from sentence_transformers import (
     SentenceTransformerTrainer,
     SentenceTransformerTrainingArguments,
 )
+from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel, TrainerCallback
 from transformers.trainer_callback import PrinterCallback
 
@@ -33,6 +34,7 @@ from trainer.processes import ALONE, Processes
 from trainer.release_files import COLUMNS, Group
 from trainer.saving import is_disk_full
 from trainer.settings import TrainSettings
+from trainer.sharding import Sharded, clip_gradients
 from trainer.weights import read_weights, write_weights
 
 if TYPE_CHECKING:
@@ -52,6 +54,13 @@ class GroupTrainer(SentenceTransformerTrainer):
     deadline_seconds = 0.0
     began = 0.0
     processes = ALONE
+
+    def create_accelerator_and_postprocess(self) -> None:
+        super().create_accelerator_and_postprocess()
+        if any(isinstance(weights, DTensor) for weights in self.model.parameters()):
+            # The weights are shared out already: no copies on top of that.
+            self.accelerator.prepare_model = lambda model, **_: model
+            self.accelerator.clip_grad_norm_ = clip_gradients
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
         """Ours is written at the end; the stock one would search the Hub and embed examples."""
@@ -162,6 +171,8 @@ class Watch(TrainerCallback):
                 value = scores[settings.best_by]
                 control.should_save |= self.best.record(kwargs["model"], state.global_step, value)
                 control.should_training_stop |= self.best.should_stop
+        if settings.fsdp == "on":
+            control.should_save = False
         control.should_training_stop, control.should_save = self.processes.agree(
             (control.should_training_stop, control.should_save)
         )
@@ -208,6 +219,8 @@ def fit(
     Goes on from the newest complete state in `work`, where there is one. With several `processes`
     all call it with the same arguments; only the first reports, scores and saves.
     """
+    if settings.fsdp == "on" and processes.count == 1:
+        raise BadInput("fsdp=on shares weights out over several processes: give --nproc 2 or more")
     if processes.count > 1 and settings.encoders == "two" and settings.texts_at_once:
         raise BadInput(
             "encoders=two with texts_at_once trains in one process only (DDP would wait for the "
@@ -231,6 +244,7 @@ def fit(
         positive_as_printed=settings.positive_counted == "as-printed",
         texts_at_once=settings.texts_at_once,
     )
+    sharded = Sharded(model, processes) if settings.fsdp == "on" else None
     rows = Dataset.from_dict({name: [group.row()[name] for group in groups] for name in COLUMNS})
     best = Best(work, patience=settings.patience)
     watch = Watch(settings, report, stream, stopping, evaluate, best, processes)
@@ -264,6 +278,8 @@ def fit(
             "epoch": trainer.state.epoch,
             "log_history": trainer.state.log_history,
         }
+    if sharded:
+        sharded.restore()
     first = processes.is_first
     kept = best.restore(model) if first and settings.best_by != "last" else None
     merge_lora(model)

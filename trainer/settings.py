@@ -48,6 +48,8 @@ class TrainSettings:
     """Share the instruction's prefix where a causal model reads it often: auto or off."""
     gradient_checkpointing: str = "off"
     """Recompute activations instead of keeping them: on or off."""
+    fsdp: str = "off"
+    """Share the weights out over several processes (FSDP 2) instead of copying them: on or off."""
     precision: str = "auto"
     """Activations in bf16 or fp32; auto: bf16 on a GPU that has it. Weights stay in fp32."""
     pooling: str = "auto"
@@ -104,6 +106,7 @@ CHOICES = {
     "positive_counted": ("once", "as-printed"),
     "packing": ("auto", "off"),
     "gradient_checkpointing": ("off", "on"),
+    "fsdp": ("off", "on"),
     "precision": ("auto", "bf16", "fp32"),
     "pooling": ("auto", "mean", "cls", "last"),
     "interaction": ("I", "II"),
@@ -193,6 +196,8 @@ def _check(settings: TrainSettings) -> None:
     for name, choices in CHOICES.items():
         if getattr(settings, name) not in choices:
             raise BadInput(f"{name}={getattr(settings, name)!r}: it is one of {', '.join(choices)}")
+    if settings.fsdp == "on":
+        _check_fsdp(settings)
     if settings.interaction == "II" and settings.encoders == "two":
         raise BadInput("interaction=II has one shared encoder: give encoders=shared")
     if settings.interaction == "II" and settings.template not in (DEFAULT_TEMPLATE, APART):
@@ -211,3 +216,13 @@ def _check(settings: TrainSettings) -> None:
             f"instructions_sampled={settings.instructions_sampled} says something only where the "
             f"objective has the term I, and objective={settings.objective} has not"
         )
+
+
+def _check_fsdp(settings: TrainSettings) -> None:
+    """Refuse what was not seen to work with shared-out weights."""
+    for name in ("evaluate_steps", "texts_at_once", "lora_rank", "save_steps"):
+        if getattr(settings, name):
+            raise BadInput(f"fsdp=on cannot do {name}={getattr(settings, name)}: give {name}=0")
+    for name, wanted in (("encoders", "shared"), ("interaction", "I")):
+        if getattr(settings, name) != wanted:
+            raise BadInput(f"fsdp=on needs {name}={wanted}")

@@ -1,6 +1,7 @@
 """Training in several processes, real ones over gloo: the same as one process."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
+import torch
 from safetensors.torch import load_file
 from several_ranks import CASES
 from trainer_jobs import config_for
@@ -17,6 +19,7 @@ from app import launching
 from db import jobs
 from db.errors import InfError
 from db.store import Store
+from trainer.backbone import load_model
 from trainer.processes import Processes, count_from_environment, gathered_place, most_of, share_of
 
 TESTS = Path(__file__).parents[1]
@@ -53,21 +56,38 @@ def losses(store: Store, job_id: int) -> list[float]:
     return [point.value for point in points if point.name == "loss"]
 
 
-def test_a_training_of_two_processes_has_the_losses_of_one(
+@pytest.mark.slow
+def test_a_training_of_two_processes_by_ddp_and_fsdp_has_the_losses_of_one(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
-    """10 groups, 2 held out, batches of 4 and 4; the learning rate is small, so that a gradient's
-    last digits cannot flip a step of Adam."""
-    given = QWEN | {"epochs": "2", "learning_rate": "1e-6", "evaluate_steps": "2"}
-    found = []
-    for count in (1, 2):
-        config: dict[str, Any] = config_for(tmp_path / str(count), **given) | {"processes": count}
+    """10 groups, 2 held out, two batches of 4 in each of two epochs. Adam turns the last digits of
+    a gradient near zero into a step: weights are compared by how far they moved altogether."""
+    given = QWEN | {"epochs": "2", "learning_rate": "1e-4"}
+    start = load_model(QWEN["base_model"])[0].model.state_dict()
+    found, weights = [], []
+    for count, extra in ((1, {}), (2, {"evaluate_steps": "2"}), (2, {"fsdp": "on"})):
+        folder = tmp_path / str(len(found))
+        config: dict[str, Any] = config_for(folder, **given, **extra) | {"processes": count}
         job = launching.run_in_foreground(sqlite_store, "train", config, started_by="test")
         assert job.result is not None and job.result["steps"] == 4
         found.append(losses(sqlite_store, job.id))
-    assert len(found[0]) == 4 and found[1] == pytest.approx(found[0], rel=1e-4)
+        weights.append(load_file(folder / "out" / "model.safetensors"))
+    assert job.log_path is not None
+    told = re.search(r"FSDP: (\d+) of (\d+) weights", Path(job.log_path).read_text())
+    assert told is not None
+    here, whole = told.groups()
+    assert 0 < int(here) < 0.6 * int(whole)
+    alone = weights[0]
+    moved = sum(float((alone[key] - start[key]).abs().sum()) for key in alone)
+    assert len(found[0]) == 4 and moved > 0.1
+    for other, theirs in zip(found[1:], weights[1:], strict=True):
+        assert other == pytest.approx(found[0], rel=1e-3)
+        assert theirs.keys() == alone.keys()
+        apart = sum(float((theirs[key] - alone[key]).abs().sum()) for key in alone)
+        assert apart < 0.02 * moved
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_ends_the_training_with_a_reason(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
@@ -115,8 +135,6 @@ def test_shares_and_places_by_hand() -> None:
     assert share_of(texts, Processes(0, 2)) == ["a", "c", "e"]
     assert share_of(texts, Processes(1, 2)) == ["b", "d"]
     assert most_of(5, Processes(0, 2)) == 3
-    import torch
-
     assert gathered_place(torch.arange(5), 2, 3).tolist() == [0, 3, 1, 4, 2]
     assert share_of(["a"], Processes(2, 3)) == ["a"]
 
