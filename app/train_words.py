@@ -3,7 +3,10 @@
 from trainer.objectives.names import Objective
 
 SECTIONS = {
-    "Model": ("base_model", "pooling", "encoders", "template", "query_prefix", "passage_prefix"),
+    "Model": (
+        *("base_model", "pooling", "encoders", "interaction", "template", "remote_code"),
+        *("query_prefix", "passage_prefix"),
+    ),
     "Objective": ("objective", "temperature", "positive_counted", "instructions_sampled"),
     "Length of the training": (
         *("epochs", "max_steps", "max_seconds", "rows_per_batch", "learning_rate"),
@@ -14,13 +17,15 @@ SECTIONS = {
     ),
     "Memory and saving": (
         *("texts_at_once", "gradient_checkpointing", "precision", "packing", "save_steps"),
-        *("lora_rank", "lora_alpha"),
+        *("lora_rank", "lora_alpha", "fsdp", "tensorboard"),
     ),
 }
 WORDS = {
     "base_model": ("Base model", "A SentenceTransformer or a plain transformer, name or folder."),
     "pooling": ("Pooling", "How token vectors become one: last token for decoders, else the mean."),
     "encoders": ("Encoders", "One encoder for queries and passages, or two that start equal."),
+    "interaction": ("Interaction", "I: one text by the template. II: apart, cross-attention."),
+    "remote_code": ("Code of the model", "Run it only if you trust who wrote it (admins)."),
     "template": ("Template", "How instruction and query become one text; kept with the model."),
     "query_prefix": ("Query prefix", "What the model expects before queries, e.g. `query: `."),
     "passage_prefix": ("Passage prefix", "What it expects before passages."),
@@ -48,6 +53,8 @@ WORDS = {
     "lora_rank": ("LoRA rank", "Train additions of this rank, merged at the end; 0: all weights."),
     "lora_alpha": ("LoRA alpha", "The additions are scaled by alpha / rank."),
     "packing": ("Packing", "Share an instruction's prefix where a causal model reads it often."),
+    "fsdp": ("Share weights out", "FSDP; only with `inf train --nproc` or torchrun."),
+    "tensorboard": ("TensorBoard", "Write the curves for it too, beside the store."),
     "save_steps": ("Save every … steps", "What a resume goes on from; 0: every two minutes."),
 }
 

@@ -10,6 +10,7 @@ import streamlit as st
 
 from app.actions import launch_job
 from app.components.jobs import duration
+from app.identity import Visitor
 from app.train_estimate import Estimate, available_bytes, estimate
 from app.visit import acting, action
 from db.checkpoints import list_checkpoints
@@ -86,8 +87,9 @@ def estimate_words(found: Estimate) -> str:
 @action
 def start(release_id: int) -> None:
     """Queue the training that the form describes. What cannot be never becomes a job."""
-    acting("train")
+    visitor = acting("train")
     settings = chosen_settings()
+    _require_trust(visitor, settings)
     _require_room(settings, release_id)
     config = {"release": str(release_id), "settings": settings.as_dict()}
     job_id = launch_job("train", config, what=f"Training with {settings.objective}")
@@ -97,7 +99,7 @@ def start(release_id: int) -> None:
 @action
 def start_sweep(release_id: int) -> None:
     """Queue a training for every combination of the chosen objectives, base models and seeds."""
-    acting("train")
+    visitor = acting("train")
     state = st.session_state
     name = (state["train.sweep_name"] or "").strip()
     if not name:
@@ -106,6 +108,7 @@ def start_sweep(release_id: int) -> None:
     models = state["train.sweep_models"] or [chosen_settings().base_model]
     grid = combinations(chosen_settings(), state["train.sweep_objectives"], models, seeds or [42])
     for settings in grid:
+        _require_trust(visitor, settings)
         _require_room(settings, release_id)
     for settings in grid:
         config = {"release": str(release_id), "settings": settings.as_dict(), "sweep": name}
@@ -130,6 +133,12 @@ def parse_seed(text: object) -> int:
     if not str(text).isdecimal():
         raise BadInput(f"seed {text!r}: a whole number is needed")
     return int(str(text))
+
+
+def _require_trust(visitor: Visitor, settings: TrainSettings) -> None:
+    """Code of somebody else's runs on this machine only where an admin wants it."""
+    if settings.remote_code != "refuse" and not visitor.may("admin"):
+        raise Refused("code that comes with a model is run for an admin only")
 
 
 def _require_room(settings: TrainSettings, release_id: int) -> None:

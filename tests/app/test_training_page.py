@@ -3,7 +3,7 @@
 import tomllib
 
 import pytest
-from app_pages import open_page, words
+from app_pages import open_page, sign_in, words
 from full_store import fill
 
 from app import launching
@@ -62,6 +62,21 @@ def test_a_config_that_fails_validation_never_becomes_a_job(
     assert "instruction" in at.error[0].value
     assert at.button("train.start").disabled
     assert not trainings(sqlite_store)
+
+
+def test_a_models_own_code_is_run_for_an_admin_only(
+    sqlite_store: Store, nothing_starts: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(sqlite_store)
+    sign_in(sqlite_store, monkeypatch, "curator")
+    at = open_page("train")
+    at.selectbox("train.remote_code").select("run").run()
+    at.button("train.start").click().run()
+    assert any("for an admin only" in error.value for error in at.error)
+    assert not trainings(sqlite_store)
+    at.selectbox("train.remote_code").select("refuse").run()
+    at.button("train.start").click().run()
+    assert len(trainings(sqlite_store)) == 1
 
 
 def test_a_model_that_cannot_fit_is_refused(sqlite_store: Store, nothing_starts: None) -> None:
