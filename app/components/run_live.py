@@ -7,13 +7,13 @@ import streamlit as st
 from app import curating
 from app.components.counted import counted
 from app.components.plain import plain
+from app.components.run import LIVE
 from db.calls import CallTotals, call_totals
 from db.releases import recipe_of_run
 from db.run_workers import WorkerTotals
 from db.runs import Funnel, RunSummary
 from db.store import open_store
 
-LIVE = ("created", "running")
 STOPPED = ("paused", "failed", "cancelled")
 RATE_SECONDS = 10.0  # the rate is over about this long
 

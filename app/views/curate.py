@@ -12,9 +12,9 @@ from app.components.funnel import draw_funnel
 from app.components.jobs import LIVE, follow_job
 from app.components.page import draw_empty, draw_heading, draw_labels, draw_status
 from app.components.plain import plain
+from app.components.run import LIVE as LIVE_RUN
 from app.components.run import run_name
 from app.components.run_comparison import draw_comparison
-from app.components.run_live import LIVE as LIVE_RUN
 from app.components.run_live import draw_calls, draw_controls, draw_pulse
 from app.components.trial import MOST, draw_results, draw_trial
 from app.menu import view_file
