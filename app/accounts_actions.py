@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.visit import acting, action, say
-from db import accounts
+from db import accounts, invitations
 from db.errors import BadInput
 from db.store import open_store
 
@@ -33,7 +33,7 @@ def invite() -> None:
     visitor = acting("accounts")
     state = st.session_state
     with open_store().write() as session:
-        token = accounts.invite(
+        token = invitations.invite(
             session,
             role=state["accounts.invite_role"],
             days=int(state["accounts.invite_days"]),

@@ -15,11 +15,12 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import BaseRoute, Route
 
 from app.identity import COOKIE, COOKIE_SECONDS, visitor_of, write_cookie
-from db import accounts
+from db import accounts, invitations
 from db.errors import InfError, Refused
 from db.schema import current
 from db.store import open_store
-from db.tables import Account
+from db.studies import get_study
+from db.tables import Account, Invitation
 
 PAGE = Template((Path(__file__).parent / "sign_in.html").read_text(encoding="utf-8"))
 LONGEST_FORM_BYTES = 16_384
@@ -69,32 +70,68 @@ def _signed_in(request: Request, account: Account, goes_to: str) -> Response:
 
 
 def invitation_form(request: Request) -> Response:
-    """Choose a name and a password."""
+    """Choose a name and a password; or join the study as who you are."""
     token = request.path_params["token"]
+    store = open_store()
+    visitor = visitor_of(store, request.cookies)
     try:
-        with open_store().read() as session:
-            role = accounts.open_invitation(session, token).role
+        with store.read() as session:
+            invitation = invitations.open_invitation(session, token)
+            role, study_id = invitation.role, invitation.study_id
+            study = "" if study_id is None else get_study(session, study_id).name
     except Refused as refused:
         return _page("Invitation", "/sign-in", f'<p role="alert">{escape(str(refused))}</p>', 410)
-    return _invitation(token, f"You are invited as {role}.")
+    if visitor is not None and visitor.account_id is not None and study_id is not None:
+        return _joining(token, visitor.name, study)
+    into = f" to judge in {study}" if study else ""
+    return _invitation(token, f"You are invited as {role}{into}.")
 
 
 async def accept_invitation(request: Request) -> Response:
-    """Make the account and sign in."""
+    """Make the account and sign in; or join with the account there is."""
     token, form = request.path_params["token"], await request.form()
     name, password = str(form.get("name", "")), str(form.get("password", ""))
     try:
-        account = await run_in_threadpool(_accepted, token, name, password)
+        if form.get("as") == "me":
+            cookies = dict(request.cookies)
+            goes_to = await run_in_threadpool(_joined, token, cookies)
+            return RedirectResponse(goes_to, status_code=303)
+        account, goes_to = await run_in_threadpool(_accepted, token, name, password)
     except InfError as error:
         return _invitation(token, f"{error}.", name=name, status=400)
-    return _signed_in(request, account, "/")
+    return _signed_in(request, account, goes_to)
 
 
-def _accepted(token: str, name: str, password: str) -> Account:
+def _accepted(token: str, name: str, password: str) -> tuple[Account, str]:
     with open_store().write() as session:
-        account = accounts.accept_invitation(session, token, name, password)
+        goes_to = _place_of(invitations.open_invitation(session, token))
+        account = invitations.accept_invitation(session, token, name, password)
         session.commit()
-        return account
+        return account, goes_to
+
+
+def _joined(token: str, cookies: dict[str, str]) -> str:
+    store = open_store()
+    visitor = visitor_of(store, cookies)
+    if visitor is None or visitor.account_id is None:
+        raise Refused("you are signed out: sign in, or make an account here")
+    with store.write() as session:
+        goes_to = _place_of(invitations.open_invitation(session, token))
+        invitations.join_by_invitation(session, token, visitor.account_id)
+        session.commit()
+        return goes_to
+
+
+def _place_of(invitation: Invitation) -> str:
+    return "/" if invitation.study_id is None else f"/judge?study={invitation.study_id}"
+
+
+def _joining(token: str, name: str, study: str) -> Response:
+    fields = f"""<p>You are invited to judge in <b>{escape(study)}</b>, and you are signed in as
+      <b>{escape(name)}</b>.</p>
+      <button name="as" value="me">Join as {escape(name)}</button>
+      <p><a href="/sign-out">Sign out</a>, for a new account</p>"""
+    return _page("Invitation", f"/invitation/{escape(token)}", fields)
 
 
 def _invitation(token: str, words: str, *, name: str = "", status: int = 200) -> Response:
@@ -105,7 +142,8 @@ def _invitation(token: str, words: str, *, name: str = "", status: int = 200) ->
       <label>Password, at least {accounts.SHORTEST_PASSWORD} characters
         <input name="password" type="password" autocomplete="new-password"
         minlength="{accounts.SHORTEST_PASSWORD}" required></label>
-      <button>Make the account</button>"""
+      <button>Make the account</button>
+      <p><a href="/sign-in?next=/invitation/{escape(token)}">Sign in</a> if you have one</p>"""
     return _page("Invitation", f"/invitation/{escape(token)}", fields, status)
 
 

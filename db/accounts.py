@@ -5,8 +5,6 @@ Roles are ordered: annotator < curator < admin. What would surprise: a cookie ca
 session. A wrong name and a wrong password cost the same time and get the same words.
 """
 
-import hashlib
-import secrets
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import cache
@@ -17,7 +15,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
-from db.tables import Account, Audit, Invitation, utc_now
+from db.tables import Account, Audit, utc_now
 from db.words import ACCOUNT_ROLES
 
 SHORTEST_PASSWORD = 10
@@ -27,7 +25,6 @@ GUESSES_WITHIN = timedelta(minutes=15)
 MOST_GUESSES_OF_A_NAME_HERE = 5
 MOST_GUESSES_HERE = 30
 MOST_GUESSES_OF_A_NAME = 100
-MOST_INVITATION_DAYS = 60
 
 
 @cache
@@ -53,7 +50,7 @@ def add_account(session: Session, name: str, password: str, *, role: str, actor:
     name = name.strip()
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise BadInput(f"account name {name!r}: 1 to {LONGEST_NAME} printable characters")
-    _check_role(role)
+    check_role(role)
     if session.scalar(select(Account.id).where(Account.name == name)) is not None:
         raise Refused(f"there is an account {name!r} already: choose another name")
     account = Account(name=name, role=role, password_hash=hash_password(password))
@@ -122,48 +119,6 @@ def account_of_cookie(session: Session, account_id: int, epoch: int) -> Account 
     return account
 
 
-def invite(session: Session, *, role: str, days: int, actor: str) -> str:
-    """A new invitation; returns the token of its link, which is not stored. Does not commit."""
-    _check_role(role)
-    if not 1 <= days <= MOST_INVITATION_DAYS:
-        raise BadInput(f"an invitation of {days} days: 1 to {MOST_INVITATION_DAYS}")
-    token = secrets.token_urlsafe(32)
-    invitation = Invitation(
-        token_sha256=_token_sha256(token),
-        role=role,
-        created_by=actor,
-        expires_at=utc_now() + timedelta(days=days),
-    )
-    session.add(invitation)
-    session.flush()
-    record_audit(session, actor, "account.invite", str(invitation.id), role=role, days=days)
-    return token
-
-
-def open_invitation(session: Session, token: str) -> Invitation:
-    """The invitation of a link. Raises Refused once it was used or has expired."""
-    found = session.scalar(
-        select(Invitation).where(Invitation.token_sha256 == _token_sha256(token)).with_for_update()
-    )
-    if found is None or found.account_id is not None or found.expires_at < utc_now():
-        raise Refused("this invitation was used already or has expired: ask for another")
-    return found
-
-
-def accept_invitation(session: Session, token: str, name: str, password: str) -> Account:
-    """Make the account of an invitation, which is used up by it. Does not commit."""
-    invitation = open_invitation(session, token)
-    actor = f"invitation of {invitation.created_by}"
-    account = add_account(session, name, password, role=invitation.role, actor=actor)
-    invitation.account_id = account.id
-    session.flush()
-    return account
-
-
-def _token_sha256(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
-
-
 def reset_password(session: Session, name: str, password: str, *, actor: str) -> Account:
     """Set another password and end the account's sessions. Does not commit."""
     account = get_account(session, name)
@@ -175,7 +130,7 @@ def reset_password(session: Session, name: str, password: str, *, actor: str) ->
 
 def set_role(session: Session, name: str, role: str, *, actor: str) -> Account:
     """Give an account another role. Raises Refused for the last admin. Does not commit."""
-    _check_role(role)
+    check_role(role)
     account = get_account(session, name)
     if role != "admin":
         _keep_an_admin(session, account)
@@ -237,7 +192,8 @@ def hash_password(password: str) -> str:
     return _hasher().hash(password)
 
 
-def _check_role(role: str) -> None:
+def check_role(role: str) -> None:
+    """Raise BadInput for a role that there is not."""
     if role not in ACCOUNT_ROLES:
         raise BadInput(f"no role {role!r}: one of {', '.join(ACCOUNT_ROLES)}")
 

@@ -310,7 +310,23 @@ def _release_expired(session: Session, study_id: int, judge_id: int, now: dateti
 
 
 def membership(session: Session, study_id: int, judge_id: int) -> StudyJudge:
-    """How the judge stands in the study; made where they are new to it. Does not commit."""
+    """How the judge stands in the study; made where they are new to it. Does not commit.
+
+    Raises Refused for somebody new where the study is for invited people only.
+    """
+    member = session.get(StudyJudge, (study_id, judge_id))
+    if member is not None:
+        return member
+    study = get_study(session, study_id)
+    if study.settings.get("members_only"):
+        raise Refused(
+            f"the study {study.name!r} is for people invited into it: ask its curator for a link"
+        )
+    return add_member(session, study_id, judge_id)
+
+
+def add_member(session: Session, study_id: int, judge_id: int) -> StudyJudge:
+    """Let a judge into a study, by invitation or by a curator. Does not commit."""
     member = session.get(StudyJudge, (study_id, judge_id))
     if member is None:
         member = StudyJudge(study_id=study_id, judge_id=judge_id)
@@ -408,7 +424,8 @@ def _take(
     if len(found) < count:
         before = free.where(StudyItem.position <= after).limit(count - len(found))
         found += [item_id for item_id, _ in session.execute(before)]
-    return [_lease(session, study_id, judge_id, item_id, now) for item_id in [*gold, *found]]
+    until = now + LEASE
+    return [give_item(session, study_id, judge_id, item_id, until) for item_id in [*gold, *found]]
 
 
 def _gold_due(session: Session, study_id: int, judge_id: int, count: int) -> list[int]:
@@ -443,9 +460,22 @@ def _gold_due(session: Session, study_id: int, judge_id: int, count: int) -> lis
     return list(session.scalars(query))
 
 
-def _lease(
-    session: Session, study_id: int, judge_id: int, item_id: int, now: datetime
+def open_items(
+    session: Session, study_id: int, judge_id: int, item_ids: Sequence[int]
+) -> list[int]:
+    """Those of the items (not gold, not training) that this judge may be given now."""
+    query = (
+        select(StudyItem.item_id)
+        .join(Item, Item.id == StudyItem.item_id)
+        .where(*_open_to(session, study_id, judge_id), StudyItem.item_id.in_(item_ids))
+    )
+    return list(session.scalars(query.order_by(StudyItem.position)))
+
+
+def give_item(
+    session: Session, study_id: int, judge_id: int, item_id: int, until: datetime
 ) -> Assignment:
+    """Lease an item, which must be open to the judge, until then. Does not commit."""
     change_taken(session, study_id, item_id, +1)
     assignment = session.scalar(_own(study_id, judge_id).where(Assignment.item_id == item_id))
     if assignment is None:
@@ -456,7 +486,7 @@ def _lease(
             order_shown=shuffled_labels(session.get_one(Item, item_id), judge_id),
         )
         session.add(assignment)
-    assignment.state, assignment.lease_until = "leased", now + LEASE
+    assignment.state, assignment.lease_until = "leased", until
     session.flush()
     return assignment
 

@@ -5,8 +5,8 @@ import sys
 import click
 
 from app.cli.report import Result, me, ready_store, reporting
-from db import accounts
-from db.errors import BadInput, Refused
+from db import accounts, invitations
+from db.errors import BadInput
 from db.tables import Account
 from db.words import ACCOUNT_ROLES
 
@@ -91,16 +91,15 @@ def role(name: str, role: str) -> Result:
 @users.command()
 @click.option("--role", type=click.Choice(ACCOUNT_ROLES), default="annotator", show_default=True)
 @click.option("--days", default=7, show_default=True, help="How long the link is good.")
+@click.option("--study", "study_id", type=int, help="Make whoever takes it a member of this study.")
 @reporting(lambda result: f"send this path of the app to one person: {result['path']}")
-def invite(role: str, days: int) -> Result:
+def invite(role: str, days: int, study_id: int | None) -> Result:
     """Print a link with which one person makes their own account; it is shown only now."""
     store = ready_store()
     with store.write() as session:
-        if not accounts.are_there_accounts(session):
-            raise Refused("make an admin's account first: `inf users add NAME --role admin`")
-        token = accounts.invite(session, role=role, days=days, actor=me())
+        token = invitations.invite(session, role=role, days=days, actor=me(), study_id=study_id)
         session.commit()
-    return {"path": f"/invitation/{token}", "role": role, "days": days}
+    return {"path": f"/invitation/{token}", "role": role, "days": days, "study_id": study_id}
 
 
 @users.command("reset-password")

@@ -7,7 +7,7 @@ from app.accounts_actions import add, change
 from app.components.page import draw_empty, draw_heading
 from app.components.plain import plain
 from app.visit import current_visitor
-from db import accounts
+from db import accounts, invitations
 from db.store import open_store
 from db.tables import Account
 from db.words import ACCOUNT_ROLES
@@ -76,7 +76,7 @@ if found:
         st.markdown("**Invite somebody** who chooses their own name and password")
         first, second, third = st.columns([2, 1, 2], vertical_alignment="bottom")
         first.selectbox("Role", ACCOUNT_ROLES, key="accounts.invite_role")
-        second.number_input("Days", 1, accounts.MOST_INVITATION_DAYS, 7, key="accounts.invite_days")
+        second.number_input("Days", 1, invitations.MOST_DAYS, 7, key="accounts.invite_days")
         third.form_submit_button(
             "Make a link", on_click=accounts_actions.invite, key="accounts.invite_submit"
         )
