@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -95,6 +96,15 @@ def _running() -> tuple[int, str] | None:
     except (OSError, ValueError, KeyError, httpx.HTTPError):
         return None
     return (state["port"], state["token"]) if answer.status_code == 200 else None
+
+
+def stop_server() -> bool:
+    """End the running server (it also ends by itself when idle). Returns whether there was one."""
+    if _running() is None:
+        return False
+    pid = int(json.loads((home() / "model-server.json").read_text())["pid"])
+    os.kill(pid, signal.SIGTERM)
+    return True
 
 
 def _start(store: Store) -> "subprocess.Popen[bytes]":

@@ -47,7 +47,7 @@ def follow_job(job_id: int, *, key: str) -> Job | None:
 def _draw_live(job_id: int, status_before: str, key: str) -> None:
     with failures_shown():
         job = read_job(job_id)
-        if status_before in LIVE and job.status not in LIVE:
+        if (status_before in LIVE) != (job.status in LIVE):  # also: resumed, it must renew again
             st.rerun()
         draw_progress(job, key=key)
 

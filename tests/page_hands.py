@@ -1,0 +1,38 @@
+"""What a person does with mouse and keyboard on our pages, for the journeys in a browser."""
+
+from browser import settled
+from playwright.sync_api import Locator, Page, expect
+
+SLOW = 240_000  # milliseconds; a loaded machine embeds slowly
+
+
+def place(page: Page, key: str) -> Locator:
+    """The widget or container of a key."""
+    return page.locator(f".st-key-{key.replace('.', '-')}")
+
+
+def open_view(page: Page, title: str) -> None:
+    """By the menu, as a person does."""
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name=title, exact=True).click()
+    expect(page.get_by_role("heading", level=1, name=title, exact=True)).to_be_visible(timeout=SLOW)
+    settled(page)
+
+
+def fill(page: Page, key: str, text: str) -> None:
+    """Type into a field and leave it."""
+    field = place(page, key).locator("input")
+    field.fill(text)
+    field.press("Tab")
+    settled(page)
+
+
+def press(page: Page, key: str) -> None:
+    place(page, key).locator("button").first.click()
+    settled(page)
+
+
+def wait_for_status(page: Page, key: str, status: str) -> None:
+    """Until the job that is followed under this key shows the status."""
+    shown = place(page, f"{key}-job").get_by_text(status, exact=True)
+    expect(shown.first).to_be_visible(timeout=SLOW)
+    settled(page)
