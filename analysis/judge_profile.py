@@ -28,6 +28,7 @@ def judge_profiles(
     """
     by_name = {each.judge: each for each in quality}
     kinds = {judge["judge"]: judge["kind"] for judge in report["judges"]}
+    judged = {judge["judge"]: judge["items"] for judge in report["judges"]}
     profiles = []
     for name, kind in kinds.items():
         each = by_name.get(name)
@@ -36,7 +37,7 @@ def judge_profiles(
             {
                 "judge": name,
                 "kind": kind,
-                "judged": each.judged if each else 0,
+                "judged": judged[name],
                 "median_seconds": each.median_seconds if each else None,
                 "gold_seen": seen,
                 "gold_accuracy": each.gold_right / seen if each and seen else None,

@@ -2,11 +2,12 @@
 
 An item asks whether the judge finds the passage written for its scenario. A judge would keep a
 group when it finds the right passage in all three scenarios; of a study at most one scenario per
-group is judged, so its share of items passed is told apart from the groups it would keep.
+group is judged, so its share of items passed is told apart from the groups it would keep. Of groups
+that it saw in part the drops are certain all the same: one missed scenario drops the group.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -35,13 +36,12 @@ def judge_as_validator(
     """
     mine = [answer for answer in answers if answer.judge == judge]
     passed = [answer.choice == answer.scenario for answer in mine]
-    verdicts = {group: all(each.values()) for group, each in _whole_groups(mine).items()}
     return {
         "judge": judge,
         "items": len(mine),
         "items_passed": sum(passed) / len(mine) if mine else None,
         **({} if mine else {"reason": "the judge answered no item"}),
-        **_beside(verdicts, kept),
+        **_beside(_by_group(mine), kept),
     }
 
 
@@ -52,32 +52,77 @@ def vote_as_validator(
     than half, or all of them find its passage. Groups count where every judge answered all."""
     names = list(judges)
     answered = list(answers)
-    votes = [
-        _whole_groups([answer for answer in answered if answer.judge == name]) for name in names
-    ]
+    votes = [_by_group([each for each in answered if each.judge == name]) for name in names]
     common = set.intersection(*(set(each) for each in votes)) if votes else set()
     enough = {"any": 1, "majority": len(names) // 2 + 1, "all": len(names)}[policy]
-    verdicts = {
-        group: all(sum(each[group][scenario] for each in votes) >= enough for scenario in SCENARIOS)
-        for group in common
+    passed: dict[int, dict[str, bool]] = {}
+    for group in common:
+        asked = set.intersection(*(set(each[group]) for each in votes))
+        if asked:
+            passed[group] = {
+                scenario: sum(each[group][scenario] for each in votes) >= enough
+                for scenario in asked
+            }
+    return {"policy": policy, "judges": names, **_beside(passed, kept)}
+
+
+def choosing_report(
+    answers: Sequence[Answer],
+    kept: Mapping[int, bool],
+    models: Mapping[str, tuple[str, bool]],
+    costs: Mapping[str, tuple[int, float]],
+    human_model: Mapping[str, Mapping[str, Any]],
+    voters: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Every model judge of a run as its validator, and votes of them under each policy.
+
+    `models` are judges' models and whether they are offline, `costs` by model the journaled calls
+    and what they cost, `human_model` the mean kappas of `agreement_report` (may be empty), `voters`
+    who votes (default: every judge that answered a whole group). A price is undefined, with its
+    reason, where the journal holds no call of the model.
+    """
+    judges = sorted({answer.judge for answer in answers} & set(models))
+    found = []
+    for judge in judges:
+        model, offline = models[judge]
+        calls, cost = costs.get(model, (0, 0.0))
+        price = 0.0 if offline else (1000 * cost / calls if calls else None)
+        row = {**judge_as_validator(answers, kept, judge), "usd_per_1000_items": price}
+        if price is None:
+            row["price_reason"] = f"the journal holds no judging call of {model}"
+        found.append({**row, "human_kappa": human_model[judge]} if judge in human_model else row)
+    whole = list(voters) or [row["judge"] for row in found if row["groups"]]
+    return {
+        "groups": len(kept),
+        "kept": sum(kept.values()),
+        "validators": found,
+        "policies": [vote_as_validator(answers, kept, whole, policy) for policy in POLICIES]
+        if len(whole) > 1
+        else [],
     }
-    return {"policy": policy, "judges": names, **_beside(verdicts, kept)}
 
 
-def _whole_groups(answers: Iterable[Answer]) -> dict[int, dict[str, bool]]:
-    """Whether each scenario was passed, for groups with an answer to all of them."""
+def _by_group(answers: Iterable[Answer]) -> dict[int, dict[str, bool]]:
+    """Whether each answered scenario was passed, by group."""
     found: dict[int, dict[str, bool]] = defaultdict(dict)
     for answer in answers:
         found[answer.group_id][answer.scenario] = answer.choice == answer.scenario
-    return {group: each for group, each in found.items() if len(each) == len(SCENARIOS)}
+    return dict(found)
 
 
-def _beside(verdicts: Mapping[int, bool], kept: Mapping[int, bool]) -> dict[str, int]:
-    shared = [group for group in verdicts if group in kept]
+def _beside(passed: Mapping[int, Mapping[str, bool]], kept: Mapping[int, bool]) -> dict[str, int]:
+    verdicts = {
+        group: all(each.values())
+        for group, each in passed.items()
+        if group in kept and len(each) == len(SCENARIOS)
+    }
+    in_part = [group for group in passed if group in kept and group not in verdicts and kept[group]]
     return {
-        "groups": len(shared),
-        "kept": sum(verdicts[group] for group in shared),
-        "kept_by_both": sum(verdicts[group] and kept[group] for group in shared),
-        "only_here": sum(verdicts[group] and not kept[group] for group in shared),
-        "only_by_the_run": sum(kept[group] and not verdicts[group] for group in shared),
+        "groups": len(verdicts),
+        "kept": sum(verdicts.values()),
+        "kept_by_both": sum(verdict and kept[group] for group, verdict in verdicts.items()),
+        "only_here": sum(verdict and not kept[group] for group, verdict in verdicts.items()),
+        "only_by_the_run": sum(kept[group] and not verdict for group, verdict in verdicts.items()),
+        "kept_groups_in_part": len(in_part),
+        "surely_dropped_of_them": sum(not all(passed[group].values()) for group in in_part),
     }

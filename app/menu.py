@@ -32,6 +32,7 @@ MENU = (
     View("studies", "Studies", "fact_check", "Judging"),
     View("adjudicate", "Adjudicate", "balance", "Judging"),
     View("agreement", "Agreement", "handshake", "Judging"),
+    View("validators", "Validators", "rule", "Judging"),
     View("diversity", "Diversity", "diversity_3", "Analysis"),
     View("coverage", "Coverage", "scatter_plot", "Analysis"),
     View("train", "Train", "model_training", "Models"),

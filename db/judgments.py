@@ -184,7 +184,7 @@ def judgment_frame(session: Session, study_id: int) -> list[JudgmentRow]:
     run among them, and simulated judges) with what they say about its items wherever they said it.
     Training and gold items are left out, and so are adjudicators, who saw what others said.
     """
-    query = _that_count(
+    query = judgments_that_count(
         study_id,
         Judgment.item_id,
         Judge.name,
@@ -199,15 +199,18 @@ def judgment_frame(session: Session, study_id: int) -> list[JudgmentRow]:
 
 def judgment_state(session: Session, study_id: int) -> JudgmentState:
     """How many judgments `judgment_frame` reads, the newest of them, and when it was made."""
-    query = _that_count(
+    query = judgments_that_count(
         study_id, func.count(), func.max(Judgment.id), func.max(Judgment.decided_at)
     )
     judgments, last_id, last_at = session.execute(query).one()
     return JudgmentState(judgments, last_id or 0, last_at)
 
 
-def _that_count(study_id: int, *columns: Any) -> Select[Any]:
-    """The judgments of a study that agreement counts; see `judgment_frame`."""
+def judgments_that_count(study_id: int, *columns: Any) -> Select[Any]:
+    """A query of these columns over the judgments of a study that agreement counts.
+
+    See `judgment_frame`.
+    """
     machine = or_(Judge.kind == "model", Judge.simulated)
     return (
         select(*columns)

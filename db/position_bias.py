@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from db.judgments import judgments_that_count
 from db.tables import Item, Judge, Judgment
 
 
@@ -59,15 +60,13 @@ def position_bias(session: Session, run_id: int) -> list[PlaceCount]:
 def study_choices(
     session: Session, study_id: int, *, most: int = 20_000
 ) -> dict[str, list[tuple[int, int]]]:
-    """By judge: the place chosen (from 1) and how many places there were, in the study's newest
-    `most` current judgments; who chose "none" chose no place."""
-    rows = session.execute(
-        select(Judge.name, Judgment.choice, Judgment.order_shown)
-        .join(Judge, Judge.id == Judgment.judge_id)
-        .where(Judgment.study_id == study_id, Judgment.is_current, Judge.kind != "adjudicator")
-        .order_by(Judgment.id.desc())
-        .limit(most)
-    )
+    """By judge: the place chosen (from 1) and how many places there were.
+
+    In the newest `most` judgments that count in the study (`db.judgments.judgment_frame`); who
+    chose "none" chose no place.
+    """
+    query = judgments_that_count(study_id, Judge.name, Judgment.choice, Judgment.order_shown)
+    rows = session.execute(query.order_by(Judgment.id.desc()).limit(most))
     found: dict[str, list[tuple[int, int]]] = {}
     for judge, choice, order_shown in rows:
         places = found.setdefault(judge, [])

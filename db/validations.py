@@ -1,5 +1,7 @@
 """Every judge's current answers about a run's items, and what the judges' calls cost."""
 
+from datetime import datetime
+
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
@@ -48,3 +50,14 @@ def judging_cost(session: Session, tasks: tuple[str, ...]) -> dict[str, tuple[in
         .group_by(Call.model)
     )
     return {model: (count, float(cost or 0.0)) for model, count, cost in rows}
+
+
+def answers_state(session: Session, run_id: int) -> tuple[int, datetime | None]:
+    """The newest current judgment of the run's items, and when it was made; 0 and None: none."""
+    newest, last_at = session.execute(
+        select(func.max(Judgment.id), func.max(Judgment.decided_at))
+        .join(Item, Item.id == Judgment.item_id)
+        .join(Group, Group.id == Item.group_id)
+        .where(Group.run_id == run_id, Judgment.is_current)
+    ).one()
+    return newest or 0, last_at

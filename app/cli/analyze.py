@@ -14,7 +14,7 @@ from analysis.judge_profile import judge_profiles
 from analysis.judgment_file import read_judgments
 from analysis.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
 from analysis.over_time import agreement_over_time
-from analysis.validators import POLICIES, Answer, judge_as_validator, vote_as_validator
+from analysis.validators import Answer, choosing_report
 from app.cli.report import Result, counts, detach_option, ready_store, reporting, work
 from db.datasets import get_dataset
 from db.items import study_item_places
@@ -428,10 +428,16 @@ def _shown_validators(result: Result) -> str:
 
 
 def _beside_line(row: dict[str, Any]) -> str:
-    return (
+    whole = (
         f"    of {row['groups']:,} groups it answered whole it keeps {row['kept']:,}: "
         f"{row['kept_by_both']:,} as the run, {row['only_here']:,} more, "
         f"{row['only_by_the_run']:,} fewer"
+    )
+    if not row["kept_groups_in_part"]:
+        return whole
+    return (
+        f"{whole}; of {row['kept_groups_in_part']:,} kept groups it saw in part it drops at least "
+        f"{row['surely_dropped_of_them']:,}"
     )
 
 
@@ -439,8 +445,13 @@ def _beside_line(row: dict[str, Any]) -> str:
 @click.option("--dataset", required=True, help="The data set.")
 @click.option("--run", type=int, help="A run of it (default: the latest done).")
 @click.option("--study", type=int, help="A study: tells each model's kappa with its people.")
+@click.option(
+    "--judge",
+    multiple=True,
+    help="Who votes; repeats (default: every model judge that answered a whole group).",
+)
 @reporting(_shown_validators)
-def validators(dataset: str, run: int | None, study: int | None) -> Result:
+def validators(dataset: str, run: int | None, study: int | None, judge: tuple[str, ...]) -> Result:
     """How each model judge, and votes of them, would filter a run: before money is spent."""
     store = ready_store()
     with store.read() as session:
@@ -450,22 +461,5 @@ def validators(dataset: str, run: int | None, study: int | None) -> Result:
         costs = judging_cost(session, ("validation",))
         rows = [] if study is None else judgment_frame(session, study)
     people = agreement_report(decisions_of(rows))["human_model"]
-    judges = sorted({answer.judge for answer in answers} & set(models))
-    whole = [judge for judge in judges if judge_as_validator(answers, kept, judge)["groups"]]
-    found = []
-    for judge in judges:
-        model, offline = models[judge]
-        calls, cost = costs.get(model, (0, 0.0))
-        price = 0.0 if offline else (1000 * cost / calls if calls else None)
-        row = {**judge_as_validator(answers, kept, judge), "usd_per_1000_items": price}
-        found.append({**row, "human_kappa": people[judge]} if judge in people else row)
-    return {
-        "run_id": run_id,
-        "study_id": study,
-        "groups": len(kept),
-        "kept": sum(kept.values()),
-        "validators": found,
-        "policies": [vote_as_validator(answers, kept, whole, policy) for policy in POLICIES]
-        if len(whole) > 1
-        else [],
-    }
+    report = choosing_report(answers, kept, models, costs, people, judge)
+    return {"run_id": run_id, "study_id": study, **report}

@@ -72,8 +72,8 @@ def item_row(each: ItemDisagreement, place: ItemPlace, judges: list[str]) -> dic
         "Item": each.item,
         "Disagreement": each.disagreement,
         "Role": place.scenario,
-        "Source": place.source,
+        **{judge: each.said.get(judge, "") for judge in judges},
         "Query": place.query,
         "Instruction": place.instruction,
-        **{judge: each.said.get(judge, "") for judge in judges},
+        "Source": place.source,
     }

@@ -3,7 +3,7 @@ from typing import Any
 from grown_dataset import grown
 from sqlalchemy import select
 
-from analysis.validators import Answer, judge_as_validator, vote_as_validator
+from analysis.validators import Answer, choosing_report, judge_as_validator, vote_as_validator
 from db.store import Store
 from db.tables import Call, Group, Item, Judge, Judgment
 from db.words import ROLES
@@ -34,9 +34,39 @@ def test_a_judge_keeps_the_groups_whose_three_passages_it_finds() -> None:
         "kept_by_both": 1,
         "only_here": 0,
         "only_by_the_run": 1,
+        "kept_groups_in_part": 0,  # group 4 was seen in part, but the run dropped it
+        "surely_dropped_of_them": 0,
     }
     mild = judge_as_validator(STRICT + MILD, KEPT, "mild")
     assert (mild["groups"], mild["kept"], mild["only_here"]) == (4, 4, 2)
+
+
+def test_of_groups_seen_in_part_one_missed_scenario_is_enough_to_drop() -> None:
+    partly = answered("partly", {1: "n..", 2: "yy.", 3: "n..", 4: "..y"})
+    told = judge_as_validator(partly, KEPT, "partly")
+    assert (told["groups"], told["kept_groups_in_part"], told["surely_dropped_of_them"]) == (
+        (0, 2, 1)
+    )
+    # both answered the first scenario of group 1: one passed it, which is enough for `any` only
+    other = answered("other", {1: "yy.", 2: "..y"})
+    votes = {
+        policy: vote_as_validator([*partly, *other], KEPT, ["partly", "other"], policy)
+        for policy in ("any", "all")
+    }
+    assert votes["any"]["surely_dropped_of_them"] == 0
+    assert votes["all"]["surely_dropped_of_them"] == 1
+    assert votes["all"]["kept_groups_in_part"] == 1  # of group 2 they answered nothing in common
+
+
+def test_a_price_that_nobody_paid_is_undefined_and_an_offline_judge_is_free() -> None:
+    everyone = [*STRICT, *MILD, *answered("free", {1: "yyy"})]
+    models = {"strict": ("m1", False), "mild": ("m2", False), "free": ("m3", True)}
+    report = choosing_report(everyone, KEPT, models, {"m1": (4, 0.02)}, {}, ["strict", "mild"])
+    prices = {row["judge"]: row["usd_per_1000_items"] for row in report["validators"]}
+    assert prices == {"strict": 5.0, "mild": None, "free": 0.0}
+    unpaid = next(row for row in report["validators"] if row["judge"] == "mild")
+    assert unpaid["price_reason"] == "the journal holds no judging call of m2"
+    assert [row["judges"] for row in report["policies"]] == [["strict", "mild"]] * 3
 
 
 def test_a_judge_without_answers_is_undefined() -> None:

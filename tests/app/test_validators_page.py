@@ -1,0 +1,102 @@
+"""The Validators page: price and kappa, what would be kept, and why there is nothing."""
+
+from app_pages import open_page, words
+from judged_study import judged
+from sqlalchemy import select
+
+from db.store import Store
+from db.tables import Call, Group, Item, Judge, Judgment
+from db.words import ROLES
+
+
+def answered_whole(store: Store, judge: str, model: str, answers: list[str]) -> None:
+    """The judge's letters for the three scenarios of each group: y(es), n(o)."""
+    with store.write() as session:
+        found = session.scalars(select(Judge).where(Judge.name == judge)).one_or_none()
+        if found is None:
+            found = Judge(name=judge, kind="model", model=model)
+            session.add(found)
+            session.flush()
+        found.model = model
+        groups = session.scalars(select(Group).order_by(Group.id)).all()
+        for group, letters in zip(groups, answers, strict=False):
+            for scenario, letter in zip(ROLES, letters, strict=True):
+                item = session.scalars(
+                    select(Item).where(Item.group_id == group.id, Item.scenario == scenario)
+                ).one_or_none()
+                if item is None:
+                    item = Item(
+                        group_id=group.id,
+                        scenario=scenario,
+                        instruction="i",
+                        query="q",
+                        candidates=[{"passage_id": 1, "label": role} for role in ROLES],
+                    )
+                    session.add(item)
+                    session.flush()
+                session.add(
+                    Judgment(
+                        event_id=f"whole {judge} {item.id}",
+                        judge_id=found.id,
+                        item_id=item.id,
+                        choice=scenario if letter == "y" else "none",
+                        order_shown=list(ROLES),
+                    )
+                )
+        session.commit()
+
+
+def test_price_kappa_kept_sets_and_votes_stand_side_by_side(sqlite_store: Store) -> None:
+    judged(sqlite_store, {"ann": "ppnnpp", "bob": "ppnnpn"})
+    answered_whole(sqlite_store, "GPT", "gpt", ["yyy", "yyy", "nyy", "nyy", "yyy", "yyn"])
+    answered_whole(sqlite_store, "O3", "o3", ["yyy", "nyy", "yyy", "nyy", "yyy", "yyy"])
+    with sqlite_store.write() as session:
+        session.add(
+            Call(
+                key="c",
+                task="validation",
+                provider="openai",
+                model="gpt",
+                prompt_sha256="",
+                request={},
+                answer="A",
+                cost_usd=0.002,
+            )
+        )
+        session.commit()
+    page = open_page("validators")
+    assert not page.exception
+    tables = [frame.value for frame in page.dataframe]
+    prices = dict(zip(tables[0]["Judge"], tables[0]["USD per 1,000 items"], strict=True))
+    assert prices["GPT"] == 2.0
+    kept = tables[1].set_index("Validator")
+    assert kept.loc["GPT", "Kept"] == 3  # groups 1, 2, 5; the run kept all six
+    assert kept.loc["GPT", "Only by the run"] == 3
+    assert kept.loc["any of GPT, O3", "Kept"] == 5
+    assert kept.loc["all of GPT, O3", "Kept"] == 2
+    shown = words(page).replace("\\", "")
+    assert "O3 is not in the figure: the journal holds no judging call of o3" in shown
+    assert "inf analyze validators --dataset demo --run 1 --study 1 --json" in shown
+    assert len(page.get("plotly_chart")) == 2
+
+
+def test_a_vote_of_chosen_judges_stands_in_the_command(sqlite_store: Store) -> None:
+    judged(sqlite_store, {"ann": "pp", "GPT": "pp", "O3": "pn"})
+    page = open_page("validators")
+    page.multiselect(key="validators.voters").set_value(["GPT", "O3"]).run()
+    assert not page.exception
+    shown = words(page).replace("\\", "")
+    assert "--judge GPT --judge O3" in shown
+    assert "No judge answered a whole group" in shown
+    kept = page.dataframe[1].value.set_index("Validator")
+    assert kept.loc["all of GPT, O3", "of them dropped for sure"] == 1
+    assert kept.loc["any of GPT, O3", "of them dropped for sure"] == 0
+
+
+def test_a_run_without_models_and_a_study_of_one_answer_say_why(sqlite_store: Store) -> None:
+    judged(sqlite_store, {"ann": "pppp"})
+    assert "No model has judged items of this run" in words(open_page("validators"))
+    answered_whole(sqlite_store, "GPT", "gpt", ["yyy", "yyy", "yyy", "yyy"])
+    shown = words(open_page("validators")).replace("\\", "")
+    assert "GPT is not in the figure: the journal holds no judging call of gpt" in shown
+    assert "A vote needs two model judges" in shown

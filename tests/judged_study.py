@@ -1,0 +1,51 @@
+"""A small study with the judgments that a test writes down, letter by letter."""
+
+from grown_dataset import grown
+from sqlalchemy import select
+
+from db.store import Store
+from db.tables import Group, Item, Judge, Judgment, Run, Study, StudyItem
+
+
+def judged(store: Store, answers: dict[str, str]) -> None:
+    """A study whose judges gave these letters item by item: p(ositive), n(one), a dot for a gap."""
+    run_id = grown(store)
+    labels = {"p": "positive", "n": "none"}
+    with store.write() as session:
+        groups = session.scalars(select(Group).where(Group.run_id == run_id)).all()
+        study = Study(
+            dataset_id=session.get_one(Run, run_id).dataset_id, run_id=run_id, name="s", overlap=2
+        )
+        session.add(study)
+        session.flush()
+        items = []
+        for group in groups:
+            candidates = [{"passage_id": 1, "label": "positive"}]
+            item = Item(
+                group_id=group.id,
+                scenario="positive",
+                instruction="Be $brief$",
+                query="why **not**",
+                candidates=candidates,
+            )
+            session.add(item)
+            session.flush()
+            session.add(StudyItem(study_id=study.id, item_id=item.id))
+            items.append(item)
+        for name, letters in answers.items():
+            judge = Judge(name=name, kind="model" if name.isupper() else "person")
+            session.add(judge)
+            session.flush()
+            for item, letter in zip(items, letters, strict=False):
+                if letter in labels:
+                    session.add(
+                        Judgment(
+                            event_id=f"{name} {item.id}",
+                            judge_id=judge.id,
+                            item_id=item.id,
+                            study_id=study.id,
+                            choice=labels[letter],
+                            order_shown=["positive"],
+                        )
+                    )
+        session.commit()
