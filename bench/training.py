@@ -1,6 +1,8 @@
 """What the objectives cost: packing, the hard instruction negative, ℓ_P beside the stock loss.
 
-    .venv/bin/python bench/training.py [--only packing|step|encoder|stock|throughput] [--repeat 3]
+    .venv/bin/python bench/training.py [--only CASE] [--repeat 3]
+
+Cases: packing, step, encoder, stock, interaction, throughput.
 
 Ways that are compared run side by side, each in a process of its own (its peak memory is that
 process's alone), one after the other and over again; the least time of each counts. A step is
@@ -183,6 +185,27 @@ def stock_step(way: str, rows: int) -> Callable[[], None]:
     return step
 
 
+def interaction_step(way: str, rows: int) -> Callable[[], None]:
+    """One step of MiniLM with ℓ_{P,I}^multi over all instructions, by Interaction I or II."""
+    from trainer.backbone import load_backbone
+    from trainer.batches import Collator
+    from trainer.embedding_loss import EmbeddingLoss
+    from trainer.objectives.names import OBJECTIVES
+    from trainer.settings import TrainSettings
+
+    settings = TrainSettings(interaction=way)
+    model = load_backbone(settings).train()
+    objective = OBJECTIVES["P,I:multi"]
+    batch = Collator(model, settings.parsed_template, objective)(rows_of(rows, words=True))
+    loss = EmbeddingLoss(model, objective, temperature=0.05)
+
+    def step() -> None:
+        model.zero_grad()
+        loss([dict(column) for column in columns_of(batch)], batch["label"]).backward()
+
+    return step
+
+
 def encoding_step(way: str, rows: int) -> Callable[[], None]:
     """Embed 8 × rows passages, a quarter of them twice: `encode`, or ours."""
     from trainer.backbone import load_backbone
@@ -208,6 +231,7 @@ CASES: dict[str, tuple[Any, tuple[str, ...], tuple[int, ...], str]] = {
     "step": (objective_step, ("naive", "packed"), (4, 8), "≥ 5, 8"),
     "encoder": (encoder_step, ("hard", "p"), (8,), "≤ 1.15"),
     "stock": (stock_step, ("ours", "stock"), (8,), "≤ 1.05"),
+    "interaction": (interaction_step, ("I", "II"), (4, 8), "-"),
     "throughput": (encoding_step, ("encode", "ours"), (16,), "-"),
 }
 

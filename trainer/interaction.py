@@ -117,7 +117,8 @@ class CrossAttentionTransformer(Transformer):
             return found
         mask = features["attention_mask"]  # (B, L_Q)
         ids, rows = _different(features["input_ids"], mask)
-        states = self._encode(*ids)[rows]  # (B, L_Q, d)
+        different = self._encode(*ids)  # (U, L_Q, d)
+        states = different[rows]  # (B, L_Q, d)
         words = features["instruction_mask"][:, 0]  # (B, L_I)
         pairs = (words.any(dim=1) & mask.any(dim=1)).nonzero()[:, 0]  # places of the pairs
         if len(pairs):
@@ -126,9 +127,9 @@ class CrossAttentionTransformer(Transformer):
             joined = cross_attend(
                 self.w_i(known)[owners],
                 known_mask[owners],
-                self.w_q1(states[pairs]),
+                self.w_q1(different)[rows[pairs]],
                 mask[pairs],
-                self.w_q2(states[pairs]),
+                self.w_q2(different)[rows[pairs]],
             )
             alone = states.new_zeros((len(pairs), *states.shape[1:]))
             alone[:, 0] = joined.to(states.dtype)
