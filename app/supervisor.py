@@ -62,7 +62,7 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
 def _start(store: Store, place: Slot) -> Running | None:
     with store.write() as session:
         jobs.mark_lost_jobs(session)
-        job = jobs.claim_job(session, kinds=place.kinds, slot=place.name)
+        job = jobs.claim_job(session, kinds=place.kinds, slot=place.name, launcher=jobs.LOCAL)
         session.commit()
     if job is None:
         return None

@@ -14,21 +14,27 @@ from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
+from db.secrets import redacted, refuse_secrets
 from db.tables import Job, MetricPoint, utc_now
 from db.words import JOB_KINDS
 
 HEARTBEAT_SECONDS = 3.0
 LOST_AFTER_SECONDS = 20.0
+LOCAL = "local"
 OVER = ("done", "failed", "cancelled", "lost")
 
 
 def enqueue_job(
     session: Session, kind: str, config: dict[str, Any], *, started_by: str = ""
 ) -> Job:
-    """Add a queued job. Raises BadInput for an unknown kind. Does not commit."""
+    """Add a queued job. Does not commit.
+
+    Raises BadInput for an unknown kind, Refused for a config that holds a secret.
+    """
     if kind not in JOB_KINDS:
         raise BadInput(f"no job kind {kind!r}: one of {', '.join(JOB_KINDS)}")
-    job = Job(kind=kind, config=config, started_by=started_by)
+    refuse_secrets(config)
+    job = Job(kind=kind, config=config, started_by=started_by, launcher=launcher)
     session.add(job)
     session.flush()
     return job
@@ -65,8 +71,11 @@ def claim_job(
     *,
     kinds: Sequence[str] = (),
     slot: str | None = None,
+    launcher: str | None = None,
 ) -> Job | None:
-    """Take the oldest queued job (of these kinds), or the given one: it becomes `running` here.
+    """Take the oldest queued job (of these kinds, for this launcher), or the given one.
+
+    It becomes `running` here.
 
     Returns None when there is none (or somebody else took it). Does not commit.
     """
@@ -75,6 +84,8 @@ def claim_job(
         query = query.where(Job.id == job_id)
     if kinds:
         query = query.where(Job.kind.in_(kinds))
+    if launcher is not None:
+        query = query.where(Job.launcher == launcher)
     job = session.scalars(query.with_for_update(skip_locked=True)).first()
     if job is None:
         return None
@@ -98,6 +109,8 @@ def beat(session: Session, job_id: int, attempt: int, **progress: Any) -> bool:
     Returns whether the job was asked to stop. Raises Refused where the attempt is no longer ours.
     Does not commit.
     """
+    if "message" in progress:
+        progress["message"] = redacted(progress["message"])
     _update(session, job_id, attempt, heartbeat_at=utc_now(), **progress)
     return bool(session.scalar(select(Job.stop_requested).where(Job.id == job_id)))
 
@@ -111,7 +124,8 @@ def finish_job(
     result: dict[str, Any] | None = None,
     error: str | None = None,
 ) -> None:
-    """End the job as done, failed or cancelled. Does not commit."""
+    """End the job as done, failed or cancelled. Secrets in the error stay out. Does not commit."""
+    error = None if error is None else redacted(error)
     _update(
         session, job_id, attempt, status=status, result=result, error=error, finished_at=utc_now()
     )

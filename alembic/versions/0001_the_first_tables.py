@@ -103,6 +103,7 @@ def upgrade() -> None:
         sa.Column("host", sa.String(), nullable=True),
         sa.Column("pid", sa.Integer(), nullable=True),
         sa.Column("slot", sa.String(), nullable=True),
+        sa.Column("launcher", sa.String(), nullable=False),
         sa.Column(
             "resources", sa.JSON().with_variant(postgresql.JSONB(), "postgresql"), nullable=False
         ),

@@ -13,7 +13,8 @@ class Job(Base, kw_only=True):
     """Any long work, with progress, heartbeat and log.
 
     `slot` is the place on its machine it runs in (none: in the foreground of a command);
-    `resources` is what it used at the last heartbeat.
+    `resources` is what it used at the last heartbeat; `launcher` who starts it: `local`, or the
+    address of a Ray cluster.
     """
 
     __tablename__ = "job"
@@ -30,6 +31,7 @@ class Job(Base, kw_only=True):
     host: Mapped[str | None] = mapped_column(default=None)
     pid: Mapped[int | None] = mapped_column(default=None)
     slot: Mapped[str | None] = mapped_column(default=None)
+    launcher: Mapped[str] = mapped_column(default="local")
     resources: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     attempt: Mapped[int] = mapped_column(default=0)
     stop_requested: Mapped[bool] = mapped_column(default=False)
