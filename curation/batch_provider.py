@@ -54,7 +54,7 @@ class BatchProvider:
     def __init__(self, wire: OpenAIProvider, store: Store, run_id: int, owner: str) -> None:
         self._wire, self._store, self._run_id, self._owner = wire, store, run_id, owner
         self._client = wire.client.with_options(max_retries=SDK_RETRIES)
-        self._poll_seconds = poll_seconds()
+        self._poll_seconds = self.budget_seconds = poll_seconds()
         self._asked: dict[str, tuple[Request, asyncio.Future[Answer]]] = {}
         self._unplaced: set[str] = set()
         self._placed: dict[str, int] = {}

@@ -305,13 +305,15 @@ class Worker:
             raise Stopped
         most_usd = self._provider.most_usd(request) if self._with_budget else 0.0
         found = await self._journal.find(request.key, most_usd)
+        wait = BUDGET_SECONDS
         while isinstance(found, Grant) and not found.granted:
             if found.others_usd <= ROUNDING_USD:
                 self.out_of_budget = True
                 self._stop_calling()
             if self._stopping:
                 raise Stopped
-            await asyncio.sleep(BUDGET_SECONDS)
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, self._provider.budget_seconds)
             found = await self._journal.find(request.key, most_usd)
         if isinstance(found, StoredCall):
             self.counts["reused"] += 1

@@ -40,6 +40,7 @@ class OpenAIProvider:
 
     name = "openai"
     offline = False
+    budget_seconds = 1.0
     groups_per_call = 2  # enough to fill the wire while others wait for commits
 
     def __init__(

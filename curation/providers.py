@@ -97,6 +97,7 @@ class Provider(Protocol):
     name: str
     offline: bool
     groups_per_call: int  # groups in work for each call that may be in flight
+    budget_seconds: float  # at most between two looks whether the budget has room again
 
     def parameters(self) -> dict[str, Any]:
         """What decides its answers besides the recipe; part of every content key."""

@@ -27,6 +27,7 @@ class OfflineProvider:
     name = "offline"
     offline = True
     groups_per_call = 1
+    budget_seconds = 1.0
 
     def __init__(
         self, store: Store, vocabulary: Vocabulary, *, seed: int, judge_model: str

@@ -278,3 +278,17 @@ def test_nobody_waits_for_ever_where_the_store_takes_no_batch(
         session.commit()
     with pytest.raises(OperationalError, match="batch_call"):
         run_curation(sqlite_store, run_id)
+
+
+def test_a_budget_for_a_part_pauses_and_a_larger_one_goes_on(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    table = "".join(f"[{name}]\ninput = 100\noutput = 100\n" for name in ("small", "judge"))
+    monkeypatch.setenv("INF_HOME", str(tmp_path))
+    (tmp_path / "prices.toml").write_text(table)
+    run_id = new_run(sqlite_store, budget_usd=0.5)
+    paused = run_curation(sqlite_store, run_id)
+    assert paused["paused"] and 0 < paused["spent_usd"] <= 0.5
+    assert paused["kept"] < PAIRS
+    done = run_curation(sqlite_store, run_id, budget_usd=50.0)
+    assert done["kept"] == PAIRS and sum(server.answered.values()) == CALLS
