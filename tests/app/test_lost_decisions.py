@@ -1,0 +1,58 @@
+"""Real sessions of a real server that is killed, on a network that is cut: nothing is lost.
+
+bench/decisions.py does the same 10,000 times.
+"""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from card_client import CardClient, add_annotators
+from lost_decisions import compare, work_through
+from restartable import restartable
+from sqlalchemy import delete, select, update
+from study_world import make_world
+
+from db import studies
+from db.store import Store
+from db.tables import Judgment
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # connections that were cut
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+def test_no_decision_is_lost_doubled_or_on_another_item(store: Store, own_home: Path) -> None:
+    run_id = make_world(store, 50)
+    with store.write() as session:
+        study_id = studies.create_study(session, run_id=run_id, items=50, overlap=2).id
+        session.commit()
+    people = add_annotators(store, 3)
+    with restartable(own_home, store.url) as server:
+        desks = [
+            CardClient(server.url, study_id, name, cookie, seed=number)
+            for number, (name, cookie) in enumerate(people)
+        ]
+
+        async def work() -> int:
+            return await work_through(
+                server, desks, kills=1, cut_chance=0.2, seed=1, least_between=5
+            )
+
+        killed = asyncio.run(work())
+    assert killed == 1
+    found = compare(store, study_id, desks, overlap=2)
+    assert (found.decided, found.faults) == (100, 0), found
+
+    # The comparison sees what it looks for: one judgment taken away, one on another passage.
+    with store.write() as session:
+        first, second = session.scalars(select(Judgment).order_by(Judgment.id).limit(2)).all()
+        other = next(label for label in second.order_shown if label != second.choice)
+        session.execute(delete(Judgment).where(Judgment.id == first.id))
+        session.execute(update(Judgment).where(Judgment.id == second.id).values(choice=other))
+        session.commit()
+    found = compare(store, study_id, desks, overlap=2)
+    assert (found.lost, found.on_the_wrong_item, found.doubled) == (1, 1, 0)
+    assert found.not_exactly_the_overlap == 1
