@@ -6,7 +6,7 @@ from app.actions import launch_job
 from app.visit import acting, action, say
 from curation.sampling import Sampling
 from curation.studies import make_study
-from db import adjudication, known_items, quality, studies
+from db import adjudication, quality, reassigning, studies
 from db.accounts import record_audit
 from db.errors import BadInput
 from db.runs import list_runs
@@ -138,15 +138,18 @@ def write_guideline(study_id: int) -> None:
 
 
 @action
-def draw_known(study_id: int) -> None:
-    """Add training or gold items from approved groups."""
-    visitor, part = acting("studies"), str(st.session_state["studies.known_part"])
+def reassign(study_id: int) -> None:
+    """Give what the chosen judge holds to another person."""
+    visitor, state = acting("studies"), st.session_state
+    giver, receiver = int(state["studies.quality_judge"]), int(state["studies.receiver"])
     with open_store().write() as session:
-        count = int(st.session_state["studies.known_count"])
-        drawn = known_items.draw_known_items(session, study_id, part, count)
-        record_audit(session, visitor.name, f"study.{part}", str(study_id), items=len(drawn))
+        done = reassigning.reassign(session, study_id, giver, receiver)
+        record_audit(
+            session, visitor.name, "study.reassign", str(study_id), judge=giver, to=receiver
+        )
         session.commit()
-    say(f"{len(drawn)} {part} items were added.")
+    queue = f", {done.returned} to the queue" if done.returned else ""
+    say(f"{done.moved} item{'s' * (done.moved != 1)} went to them{queue}.")
 
 
 @action

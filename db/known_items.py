@@ -7,6 +7,7 @@ own items.
 """
 
 import random
+from dataclasses import dataclass
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -18,6 +19,37 @@ from db.words import NONE, ROLES
 
 PARTS = ("training", "gold")
 DRAWN_EXPLANATION = "A reviewer approved this group: the passage answers instruction and query."
+
+
+@dataclass(frozen=True)
+class KnownItem:
+    """A training or gold item with its right answer."""
+
+    part: str
+    item_id: int
+    instruction: str
+    right: str
+    explanation: str
+
+
+def list_known_items(session: Session, study_id: int) -> list[KnownItem]:
+    """The study's training and gold items, in their order."""
+    rows = session.execute(
+        select(
+            StudyItem.part,
+            StudyItem.item_id,
+            Item.instruction,
+            StudyItem.gold_choice,
+            StudyItem.explanation,
+        )
+        .join(Item, Item.id == StudyItem.item_id)
+        .where(StudyItem.study_id == study_id, StudyItem.part.in_(PARTS))
+        .order_by(StudyItem.part.desc(), StudyItem.position)
+    )
+    return [
+        KnownItem(part, item_id, instruction, right or "", explanation)
+        for part, item_id, instruction, right, explanation in rows
+    ]
 
 
 def draw_known_items(session: Session, study_id: int, part: str, count: int) -> list[int]:

@@ -14,10 +14,10 @@ from sqlalchemy.orm import Session
 from db.assignments import change_taken, lock_study, membership
 from db.errors import BadInput
 from db.judgments import remarks
+from db.speed import fastest_of
 from db.tables import Assignment, Judge, Judgment, StudyItem, StudyJudge, utc_now
 
 RECENT = 200
-TOO_FAST_SECONDS = 1.5
 CHUNK = 5000
 
 
@@ -73,6 +73,7 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
         .where(Judge.id.in_({*counts, *given, *members}), Judge.kind != "adjudicator")
         .order_by(Judge.kind.desc(), Judge.simulated, Judge.name)
     )
+    fastest = fastest_of(session, study_id)
     found = []
     for judge in judges:
         member = members.get(judge.id)
@@ -94,9 +95,7 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
                 notes=notes[judge.id],
                 median_seconds=seconds[len(seconds) // 2] if seconds else None,
                 too_fast=(
-                    sum(one < TOO_FAST_SECONDS for one in seconds) / len(seconds)
-                    if seconds
-                    else None
+                    sum(one < fastest for one in seconds) / len(seconds) if seconds else None
                 ),
                 gold_right=sum(gold),
                 gold_seen=len(gold),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from app.cli import study_known
 from app.cli.report import Result, counts, detach_option, lines, me, ready_store, reporting, work
 from curation.sampling import SAMPLES, STRATA, Sampling, sampling_words
 from curation.studies import make_study
@@ -16,6 +17,10 @@ from db.words import STUDY_STATUSES
 @click.group()
 def study() -> None:
     """Make studies and let models judge in them."""
+
+
+for known_items_command in (study_known.gold, study_known.training, study_known.template):
+    study.add_command(known_items_command)
 
 
 def _created(result: Result) -> str:

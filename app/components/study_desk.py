@@ -8,15 +8,18 @@ from app import studying
 from app.components.page import draw_labels
 from app.components.plain import plain
 from db import quality, studies
-from db.known_items import PARTS
+from db.assignments import GOLD_SEEN
 from db.quality import JudgeQuality
+from db.speed import fast_answers
 from db.store import open_store
+from db.study_rules import rules_of
 
 
 def draw_quality(study: studies.StudySummary) -> None:
     """Progress, pace and quality per judge; pausing, letting in, taking items back."""
     with open_store().read() as session:
         judges = quality.judge_quality(session, study.id)
+        rules = rules_of(studies.get_study(session, study.id))
     if not judges:
         st.caption("Nobody has judged anything in this study yet.")
         return
@@ -30,7 +33,7 @@ def draw_quality(study: studies.StudySummary) -> None:
             ),
             "Too fast": st.column_config.NumberColumn(
                 format="percent",
-                help=f"Answers in less than {quality.TOO_FAST_SECONDS} s, of the last 200.",
+                help=f"Answers in less than {rules.too_fast_seconds:g} s, of the last 200.",
             ),
             "Gold": st.column_config.TextColumn(help="Hidden control items right, of those seen."),
             "Last": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
@@ -44,8 +47,16 @@ def draw_quality(study: studies.StudySummary) -> None:
     for each in people:
         if each.state == "paused":
             st.warning(plain(f"{each.judge} is paused: {each.reason}"), icon=":material/pause:")
+        elif (
+            each.gold_seen >= GOLD_SEEN and each.gold_right < rules.gold_threshold * each.gold_seen
+        ):
+            words = f"{each.judge} has {each.gold_right} of {each.gold_seen} gold items right"
+            st.warning(
+                plain(f"{words}: below {rules.gold_threshold:.0%}"), icon=":material/target:"
+            )
     if people:
         _draw_actions(study.id, people)
+    _draw_fast(study.id, rules.too_fast_seconds)
 
 
 def _row(each: JudgeQuality, study: studies.StudySummary) -> dict[str, object]:
@@ -70,39 +81,73 @@ def _row(each: JudgeQuality, study: studies.StudySummary) -> dict[str, object]:
 
 def _draw_actions(study_id: int, people: Sequence[JudgeQuality]) -> None:
     by_id = {each.judge_id: each.judge for each in people}
-    with st.expander("Pause somebody, or take items back", icon=":material/person_off:"):
-        st.selectbox(
-            "Judge",
-            list(by_id),
-            format_func=lambda judge_id: by_id.get(judge_id, str(judge_id)),
-            key="studies.quality_judge",
-        )
-        st.text_input("Reason", key="studies.reason", placeholder="the judge reads it when paused")
+    with st.expander("Pause somebody, give their items to others", icon=":material/person_off:"):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            st.selectbox(
+                "Judge",
+                list(by_id),
+                format_func=lambda judge_id: by_id.get(judge_id, str(judge_id)),
+                key="studies.quality_judge",
+            )
+            st.text_input(
+                "Reason", key="studies.reason", placeholder="the judge reads it when paused"
+            )
         with st.container(horizontal=True):
-            st.button(
-                "Pause", key="studies.pause_judge", on_click=studying.pause_judge, args=(study_id,)
-            )
-            st.button(
-                "Let in again",
-                key="studies.let_in",
-                on_click=studying.let_judge_in,
-                args=(study_id,),
-            )
-            st.button(
-                "Take back what they hold",
-                key="studies.take_back",
-                on_click=studying.take_back,
-                args=(study_id,),
-            )
+            for label, key, act in (
+                ("Pause", "pause_judge", studying.pause_judge),
+                ("Let in again", "let_in", studying.let_judge_in),
+                ("Take back what they hold", "take_back", studying.take_back),
+            ):
+                st.button(label, key=f"studies.{key}", on_click=act, args=(study_id,))
+        if len(by_id) > 1:
+            with st.container(horizontal=True, vertical_alignment="bottom"):
+                st.selectbox(
+                    "Give what they hold to",
+                    list(by_id),
+                    index=1,
+                    format_func=lambda judge_id: by_id.get(judge_id, str(judge_id)),
+                    key="studies.receiver",
+                    help="What that person may not be given goes back to the queue.",
+                )
+                st.button(
+                    "Give",
+                    key="studies.reassign",
+                    on_click=studying.reassign,
+                    args=(study_id,),
+                )
+
+
+def _draw_fast(study_id: int, fastest: float) -> None:
+    with open_store().read() as session:
+        found = fast_answers(session, study_id)
+    if not found:
+        return
+    with st.expander(f"{len(found)} answers in less than {fastest:g} s", icon=":material/bolt:"):
+        st.dataframe(
+            [
+                {
+                    "Judge": one.judge,
+                    "Item": one.item_id,
+                    "Answer": one.choice.replace("_", " "),
+                    "Seconds": one.seconds,
+                    "When": one.decided_at,
+                }
+                for one in found
+            ],
+            hide_index=True,
+            column_config={
+                "Seconds": st.column_config.NumberColumn(format="%.2f"),
+                "When": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm:ss"),
+            },
+        )
 
 
 def draw_changes(study: studies.StudySummary) -> None:
-    """Guidelines, overlap, training and gold."""
+    """Guidelines and overlap."""
     with open_store().read() as session:
         guideline = studies.current_guideline(session, study.id)
-        parts = studies.count_parts(session, study.id)
     with st.expander(
-        f"Guidelines (version {guideline.version}), overlap, training and gold",
+        f"Guidelines (version {guideline.version}) and overlap",
         icon=":material/tune:",
     ):
         st.text_area(
@@ -126,15 +171,4 @@ def draw_changes(study: studies.StudySummary) -> None:
                 key="studies.extend",
                 on_click=studying.extend_overlap,
                 args=(study.id,),
-            )
-        st.caption(
-            f"{parts.get('training', 0)} training items come before the study, with feedback; "
-            f"{parts.get('gold', 0)} gold items are hidden in it. They are drawn from groups "
-            "that were approved in a review."
-        )
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            st.selectbox("Add", PARTS, key="studies.known_part", width=160)
-            st.number_input("Items", 1, 500, 5, key="studies.known_count", width=160)
-            st.button(
-                "Draw", key="studies.draw_known", on_click=studying.draw_known, args=(study.id,)
             )

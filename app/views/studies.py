@@ -10,6 +10,7 @@ from app.components.plain import plain
 from app.components.run import run_name
 from app.components.sampling_form import draw_sampling
 from app.components.study_desk import draw_changes, draw_quality
+from app.components.study_settings_form import draw_invite, draw_known_items, draw_rules
 from curation.sampling import sampling_words
 from db import studies
 from db.runs import RunSummary, list_runs
@@ -72,6 +73,9 @@ def draw_study(study: studies.StudySummary) -> None:
     drawn = f"Drawn {sampling_words(settings)}, seed {study.seed}: "
     st.caption(plain(drawn + " · ".join(parts)))
     draw_changes(study)
+    draw_known_items(study)
+    draw_rules(study)
+    draw_invite(study.id)
 
 
 def draw_judges(study: studies.StudySummary) -> None:
