@@ -25,7 +25,12 @@ OVER = ("done", "failed", "cancelled", "lost")
 
 
 def enqueue_job(
-    session: Session, kind: str, config: dict[str, Any], *, started_by: str = ""
+    session: Session,
+    kind: str,
+    config: dict[str, Any],
+    *,
+    started_by: str = "",
+    launcher: str = LOCAL,
 ) -> Job:
     """Add a queued job. Does not commit.
 
@@ -53,6 +58,7 @@ def list_jobs(
     *,
     kind: str | None = None,
     statuses: Sequence[str] = (),
+    launcher: str | None = None,
     limit: int = 100,
     offset: int = 0,
 ) -> list[Job]:
@@ -62,6 +68,8 @@ def list_jobs(
         query = query.where(Job.kind == kind)
     if statuses:
         query = query.where(Job.status.in_(statuses))
+    if launcher is not None:
+        query = query.where(Job.launcher == launcher)
     return list(session.scalars(query))
 
 
@@ -101,6 +109,13 @@ def claim_job(
 def note_process(session: Session, job_id: int, attempt: int, pid: int, log_path: str) -> None:
     """Say which process runs the job and where it logs. Does not commit."""
     _update(session, job_id, attempt, pid=pid, log_path=log_path)
+
+
+def note_log(session: Session, job_id: int, attempt: int, log_path: str) -> None:
+    """Say where the job's log is kept, also for one that has just ended. Does not commit."""
+    session.execute(
+        update(Job).where(Job.id == job_id, Job.attempt == attempt).values(log_path=log_path)
+    )
 
 
 def beat(session: Session, job_id: int, attempt: int, **progress: Any) -> bool:
