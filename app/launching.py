@@ -18,6 +18,7 @@ from typing import Any
 from db import jobs
 from db.errors import InfError
 from db.job_runner import Cancelled
+from db.secrets import redacted
 from db.settings import home, logs
 from db.store import Store
 from db.tables import Job
@@ -39,16 +40,62 @@ PACKAGES = {
 PROCESS_DEFAULTS = {"OMP_WAIT_POLICY": "PASSIVE", "TOKENIZERS_PARALLELISM": "false"}
 STOP_GRACE_SECONDS = 15.0
 REST_GRACE_SECONDS = 3.0
+MOST_ATTEMPTS = 5  # of a job whose node in a cluster dies
 POLL_SECONDS = 0.25
 
 
 def launch(store: Store, kind: str, config: dict[str, Any], *, started_by: str) -> int:
     """Queue a job and make sure that somebody takes it. Returns its id."""
+    launcher = chosen_launcher()
     with store.write() as session:
-        job_id = jobs.enqueue_job(session, kind, config, started_by=started_by).id
+        job_id = jobs.enqueue_job(
+            session, kind, config, started_by=started_by, launcher=launcher
+        ).id
         session.commit()
-    ensure_supervisor(store)
+    ensure_taken(store, launcher)
     return job_id
+
+
+def chosen_launcher() -> str:
+    """`local`, or the address of the Ray cluster that INF_RAY_ADDRESS names."""
+    return os.environ.get("INF_RAY_ADDRESS", "").rstrip("/") or jobs.LOCAL
+
+
+def ensure_taken(store: Store, launcher: str) -> None:
+    """Make sure that the supervisor of this launcher runs."""
+    if launcher == jobs.LOCAL:
+        ensure_supervisor(store)
+    else:
+        ensure_ray_supervisor(store, launcher)
+
+
+def wait_for(store: Store, job_id: int, *, watch: Callable[[Job], None] = lambda job: None) -> Job:
+    """Wait for a queued job, wherever it runs; Ctrl-C asks it to stop. Raises like the foreground.
+
+    A job that was lost is waited for while its launcher may start it again.
+    """
+    while (job := job_now(store, job_id)).status not in jobs.OVER or _is_tried_again(job):
+        try:
+            watch(job)
+            time.sleep(POLL_SECONDS * 4)
+        except KeyboardInterrupt:
+            with store.write() as session:
+                jobs.request_stop(session, job_id)
+                session.commit()
+    return ended_well(job)
+
+
+def _is_tried_again(job: Job) -> bool:
+    return job.status == "lost" and job.launcher != jobs.LOCAL and job.attempt < MOST_ATTEMPTS
+
+
+def ended_well(job: Job) -> Job:
+    """The job where it is done. Raises InfError with its own words, Cancelled if stopped."""
+    if job.status == "cancelled":
+        raise Cancelled(job.error or "stopped")
+    if job.status != "done":
+        raise InfError(job.error or f"job {job.id} ended as {job.status}")
+    return job
 
 
 def run_in_foreground(
@@ -75,11 +122,7 @@ def run_in_foreground(
         ended = _wait(store, job, child, watch)
     finally:
         os.close(write_end)
-    if ended.status == "cancelled":
-        raise Cancelled(ended.error or "stopped")
-    if ended.status != "done":
-        raise InfError(ended.error or f"job {job_id} ended as {ended.status}")
-    return ended
+    return ended_well(ended)
 
 
 def start_process(
@@ -125,7 +168,7 @@ def _wait(
     while True:
         try:
             code = child.poll()
-            now = _job(store, job.id)
+            now = job_now(store, job.id)
             watch(now)
             if code is not None:
                 end_rest_of_group(child.pid)
@@ -149,7 +192,7 @@ def close_row(store: Store, job: Job, code: int) -> Job:
     A process that was killed from outside is lost: what it had stored is there to resume from.
     """
     attempt = job.attempt
-    job = _job(store, job.id)
+    job = job_now(store, job.id)
     if job.status == "running" and job.attempt == attempt:
         words = f"the process ended with status {code}; its log: {job.log_path}"
         if code == -signal.SIGKILL:
@@ -159,18 +202,31 @@ def close_row(store: Store, job: Job, code: int) -> Job:
         with store.write() as session:
             jobs.finish_job(session, job.id, job.attempt, status, error=f"{words}\n{log_tail(job)}")
             session.commit()
-        job = _job(store, job.id)
+        job = job_now(store, job.id)
     return job
 
 
+def what_to_do(job: Job) -> str:
+    """The remedy for a job that ended badly, "" where there is nothing to mend."""
+    if job.status == "lost":
+        return f"Resume goes on from what it had stored: `inf jobs resume {job.id}`."
+    if job.status == "failed":
+        return (
+            f"Mend what the lines say, then resume: `inf jobs resume {job.id}` goes on from what "
+            f"it had stored. All it said: `inf jobs logs {job.id}`."
+        )
+    return ""
+
+
 def log_tail(job: Job, lines: int = 12, most_bytes: int = 64_000) -> str:
-    """The last lines of a job's log, "" where there is none."""
+    """The last lines of a job's log without secrets, "" where there is none."""
     path = Path(job.log_path) if job.log_path else None
     if path is None or not path.exists():
         return ""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - most_bytes))
-        return "\n".join(file.read().decode("utf-8", "replace").splitlines()[-lines:])
+        told = redacted(file.read().decode("utf-8", "replace"))
+    return "\n".join(told.splitlines()[-lines:])
 
 
 def end_group(pid: int, number: signal.Signals) -> None:
@@ -213,10 +269,29 @@ def ensure_supervisor(store: Store) -> None:
     if lock is None:
         return
     os.close(lock)  # free: the new process takes it
+    _start_supervisor(store, "supervisor.log")
+
+
+def ensure_ray_supervisor(store: Store, address: str) -> None:
+    """Start `inf jobs work --launcher ray`, detached, where none runs for this store and cluster.
+
+    Raises BadInput where the cluster could not reach the store.
+    """
+    from app.ray_cluster import checked_address, require_reachable_store
+
+    require_reachable_store(store, checked_address(address))
+    lock = try_supervisor_lock(store, address)
+    if lock is None:
+        return
+    os.close(lock)
+    _start_supervisor(store, "supervisor-ray.log", "--launcher", "ray", "--address", address)
+
+
+def _start_supervisor(store: Store, log_name: str, *words: str) -> None:
     logs().mkdir(parents=True, exist_ok=True)
-    with (logs() / "supervisor.log").open("ab") as log:
+    with (logs() / log_name).open("ab") as log:
         subprocess.Popen(
-            [sys.executable, "-m", "app.cli.main", "jobs", "work"],
+            [sys.executable, "-m", "app.cli.main", "jobs", "work", *words],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -225,10 +300,10 @@ def ensure_supervisor(store: Store) -> None:
         )
 
 
-def try_supervisor_lock(store: Store) -> int | None:
+def try_supervisor_lock(store: Store, launcher: str = "") -> int | None:
     """The lock of this machine's supervisor of this store, as a file descriptor; None if taken."""
     home().mkdir(parents=True, exist_ok=True)
-    name = hashlib.sha256(store.url.encode()).hexdigest()[:12]
+    name = hashlib.sha256(f"{store.url}{launcher}".encode()).hexdigest()[:12]
     lock = os.open(home() / f"supervisor-{name}.lock", os.O_CREAT | os.O_RDWR, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -238,6 +313,7 @@ def try_supervisor_lock(store: Store) -> int | None:
     return lock
 
 
-def _job(store: Store, job_id: int) -> Job:
+def job_now(store: Store, job_id: int) -> Job:
+    """The row as it is now."""
     with store.read() as session:
         return jobs.get_job(session, job_id)

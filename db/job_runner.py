@@ -23,6 +23,7 @@ import psutil
 
 from db import jobs
 from db.errors import InfError, Refused
+from db.secrets import RedactedStream, load_secrets
 from db.store import Store, open_store
 
 log = logging.getLogger("inf.job")
@@ -136,6 +137,9 @@ def main(handlers: Mapping[str, Handler], argv: list[str] | None = None) -> int:
     parser.add_argument("job_id", type=int)
     parser.add_argument("attempt", type=int)
     arguments = parser.parse_args(argv)
+    load_secrets()
+    sys.stdout = RedactedStream(sys.stdout.buffer)
+    sys.stderr = RedactedStream(sys.stderr.buffer)
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.INFO,

@@ -1,5 +1,6 @@
 """A package of jobs for the tests of launching: `python -m toy_jobs JOB ATTEMPT`."""
 
+import logging
 import os
 import subprocess
 import sys
@@ -8,6 +9,8 @@ from typing import Any
 
 from db.errors import BadInput
 from db.job_runner import JobHandle, main
+
+log = logging.getLogger("inf.toy")
 
 
 def toy(handle: JobHandle) -> dict[str, Any]:
@@ -28,9 +31,16 @@ def toy(handle: JobHandle) -> dict[str, Any]:
         raise BadInput("line 3 of toys.jsonl has no `name`: add one")
     if ending == "crash":
         raise ZeroDivisionError("toys divided by none")
+    if ending == "leaks":
+        secret = os.environ["TOY_API_KEY"]
+        handle.report(steps, steps, message=f"asking with {secret}")
+        log.warning("asked with %s", secret)
+        sys.stderr.write(f"answer to {secret}\n")
+        raise ZeroDivisionError(f"refused {secret}")
     if ending == "killed":
         os.kill(os.getpid(), 9)
-    return {"counted": steps, "pid": os.getpid()}
+    gpu = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return {"counted": steps, "pid": os.getpid(), "gpu": gpu}
 
 
 if __name__ == "__main__":

@@ -7,6 +7,9 @@ import sys
 
 import click
 
+from db.errors import InfError
+from db.secrets import load_secrets
+
 COMMANDS = {
     "analyze": ("app.cli.analyze:analyze", "Agreement, diversity and coverage."),
     "backup": ("app.cli.backup:backup", "The whole store as one file."),
@@ -63,6 +66,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line; exit 0 done, 1 failed, 2 wrong arguments, 3 paused."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
+        load_secrets()
         code = inf.main(args=words, prog_name="inf", standalone_mode=False)
     except click.exceptions.Abort:
         click.echo("Aborted.", err=True)
@@ -74,6 +78,12 @@ def main(arguments: list[str] | None = None) -> None:
         else:
             error.show()
         code = error.exit_code
+    except InfError as error:  # what a command meets is told by `reporting`: this is the secrets'
+        click.echo(
+            json.dumps({"error": str(error)}) if "--json" in words else f"Error: {error}",
+            err="--json" not in words,
+        )
+        code = 1
     except BrokenPipeError:  # the reader of our output went away (`inf … | head`)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1

@@ -7,6 +7,7 @@ import streamlit as st
 from app import launching
 from app.components.page import draw_status
 from app.components.plain import plain
+from app.job_remedy import what_to_do
 from app.visit import acting, action, failures_shown, say
 from db import jobs as queue
 from db.accounts import record_audit
@@ -83,6 +84,10 @@ def draw_progress(job: Job, *, key: str) -> None:
             st.progress(share, text=plain(words(job)))
         elif job.error:
             st.text(job.error)
+            if remedy := launching.what_to_do(job):
+                st.caption(remedy)
+            if remedy := what_to_do(job):
+                st.caption(plain(remedy))
 
 
 def words(job: Job) -> str:
@@ -156,10 +161,10 @@ def resume(job_id: int) -> None:
     visitor = acting("jobs")
     store = open_store()
     with store.write() as session:
-        queue.requeue_job(session, job_id)
+        launcher = queue.requeue_job(session, job_id).launcher
         record_audit(session, visitor.name, "job.resume", str(job_id))
         session.commit()
-    launching.ensure_supervisor(store)
+    launching.ensure_taken(store, launcher)
     say(f"Job {job_id} is queued again; it goes on from what it had stored.")
 
 

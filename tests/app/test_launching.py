@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from app import launching
+from app.job_remedy import what_to_do
 from app.slots import slots, visible_gpus
 from app.supervisor import supervise
 from db import jobs
@@ -76,6 +77,8 @@ def test_an_error_of_ours_is_told_in_its_own_words(toys: Store) -> None:
 def test_a_crash_is_told_with_its_last_lines(toys: Store) -> None:
     with pytest.raises(InfError, match="ZeroDivisionError: toys divided by none"):
         launching.run_in_foreground(toys, "curate", {"ending": "crash"}, started_by="me")
+    with toys.read() as session:
+        assert "`inf jobs logs 1`" in what_to_do(jobs.get_job(session, 1))
 
 
 def test_a_process_that_is_killed_is_a_lost_job(toys: Store) -> None:
@@ -201,6 +204,26 @@ def test_two_trainings_never_see_the_same_gpu_and_nothing_else_sees_one() -> Non
     assert {kind for slot in found for kind in slot.kinds} == set(JOB_KINDS)
 
 
+def test_two_launches_for_one_gpu_queue_and_both_see_it_alone(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind in ("train", "export"):
+        monkeypatch.setitem(launching.PACKAGES, kind, "toy_jobs")
+    monkeypatch.setattr(launching, "ensure_supervisor", lambda store: None)
+    first, second, export = (
+        launching.launch(toys, kind, {"steps": 3}, started_by="me")
+        for kind in ("train", "train", "export")
+    )
+    assert supervise(toys, idle_seconds=0.5, places=slots(gpus=["GPU-7"])) == 3
+    with toys.read() as session:
+        ended = {job.id: job for job in jobs.list_jobs(session)}
+    assert {job.status for job in ended.values()} == {"done"}
+    assert ended[second].started_at >= ended[first].finished_at
+    assert [ended[n].slot for n in (first, second, export)] == ["gpu0", "gpu0", "files"]
+    seen = [ended[n].result["gpu"] for n in (first, second, export)]
+    assert seen == ["GPU-7", "GPU-7", ""]
+
+
 @pytest.mark.parametrize(
     ("visible", "gpus"), [("", []), ("-1", []), ("2,3", ["2", "3"]), ("GPU-a", ["GPU-a"])]
 )
@@ -260,6 +283,7 @@ def test_a_log_folder_that_cannot_be_written_fails_the_job_in_words(
         job = jobs.get_job(session, job_id)
     assert job.status == "failed"
     assert "No space left on device" in (job.error or "")
+    assert "Free space on the disk, then resume" in what_to_do(job)
 
 
 def test_a_heartbeat_says_what_the_job_uses(toys: Store, monkeypatch: pytest.MonkeyPatch) -> None:
