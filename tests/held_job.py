@@ -68,7 +68,14 @@ def next_training_held(store: Store, least: int) -> "Future[Job]":
 
 
 @contextmanager
-def held_still(store: Store, job: Job) -> Iterator[Job]:
+def held_still(store: Store, job_id: int, *, least: int) -> Iterator[Job]:
+    """The job's process stopped after `least` steps, and kept so."""
+    with kept_still(store, wait_for_steps(store, job_id, least)) as job:
+        yield job
+
+
+@contextmanager
+def kept_still(store: Store, job: Job) -> Iterator[Job]:
     """A stopped job's heart is kept beating by us.
 
     At the end it goes on, once it has been told to stop where that was asked for.

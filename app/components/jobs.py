@@ -7,7 +7,6 @@ import streamlit as st
 from app import launching
 from app.components.page import draw_status
 from app.components.plain import plain
-from app.job_remedy import what_to_do
 from app.visit import acting, action, failures_shown, say
 from db import jobs as queue
 from db.accounts import record_audit
@@ -85,8 +84,6 @@ def draw_progress(job: Job, *, key: str) -> None:
         elif job.error:
             st.text(job.error)
             if remedy := launching.what_to_do(job):
-                st.caption(remedy)
-            if remedy := what_to_do(job):
                 st.caption(plain(remedy))
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from app import launching
-from app.job_remedy import what_to_do
 from app.slots import slots, visible_gpus
 from app.supervisor import supervise
 from db import jobs
@@ -78,7 +77,7 @@ def test_a_crash_is_told_with_its_last_lines(toys: Store) -> None:
     with pytest.raises(InfError, match="ZeroDivisionError: toys divided by none"):
         launching.run_in_foreground(toys, "curate", {"ending": "crash"}, started_by="me")
     with toys.read() as session:
-        assert "`inf jobs logs 1`" in what_to_do(jobs.get_job(session, 1))
+        assert "`inf jobs logs 1`" in launching.what_to_do(jobs.get_job(session, 1))
 
 
 def test_a_process_that_is_killed_is_a_lost_job(toys: Store) -> None:
@@ -283,7 +282,7 @@ def test_a_log_folder_that_cannot_be_written_fails_the_job_in_words(
         job = jobs.get_job(session, job_id)
     assert job.status == "failed"
     assert "No space left on device" in (job.error or "")
-    assert "Free space on the disk, then resume" in what_to_do(job)
+    assert "`inf jobs resume 1`" in launching.what_to_do(job)
 
 
 def test_a_heartbeat_says_what_the_job_uses(toys: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from browser import PATIENCE, chromium_browser, settled
 from grown_dataset import grown
-from held_job import held_still, next_training_held
+from held_job import kept_still, next_training_held
 from page_hands import SLOW, fill, open_view, place, press, wait_for_status
 from playwright.sync_api import Page, expect
 from restartable import Restartable, restartable
@@ -47,7 +47,7 @@ def launch_watch_cancel_resume(page: Page, store: Store, server: Restartable) ->
     held = next_training_held(store, least=2)
     press(page, "train.start")
     place(page, "train.job-job").wait_for(timeout=SLOW)
-    with held_still(store, held.result()) as job:
+    with kept_still(store, held.result()) as job:
         assert job.config["settings"]["base_model"] == TINY
         server.kill()
         assert training_of(store).status == "running"
