@@ -6,7 +6,9 @@ from datetime import datetime
 import click
 
 from app import launching, supervisor
-from app.cli.report import Result, ready_store, reporting
+from app.cli.report import Result, launcher_options, ready_store, reporting
+from app.ray_cluster import RayCluster
+from app.ray_supervisor import supervise_ray
 from db import jobs as queue
 from db.tables import Job
 
@@ -55,7 +57,7 @@ def list_(status: str | None, limit: int) -> Result:
 def _shown(result: Result) -> str:
     order = (
         *("job_id", "kind", "status", "started_by", "created_at", "finished_at"),
-        *("command", "host", "slot", "error", "remedy"),
+        *("command", "launcher", "host", "slot", "error", "remedy"),
     )
     return "\n".join(f"{name:<12} {result[name]}" for name in order if result[name] is not None)
 
@@ -76,6 +78,7 @@ def show(job_id: int) -> Result:
             "host": job.host,
             "pid": job.pid,
             "slot": job.slot,
+            "launcher": job.launcher,
             "resources": job.resources,
             "config": job.config,
             "result": job.result,
@@ -126,7 +129,15 @@ def resume(job_id: int) -> Result:
 @click.option(
     "--idle-seconds", default=300.0, show_default=True, help="End when nothing came for so long."
 )
+@launcher_options
 @reporting(lambda result: f"no more jobs; ran {result['taken']}")
 def work(idle_seconds: float) -> Result:
-    """Take queued jobs into this machine's slots (started by itself where it is needed)."""
-    return {"taken": supervisor.supervise(ready_store(), idle_seconds=idle_seconds)}
+    """Take queued jobs into this machine's slots (started by itself where it is needed).
+
+    With --launcher ray: hand them over to the cluster and look after them there.
+    """
+    store, launcher = ready_store(), launching.chosen_launcher()
+    if launcher != queue.LOCAL and click.get_current_context().meta.get("inf.launcher") == "ray":
+        cluster = RayCluster(launcher)
+        return {"taken": supervise_ray(store, cluster, idle_seconds=idle_seconds)}
+    return {"taken": supervisor.supervise(store, idle_seconds=idle_seconds)}

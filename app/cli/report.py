@@ -9,6 +9,7 @@ import functools
 import getpass
 import json
 import math
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,8 @@ import click
 from tqdm import tqdm
 
 from app import launching
+from app.ray_cluster import checked_address
+from db import jobs
 from db.errors import InfError, Paused
 from db.job_runner import Cancelled
 from db.schema import require_current
@@ -79,9 +82,51 @@ def me() -> str:
     return f"cli:{getpass.getuser()}"
 
 
-detach_option = click.option(
-    "--detach", is_flag=True, help="Queue the work as a job, print its job_id and return."
-)
+def launcher_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds `--launcher` and `--address`, which stand for INF_RAY_ADDRESS."""
+    given = click.option(
+        "--launcher",
+        type=click.Choice(["local", "ray"]),
+        expose_value=False,
+        is_eager=True,
+        callback=_take_launcher,
+        help="Where the job runs: this machine, or a Ray cluster (INF_RAY_ADDRESS chooses too).",
+    )
+    address = click.option(
+        "--address",
+        metavar="URL",
+        expose_value=False,
+        callback=_take_address,
+        help="The cluster's dashboard, http://HEAD:8265.",
+    )
+    return given(address(command))
+
+
+def _take_launcher(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value == "local":
+        os.environ.pop("INF_RAY_ADDRESS", None)
+    context.meta["inf.launcher"] = value
+
+
+def _take_address(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    launcher = context.meta.get("inf.launcher")
+    if value is not None:
+        if launcher != "ray":
+            raise click.UsageError("--address is for --launcher ray")
+        try:
+            os.environ["INF_RAY_ADDRESS"] = checked_address(value)
+        except InfError as error:
+            raise click.UsageError(str(error)) from error
+    elif launcher == "ray" and not os.environ.get("INF_RAY_ADDRESS"):
+        raise click.UsageError("--launcher ray needs --address URL, or INF_RAY_ADDRESS")
+
+
+def detach_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds `--detach`, and the choice of the launcher."""
+    detach = click.option(
+        "--detach", is_flag=True, help="Queue the work as a job, print its job_id and return."
+    )
+    return detach(launcher_options(command))
 
 
 def work(store: Store, kind: str, config: dict[str, Any], *, detach: bool, title: str) -> Result:
@@ -89,15 +134,21 @@ def work(store: Store, kind: str, config: dict[str, Any], *, detach: bool, title
 
     Returns the job's result with its `job_id`.
     """
+    on_cluster = launching.chosen_launcher() != jobs.LOCAL
+    job_id = None
+    if detach or on_cluster:
+        job_id = launching.launch(store, kind, config, started_by=me())
     if detach:
-        return {"job_id": launching.launch(store, kind, config, started_by=me())}
+        return {"job_id": job_id}
     with tqdm(
         desc=title, unit="", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr
     ) as bar:
         try:
-            job = launching.run_in_foreground(
-                store, kind, config, started_by=me(), watch=functools.partial(_draw, bar)
-            )
+            watch = functools.partial(_draw, bar)
+            if job_id is not None:
+                job = launching.wait_for(store, job_id, watch=watch)
+            else:
+                job = launching.run_in_foreground(store, kind, config, started_by=me(), watch=watch)
         except Cancelled as stopped:
             raise Failed(str(stopped)) from stopped
     return {**(job.result or {}), "job_id": job.id}

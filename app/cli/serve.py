@@ -9,8 +9,8 @@ import ipaddress
 import click
 
 from app import launching
-from app.cli.report import Result, ready_store, reporting
-from db import accounts
+from app.cli.report import Result, launcher_options, ready_store, reporting
+from db import accounts, jobs
 from db.errors import Refused
 
 
@@ -18,6 +18,7 @@ from db.errors import Refused
 @click.option("--port", default=8501, show_default=True, type=click.IntRange(1, 65535))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--open", "open_browser", is_flag=True, help="Open the browser too.")
+@launcher_options
 @reporting(lambda result: f"stopped serving on {result['url']}")
 def serve(port: int, host: str, open_browser: bool) -> Result:
     """Open the app on this machine, or for a team once there are accounts."""
@@ -30,6 +31,8 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
             "make an account first with `inf users add NAME --role admin`"
         )
     launching.ensure_supervisor(store)
+    if (launcher := launching.chosen_launcher()) != jobs.LOCAL:
+        launching.ensure_taken(store, launcher)
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     who = "people sign in" if has_accounts else "no accounts yet: whoever opens it is admin"
     click.echo(f"InF Studio on {url} ({who}); stop with Ctrl-C", err=True)

@@ -107,6 +107,7 @@ def draw_job(job_id: int) -> None:
     about = [
         f"started by {job.started_by or 'unknown'}",
         f"attempt {job.attempt}",
+        f"Ray cluster {job.launcher}" if job.launcher != jobs.LOCAL else "",
         f"slot {job.slot}" if job.slot else "in the foreground of a command",
         f"host {job.host}" if job.host else "no host yet",
         f"process {job.pid}" if job.pid else "no process yet",
