@@ -81,6 +81,12 @@ class JobHandle:
             jobs.record_metrics(session, self.id, step, values)
             session.commit()
 
+    def show(self, **parts: Any) -> None:
+        """Let the pages show something of the work: texts, as JSON."""
+        with self.store.write() as session:
+            jobs.show_work(session, self.id, self.attempt, **parts)
+            session.commit()
+
     def beat_until_over(self) -> None:
         """The heartbeat thread."""
         while not self._over.wait(jobs.HEARTBEAT_SECONDS):

@@ -130,6 +130,11 @@ def beat(session: Session, job_id: int, attempt: int, **progress: Any) -> bool:
     return bool(session.scalar(select(Job.stop_requested).where(Job.id == job_id)))
 
 
+def show_work(session: Session, job_id: int, attempt: int, **parts: Any) -> None:
+    """Keep what the job shows of its work; a part told again replaces the old. Does not commit."""
+    _update(session, job_id, attempt, shown={**get_job(session, job_id).shown, **parts})
+
+
 def finish_job(
     session: Session,
     job_id: int,

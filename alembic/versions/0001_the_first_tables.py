@@ -107,6 +107,9 @@ def upgrade() -> None:
         sa.Column(
             "resources", sa.JSON().with_variant(postgresql.JSONB(), "postgresql"), nullable=False
         ),
+        sa.Column(
+            "shown", sa.JSON().with_variant(postgresql.JSONB(), "postgresql"), nullable=False
+        ),
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("stop_requested", sa.Boolean(), nullable=False),
         sa.Column("started_by", sa.String(), nullable=False),

@@ -14,7 +14,8 @@ class Job(Base, kw_only=True):
 
     `slot` is the place on its machine it runs in (none: in the foreground of a command);
     `resources` is what it used at the last heartbeat; `launcher` who starts it: `local`, or the
-    address of a Ray cluster.
+    address of a Ray cluster; `shown` texts that it shows of its work (of a batch, of the probe
+    items of a training).
     """
 
     __tablename__ = "job"
@@ -33,6 +34,7 @@ class Job(Base, kw_only=True):
     slot: Mapped[str | None] = mapped_column(default=None)
     launcher: Mapped[str] = mapped_column(default="local")
     resources: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    shown: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     attempt: Mapped[int] = mapped_column(default=0)
     stop_requested: Mapped[bool] = mapped_column(default=False)
     started_by: Mapped[str] = mapped_column(default="")
