@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from app.identity import Visitor
 from app.outbox import store_outbox
+from app.training_card import answer_examples, example_now
 from app.visit import acting, action
 from db import training
 from db.assignments import (
@@ -96,13 +97,21 @@ def card_data(study_id: int, events: Sequence[Any]) -> dict[str, Any]:
     `scope` keeps the outboxes of other judges and other stores in the same browser apart.
     """
     visitor = acting("judge")
-    items: list[ShownItem] = []
+    items: list[dict[str, Any]] = []
     message = ""
+    in_training: TrainingState | None = None
     with open_store().write() as session:
         judge = judge_of(session, visitor)
-        acknowledged = store_outbox(session, judge.id, events)
+        examples = answer_examples(session, judge.id, events)
+        acknowledged = {**examples.answers, **store_outbox(session, judge.id, examples.others)}
         try:
-            items = lease_items(session, study_id, judge.id, LEASED_AHEAD)
+            state, example = example_now(session, study_id, judge.id)
+            if state.passed:
+                leased = lease_items(session, study_id, judge.id, LEASED_AHEAD)
+                items = [_as_json(item) for item in leased]
+            elif example is not None:
+                in_training = state
+                items = [{**_as_json(example), "round": state.round}]
         except Refused as refused:
             message = str(refused)
         progress = own_progress(session, study_id, judge.id)
@@ -111,7 +120,9 @@ def card_data(study_id: int, events: Sequence[Any]) -> dict[str, Any]:
     return {
         "scope": scope.hexdigest()[:16],
         "study": study_id,
-        "items": [_as_json(item) for item in items],
+        "items": items,
+        "training": None if in_training is None else asdict(in_training),
+        "feedback": examples.feedback,
         "acknowledged": acknowledged,
         "message": message,
         "finished": not items,

@@ -36,7 +36,7 @@ def store_outbox(session: Session, judge_id: int, events: Sequence[Any]) -> dict
 
 
 def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> None:
-    study_id, item_id = _number(entry, "study"), _number(entry, "item")
+    study_id, item_id = whole_number(entry, "study"), whole_number(entry, "item")
     note = str(entry.get("note") or "").replace("\x00", "")[:LONGEST_NOTE]
     flagged = entry.get("flagged") is True
     if entry.get("kind") == "skip":
@@ -49,7 +49,7 @@ def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> None:
     decision = Decision(
         event_id=f"card:{judge_id}/{entry['event']}",
         item_id=item_id,
-        position=None if entry.get("position") is None else _number(entry, "position"),
+        position=None if entry.get("position") is None else whole_number(entry, "position"),
         shown_at=_moment(entry, "shown"),
         decided_at=_moment(entry, "decided"),
         note=note,
@@ -59,7 +59,8 @@ def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> None:
     submit_decision(session, study_id, judge_id, decision)
 
 
-def _number(entry: Mapping[str, Any], name: str) -> int:
+def whole_number(entry: Mapping[str, Any], name: str) -> int:
+    """A number of an entry. Raises BadInput where it is none that the store could hold."""
     value = entry.get(name)
     if isinstance(value, float) and value.is_integer():
         value = int(value)

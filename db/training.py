@@ -82,19 +82,23 @@ def next_example(session: Session, study_id: int, judge_id: int) -> ShownItem | 
 
 
 def answer_example(
-    session: Session, study_id: int, judge_id: int, item_id: int, position: int | None
+    session: Session,
+    study_id: int,
+    judge_id: int,
+    item_id: int,
+    position: int | None,
+    *,
+    of_round: int | None = None,
 ) -> Feedback:
     """Store an answer and say whether it is right; ends the round with the last example.
 
-    The answer of a round counts once: a second one changes nothing. Raises Refused where the item
-    is no example of the study, BadInput where there is no such position. Does not commit.
+    The answer of a round counts once: a second one changes nothing. `of_round` is the round that
+    the answer was given in, where it may come late or twice. Raises Refused where the item is no
+    example of the study or that round is over, BadInput where there is no such position. Does not
+    commit.
     """
     study = lock_study(session, study_id)
     member = membership(session, study_id, judge_id)
-    if member.state == "paused":
-        raise Refused(f"you are paused in this study: {member.reason}")
-    if study.status != "open":
-        raise Refused(f"the study {study.name!r} is {study.status}")
     row = session.get(StudyItem, (study_id, item_id))
     if row is None or row.part != "training" or row.gold_choice is None:
         raise Refused(f"item {item_id} is no example of study {study_id}")
@@ -102,19 +106,25 @@ def answer_example(
     order = shuffled_labels(item, judge_id)
     if position is not None and not 0 <= position < len(order):
         raise BadInput(f"there is no passage {position + 1}: there are {len(order)}")
-    event = f"training:{judge_id}/{study_id}/{item_id}/{member.training_rounds}"
-    known = find_judgment(session, event)
+    this_round = member.training_rounds if of_round is None else of_round
+    known = find_judgment(session, f"training:{judge_id}/{study_id}/{item_id}/{this_round}")
     if known is None:
+        if member.state == "paused":
+            raise Refused(f"you are paused in this study: {member.reason}")
+        if study.status != "open":
+            raise Refused(f"the study {study.name!r} is {study.status}")
+        if this_round != member.training_rounds or member.passed_at is not None:
+            raise Refused(f"round {this_round + 1} of the training is over: answer this one")
         known = record_judgment(
             session,
             judge_id=judge_id,
             item_id=item_id,
             choice=NONE if position is None else order[position],
             order_shown=order,
-            event_id=event,
+            event_id=f"training:{judge_id}/{study_id}/{item_id}/{this_round}",
             study_id=study_id,
             guideline_id=current_guideline(session, study_id).id,
-            detail={"training_round": member.training_rounds},
+            detail={"training_round": this_round},
         )
         _end_round(session, study_id, judge_id, member)
     return Feedback(

@@ -49,6 +49,11 @@ function wordsOf(text) {
   return new Set(found.filter((word) => word.length > 2 && !STOP_WORDS.has(word)));
 }
 
+// An example of the training comes again in the next round; an item of the study never does.
+function nameOf(id, round) {
+  return round === undefined ? id : `${id}/${round}`;
+}
+
 function afterPaint(act) {
   requestAnimationFrame(() => {
     const channel = new MessageChannel();
@@ -86,6 +91,8 @@ class Card {
     this.history = [];
     this.current = null;
     this.changing = false;
+    this.asking = null; // the event of an example whose feedback is on its way
+    this.feedback = null; // what was right, until it is read
   }
 
   leaveIfGone() {
@@ -116,10 +123,13 @@ class Card {
     }
     this.waiting = false;
     this.unanswered = 0;
-    this.queue = this.data.items.filter((item) => !this.decided.has(item.id));
+    this.queue = this.data.items.filter((item) => !this.decided.has(nameOf(item.id, item.round)));
+    const told = this.data.feedback.find((one) => one.event === this.asking);
+    if (this.asking && !this.outbox.has(this.asking)) this.asking = null;
     const stillMine = this.current && this.queue.some((item) => item.id === this.current.id);
-    if (!this.changing && !stillMine) this.show(this.queue[0] || null);
-    else this.drawAround();
+    if (told) this.showFeedback(told);
+    else if (this.asking || this.feedback || this.changing || stillMine) this.drawAround();
+    else this.show(this.queue[0] || null);
     if (this.outbox.size) this.send();
   }
 
@@ -165,7 +175,7 @@ class Card {
       this.unmirrored = true;
     }
     for (const entry of this.outbox.values()) {
-      if (entry.study === this.data.study) this.decided.add(entry.item);
+      if (entry.study === this.data.study) this.decided.add(nameOf(entry.item, entry.round));
     }
   }
 
@@ -204,15 +214,17 @@ class Card {
 
   decide(kind, position) {
     const item = this.current;
-    if (!item || this.data.message) return;
+    if (!item || this.data.message || this.asking || this.feedback) return;
     if (this.isTooSoon()) {
       this.say("Too quick: read the item first.");
       return;
     }
     const event = newEventId();
+    const isExample = item.round !== undefined;
     const entry = {
       event,
-      kind,
+      kind: isExample ? "example" : kind,
+      round: item.round,
       study: this.data.study,
       item: item.id,
       position,
@@ -224,7 +236,14 @@ class Card {
     };
     this.outbox.set(event, entry);
     this.keep("out", event, entry);
-    this.decided.add(item.id);
+    this.decided.add(nameOf(item.id, item.round));
+    if (isExample) {
+      this.asking = event;
+      this.drawBadge();
+      this.say(`You chose ${this.inWords(entry)}.`);
+      afterPaint(() => this.send());
+      return;
+    }
     this.history = this.history.filter((past) => past.item.id !== item.id);
     this.history.push({ item, entry });
     if (this.history.length > HISTORY) this.history.shift();
@@ -253,9 +272,16 @@ class Card {
   }
 
   goOn() {
-    if (!this.changing) return;
+    if (!this.changing && !this.feedback) return;
     this.changing = false;
+    this.feedback = null;
     this.show(this.queue[0] || null);
+  }
+
+  showFeedback(told) {
+    this.feedback = told;
+    this.show(this.current);
+    this.root.querySelector(".go")?.focus({ preventScroll: true });
   }
 
   key(event) {
@@ -279,7 +305,10 @@ class Card {
       const exists = this.current && position < this.current.candidates.length;
       return exists ? () => this.decide("pick", position) : null;
     }
+    const isExample = this.current && this.current.round !== undefined;
+    if (isExample && ["s", "f", "n", "z"].includes(key.toLowerCase())) return null;
     return {
+      Enter: this.feedback ? () => this.goOn() : null,
       0: () => this.decide("pick", null),
       s: () => this.decide("skip", null),
       f: () => this.toggleFlag(),
@@ -287,7 +316,7 @@ class Card {
       z: () => this.undo(),
       h: () => this.toggleHighlight(),
       "?": () => this.toggleHelp(),
-      Escape: this.changing ? () => this.goOn() : null,
+      Escape: this.changing || this.feedback ? () => this.goOn() : null,
     }[key.length === 1 ? key.toLowerCase() : key];
   }
 
@@ -374,6 +403,7 @@ class Card {
       banner.appendChild(this.button("go on (Esc)", "link", () => this.goOn()));
       this.root.appendChild(banner);
     }
+    if (this.feedback) this.drawFeedback();
     const asked = make("section", "asked");
     asked.tabIndex = -1;
     asked.setAttribute("aria-label", "Item");
@@ -390,6 +420,8 @@ class Card {
       const pick = this.button(String(position + 1), "pick", () => this.decide("pick", position));
       pick.setAttribute("aria-label", `Passage ${position + 1} is the most relevant`);
       if (past && past.kind === "pick" && past.position === position) row.classList.add("chosen");
+      if (this.feedback && this.feedback.chosen === position) row.classList.add("chosen");
+      if (this.feedback && this.feedback.right === position) row.classList.add("right");
       const body = make("div", "text");
       body.dir = "auto";
       body.tabIndex = 0;
@@ -400,6 +432,22 @@ class Card {
     this.root.appendChild(list);
     this.fillPassages();
     this.drawTools(past);
+  }
+
+  drawFeedback() {
+    const told = this.feedback;
+    const words = (at) => (at === null ? "none of them" : `passage ${at + 1}`);
+    const isRight = told.chosen === told.right;
+    const banner = make("div", `banner ${isRight ? "good" : "bad"}`);
+    banner.setAttribute("role", "status");
+    const verdict = isRight
+      ? `Right: ${words(told.right)}.`
+      : `You chose ${words(told.chosen)}. Right is ${words(told.right)}.`;
+    banner.appendChild(make("strong", "", verdict));
+    if (told.explanation) banner.appendChild(make("p", "why", told.explanation));
+    if (told.then) banner.appendChild(make("p", "then", told.then));
+    banner.appendChild(this.button("Go on", "go", () => this.goOn(), "Enter"));
+    this.root.appendChild(banner);
   }
 
   fillPassages() {
@@ -427,12 +475,16 @@ class Card {
     this.highlightButton.setAttribute("aria-pressed", String(this.highlight));
     const none = this.button("None of them", "none", () => this.decide("pick", null), "0");
     if (past && past.kind === "pick" && past.position === null) none.classList.add("chosen");
-    tools.append(
-      none,
+    const isExample = this.current.round !== undefined;
+    const ofTheStudy = [
       this.button("Skip", "tool", () => this.decide("skip", null), "S"),
       this.flagButton,
       this.button("Note", "tool", () => this.openNote(), "N"),
       this.button("Undo", "tool", () => this.undo(), "Z"),
+    ];
+    tools.append(
+      none,
+      ...(isExample ? [] : ofTheStudy),
       this.highlightButton,
       this.button("Help", "tool", () => this.toggleHelp(), "?"),
     );
@@ -489,8 +541,13 @@ class Card {
     const done = this.data.done + unsent;
     const left = Math.max(0, this.data.left - unsent);
     const pace = this.data.pace === null ? "" : ` · ${Math.round(this.data.pace)} s each`;
-    this.progress.textContent = `${done} answered · ${left} left for you${pace}`;
-    this.bar.firstChild.style.width = `${done + left ? (100 * done) / (done + left) : 100}%`;
+    const training = this.data.training;
+    this.progress.textContent = training
+      ? `Training, round ${training.round + 1} · ${training.answered} of ${training.total} ` +
+        `examples · ${Math.round(100 * training.pass_mark)} % have to be right`
+      : `${done} answered · ${left} left for you${pace}`;
+    const share = training ? training.answered / training.total : done / (done + left || 1);
+    this.bar.firstChild.style.width = `${done + left || training ? 100 * share : 100}%`;
     this.problems.replaceChildren();
     for (const [event, why] of this.refused) {
       const line = make("div", "problem", `An answer was not taken: ${why} `);

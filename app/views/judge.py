@@ -100,11 +100,11 @@ def draw_plain_desk(study: StudySummary) -> None:
 
 
 def draw_study(study: StudySummary) -> None:
-    if is_in_training(study.id):
-        draw_training(study.id, draw_asked)
-        return
     if st.session_state.get("judge.plain"):
-        draw_plain_desk(study)
+        if is_in_training(study.id):
+            draw_training(study.id, draw_asked)
+        else:
+            draw_plain_desk(study)
     else:
         draw_card_desk(study)
         draw_lifeline()
