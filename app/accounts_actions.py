@@ -4,6 +4,7 @@ import streamlit as st
 
 from app.visit import acting, action, say
 from db import accounts, invitations
+from db.emails import set_email
 from db.errors import BadInput
 from db.store import open_store
 
@@ -60,3 +61,13 @@ def change(name: str, what: str) -> None:
             done = f"{name} is {role}."
         session.commit()
     say(done)
+
+
+@action
+def set_address(name: str, key: str) -> None:
+    """Give an account the e-mail address of the field `key`."""
+    visitor = acting("accounts")
+    with open_store().write() as session:
+        account = set_email(session, name, st.session_state[key] or "", actor=visitor.name)
+        session.commit()
+    say(f"{name} has {f'the address {account.email}' if account.email else 'no address'} now.")

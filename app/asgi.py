@@ -21,12 +21,23 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from app.identity import visitor_of
+from app.openid import PARAMETER, providers
 from app.routes import ROUTES
 from db.store import open_store
 
 log = logging.getLogger("inf.app")
 FOLDER = Path(__file__).parent
-OPEN_PATHS = ("/sign-in", "/sign-out", "/health", "/_stcore/health", "/favicon.png")
+OPEN_PATHS = (
+    "/sign-in",
+    "/sign-in/openid",
+    "/sign-out",
+    "/health",
+    "/_stcore/health",
+    "/_stcore/host-config",
+    "/favicon.png",
+    "/auth/login",
+    "/oauth2callback",
+)
 OPEN_FOLDERS = ("/static/", "/invitation/")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -47,6 +58,8 @@ class Door:
         path, is_http = request.url.path, request.scope["type"] == "http"
         if path in OPEN_PATHS or path.startswith(OPEN_FOLDERS):
             return None
+        if path == "/" and is_http and request.query_params.get(PARAMETER) in providers():
+            return None  # the page with which Streamlit sends people to the provider
         visitor = await run_in_threadpool(visitor_of, open_store(), request.cookies)
         if visitor is not None:
             if visitor.account_id is not None or request.url.hostname in LOCAL_NAMES:

@@ -4,6 +4,7 @@ import streamlit as st
 
 from app.components.shell import ICON, draw_sidebar, draw_signed_out, draw_style
 from app.menu import pages
+from app.openid import go_to_provider
 from app.visit import current_visitor, failures_shown, show_what_was_said
 
 st.set_page_config(page_title="InF Studio", page_icon=str(ICON), layout="wide")
@@ -12,6 +13,7 @@ with failures_shown():
     visitor = current_visitor()
     if visitor is None:
         draw_signed_out()
+        go_to_provider()
     else:
         page = st.navigation(pages(visitor), expanded=True)
         draw_sidebar(visitor)

@@ -4,18 +4,22 @@ The forms are plain HTML that posts back here; the cookie is HttpOnly and SameSi
 page of another site can neither read it nor post with it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
+from typing import Any
+from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from app import openid
 from app.identity import COOKIE, COOKIE_SECONDS, visitor_of, write_cookie
 from db import accounts, invitations
+from db.emails import sign_in_by_email
 from db.errors import InfError, Refused
 from db.schema import current
 from db.store import open_store
@@ -24,6 +28,7 @@ from db.tables import Account, Invitation
 
 PAGE = Template((Path(__file__).parent / "sign_in.html").read_text(encoding="utf-8"))
 LONGEST_FORM_BYTES = 16_384
+NEXT_COOKIE = "inf_next"
 
 
 def health(request: Request) -> Response:
@@ -36,7 +41,38 @@ def sign_in_form(request: Request) -> Response:
     goes_to = _local_path(request.query_params.get("next", "/"))
     if visitor_of(open_store(), request.cookies) is not None:
         return RedirectResponse(goes_to, status_code=303)
-    return _form(goes_to)
+    claims = openid.claims_of(request.cookies)
+    return _form(goes_to) if claims is None else _back_from_provider(request, claims)
+
+
+def _back_from_provider(request: Request, claims: Mapping[str, Any]) -> Response:
+    """Sign in whoever has the address that the provider vouches for."""
+    goes_to = _local_path(request.cookies.get(NEXT_COOKIE, "/"))
+    address = request.client.host if request.client else ""
+    try:
+        email = openid.email_of(claims)
+        with open_store().write() as session:
+            try:
+                account = sign_in_by_email(session, email, address=address)
+            finally:
+                session.commit()
+        answer = _signed_in(request, account, goes_to)
+    except Refused as refused:
+        answer = _form(goes_to, f"{refused}.", status=403)
+    openid.forget(answer, request.cookies)
+    answer.delete_cookie(NEXT_COOKIE, httponly=True, samesite="lax")
+    return answer
+
+
+def to_provider(request: Request) -> Response:
+    """Off to an OpenID provider, remembering where the person wanted to go."""
+    wanted = str(request.query_params.get("with", openid.DEFAULT))
+    if wanted not in openid.providers():
+        return _form("/", f"There is no provider {wanted[:40]!r} here.", status=404)
+    answer = RedirectResponse(f"/?{openid.PARAMETER}={wanted}", status_code=303)
+    goes_to = _local_path(request.query_params.get("next", "/"))
+    answer.set_cookie(NEXT_COOKIE, goes_to, max_age=600, httponly=True, samesite="lax")
+    return answer
 
 
 async def sign_in(request: Request) -> Response:
@@ -173,6 +209,7 @@ ROUTES: Sequence[BaseRoute] = (
     Route("/health", health),
     Route("/sign-in", sign_in_form, methods=["GET"]),
     Route("/sign-in", sign_in, methods=["POST"]),
+    Route("/sign-in/openid", to_provider, methods=["GET"]),
     Route("/invitation/{token}", invitation_form, methods=["GET"]),
     Route("/invitation/{token}", accept_invitation, methods=["POST"]),
     Route("/sign-out", sign_out_form, methods=["GET"]),
@@ -214,8 +251,21 @@ def _form(goes_to: str, problem: str = "", *, name: str = "", status: int = 200)
         required autofocus></label>
       <label>Password <input name="password" type="password" autocomplete="current-password"
         required></label>
-      <button>Sign in</button>"""
+      <button>Sign in</button>
+      {_ways_in(goes_to)}"""
     return _page("Sign in", "/sign-in", fields, status)
+
+
+def _ways_in(goes_to: str) -> str:
+    """Links to the configured OpenID providers."""
+    links = []
+    for name in openid.providers():
+        words = "with OpenID" if name == openid.DEFAULT else f"with {name}"
+        query = urlencode({"with": name, "next": goes_to})
+        links.append(
+            f'<p><a href="/sign-in/openid?{escape(query)}">Sign in {escape(words)}</a></p>'
+        )
+    return "".join(links)
 
 
 def _page(title: str, action: str, fields: str, status: int = 200) -> Response:

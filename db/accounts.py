@@ -42,10 +42,12 @@ def are_there_accounts(session: Session) -> bool:
     return session.scalar(select(Account.id).limit(1)) is not None
 
 
-def add_account(session: Session, name: str, password: str, *, role: str, actor: str) -> Account:
-    """Add an account. Raises BadInput for a bad name, role or password, Refused for a taken name.
+def add_account(
+    session: Session, name: str, password: str | None, *, role: str, actor: str
+) -> Account:
+    """Add an account; without a password it is let in by an OpenID provider only.
 
-    Does not commit.
+    Raises BadInput for a bad name, role or password, Refused for a taken name. Does not commit.
     """
     name = name.strip()
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
@@ -53,7 +55,8 @@ def add_account(session: Session, name: str, password: str, *, role: str, actor:
     check_role(role)
     if session.scalar(select(Account.id).where(Account.name == name)) is not None:
         raise Refused(f"there is an account {name!r} already: choose another name")
-    account = Account(name=name, role=role, password_hash=hash_password(password))
+    stored = None if password is None else hash_password(password)
+    account = Account(name=name, role=role, password_hash=stored)
     session.add(account)
     session.flush()
     record_audit(session, actor, "account.add", name, role=role)

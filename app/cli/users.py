@@ -6,6 +6,7 @@ import click
 
 from app.cli.report import Result, me, ready_store, reporting
 from db import accounts, invitations
+from db.emails import set_email
 from db.errors import BadInput
 from db.tables import Account
 from db.words import ACCOUNT_ROLES
@@ -20,13 +21,15 @@ def _row(account: Account) -> Result:
     return {
         "name": account.name,
         "role": account.role,
+        "email": account.email,
         "disabled": account.disabled,
         "created_at": account.created_at.isoformat(),
     }
 
 
 def _line(row: Result) -> str:
-    return f"{row['name']:<30} {row['role']:<10} {'disabled' if row['disabled'] else ''}".rstrip()
+    disabled = "disabled" if row["disabled"] else ""
+    return f"{row['name']:<30} {row['role']:<10} {disabled:<9} {row['email'] or ''}".rstrip()
 
 
 def ask_password() -> str:
@@ -43,13 +46,32 @@ def ask_password() -> str:
 @users.command()
 @click.argument("name")
 @click.option("--role", type=click.Choice(ACCOUNT_ROLES), default="annotator", show_default=True)
+@click.option("--email", default="", help="What an OpenID provider knows the person by.")
+@click.option("--no-password", is_flag=True, help="They sign in through the provider only.")
 @reporting(lambda result: f"added {result['name']} as {result['role']}")
-def add(name: str, role: str) -> Result:
+def add(name: str, role: str, email: str, no_password: bool) -> Result:
     """Add an account; the password is asked for, or read from standard input."""
     store = ready_store()
-    password = ask_password()
+    if no_password and not email:
+        raise BadInput("--no-password needs --email: nobody could sign in otherwise")
+    password = None if no_password else ask_password()
     with store.write() as session:
         account = accounts.add_account(session, name, password, role=role, actor=me())
+        if email:
+            set_email(session, account.name, email, actor=me())
+        session.commit()
+        return _row(account)
+
+
+@users.command()
+@click.argument("name")
+@click.argument("address")
+@reporting(lambda result: f"{result['name']} has the address {result['email'] or '(none)'}")
+def email(name: str, address: str) -> Result:
+    """Set what an OpenID provider knows an account by; '' takes it away."""
+    store = ready_store()
+    with store.write() as session:
+        account = set_email(session, name, address, actor=me())
         session.commit()
         return _row(account)
 

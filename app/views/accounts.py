@@ -3,9 +3,10 @@
 import streamlit as st
 
 from app import accounts_actions
-from app.accounts_actions import add, change
+from app.accounts_actions import add, change, set_address
 from app.components.page import draw_empty, draw_heading
 from app.components.plain import plain
+from app.openid import providers
 from app.visit import current_visitor
 from db import accounts, invitations
 from db.store import open_store
@@ -19,6 +20,18 @@ def draw_account(account: Account, *, is_me: bool) -> None:
         if account.disabled:
             st.badge("disabled", color="red")
         st.caption(f"since {account.created_at:%Y-%m-%d}", width="stretch")
+        if providers():
+            st.text_input(
+                "E-mail",
+                account.email or "",
+                key=f"accounts.email-{account.id}",
+                placeholder="e-mail",
+                help="What the OpenID provider knows the person by.",
+                on_change=set_address,
+                args=(account.name, f"accounts.email-{account.id}"),
+                label_visibility="collapsed",
+                width=220,
+            )
         st.selectbox(
             "Role",
             ACCOUNT_ROLES,

@@ -1,0 +1,90 @@
+"""Signing in through an OpenID provider (`st.login`), where `.streamlit/secrets.toml` names one.
+
+Streamlit talks to the provider and leaves its claims in a signed cookie of its own. That cookie is
+a bridge only: it is read once, at `/sign-in`, for the e-mail address; the account with the address
+gets our session cookie, and Streamlit's is deleted. So roles, disabled accounts and signing out
+everywhere hold for everybody alike.
+"""
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+from starlette.responses import Response
+from streamlit.auth_util import get_cookie_with_chunks
+from streamlit.web.server.server_util import get_cookie_secret
+from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
+from streamlit.web.server.starlette.starlette_server_config import (
+    TOKENS_COOKIE_NAME,
+    USER_COOKIE_NAME,
+)
+
+from db.errors import Refused
+
+PARAMETER = "openid"
+DEFAULT = "default"
+TRUST = "INF_OPENID_TRUST_EMAIL"
+
+
+def providers() -> list[str]:
+    """The configured providers: "default" for keys in [auth] itself, names for [auth.NAME]."""
+    if not st.secrets.load_if_toml_exists():
+        return []
+    found: Mapping[str, Any] = st.secrets.get("auth", {})
+    named = [name for name, value in found.items() if isinstance(value, Mapping)]
+    named = [name for name in named if "client_id" in found[name]]
+    return ([DEFAULT] if "client_id" in found else []) + named
+
+
+def claims_of(cookies: Mapping[str, str]) -> dict[str, Any] | None:
+    """What the provider said of whoever has just come back from it; None without a valid cookie."""
+    if USER_COOKIE_NAME not in cookies or not providers():
+        return None
+    secret = get_cookie_secret()
+
+    def decoded(name: str) -> bytes | None:
+        value = cookies.get(name)
+        if value is None:
+            return None
+        plain: bytes | None = decode_signed_value(secret, name, value.encode("latin-1", "replace"))
+        return plain
+
+    found = get_cookie_with_chunks(decoded, USER_COOKIE_NAME)
+    if found is None:
+        return None
+    claims: dict[str, Any] = json.loads(found)
+    return claims
+
+
+def email_of(claims: Mapping[str, Any]) -> str:
+    """The address that the provider vouches for.
+
+    Raises Refused where there is none, where it is not verified (INF_OPENID_TRUST_EMAIL=1 takes a
+    provider's word that does not say), and where the claims are too old.
+    """
+    if float(claims.get("exp", 0)) < time.time():
+        raise Refused("what the provider said of you is too old: sign in again")
+    email = str(claims.get("email") or "")
+    if not email:
+        raise Refused("the provider tells no e-mail address of you: sign in with a password")
+    unsaid = "email_verified" not in claims and os.environ.get(TRUST) == "1"
+    if claims.get("email_verified") is not True and not unsaid:
+        raise Refused(f"the provider has not verified the address {email}")
+    return email
+
+
+def forget(answer: Response, cookies: Mapping[str, str]) -> None:
+    """Delete Streamlit's cookies about the person, and their chunks."""
+    for name in cookies:
+        if name.startswith((USER_COOKIE_NAME, TOKENS_COOKIE_NAME)):
+            answer.delete_cookie(name, httponly=True, samesite="lax")
+
+
+def go_to_provider() -> None:
+    """Where the address asks for it: send the browser to the provider (called in the script)."""
+    wanted = st.query_params.get(PARAMETER)
+    if wanted in providers():
+        st.login(None if wanted == DEFAULT else wanted)
