@@ -1,13 +1,13 @@
 """Scores of models on benchmarks, with the values of every query for paired comparisons."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.errors import NotFound
-from db.tables import Evaluation
+from db.tables import Checkpoint, Evaluation
 
 
 def record_evaluation(
@@ -77,3 +77,31 @@ def list_benchmarks(session: Session) -> list[str]:
     """The names of the benchmarks that have evaluations."""
     query = select(Evaluation.benchmark).distinct().order_by(Evaluation.benchmark)
     return list(session.scalars(query))
+
+
+class Scored(NamedTuple):
+    """An evaluation without the values of its queries; `base_model` of a checkpoint of ours."""
+
+    model: str
+    benchmark: str
+    metrics: dict[str, Any]
+    checkpoint_id: int | None
+    base_model: str | None
+
+
+def newest_scores(session: Session) -> list[Scored]:
+    """The newest evaluation of every model on every benchmark, by benchmark and model."""
+    newest = select(func.max(Evaluation.id)).group_by(Evaluation.model, Evaluation.benchmark)
+    query = (
+        select(
+            Evaluation.model,
+            Evaluation.benchmark,
+            Evaluation.metrics,
+            Evaluation.checkpoint_id,
+            Checkpoint.base_model,
+        )
+        .outerjoin(Checkpoint, Checkpoint.id == Evaluation.checkpoint_id)
+        .where(Evaluation.id.in_(newest))
+        .order_by(Evaluation.benchmark, Evaluation.model)
+    )
+    return [Scored(*row) for row in session.execute(query)]

@@ -1,14 +1,16 @@
 """Models compared on one benchmark: ranking plot, paired differences, the table to download."""
 
-import csv
-import io
+import shlex
 from collections.abc import Sequence
 
 import plotly.graph_objects as go
 import streamlit as st
 
 from analysis.paired import paired_difference
+from app.components.figure import Origin, as_csv, draw_figure
 from app.components.scores import NAMES, model_name
+from db import jobs
+from db.store import open_store
 from db.tables import Evaluation
 
 ACCENT, GREY = "#2a9490", "#9aa7a7"
@@ -51,6 +53,39 @@ def ranking_figure(evaluations: Sequence[Evaluation]) -> go.Figure:
     return figure
 
 
+def ranking_rows(evaluations: Sequence[Evaluation]) -> list[dict[str, object]]:
+    """What the ranking plot shows, the best p-MRR first; unrounded, not times 100."""
+    known = [each for each in evaluations if each.metrics.get("p-mrr") is not None]
+    return [
+        {
+            "model": each.model,
+            "checkpoint": each.checkpoint_id,
+            "p-mrr": each.metrics["p-mrr"],
+            "ndcg@10": each.metrics.get("ndcg@10"),
+        }
+        for each in sorted(known, key=lambda each: -each.metrics["p-mrr"])
+    ]
+
+
+def _origin(evaluations: Sequence[Evaluation]) -> Origin:
+    """Which evaluations, and the command that makes them again."""
+    first = evaluations[0]
+    given = ["--benchmark", first.benchmark]
+    if first.job_id is not None:
+        with open_store().read() as session:
+            config = jobs.get_job(session, first.job_id).config
+        if config.get("release"):
+            given = ["--release", str(config["release"])]
+        elif config.get("benchmark"):
+            given = ["--benchmark", str(config["benchmark"])]
+    words = [word for each in evaluations for word in ("--model", each.model)]
+    return Origin(
+        version=first.benchmark,
+        at=max(each.created_at for each in evaluations),
+        command=shlex.join(["inf", "evaluate", *words, *given]),
+    )
+
+
 def difference_rows(base: Evaluation, others: Sequence[Evaluation]) -> list[dict[str, object]]:
     """A row per model and metric: how far it is from the base, with its interval."""
     rows: list[dict[str, object]] = []
@@ -74,15 +109,6 @@ def difference_rows(base: Evaluation, others: Sequence[Evaluation]) -> list[dict
     return rows
 
 
-def as_csv(rows: Sequence[dict[str, object]]) -> str:
-    """The rows as CSV, unrounded."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]) if rows else [])
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
 def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
     """Where two or more models were evaluated: the plot and the differences to one of them."""
     found = newest_of_each(evaluations)
@@ -90,7 +116,9 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
         return
     st.subheader("Compare", anchor=False)
     if any(each.metrics.get("p-mrr") is not None for each in found):
-        st.plotly_chart(ranking_figure(found), key="evaluations.ranking")
+        draw_figure(
+            ranking_figure(found), ranking_rows(found), _origin(found), key="evaluations.ranking"
+        )
     if not any(each.per_query for each in found):
         st.caption(
             "This is a mean over the sets of a suite. Differences with intervals stand with each "

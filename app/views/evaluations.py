@@ -7,6 +7,7 @@ from app.components.choice import choose
 from app.components.comparison import draw_comparison
 from app.components.jobs import follow_job
 from app.components.page import draw_empty, draw_heading
+from app.components.result_table import draw_result_table
 from app.components.scores import draw_scores, model_name
 from db.checkpoints import list_checkpoints
 from db.evaluations import list_benchmarks, list_evaluations
@@ -81,6 +82,7 @@ else:
         evaluations = list_evaluations(session, benchmark=chosen)
     draw_scores(evaluations)
     draw_comparison(evaluations)
+    draw_result_table()
 if releases:
     with st.expander("Evaluate", icon=":material/add:", expanded=not benchmarks):
         draw_start(checkpoints)

@@ -2,7 +2,10 @@
 
 from app_pages import open_page, words
 
-from db.evaluations import record_evaluation
+from app.components.figure import as_csv
+from app.components.result_table import as_latex, table_rows
+from db.checkpoints import record_checkpoint
+from db.evaluations import newest_scores, record_evaluation
 from db.store import Store
 
 METRICS = {"ndcg@5": 0.4, "ndcg@10": 0.5, "map": 0.3, "mrr": 0.6, "recall@10": 0.9, "p-mrr": 0.02}
@@ -28,13 +31,13 @@ def test_a_suites_mean_has_its_score_and_no_interval(sqlite_store: Store) -> Non
     at = open_page("evaluations")
     assert not at.exception
     assert at.selectbox(key="evaluations.chosen").value == "F (mean of 3)"
-    (table,) = at.dataframe
+    table, _ = at.dataframe
     assert table.value["FollowIR score"].tolist() == [1.25, 0.25]
     assert table.value["p-MRR ×100"].tolist() == [101.0, 1.0]
     assert "a mean over the sets of a suite" in words(at)
     at.selectbox(key="evaluations.chosen").set_value("F/Core17").run()
     assert not at.exception and "a mean over the sets" not in words(at)
-    scores, differences = at.dataframe
+    scores, differences, _ = at.dataframe
     assert "FollowIR score" not in scores.value
     (row,) = differences.value.to_dict("records")
     assert row["Metric"] == "nDCG@10" and row["Queries"] == 5
@@ -55,3 +58,51 @@ def test_a_benchmark_without_changed_instructions_has_no_ranking_by_p_mrr(
         session.commit()
     at = open_page("evaluations")
     assert not at.exception and not at.get("plotly_chart")
+
+
+def test_table_2_has_a_checkpoint_under_its_base_and_its_best_in_bold(store: Store) -> None:
+    """News21 is told by nDCG@5, other sets whose instructions change by MAP, the rest by nDCG@10.
+
+    base: MAP 0.3 → 30.0, p-MRR 0.02 → 2.0; its checkpoint's p-MRR 0.051 → 5.1 is the best.
+    """
+    with store.write() as session:
+        checkpoint = record_checkpoint(
+            session, path="out/a_1", base_model="org/base", config={}, summary={}
+        )
+        for model, checkpoint_id, follows in (
+            ("org/base", None, 0.02),
+            ("out/a_1", checkpoint.id, 0.051),
+        ):
+            for benchmark in ("F/Core17", "F/News21", "BRIGHT"):
+                found = METRICS | {"p-mrr": None if benchmark == "BRIGHT" else follows}
+                for old in (0.9, 1.0):  # the newest of a model and benchmark counts
+                    record_evaluation(
+                        session,
+                        model=model,
+                        benchmark=benchmark,
+                        metrics={name: v and v * old for name, v in found.items()},
+                        per_query={},
+                        checkpoint_id=checkpoint_id,
+                    )
+        record_evaluation(
+            session,
+            model="bm25",
+            benchmark="BRIGHT",
+            metrics=METRICS | {"p-mrr": None},
+            per_query={},
+        )
+        session.flush()
+        scores = newest_scores(session)
+    rows = table_rows(scores)
+    assert [row["Model"] for row in rows] == ["bm25", "org/base", "+ out/a_1"]
+    assert {name: round(v, 3) for name, v in rows[1].items() if name != "Model"} == {
+        **{"BRIGHT · nDCG@10": 50.0, "F/Core17 · MAP": 30.0, "F/Core17 · p-MRR": 2.0},
+        **{"F/News21 · nDCG@5": 40.0, "F/News21 · p-MRR": 2.0},
+    }
+    assert rows[0]["F/Core17 · MAP"] is None
+    latex = as_latex(scores)
+    assert r"+ out/a\_1 & " in latex and r"\textbf{5.1}" in latex
+    assert r"\multicolumn{2}{c}{F/Core17}" in latex and " -- " in latex
+    lines = [line for line in latex.splitlines() if line.endswith(r"\\")]
+    assert len(lines) == 5 and {line.count("&") for line in lines[1:]} == {5}
+    assert as_csv(rows).splitlines()[0].startswith("Model,BRIGHT · nDCG@10")
