@@ -1,0 +1,68 @@
+"""Jobs and the app that started them: killed, reopened; a crash is told with what to do."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from app_pages import open_page, words
+from held_job import held_still
+from live_server import serving
+from trainer_release import write_release
+
+from app import launching
+from db import jobs
+from db.store import Store
+from db.tables import Job
+
+TESTS = Path(__file__).resolve().parent.parent
+STEPS = 60
+
+
+def wait_until_over(store: Store, job_id: int) -> Job:
+    deadline = time.monotonic() + 240
+    while time.monotonic() < deadline:
+        with store.read() as session:
+            job = jobs.get_job(session, job_id)
+        if job.status in jobs.OVER:
+            return job
+        time.sleep(0.1)
+    raise AssertionError(f"job {job_id} never ended")
+
+
+@pytest.mark.slow
+def test_a_job_outlives_the_app_that_is_killed_and_the_reopened_page_shows_it(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    release = write_release(tmp_path / "release", 10)
+    settings = {"base_model": "tiny-random-bert", "max_steps": str(STEPS), "rows_per_batch": "4"}
+    with serving(tmp_path / "served") as server:
+        config = {"release": str(release), "settings": settings}
+        job_id = launching.launch(sqlite_store, "train", config, started_by="ann")
+        with held_still(sqlite_store, job_id, least=2) as job:
+            os.kill(server.process.pid, signal.SIGKILL)
+            server.process.wait()
+            at = open_page("jobs", job=str(job_id))
+            assert not at.exception
+            shown = words(at)
+            assert f"Job {job_id}" in shown and "running" in shown
+            assert job.pid and Path(f"/proc/{job.pid}").exists()
+    ended = wait_until_over(sqlite_store, job_id)
+    assert (ended.status, ended.attempt) == ("done", 1)
+    assert ended.result is not None and ended.result["steps"] == STEPS
+    assert "done" in words(open_page("jobs", job=str(job_id)))
+
+
+def test_a_job_whose_code_raises_is_failed_with_its_last_lines_and_what_to_do(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(launching.PACKAGES, "curate", "toy_jobs")
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    with pytest.raises(Exception, match="divided by none"):
+        launching.run_in_foreground(
+            sqlite_store, "curate", {"steps": 1, "ending": "crash"}, started_by="ann"
+        )
+    shown = words(open_page("jobs", job="1"))
+    for said in ("failed", "toy_jobs.py", "toys divided by none", "inf jobs resume 1"):
+        assert said in shown
