@@ -1,0 +1,182 @@
+"""The card when things go wrong around it: no network, two tabs, a closed study, a hostile text."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from browser import PATIENCE, chromium_browser, wait_past_dwell
+from live_server import Server, serving
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+from sqlalchemy import select
+from study_world import make_world
+
+from db import studies
+from db.store import Store, open_store
+from db.tables import Judgment, StudyItem
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # playwright's own pipes
+]
+NUMBERS = count()
+
+
+def make_study(store: Store, items: int, *, guidelines: str = studies.GUIDELINES) -> int:
+    name = f"trouble {next(NUMBERS)}"
+    run_id = make_world(store, items, name=name)
+    with store.write() as session:
+        study = studies.create_study(
+            session, run_id=run_id, items=items, overlap=1, name=name, guidelines=guidelines
+        )
+        session.commit()
+        return study.id
+
+
+@pytest.fixture(scope="module")
+def store(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    folder = tmp_path_factory.mktemp("trouble")
+    shutil.copy(sqlite_template, folder / "inf.db")
+    found = open_store(f"sqlite:///{folder / 'inf.db'}")
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def served(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("served")
+    with serving(folder, INF_HOME=str(folder), INF_DATABASE_URL=store.url) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: Path) -> Iterator[Browser]:
+    with chromium_browser() as found:
+        yield found
+
+
+@pytest.fixture
+def person(browser: Browser) -> Iterator[BrowserContext]:
+    """One person's browser: their tabs share cookies and storage."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(PATIENCE)
+    yield context
+    context.close()
+
+
+def open_tab(person: BrowserContext, served: Server, study_id: int) -> Page:
+    page = person.new_page()
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.goto(f"{served.url}/judge?study={study_id}")
+    expect(page.locator(".card .pick").first).to_be_visible()
+    return page
+
+
+def decide(page: Page, key: str) -> int:
+    """Press the key when the item may be judged; the item."""
+    wait_past_dwell(page)
+    item_id = int(page.locator(".card").get_attribute("data-item") or 0)
+    page.keyboard.press(key)
+    return item_id
+
+
+def judgments(store: Store, study_id: int) -> list[Judgment]:
+    with store.read() as session:
+        query = select(Judgment).where(Judgment.study_id == study_id).order_by(Judgment.id)
+        return list(session.scalars(query))
+
+
+def wait_until(claim: Callable[[], bool], seconds: float = 90) -> None:
+    deadline = time.monotonic() + seconds
+    while not claim():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def test_what_is_decided_without_a_network_is_kept_and_stored_once_when_it_is_back(
+    store: Store, served: Server, person: BrowserContext
+) -> None:
+    study_id = make_study(store, 8)
+    page = open_tab(person, served, study_id)
+    told = [decide(page, "1")]
+    expect(page.locator(".badge")).to_have_text("saved")
+    person.set_offline(True)
+    for number, key in enumerate(("2", "3", "0"), start=1):
+        told.append(decide(page, key))
+        expect(page.locator(".badge")).to_have_text(f"{number} unsent")
+    assert [judgment.item_id for judgment in judgments(store, study_id)] == told[:1]
+    person.set_offline(False)
+    expect(page.locator(".badge")).to_have_text("saved")
+    told.append(decide(page, "1"))
+    wait_until(lambda: len(judgments(store, study_id)) >= len(told))
+    stored = judgments(store, study_id)
+    assert [judgment.item_id for judgment in stored] == told
+    assert len(set(told)) == len(told)
+    for judgment, position in zip(stored, (0, 1, 2, None, 0), strict=True):
+        wanted = "none" if position is None else judgment.order_shown[position]
+        assert (judgment.choice, judgment.replaces_id) == (wanted, None)
+    with store.read() as session:
+        taken = dict(
+            session.execute(
+                select(StudyItem.item_id, StudyItem.taken).where(StudyItem.study_id == study_id)
+            ).all()
+        )
+    assert all(taken[item_id] == 1 for item_id in told)
+
+
+def test_of_two_tabs_of_one_judge_the_first_answer_stands_and_nothing_is_judged_twice(
+    store: Store, served: Server, person: BrowserContext
+) -> None:
+    study_id = make_study(store, 4)
+    first, second = (open_tab(person, served, study_id) for _ in range(2))
+    item_id = decide(first, "1")
+    wait_until(lambda: len(judgments(store, study_id)) == 1)
+    assert decide(second, "2") == item_id
+    expect(second.locator(".card .problems")).to_contain_text("the first answer stands")
+    for _ in range(3):
+        decide(second, "3")
+    expect(second.locator(".card .nothing")).to_be_visible()
+    wait_until(lambda: len(judgments(store, study_id)) == 4)
+    stored = judgments(store, study_id)
+    assert len({judgment.item_id for judgment in stored}) == 4
+    by_item = {judgment.item_id: judgment for judgment in stored}
+    assert by_item[item_id].choice == by_item[item_id].order_shown[0]
+    expect(second.locator(".badge")).to_have_text("saved")
+
+
+def test_a_tab_that_was_open_when_the_study_closed_is_told_and_stores_nothing(
+    store: Store, served: Server, person: BrowserContext
+) -> None:
+    study_id = make_study(store, 4)
+    page = open_tab(person, served, study_id)
+    decide(page, "1")
+    wait_until(lambda: len(judgments(store, study_id)) == 1)
+    with store.write() as session:
+        studies.set_status(session, study_id, "closed")
+        session.commit()
+    decide(page, "2")
+    expect(page.get_by_text("is closed").first).to_be_visible()
+    decided = judgments(store, study_id)
+    assert len(decided) == 1
+
+
+def test_html_in_the_guidelines_is_shown_as_text_and_does_nothing(
+    store: Store, served: Server, person: BrowserContext
+) -> None:
+    hostile = (
+        "Read **everything**.\n\n<script>window.broken = 1</script>\n\n"
+        '<img src="x" onerror="window.broken = 2">\n\n<iframe srcdoc="<p>in a frame</p>"></iframe>'
+        "\n\n[click](javascript:window.broken=3)\n\n<style>.card { display: none }</style>"
+    )
+    study_id = make_study(store, 4, guidelines=hostile)
+    page = open_tab(person, served, study_id)
+    page.get_by_role("button", name="Guidelines (version 1)").click()
+    shown = page.locator('[data-testid="stPopoverBody"]')
+    expect(shown.locator("strong", has_text="everything")).to_be_visible()
+    expect(shown).to_contain_text("window.broken = 1")
+    assert shown.locator("script, img, iframe, style").count() == 0
+    assert shown.locator('a[href^="javascript"]').count() == 0
+    assert page.evaluate("window.broken") is None
+    expect(page.locator(".card .pick").first).to_be_visible()
