@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy import delete, func, literal, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
@@ -225,33 +225,52 @@ def metric_series(
 ) -> dict[int, dict[str, list[tuple[int, float]]]]:
     """The numbers of jobs as (step, value) by job and name, at most about `most` of each.
 
-    Long series are thinned by step in the query: the first, the last and every k-th stay.
+    A longer series is thinned in the query: of `most` equal spans of steps the first number of each
+    stays, and the last of all. Each is looked up in the index: the length of the series does not
+    count.
     """
-    spans = select(
-        MetricPoint.job_id,
-        MetricPoint.name,
-        func.count().label("points"),
-        func.max(MetricPoint.step).label("last"),
-    ).where(MetricPoint.job_id.in_(list(job_ids)))
-    if names:
-        spans = spans.where(MetricPoint.name.in_(list(names)))
     found: dict[int, dict[str, list[tuple[int, float]]]] = {}
-    for job_id, name, points, last in session.execute(
-        spans.group_by(MetricPoint.job_id, MetricPoint.name)
-    ):
-        place = (func.row_number().over(order_by=MetricPoint.step) - 1).label("place")
-        numbered = (
-            select(MetricPoint.step, MetricPoint.value, place)
-            .where(MetricPoint.job_id == job_id, MetricPoint.name == name)
-            .subquery()
-        )
-        query = select(numbered.c.step, numbered.c.value).order_by(numbered.c.step)
-        if points > most:
-            kept = numbered.c.place % -(-points // most) == 0
-            query = query.where(or_(kept, numbered.c.step == last))
-        rows = session.execute(query)
-        found.setdefault(job_id, {})[name] = [(step, value) for step, value in rows]
+    for job_id in job_ids:
+        for name in _measured(session, job_id):
+            if not names or name in names:
+                found.setdefault(job_id, {})[name] = _series(session, job_id, name, most)
     return found
+
+
+def _measured(session: Session, job_id: int) -> list[str]:
+    """The names of a job's numbers, each the next in the index."""
+    names: list[str] = []
+    query = select(func.min(MetricPoint.name)).where(MetricPoint.job_id == job_id)
+    name = session.scalar(query)
+    while name is not None:
+        names.append(name)
+        name = session.scalar(query.where(MetricPoint.name > name))
+    return names
+
+
+def _series(session: Session, job_id: int, name: str, most: int) -> list[tuple[int, float]]:
+    mine = (MetricPoint.job_id == job_id, MetricPoint.name == name)
+    query = select(MetricPoint.step, MetricPoint.value).where(*mine).order_by(MetricPoint.step)
+    rows = [(step, value) for step, value in session.execute(query.limit(most + 1))]
+    if len(rows) <= most:
+        return rows
+    first = rows[0][0]
+    last = session.scalars(select(func.max(MetricPoint.step)).where(*mine)).one()
+    span = -(-(last - first) // most)
+    starts = select(literal(first).label("start")).cte("starts", recursive=True)
+    starts = starts.union_all(
+        select(starts.c.start + span).where(starts.c.start + span < literal(last))
+    )
+    nearest = (
+        select(func.min(MetricPoint.step))
+        .where(*mine, MetricPoint.step >= starts.c.start)
+        .correlate(starts)
+        .scalar_subquery()
+    )
+    kept = [*session.scalars(select(nearest).select_from(starts)), last]
+    return [
+        (step, value) for step, value in session.execute(query.where(MetricPoint.step.in_(kept)))
+    ]
 
 
 def is_this_process_alive(job: Job) -> bool | None:
