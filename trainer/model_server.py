@@ -16,7 +16,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sqlalchemy import select
 
 from db.datasets import get_dataset
@@ -25,7 +24,8 @@ from db.settings import home
 from db.store import Store, open_store
 from db.tables import Passage
 from trainer.backbone import load_model, template_of
-from trainer.searching import search
+from trainer.passage_vectors import PassageVectors, as_unit, passage_vectors, searched_passages
+from trainer.vector_cache import identity_of
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -50,7 +50,7 @@ class Searcher:
         self.store = store
         self._lock = threading.Lock()
         self._models: dict[str, SentenceTransformer] = {}
-        self._corpora: dict[tuple[str, int, int], tuple[list[str], np.ndarray]] = {}
+        self._corpora: dict[tuple[str, int, int, int], PassageVectors] = {}
 
     def search(self, request: dict[str, Any]) -> dict[str, Any]:
         """The best passages of a data set by one model, with the time without loading."""
@@ -61,13 +61,14 @@ class Searcher:
         depth = max(1, min(MOST_RESULTS, int(request.get("results", 10))))
         with self._lock:
             model = self._model(name)
-            ids, vectors = self._corpus(name, model, dataset)
+            corpus = self._corpus(name, model, dataset)
             began = time.monotonic()
             text = template_of(name).apply(instruction.strip(), query)
-            question = _unit(model.encode_query([text], convert_to_numpy=True))
-            best = search(question, vectors, ids, depth=depth).best[0]
+            question = as_unit(model.encode_query([text], convert_to_numpy=True))[0]
+            best = corpus.best(question, depth)
             seconds = time.monotonic() - began
-        return {"hits": self._texts(best), "seconds": seconds, "passages": len(ids), "asked": text}
+        count = len(corpus.ids)
+        return {"hits": self._texts(best), "seconds": seconds, "passages": count, "asked": text}
 
     def _model(self, name: str) -> "SentenceTransformer":
         if name not in self._models:
@@ -78,44 +79,38 @@ class Searcher:
             self._models[name] = load_model(name)
         return self._models[name]
 
-    def _corpus(
-        self, name: str, model: "SentenceTransformer", dataset: str
-    ) -> tuple[list[str], np.ndarray]:
+    def _corpus(self, name: str, model: "SentenceTransformer", dataset: str) -> PassageVectors:
         with self.store.read() as session:
             dataset_id = get_dataset(session, dataset).id
-            rows = session.execute(
-                select(Passage.id, Passage.text)
-                .where(Passage.dataset_id == dataset_id, Passage.origin != "generated")
-                .order_by(Passage.id)
-            ).all()
-        if not rows:
+            count, last = searched_passages(session, dataset_id)
+        if not count:
             raise BadInput(f"data set {dataset!r} has no passages")
-        key = (name, dataset_id, len(rows))
+        key = (name, dataset_id, count, last)
         if key not in self._corpora:
-            vectors = model.encode_document(
-                [text for _, text in rows], batch_size=BATCH, convert_to_numpy=True
+            self._corpora = {k: v for k, v in self._corpora.items() if k[:2] != key[:2]}
+            prompt = model.prompts.get("document") or ""
+            self._corpora[key] = passage_vectors(
+                self.store,
+                dataset_id,
+                identity=f"{identity_of(name)} after {prompt!r}",
+                encode=lambda texts: model.encode_document(
+                    texts, batch_size=BATCH, convert_to_numpy=True
+                ),
             )
-            self._corpora[key] = ([str(number) for number, _ in rows], _unit(vectors))
         return self._corpora[key]
 
-    def _texts(self, best: dict[str, float]) -> list[dict[str, Any]]:
+    def _texts(self, best: list[tuple[int, float]]) -> list[dict[str, Any]]:
         with self.store.read() as session:
             found = {
-                str(row.id): row
+                row.id: row
                 for row in session.scalars(
-                    select(Passage).where(Passage.id.in_([int(number) for number in best]))
+                    select(Passage).where(Passage.id.in_([number for number, _ in best]))
                 )
             }
         return [
             {"passage_id": found[n].external_id, "text": found[n].text, "score": score}
-            for n, score in best.items()
+            for n, score in best
         ]
-
-
-def _unit(vectors: Any) -> np.ndarray:
-    rows = np.asarray(vectors, dtype=np.float32)
-    unit: np.ndarray = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    return unit
 
 
 class Server(ThreadingHTTPServer):
