@@ -60,7 +60,7 @@ def kappa_against_cost(validators: Sequence[Mapping[str, Any]]) -> go.Figure:
             name=escape(row["judge"]),
             mode="markers+text",
             text=[escape(row["judge"])],
-            textposition="top center",
+            textposition="top right",
             marker={"size": 12, "color": CATEGORY_COLOURS[place % len(CATEGORY_COLOURS)]},
             error_y={
                 "type": "data",
@@ -71,7 +71,10 @@ def kappa_against_cost(validators: Sequence[Mapping[str, Any]]) -> go.Figure:
             hovertemplate="%{x:.4f} USD per 1,000 items<br>kappa %{y:.3f}<extra></extra>",
         )
     figure.update_layout(margin=MARGIN, height=380, showlegend=False)
-    figure.update_xaxes(title="USD per 1,000 items", rangemode="tozero")
+    most = max((row["usd_per_1000_items"] for row in shown), default=0.0) or 1.0
+    figure.update_xaxes(  # with room for a name at either end
+        title="USD per 1,000 items", range=[-0.05 * most, 1.3 * most]
+    )
     figure.update_yaxes(title="mean kappa with people")
     return figure
 
