@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from several_ranks import CASES
-from trainer_jobs import config_for
+from trainer_jobs import claim, config_for
 
 from app import launching
 from db import jobs
@@ -21,6 +22,7 @@ from db.errors import InfError
 from db.store import Store
 from trainer.backbone import load_model
 from trainer.processes import Processes, count_from_environment, gathered_place, most_of, share_of
+from trainer.train_job import train
 
 TESTS = Path(__file__).parents[1]
 QWEN = {"base_model": "tiny-random-qwen2", "objective": "P,I:multi", "rows_per_batch": "4"}
@@ -102,6 +104,35 @@ def test_a_process_that_dies_ends_the_training_with_a_reason(
         launching.run_in_foreground(
             sqlite_store, "train", config, started_by="test", watch=kill_the_other
         )
+
+
+@pytest.mark.slow
+def test_a_killed_training_of_two_processes_goes_on_as_if_nothing_had_happened(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    given = QWEN | {"epochs": "12", "save_steps": "1", "learning_rate": "1e-5"}
+    whole = claim(sqlite_store, config_for(tmp_path / "one", **given))
+    train(whole)
+    with sqlite_store.write() as session:
+        config: dict[str, Any] = config_for(tmp_path / "two", **given) | {"processes": 2}
+        job = jobs.enqueue_job(session, "train", config)
+        claimed = jobs.claim_job(session, job.id)
+        assert claimed is not None
+        session.commit()
+    child = launching.start_process(sqlite_store, claimed)
+    deadline = time.monotonic() + 240
+    while len(losses(sqlite_store, claimed.id)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    others = psutil.Process(child.pid).children() if child.poll() is None else []
+    child.kill()
+    if child.wait() != 0:  # a very fast machine may have been done
+        for other in others:
+            other.wait(120)  # it sees that the first is gone
+        again = launching.start_process(sqlite_store, claimed)
+        assert again.wait(300) == 0
+    assert losses(sqlite_store, claimed.id) == pytest.approx(
+        losses(sqlite_store, whole.id), rel=1e-3
+    )
 
 
 @pytest.mark.slow
