@@ -42,6 +42,7 @@ STOP_GRACE_SECONDS = 15.0
 REST_GRACE_SECONDS = 3.0
 MOST_ATTEMPTS = 5  # of a job whose node in a cluster dies
 POLL_SECONDS = 0.25
+_supervisors: "list[subprocess.Popen[bytes]]" = []  # kept, so that those which ended are buried
 
 
 def launch(store: Store, kind: str, config: dict[str, Any], *, started_by: str) -> int:
@@ -289,8 +290,9 @@ def ensure_ray_supervisor(store: Store, address: str) -> None:
 
 def _start_supervisor(store: Store, log_name: str, *words: str) -> None:
     logs().mkdir(parents=True, exist_ok=True)
+    _supervisors[:] = [one for one in _supervisors if one.poll() is None]
     with (logs() / log_name).open("ab") as log:
-        subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "app.cli.main", "jobs", "work", *words],
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -298,6 +300,7 @@ def _start_supervisor(store: Store, log_name: str, *words: str) -> None:
             env=os.environ | {"INF_DATABASE_URL": store.url},
             start_new_session=True,
         )
+    _supervisors.append(process)
 
 
 def try_supervisor_lock(store: Store, launcher: str = "") -> int | None:

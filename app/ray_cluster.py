@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 
 from app.launching import PACKAGES, PROCESS_DEFAULTS
 from app.slots import MODELS
@@ -102,7 +102,16 @@ def submission_of(store: Store, job: Job) -> str:
 
 def without_password(url: str) -> str:
     """The store's address as the nodes are told it."""
-    return make_url(url).set(password=None).render_as_string(hide_password=False)
+    whole = make_url(url)
+    told = URL.create(
+        whole.drivername,
+        username=whole.username,
+        host=whole.host,
+        port=whole.port,
+        database=whole.database,
+        query={name: value for name, value in whole.query.items() if "password" not in name},
+    )
+    return told.render_as_string(hide_password=False)
 
 
 def environment_of(store: Store) -> dict[str, str]:

@@ -31,7 +31,7 @@ from db.tables import Job
 log = logging.getLogger("inf.ray")
 POLL_SECONDS = 1.0
 LOG_SECONDS = 5.0
-START_SECONDS = 60.0
+START_SECONDS = 300.0
 
 
 @dataclass
@@ -110,12 +110,19 @@ def _look_after(store: Store, cluster: RayCluster, job: Job, one: Watched) -> No
         _stop(store, cluster, job, name, state, one)
     elif state == WAITING:
         _beat(store, job, message="waits for free resources of the cluster")
-    elif state == RUNNING and time.monotonic() - one.since < START_SECONDS:
+    elif state == RUNNING and job.pid is None and _age(one) < START_SECONDS:
         _beat(store, job)  # the process starts; from then on its heart beats by itself
     elif state == OVER:
         _bury(store, job, cluster.last_words(name))
-    elif state == UNKNOWN and time.monotonic() - one.since > START_SECONDS:
+    elif state == UNKNOWN and job.pid is None:
+        _beat(store, job)  # a supervisor ended between taking the job and handing it over
+        cluster.submit(store, job, Resources.from_environment())
+    elif state == UNKNOWN:
         _bury(store, job, "the cluster does not know this job: it was started anew")
+
+
+def _age(one: Watched) -> float:
+    return time.monotonic() - one.since
 
 
 def _stop(store: Store, cluster: RayCluster, job: Job, name: str, state: str, one: Watched) -> None:

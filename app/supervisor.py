@@ -81,7 +81,7 @@ def _start(store: Store, place: Slot) -> Running | None:
 def _left_behind(store: Store) -> dict[str, Running]:
     """Jobs in slots of this machine that run without a supervisor."""
     with store.read() as session:
-        found = jobs.list_jobs(session, statuses=("running",))
+        found = jobs.list_jobs(session, statuses=("running",), launcher=jobs.LOCAL)
     return {
         job.slot: Running(job.id, job.pid)
         for job in found

@@ -43,6 +43,7 @@ class JobHandle:
         with store.read() as session:
             job = jobs.get_job(session, job_id)
             self.kind, self.config, self.started_by = job.kind, dict(job.config), job.started_by
+            self.launcher = job.launcher
         self._stop = threading.Event()
         self._lost = False
         self._last_report = 0.0
@@ -85,6 +86,12 @@ class JobHandle:
         """Let the pages show something of the work: texts, as JSON."""
         with self.store.write() as session:
             jobs.show_work(session, self.id, self.attempt, **parts)
+            session.commit()
+
+    def note_place(self) -> None:
+        """Say which process runs the job, on which machine."""
+        with self.store.write() as session:
+            jobs.note_place(session, self.id, self.attempt)
             session.commit()
 
     def beat_until_over(self) -> None:
@@ -155,6 +162,8 @@ def main(handlers: Mapping[str, Handler], argv: list[str] | None = None) -> int:
     handle = JobHandle(open_store(), arguments.job_id, arguments.attempt)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: handle.stop())
+    if handle.launcher != jobs.LOCAL:
+        handle.note_place()
     threading.Thread(target=handle.beat_until_over, daemon=True).start()
     return run(handle, handlers[handle.kind])
 

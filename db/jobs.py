@@ -111,6 +111,11 @@ def note_process(session: Session, job_id: int, attempt: int, pid: int, log_path
     _update(session, job_id, attempt, pid=pid, log_path=log_path)
 
 
+def note_place(session: Session, job_id: int, attempt: int) -> None:
+    """Say that this process runs the job, where its launcher cannot know it. Does not commit."""
+    _update(session, job_id, attempt, pid=os.getpid(), host=socket.gethostname())
+
+
 def note_log(session: Session, job_id: int, attempt: int, log_path: str) -> None:
     """Say where the job's log is kept, also for one that has just ended. Does not commit."""
     session.execute(
