@@ -1,4 +1,5 @@
-"""Server time of what the study pages ask the store, at 100,000 items and 300,000 judgments.
+"""Server time of what the study pages and the review queue ask the store, at 100,000 items (and
+groups) and 300,000 judgments.
 
     .venv/bin/python bench/study_pages.py [--items 100000]
 
@@ -25,7 +26,8 @@ from postgres_cluster import Cluster, missing_programs  # noqa: E402
 from sqlalchemy import insert, text  # noqa: E402
 from sqlalchemy.orm import Session  # noqa: E402
 
-from db import adjudication, assignments, quality, schema, studies  # noqa: E402
+from db import adjudication, assignments, quality, review_queue, schema, studies  # noqa: E402
+from db.review_queue import QueueFilter  # noqa: E402
 from db.store import Store, open_store  # noqa: E402
 from db.tables import (  # noqa: E402
     Assignment,
@@ -41,6 +43,7 @@ from db.tables import (  # noqa: E402
     Run,
     Study,
     StudyItem,
+    Triplet,
     utc_now,
 )
 
@@ -99,6 +102,20 @@ def fill(session: Session, items: int) -> tuple[int, int]:
                     "attempt": 1,
                 }
                 for n in numbers
+            ],
+        )
+        session.execute(
+            insert(Triplet),
+            [
+                {
+                    "group_id": n,
+                    "role": passage.external_id,
+                    "instruction": "i",
+                    "query": "q",
+                    "passage_id": passage.id,
+                }
+                for n in numbers
+                for passage in passages
             ],
         )
         session.execute(
@@ -183,6 +200,12 @@ def questions(study_id: int, judge_id: int) -> dict[str, Callable[[Session], obj
         "disputed items": lambda session: adjudication.disputed_ids(session, study_id),
         "all items, disputed first": lambda session: adjudication.disputed_ids(
             session, study_id, agreed_too=True
+        ),
+        "groups to review": lambda session: review_queue.queued_groups(
+            session, QueueFilter(1, "kept", review="none"), reviewer="a", blind=False, limit=6
+        ),
+        "groups to review, blind": lambda session: review_queue.queued_groups(
+            session, QueueFilter(1, review="none"), reviewer="a", blind=True, limit=6
         ),
     }
 
