@@ -157,8 +157,12 @@ if found:
     with failures_shown():
         draw_review(found)
 else:
-    draw_empty(
-        "Nothing to review yet.",
-        "Groups are grown by a curation run.",
-        command="inf curate --dataset NAME --provider offline",
-    )
+    with failures_shown():
+        is_curator = acting("review").may("curator")
+        draw_empty(
+            "Nothing to review yet.",
+            "Groups are grown by a curation run.",
+            view="curate" if is_curator else "",
+            link="Curate",
+            command="inf curate --dataset NAME --provider offline",
+        )
