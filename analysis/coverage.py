@@ -26,14 +26,14 @@ from db.datasets import text_sha256
 if TYPE_CHECKING:
     import pandas as pd
 
-VERSION = 2
+VERSION = 3
 EXCERPT = 160
 COMPARED = 5000  # vectors of a corpus and field at most, drawn with the seed
 
 
 def points_table(corpora: Sequence[Corpus], places: Mapping[str, np.ndarray]) -> pa.Table:
-    """A row per text of a corpus: x, y, corpus, field, role, verdict, group_id, sha256, and text
-    (its start). `places` are the points by text.
+    """A row per text of a corpus: x, y, corpus, field, role, verdict, source, group_id, sha256, and
+    text (its start). `places` are the points by text.
     """
     rows = [(corpus.name, row) for corpus in corpora for row in corpus.texts]
     xy = np.array([places[row.text] for _, row in rows], dtype=np.float32).reshape(-1, 2)
@@ -44,11 +44,27 @@ def points_table(corpora: Sequence[Corpus], places: Mapping[str, np.ndarray]) ->
         "field": _words([row.field for _, row in rows]),
         "role": _words([row.role for _, row in rows]),
         "verdict": _words([row.verdict for _, row in rows]),
+        "source": _words([row.source for _, row in rows]),
         "group_id": pa.array([row.group_id for _, row in rows], pa.int64()),
         "sha256": pa.array([bytes.fromhex(text_sha256(row.text)) for _, row in rows], pa.binary()),
         "text": pa.array([row.text[:EXCERPT] for _, row in rows], pa.large_string()),
     }
     return pa.table(columns)
+
+
+def add_points(before: pa.Table, table: pa.Table) -> pa.Table:
+    """A stored map and the points placed on it; a column that one of them lacks is empty there."""
+    both = [before.drop_columns(["cluster"]) if "cluster" in before.column_names else before, table]
+    plain = [_without_dictionaries(each) for each in both]
+    return pa.concat_tables(plain, promote_options="default")
+
+
+def _without_dictionaries(table: pa.Table) -> pa.Table:
+    fields = [
+        field.with_type(pa.string()) if pa.types.is_dictionary(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields))
 
 
 def to_bytes(table: pa.Table) -> bytes:

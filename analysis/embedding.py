@@ -1,4 +1,6 @@
-"""Vectors of texts from a SentenceTransformer, cached in the store; for jobs, never for the UI.
+"""Vectors of texts from a SentenceTransformer or an OpenAI-compatible server, cached in the store.
+
+For jobs, never for the UI.
 
 Texts are deduplicated, sorted by length (a batch pads to its longest text) and computed batch by
 batch; each batch is committed, so that a kill loses one batch and the next call goes on from there.
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analysis.embedding_server import PREFIX, EmbeddingServer, server_identity
 from db.datasets import text_sha256
 from db.embeddings import cached_vectors, store_vectors
 from db.errors import BadInput
@@ -74,7 +77,12 @@ def embed_texts(
 
 
 def encode(texts: Sequence[str], model: str = DEFAULT_MODEL) -> np.ndarray:
-    """The vectors of the texts from the model itself, float32, of length one; nothing is cached."""
+    """The vectors of the texts from the model itself, float32, of length one; nothing is cached.
+
+    `openai:MODEL` asks the server of `analysis.embedding_server`.
+    """
+    if model.startswith(PREFIX):
+        return EmbeddingServer(model).encode_document(texts, batch_size=BATCH)
     computed = load_model(model).encode(
         list(texts),
         batch_size=BATCH,
@@ -113,7 +121,9 @@ def model_source(name: str = DEFAULT_MODEL) -> str:
 
 
 def model_identity(name: str = DEFAULT_MODEL) -> str:
-    """What the cache knows the model by: its name, or a folder's path and content."""
+    """What the cache knows the model by: its name, a folder's path and content, or its server."""
+    if name.startswith(PREFIX):
+        return server_identity(name)
     folder = Path(name)
     if name == DEFAULT_MODEL or not folder.is_dir():
         return name

@@ -5,13 +5,10 @@ hover or as a note, so that nobody reads it as zero.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import plotly.graph_objects as go
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SIGNS: Final = {
     ("instruction", "positive"): "I+",
@@ -176,49 +173,21 @@ def diversity_bars(corpora: Sequence[Mapping[str, Any]], metric: str) -> go.Figu
     return figure
 
 
-def coverage_scatter(points: "pd.DataFrame", colour_by: str = "role") -> go.Figure:
-    """The map, WebGL: a point per text, coloured by `role` (its sign), corpus, field or verdict.
-
-    `points` has the columns of `analysis.coverage.points_table`. Hover shows the text's start;
-    `customdata` carries the group's id for a selection.
-    """
-    signs = [sign(*pair) for pair in zip(points["field"], points["role"], strict=True)]
-    categories = np.array(
-        signs if colour_by == "role" else points[colour_by].astype(object).fillna("–").tolist()
-    )
-    hover = np.array(
-        [
-            f"<b>{escape(name)}</b> {escape(str(corpus))}<br>{_wrapped(text)}"
-            for name, corpus, text in zip(signs, points["corpus"], points["text"], strict=True)
-        ],
-        dtype=object,
-    )
-    groups = points["group_id"].to_numpy(dtype=object)
-    order = [name for name in SIGN_COLOURS if name in categories] if colour_by == "role" else []
-    order += sorted(set(categories) - set(order))
-    figure = go.Figure()
-    for place, name in enumerate(order):
-        here = categories == name
-        colour = SIGN_COLOURS.get(name) if colour_by == "role" else None
-        figure.add_scattergl(
-            x=points["x"].to_numpy()[here],
-            y=points["y"].to_numpy()[here],
-            name=str(name),
-            mode="markers",
-            marker={
-                "size": 6 if len(points) < 5000 else 3,
-                "opacity": 0.75,
-                "color": colour or CATEGORY_COLOURS[place % len(CATEGORY_COLOURS)],
-            },
-            text=hover[here],
-            customdata=groups[here],
-            hovertemplate="%{text}<extra></extra>",
+def drop_bars(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
+    """What became of a run's groups: kept, and dropped by reason."""
+    figure = go.Figure(
+        go.Bar(
+            y=[str(row["groups"]).replace("_", " ") for row in rows],
+            x=[row["count"] for row in rows],
+            orientation="h",
+            text=[f"{row['count']:,}" for row in rows],
+            marker_color=["#228833" if row["groups"] == "kept" else "#ee6677" for row in rows],
+            hovertemplate="%{y}: %{x:,} groups<extra></extra>",
         )
-    figure.update_layout(
-        margin=MARGIN, height=620, legend={"itemsizing": "constant"}, dragmode="pan"
     )
-    figure.update_xaxes(visible=False)
-    figure.update_yaxes(visible=False, scaleanchor="x")
+    figure.update_layout(margin=MARGIN, height=max(240, 40 * len(rows) + 120))
+    figure.update_yaxes(autorange="reversed", automargin=True, type="category")
+    figure.update_xaxes(title="groups")
     return figure
 
 
@@ -236,7 +205,8 @@ def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _wrapped(text: str, width: int = 60) -> str:
+def wrapped(text: str, width: int = 60) -> str:
+    """A text in lines for a hover, verbatim."""
     words, lines = text.split(), [""]
     for word in words:
         if len(lines[-1]) + len(word) >= width:
@@ -272,7 +242,7 @@ def _intervals(means: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
 def _note(figure: go.Figure, missing: Sequence[str]) -> None:
     if missing:
         figure.add_annotation(
-            text="<br>".join(_wrapped(f"undefined: {line}", 44) for line in missing),
+            text="<br>".join(wrapped(f"undefined: {line}", 44) for line in missing),
             xref="paper",
             yref="paper",
             x=0,

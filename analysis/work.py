@@ -13,8 +13,16 @@ import pyarrow as pa
 from analysis import coverage as maps
 from analysis import diversity as numbers
 from analysis import sharing as duplicates
+from analysis.clusters import with_clusters
 from analysis.corpora import Corpus, corpora_sha256, load_corpora
-from analysis.coverage import coverage_numbers, known_places, points_table, read_table, to_bytes
+from analysis.coverage import (
+    add_points,
+    coverage_numbers,
+    known_places,
+    points_table,
+    read_table,
+    to_bytes,
+)
 from analysis.diversity import Sampling, describe_corpus, sample_sizes
 from analysis.embedding import DEFAULT_MODEL, embed_texts, model_identity
 from analysis.projection import MIN_DIST, NEIGHBOURS, place, project
@@ -90,7 +98,8 @@ def coverage(handle: JobHandle) -> dict[str, Any]:
     places = dict(zip(texts, points, strict=True))
     table = points_table(corpora, places)
     if before is not None:
-        table = pa.concat_tables([before, table.cast(before.schema)]).unify_dictionaries()
+        table = add_points(before, table)
+    table = with_clusters(table, seed=seed)
     result = {
         "model": model,
         "seed": seed,

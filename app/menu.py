@@ -35,6 +35,7 @@ MENU = (
     View("validators", "Validators", "rule", "Judging"),
     View("diversity", "Diversity", "diversity_3", "Analysis"),
     View("coverage", "Coverage", "scatter_plot", "Analysis"),
+    View("overlaps", "Overlaps", "content_copy", "Analysis"),
     View("train", "Train", "model_training", "Models"),
     View("evaluations", "Evaluations", "leaderboard", "Models"),
     View("try_it", "Try it", "travel_explore", "Models"),

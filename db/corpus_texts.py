@@ -26,13 +26,15 @@ Columns = TypeVarTuple("Columns")
 
 
 class CorpusText(NamedTuple):
-    """A text in its role; `group_id` is None where it comes from a pair or a file."""
+    """A text in its role; `group_id` is None where it comes from a pair or a file, `source` (its
+    pair's) where it comes from a file."""
 
     field: str
     role: str
     text: str
     group_id: int | None = None
     verdict: str | None = None
+    source: str | None = None
 
 
 def pair_source() -> ColumnElement[str]:
@@ -68,13 +70,15 @@ def run_texts(
             Passage.text,
             Group.id,
             Group.verdict,
+            pair_source(),
         )
         .join(Group, Group.id == Triplet.group_id)
         .join(Passage, Passage.id == Triplet.passage_id)
         .where(Group.run_id == run_id, Group.verdict.in_(verdicts))
         .order_by(Group.id, Triplet.id)
     )
-    rows = session.execute(_of_source(query.join(Pair, Pair.id == Group.pair_id), source))
+    query = query.join(Pair, Pair.id == Group.pair_id)
+    rows = session.execute(_of_source(query, source))
     return [
         CorpusText(
             field,
@@ -82,8 +86,9 @@ def run_texts(
             {"instruction": instruction, "query": query}.get(field, passage),
             group_id,
             verdict,
+            of,
         )
-        for role, instruction, query, passage, group_id, verdict in rows
+        for role, instruction, query, passage, group_id, verdict, of in rows
         for field in INTRODUCES[role]
     ]
 
@@ -94,18 +99,25 @@ def pair_texts(session: Session, dataset_id: int, *, source: str | None = None) 
     Of one source, or all.
     """
     mine = Pair.dataset_id == dataset_id
-    queries = session.scalars(_of_source(select(Pair.query).where(mine).order_by(Pair.id), source))
-    answering = _of_source(select(Pair.passage_id).where(mine), source)
-    passages = session.scalars(
-        select(Passage.text).where(Passage.id.in_(answering)).order_by(Passage.id)
+    queries = session.execute(
+        _of_source(select(Pair.query, pair_source()).where(mine).order_by(Pair.id), source)
+    )
+    passages = session.execute(
+        _of_source(
+            select(Passage.text, func.min(pair_source()))
+            .join(Pair, Pair.passage_id == Passage.id)
+            .where(mine)
+            .group_by(Passage.id, Passage.text)
+            .order_by(Passage.id),
+            source,
+        )
     )
     return [
-        *(CorpusText("query", "positive", text) for text in queries),
-        *(CorpusText("passage", "positive", text) for text in passages),
+        *(CorpusText("query", "positive", text, source=of) for text, of in queries),
+        *(CorpusText("passage", "positive", text, source=of) for text, of in passages),
     ]
 
 
 def _of_source(query: Select[*Columns], source: str | None) -> Select[*Columns]:
-    if source is None:
-        return query
-    return query.join(Dataset, Dataset.id == Pair.dataset_id).where(pair_source() == source)
+    joined = query.join(Dataset, Dataset.id == Pair.dataset_id)
+    return joined if source is None else joined.where(pair_source() == source)

@@ -179,7 +179,12 @@ FIELD_SIGNS = {"instruction": "I", "query": "Q", "passage": "P", "text": "text"}
 def corpora_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say which texts: `--dataset`, `--corpus`, `--texts`, `--run`, …"""
     for option in (
-        click.option("--model", default=None, help="SentenceTransformer by name or path."),
+        click.option(
+            "--model",
+            default=None,
+            help="SentenceTransformer by name or path, or openai:MODEL for a model behind an "
+            "OpenAI-compatible server (OPENAI_BASE_URL).",
+        ),
         click.option(
             "--groups",
             type=click.Choice(["kept", "all", "both"]),

@@ -4,10 +4,12 @@ from typing import Any
 
 import streamlit as st
 
+from app.components.figure import Origin, draw_origin
+
 SHARE = st.column_config.NumberColumn(format="%.3f")
 
 
-def draw_numbers(result: dict[str, Any]) -> None:
+def draw_numbers(result: dict[str, Any], origin: Origin) -> None:
     """Two tables; a picture alone convinces nobody."""
     fields = result.get("fields", {})
     if len(result["corpora"]) < 2 or not fields:
@@ -26,6 +28,7 @@ def draw_numbers(result: dict[str, Any]) -> None:
         for corpus, numbers in corpora.items()
     ]
     draw_table(rows, ("Share of the map", "Share of the hull"))
+    draw_origin(rows, origin, key="coverage.shares")
     covered = [
         {
             "Texts": row["field"],
@@ -37,6 +40,7 @@ def draw_numbers(result: dict[str, Any]) -> None:
         for row in result["covered"]
     ]
     draw_table(covered, ("Share",))
+    draw_origin(covered, origin, key="coverage.covered")
     st.caption(
         "Share of the map: cells of a 40 × 40 grid that hold a text of the corpus, of those that "
         "hold any. Hull: volume in the first three principal components. Covered: texts within "

@@ -9,6 +9,7 @@ from app import releasing
 from app.components.counted import counted
 from app.components.plain import plain
 from app.components.run import run_name
+from app.menu import view_file
 from curation.release_preview import foresee
 from curation.release_rows import VIEWS
 from db.corpus_texts import pair_languages, pair_sources
@@ -73,8 +74,10 @@ def _draw_filter(run: RunSummary) -> None:
         st.checkbox(
             "Leave out what overlaps with evaluation sets",
             key="releases.leave_out_contaminated",
-            help="After `inf analyze contamination` has compared the run with them.",
+            help="After `inf analyze contamination`, or the page Overlaps, has compared the run "
+            "with them.",
         )
+        st.page_link(view_file("overlaps"), label="Compare with them", icon=":material/compare:")
 
 
 def _draw_splits(number: int) -> None:

@@ -1,69 +1,58 @@
-"""Diversity: how varied the instructions, queries and passages of data sets are."""
+"""Diversity: how varied the instructions, queries and passages of corpora are, side by side."""
 
 import streamlit as st
 
-from app import analysing
-from app.components.choice import choose
+from app.components.corpora_form import draw_corpora
 from app.components.diversity import draw_diversity
-from app.components.jobs import follow_job
 from app.components.page import draw_empty, draw_heading
+from app.components.stored_analysis import choose_analysis, draw_start, origin_of
 from db.analyses import list_analyses
-from db.runs import list_runs
+from db.datasets import list_datasets
+from db.releases import list_releases
 from db.store import open_store
-from db.tables import Analysis
 
 LEAD = "Average pairwise similarity (lower is more varied), n-gram frequency, counts and lengths."
 
 
-def name_of(found: Analysis) -> str:
-    names = ", ".join(corpus["corpus"] for corpus in found.result["corpora"])
-    return f"{names} · {found.created_at:%Y-%m-%d %H:%M}"
+def draw_sampling() -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.number_input(
+            "Sample size",
+            2,
+            10_000_000,
+            None,
+            key="diversity.sample",
+            placeholder="smallest corpus",
+            width=180,
+            help="INGF grows with the size of a corpus: several are compared on samples of one "
+            "size, by default that of the smallest.",
+        )
+        st.number_input("Repeats", 1, 1000, 5, key="diversity.repeats", width=140)
+        st.number_input("Seed", 0, 2**31 - 1, 0, key="diversity.seed", width=140)
 
 
 with open_store().read() as session:
-    runs = [run for run in list_runs(session) if run.kept]
+    names = [each.name for each in list_datasets(session)]
+    releases = list_releases(session)
     found = list_analyses(session, "diversity")
 draw_heading("Diversity", LEAD)
-if not runs:
+if not names:
     draw_empty(
-        "No kept groups yet.",
-        "Diversity is measured over the groups that a curation run kept.",
-        view="curate",
-        link="Curate",
-        command="inf curate --dataset NAME --provider offline",
+        "No data set yet.",
+        "Diversity is measured over the groups that a curation run kept, the pairs of a data set "
+        "without a run, releases, and files in published formats.",
+        view="datasets",
+        link="Data sets",
+        command="inf import --dataset NAME --pairs FILE",
     )
-else:
-    names = list(dict.fromkeys(run.dataset for run in runs))
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.multiselect(
-            "Data sets",
-            names,
-            default=names[:1],
-            key="diversity.datasets",
-            help="INGF grows with the size of a corpus: compare only data sets of the same size.",
-        )
-        st.button(
-            "Measure",
-            type="primary",
-            key="diversity.start",
-            on_click=analysing.start,
-            args=("diversity",),
-        )
-    if "diversity.job" in st.session_state:
-        follow_job(st.session_state["diversity.job"], key="diversity.follow")
-    if not found:
-        draw_empty(
-            "Nothing was measured yet.",
-            "Choose data sets above and press Measure.",
-            command=f"inf analyze diversity --dataset {names[0]}",
-        )
+draw_corpora("diversity", names, releases)
+draw_sampling()
+draw_start("diversity", "Measure")
 if found:
-    chosen = choose(
-        "Measured",
-        found,
-        key="diversity.chosen",
-        parameter="analysis",
-        ident=lambda each: each.id,
-        name=name_of,
+    draw_diversity((chosen := choose_analysis("diversity", found)).result, origin_of(chosen))
+elif names:
+    draw_empty(
+        "Nothing was measured yet.",
+        "Choose corpora above and press Measure.",
+        command=f"inf analyze diversity --dataset {names[0]}",
     )
-    draw_diversity(chosen.result, key="diversity.figure")

@@ -1,11 +1,9 @@
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 
 from analysis.agreement import Decision, agreement_report
 from analysis.figures import (
     agreement_heatmap,
-    coverage_scatter,
     diversity_bars,
     human_model_bars,
 )
@@ -63,31 +61,3 @@ def test_diversity_leaves_an_undefined_bar_out_and_says_why() -> None:
     figure = diversity_bars(corpora, "aps")
     assert [bar.y[0] for bar in figure.data] == [0.2, None]
     assert "two, query: fewer than two texts" in note(figure)
-
-
-POINTS = pd.DataFrame(
-    {
-        "x": [0.0, 1.0, 2.0],
-        "y": [0.0, 1.0, 2.0],
-        "corpus": ["demo", "demo", "other"],
-        "field": ["instruction", "passage", "text"],
-        "role": ["positive", "query_negative", "text"],
-        "verdict": ["kept", "kept", None],
-        "group_id": [7, 7, None],
-        "text": ["Only <b>short</b> ones", "a passage " * 20, "x"],
-    }
-)
-
-
-def test_the_map_has_a_colour_per_role_and_shows_texts_verbatim() -> None:
-    figure = coverage_scatter(POINTS)
-    assert [trace.name for trace in figure.data] == ["I+", "P2-", "text"]
-    assert {trace.type for trace in figure.data} == {"scattergl"}
-    assert "&lt;b&gt;short&lt;/b&gt;" in figure.data[0].text[0]
-    assert figure.data[0].customdata[0] == 7
-
-
-def test_the_map_can_be_coloured_by_corpus_or_verdict() -> None:
-    by_corpus = coverage_scatter(POINTS, "corpus")
-    assert [trace.name for trace in by_corpus.data] == ["demo", "other"]
-    assert [trace.name for trace in coverage_scatter(POINTS, "verdict").data] == ["kept", "–"]

@@ -3,11 +3,16 @@
 import numpy as np
 from app_pages import open_page
 from grown_dataset import grown
+from sqlalchemy import select
+from streamlit.testing.v1 import AppTest
 
 from analysis.corpora import load_corpora
 from analysis.coverage import coverage_numbers, points_table, to_bytes
 from db.analyses import store_analysis
+from db.corpus_texts import pair_texts, run_texts
+from db.groups import groups_by_run
 from db.store import Store
+from db.tables import Review
 
 
 def test_two_corpora_on_one_map_have_their_shares_beside_it(sqlite_store: Store) -> None:
@@ -44,3 +49,70 @@ def test_two_corpora_on_one_map_have_their_shares_beside_it(sqlite_store: Store)
     assert set(shares["Corpus"]) == {"demo", "other"}
     assert shares["Share of the map"].between(0, 1).all()
     assert any("Covered by" in frame for frame in frames)
+
+
+def selection() -> None:
+    import pandas as pd
+
+    from app.components.figure import Origin
+    from app.components.map_selection import draw_selection
+    from app.selecting import shown_rows
+    from app.visit import show_what_was_said
+
+    show_what_was_said()
+    points = pd.DataFrame(
+        {
+            "x": [0.0, 1.0, 2.0, 3.0],
+            "y": [0.0, 1.0, 2.0, 3.0],
+            "corpus": "demo",
+            "field": "query",
+            "role": "positive",
+            "text": ["=cmd", "<b>", "c", "d"],
+            "group_id": [1, 2, 2, None],
+        }
+    )
+    import streamlit as st
+
+    st.session_state["coverage.points"] = len(points)
+    st.text(str(shown_rows(7, len(points))))
+    draw_selection(points, [0, 1, 2, 3], Origin("v", None, "inf"), 7)
+
+
+def test_a_selection_is_listed_and_can_be_hidden_or_shown_alone(sqlite_store: Store) -> None:
+    grown(sqlite_store)
+    page = AppTest.from_function(selection, default_timeout=30).run()
+    assert not page.exception
+    assert "**4 texts** of 2 groups" in [each.value for each in page.markdown]
+    assert list(page.dataframe[0].value["Group"])[:2] == ["groups?group=1", "groups?group=2"]
+    assert page.text[0].value == "[0, 1, 2, 3]"
+    page.button(key="coverage.hide").click().run()
+    assert page.text[0].value == "[]"
+    page.button(key="coverage.only").click().run()
+    assert page.text[0].value == "[0, 1, 2, 3]"
+
+
+def test_an_excluded_selection_is_rejected_with_a_reason_and_never_without(
+    sqlite_store: Store,
+) -> None:
+    grown(sqlite_store)
+    page = AppTest.from_function(selection, default_timeout=30).run()
+    page.button(key="coverage.reject").click().run()
+    assert "a reject needs a reason" in page.error[0].value
+    page.text_input(key="coverage.reason").set_value("off topic").run()
+    page.button(key="coverage.reject").click().run()
+    assert "2 groups are rejected" in page.success[0].value
+    with sqlite_store.read() as session:
+        found = session.scalars(select(Review).order_by(Review.group_id)).all()
+    assert [(each.group_id, each.action, each.reason) for each in found] == [
+        (1, "reject", "off topic"),
+        (2, "reject", "off topic"),
+    ]
+
+
+def test_the_groups_of_a_selection_are_told_by_run(store: Store) -> None:
+    grown(store, groups=3)
+    grown(store, "other", groups=2)
+    with store.read() as session:
+        assert groups_by_run(session, [4, 5, 1]) == {2: [4, 5], 1: [1]}
+        sources = {row.source for row in run_texts(session, 1, verdicts=("kept",))}
+        assert sources == {row.source for row in pair_texts(session, 1)} == {""}

@@ -1,0 +1,114 @@
+"""An embedding model behind an OpenAI-compatible server, by the name `openai:MODEL`.
+
+`OPENAI_BASE_URL` (with its `/v1`) and `OPENAI_API_KEY` say where, as for the vendor's own client.
+It answers what scoring and analysis ask of a model: `encode_query`, `encode_document`, `prompts`.
+"""
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from db.errors import BadInput
+
+PREFIX = "openai:"
+VENDOR = "https://api.openai.com/v1"
+TIMEOUT_SECONDS = 60.0
+TRIES = 5
+LONGEST_WAIT_SECONDS = 30.0
+TRY_AGAIN = (408, 409, 429, 500, 502, 503, 504)
+
+
+def base_url() -> str:
+    """Where the server is: `OPENAI_BASE_URL`, else the vendor's."""
+    return (os.environ.get("OPENAI_BASE_URL") or VENDOR).rstrip("/")
+
+
+def server_identity(name: str) -> str:
+    """The model with its server (host, port and path, no credentials): two servers may give one
+    name to different models."""
+    where = urlsplit(base_url())
+    port = f":{where.port}" if where.port else ""
+    return f"{name}@{where.scheme}://{where.hostname}{port}{where.path}"
+
+
+class EmbeddingServer:
+    """Vectors by POST /embeddings. Raises BadInput where the server refuses or cannot be reached.
+
+    Queries and documents are embedded alike; what a model wants before them are its prefixes
+    (`--query-prefix`, `--passage-prefix`).
+    """
+
+    def __init__(self, name: str) -> None:
+        self.model = name.removeprefix(PREFIX)
+        if not self.model:
+            raise BadInput(f"{name!r} names no model: give openai:MODEL")
+        self.url = base_url() + "/embeddings"
+        self.key = os.environ.get("OPENAI_API_KEY") or ""
+        self.prompts: dict[str, str] = {"query": "", "document": ""}
+
+    def encode_query(self, texts: Sequence[str], *, batch_size: int = 32, **_: Any) -> np.ndarray:
+        """Unit vectors of queries (n, d), float32."""
+        return self._encode([self.prompts["query"] + text for text in texts], batch_size)
+
+    def encode_document(
+        self, texts: Sequence[str], *, batch_size: int = 32, **_: Any
+    ) -> np.ndarray:
+        """Unit vectors of documents (n, d), float32."""
+        return self._encode([self.prompts["document"] + text for text in texts], batch_size)
+
+    def _encode(self, texts: list[str], at_once: int) -> np.ndarray:
+        parts = [self._ask(texts[at : at + at_once]) for at in range(0, len(texts), at_once)]
+        vectors = np.concatenate(parts)
+        unit: np.ndarray = vectors / np.maximum(
+            np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12
+        )
+        return unit
+
+    def _ask(self, texts: list[str]) -> np.ndarray:
+        # No vendor takes an empty text, and an empty one has to have a vector here.
+        given = {"model": self.model, "input": [text or " " for text in texts]}
+        answer = self._post(given)
+        try:
+            rows = sorted(answer["data"], key=lambda row: row["index"])
+            vectors = np.asarray([row["embedding"] for row in rows], dtype=np.float32)
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadInput(f"{self.url} answered what is no list of embeddings") from error
+        if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
+            raise BadInput(
+                f"{self.url} answered {len(rows)} embeddings for {len(texts)} texts, or some that "
+                "are no numbers: look at the server's model"
+            )
+        return vectors
+
+    def _post(self, given: dict[str, Any]) -> Any:
+        import httpx
+
+        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        why = ""
+        for attempt in range(TRIES):
+            wait = 0.5 * 2**attempt
+            try:
+                answer = httpx.post(self.url, json=given, headers=headers, timeout=TIMEOUT_SECONDS)
+            except httpx.HTTPError as error:
+                why = f"{type(error).__name__}: {error}"
+            else:
+                why = f"{answer.status_code}: {answer.text[:200]}"
+                if answer.status_code == 200:
+                    try:
+                        return answer.json()
+                    except ValueError as error:
+                        raise BadInput(f"{self.url} answered what is not JSON") from error
+                if answer.status_code not in TRY_AGAIN:
+                    break
+                told = answer.headers.get("Retry-After", "")
+                wait = float(told) if told.replace(".", "", 1).isdigit() else wait
+            if attempt + 1 < TRIES:
+                time.sleep(min(wait, LONGEST_WAIT_SECONDS))
+        raise BadInput(
+            f"{self.url} gave no embeddings of {self.model!r} ({why}): look at OPENAI_BASE_URL, "
+            "OPENAI_API_KEY and the model's name"
+        )

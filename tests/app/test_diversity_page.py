@@ -1,0 +1,168 @@
+"""The Diversity and Overlaps pages: corpora side by side, offending pairs, and how to get them."""
+
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from app_pages import open_page, words
+from grown_dataset import grown
+from sqlalchemy import select
+
+from analysis.corpora import Corpus, load_corpora
+from analysis.diversity import Sampling, describe_corpus, sample_sizes
+from analysis.diversity_tables import drop_rows, filter_pairs, filter_rows, table_one
+from analysis.sharing import describe_contamination, describe_duplicates
+from app.analysis_command import analysis_command
+from app.components.diversity import export_commands
+from app.corpus_files import keep_uploads
+from db.analyses import store_analysis
+from db.corpus_texts import CorpusText
+from db.errors import BadInput
+from db.store import Store
+from db.tables import Job
+
+
+def described(store: Store, **config: Any) -> dict[str, Any]:
+    """A diversity result of corpora of the store, of vectors drawn by the length of the text."""
+    with store.read() as session:
+        corpora = load_corpora(session, config)
+    sampling = Sampling(sample_sizes(corpora, None), 3, 0)
+
+    def vectors(texts: Any) -> np.ndarray:
+        found = np.array([[len(text), 1.0, text.count("e")] for text in texts], dtype=np.float32)
+        return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+    return {"corpora": [describe_corpus(corpus, vectors, sampling) for corpus in corpora]}
+
+
+def kept(store: Store, kind: str, config: dict[str, Any], result: dict[str, Any]) -> None:
+    with store.write() as session:
+        store_analysis(
+            session, kind=kind, inputs_sha256="a" * 64, config=config, result=result, job_id=None
+        )
+        session.commit()
+
+
+def test_filtered_and_unfiltered_stand_side_by_side_with_the_reasons(sqlite_store: Store) -> None:
+    grown(sqlite_store)
+    config = {"datasets": ["demo"], "groups": "both"}
+    result = described(sqlite_store, **config)
+    kept(sqlite_store, "diversity", config, result)
+    ((filtered, unfiltered),) = filter_pairs(result["corpora"])
+    assert drop_rows(filtered, unfiltered) == [
+        {"groups": "kept", "count": 7, "share": 7 / 8},
+        {"groups": "judge_disagrees", "count": 1, "share": 1 / 8},
+    ]
+    sizes = {
+        row["what"]: (row["filtered"], row["unfiltered"])
+        for row in filter_rows(*(filtered, unfiltered))
+    }
+    assert sizes["groups"] == (7, 8)
+    assert sizes["passages: texts"] == (21, 24)
+    (first, second) = table_one(result["corpora"])
+    assert (first["groups"], first["instructions"], first["queries"], first["passages"]) == (
+        (7, 14, 14, 21)
+    )
+    assert second["words per instruction"] == 2
+    page = open_page("diversity")
+    assert not page.exception
+    shown = words(page)
+    assert "inf analyze diversity --dataset demo --run 1 --groups both --json" in shown
+    assert "inf export --dataset demo --run 1 --out releases/unfiltered --include-dropped" in shown
+    assert len(page.get("plotly_chart")) == 4
+    frames = [frame.value for frame in page.dataframe]
+    assert any("INGF 2, samples" in frame for frame in frames)
+    assert any(list(frame.get("groups", [])) == [7, 8] for frame in frames)
+
+
+def test_a_corpus_of_one_text_has_reasons_and_no_number(sqlite_store: Store) -> None:
+    grown(sqlite_store, groups=2)
+    result = described(sqlite_store, datasets=["demo"])
+    one = Corpus("one", "texts", [CorpusText("text", "text", "a b c")])
+    vectors = np.ones((1, 1), dtype=np.float32)
+    result["corpora"].append(describe_corpus(one, lambda texts: vectors))
+    kept(sqlite_store, "diversity", {"datasets": ["demo"]}, result)
+    page = open_page("diversity")
+    assert not page.exception
+    assert "aps of text is undefined" in words(page).replace("\\", "")
+
+
+def test_the_form_queues_what_it_says(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.launching.ensure_supervisor", lambda store: None)
+    grown(sqlite_store)
+    grown(sqlite_store, "other")
+    page = open_page("diversity")
+    page.multiselect(key="diversity.datasets").set_value(["demo", "other"])
+    page.number_input(key="diversity.sample").set_value(5)
+    page.number_input(key="diversity.repeats").set_value(7)
+    page.button(key="diversity.start").click().run()
+    assert not page.exception
+    with sqlite_store.read() as session:
+        job = session.scalars(select(Job)).one()
+    assert (job.kind, job.config["datasets"]) == ("embed", ["demo", "other"])
+    assert (job.config["sample"], job.config["repeats"], job.config["groups"]) == (5, 7, "kept")
+
+
+def test_clusters_and_offending_pairs_are_listed_with_their_groups(sqlite_store: Store) -> None:
+    grown(sqlite_store, groups=16)  # group 9 is on bees again
+    with sqlite_store.read() as session:
+        corpora = load_corpora(session, {"datasets": ["demo"]})
+    evaluation = Corpus(
+        "followir", "published", [CorpusText("query", "positive", "What about BEES 0?")]
+    )
+    config = {"datasets": ["demo"], "what": "contamination", "against": ["/e/queries.jsonl"]}
+    kept(sqlite_store, "near_duplicates", {"datasets": ["demo"]}, describe_duplicates(corpora))
+    kept(sqlite_store, "contamination", config, describe_contamination(corpora, [evaluation]))
+    page = open_page("overlaps")
+    assert not page.exception
+    assert any("Cluster" in frame.value for frame in page.dataframe)
+    assert "inf analyze near-duplicates --dataset demo --run 1 --json" in words(page)
+    page.get("button_group")[0].set_value("contamination").run()
+    assert not page.exception
+    pairs = next(frame.value for frame in page.dataframe if "How" in frame.value)
+    assert list(pairs["How"]) == ["normalised", "near"]  # group 9 asks about bees 8
+    assert list(pairs["Group"]) == ["groups?group=1", "groups?group=9"]
+    assert "--against /e/queries.jsonl" in words(page)
+
+
+def test_without_an_evaluation_set_the_comparison_says_what_is_missing(sqlite_store: Store) -> None:
+    grown(sqlite_store)
+    page = open_page("overlaps")
+    page.get("button_group")[0].set_value("contamination").run()
+    page.button(key="contamination.start").click().run()
+    assert "choose an evaluation set" in page.error[0].value
+
+
+class Upload(BytesIO):
+    def __init__(self, name: str, content: bytes) -> None:
+        super().__init__(content)
+        self.name = name
+
+
+def test_an_uploaded_file_is_kept_by_its_content_inside_our_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INF_HOME", str(tmp_path))
+    content = b'{"text": "x"}\n'
+    (first,) = keep_uploads([Upload("../../q u.jsonl", content)])
+    (again,) = keep_uploads([Upload("q u.jsonl", content)])
+    assert first == again
+    assert Path(first).read_bytes() == content
+    assert Path(first).is_relative_to(tmp_path.resolve() / "corpora")
+    assert Path(first).name == "q-u.jsonl"
+    with pytest.raises(BadInput, match=r"x\.exe"):
+        keep_uploads([Upload("x.exe", b"")])
+
+
+def test_a_command_names_everything_that_its_analysis_was_made_of() -> None:
+    config = {"datasets": ["a b"], "published": ["/x/y"], "groups": "all", "sample": 10, "seed": 0}
+    assert analysis_command("diversity", config, [3, None]) == (
+        "inf analyze diversity --dataset 'a b' --corpus /x/y --run 3 --sample 10 --seed 0 "
+        "--groups all --json"
+    )
+    assert "--run" not in analysis_command("coverage", {"datasets": ["a", "b"]}, [1, 2])
+    assert export_commands("demo/NQ open", 1).startswith(
+        "inf export --dataset demo --run 1 --source 'NQ open' --out releases/filtered\n"
+    )
