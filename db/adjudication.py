@@ -18,6 +18,7 @@ from db.judgments import (
     record_judgment,
     remarks,
 )
+from db.speed import fastest_of, seconds_taken
 from db.tables import Assignment, Item, Judge, Judgment, Passage, StudyItem
 
 SEPARATOR = ","  # in no label: see `db.words`
@@ -35,6 +36,7 @@ class Said:
     note: str
     flagged: bool
     seconds: float | None
+    too_fast: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ def show_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
         ).all()
     )
     said: list[Said] = []
+    fastest = fastest_of(session, study_id)
     decision, decision_note, decided_by = None, "", ""
     rows = session.execute(
         select(Judgment, Judge)
@@ -113,9 +116,7 @@ def show_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
                 decision, decision_note = judgment.choice, judgment.note
                 decided_by = judge.name.removeprefix(ADJUDICATOR)
             continue
-        seconds = None
-        if judgment.shown_at is not None:
-            seconds = (judgment.decided_at - judgment.shown_at).total_seconds()
+        seconds = seconds_taken(judgment.shown_at, judgment.decided_at)
         said.append(
             Said(
                 judge=judge.name,
@@ -125,6 +126,7 @@ def show_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
                 note=judgment.note,
                 flagged=judgment.flagged,
                 seconds=seconds,
+                too_fast=judge.kind == "person" and seconds is not None and seconds < fastest,
             )
         )
     votes = Counter(one.choice for one in said if one.kind == "person")

@@ -26,7 +26,8 @@ def draw_said(item: Disputed, label: str) -> None:
     if voices:
         words = [
             f"{one.judge}{' (simulated)' if one.simulated else ''}"
-            + (f", {one.seconds:.0f} s" if one.seconds is not None else "")
+            + (f", {one.seconds:.1f} s" if one.seconds is not None else "")
+            + (" (too fast to have read it)" if one.too_fast else "")
             for one in voices
         ]
         st.caption(plain(f"chosen by {'; '.join(words)}"))
