@@ -14,9 +14,24 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 EVERY_SECONDS = 2.0
-ORDER = ("loss", "ndcg@10", "p-mrr", "map", "mrr", "learning_rate", "grad_norm")
+PROBE = "probe/"  # drawn by app.components.watched
+ORDER = (
+    "loss",
+    "loss/P",
+    "loss/I",
+    "loss/IQ",
+    "ndcg@10",
+    "p-mrr",
+    "map",
+    "mrr",
+    "learning_rate",
+    "grad_norm",
+)
 TITLES = {
     "loss": "Loss",
+    "loss/P": "Loss of the term P",
+    "loss/I": "Loss of the term I",
+    "loss/IQ": "Loss of the term IQ",
     "ndcg@10": "Held-out nDCG@10",
     "map": "Held-out MAP",
     "mrr": "Held-out MRR",
@@ -78,7 +93,8 @@ def _draw(job_ids: Sequence[int], key: str, names: Mapping[int, str], smoothing:
         with open_store().read() as session:
             found = jobs.metric_series(session, job_ids)
         measured = [name for name in ORDER if any(name in each for each in found.values())]
-        measured += sorted({name for each in found.values() for name in each} - set(ORDER))
+        others = {name for each in found.values() for name in each} - set(ORDER)
+        measured += sorted(name for name in others if not name.startswith(PROBE))
         if not measured:
             st.caption("The curve begins with the first logged step.")
             return

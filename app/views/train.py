@@ -10,18 +10,32 @@ from app.components.plain import plain
 from app.components.scores import model_name
 from app.components.sweeps import draw_leaderboard, draw_sweep, job_name
 from app.components.train_form import draw_form
+from app.components.watched import draw_watched
 from db import jobs
 from db.checkpoints import list_checkpoints
+from db.release_overview import licence_of_card, release_overview
 from db.releases import list_releases
 from db.store import open_store
 from db.tables import Checkpoint, Job, Release
 
 
 def draw_release(release: Release) -> None:
+    """Size, splits, licence and approved share of the chosen release."""
+    with open_store().read() as session:
+        found = release_overview(session, release)
     groups = release.counts.get("groups", 0)
     reviews = release.filter.get("reviews", "not-rejected")
+    splits = ", ".join(f"{name} {count:,}" for name, count in found.splits.items())
+    share = found.approved_share
+    parts = [
+        f"{groups:,} groups",
+        f"splits: {splits}" if splits else "",
+        f"licence: {licence_of_card(release.card) or 'none named'}",
+        "" if share is None else f"{share:.0%} approved by a person",
+        f"reviews: {reviews}",
+    ]
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(plain(f"{groups:,} groups · reviews: {reviews}"), width="content")
+        st.caption(plain(" · ".join(filter(None, parts))), width="content")
         draw_labels(offline=release.offline)
 
 
@@ -70,8 +84,9 @@ def draw_watch(trainings: list[Job]) -> None:
         format_func=lambda job_id: names[job_id],
         key="train.others",
     )
-    if follow_job(shown, key="train.job"):
+    if job := follow_job(shown, key="train.job"):
         draw_curves([shown, *others], key="train.curves", names=names)
+        draw_watched(job)
 
 
 def draw_checkpoints(found: list[Checkpoint]) -> None:

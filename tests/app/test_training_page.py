@@ -14,6 +14,7 @@ from app.train_words import SECTIONS, WORDS, equation
 from app.training import as_command, as_toml, combinations
 from db import jobs
 from db.errors import BadInput
+from db.release_overview import licence_of_card
 from db.store import Store
 from db.tables import Checkpoint, Job
 from trainer.experiment_files import list_experiments, read_experiment
@@ -168,3 +169,51 @@ def test_an_equation_names_every_term_of_its_objective(name: str) -> None:
     latex = equation(ALL_OBJECTIVES[name])
     assert all(term in latex for term in ALL_OBJECTIVES[name].terms)
     assert latex.count("{") == latex.count("}")
+
+
+def test_the_chosen_release_is_told_with_its_splits_licence_and_approved_share(
+    sqlite_store: Store,
+) -> None:
+    fill(sqlite_store)
+    shown = words(open_page("train")).replace("\\", "")
+    for told in ("20 groups", "splits: world 1", "licence: cc0-1.0", "100% approved by a person"):
+        assert told in shown
+
+
+def test_a_watched_training_shows_its_batch_and_where_its_probes_stand(
+    sqlite_store: Store,
+) -> None:
+    fill(sqlite_store)
+    probe = {
+        "query": "how long is it",
+        "instruction_positive": "Give the figure.",
+        "instruction_negative": "No <b>figures</b>.",
+        "passage": "It is 80 metres long.",
+        "passages": 6,
+    }
+    with sqlite_store.write() as session:
+        job = jobs.list_jobs(session, kind="train")[0]
+        job.shown = {"batch": {"passages": ["[CLS] it is 80 [SEP]"]}, "probes": [probe]}
+        for name, ranks in (("asked", (3, 1)), ("other", (2, 5))):
+            for step, rank in enumerate(ranks):
+                jobs.record_metrics(session, job.id, step, {f"probe/0/{name}": rank})
+        session.commit()
+    at = open_page("train")
+    shown = words(at)
+    assert "[CLS] it is 80 [SEP]" in shown and "No &lt;b&gt;figures&lt;/b&gt;." in shown
+    rows = [table.value for table in at.dataframe if "Rank under I+" in table.value]
+    assert rows[0]["Rank under I+"].tolist() == ["3 → 1"]
+    assert rows[0]["Rank under I-"].tolist() == ["2 → 5"]
+
+
+@pytest.mark.parametrize(
+    ("card", "licence"),
+    [
+        ("---\nlicense: cc0-1.0\n---\n# x", "cc0-1.0"),
+        ('---\nlicense: other\nlicense_name: "house rules"\n---\n', "house rules"),
+        ("# no head\nlicense: mit", ""),
+        ("", ""),
+    ],
+)
+def test_the_licence_is_read_from_the_cards_head(card: str, licence: str) -> None:
+    assert licence_of_card(card) == licence
