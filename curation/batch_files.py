@@ -19,6 +19,17 @@ class AnswerLine:
     error: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class RemoteBatch:
+    """A batch as the server tells it; `errors` are (code, words) of a batch refused as a whole."""
+
+    id: str
+    status: str
+    seconds: float
+    file_ids: tuple[str, ...]
+    errors: tuple[tuple[str, str], ...]
+
+
 def request_line(key: str, body: dict[str, Any], url: str) -> bytes:
     """One call as a line of the file that is sent; `key` comes back as `custom_id`."""
     line = {"custom_id": key, "method": "POST", "url": url, "body": body}

@@ -12,18 +12,20 @@ import os
 import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
-import httpx2
-import openai
-from openai import AsyncAzureOpenAI
-from openai.types import Batch as RemoteBatch
 from sqlalchemy.orm import Session
 
-from curation.batch_files import AnswerLine, read_answer_line, request_line, split_into_files
-from curation.openai_provider import OpenAIProvider, is_about_schema, raise_if_final
+from curation.batch_files import (
+    AnswerLine,
+    RemoteBatch,
+    read_answer_line,
+    request_line,
+    split_into_files,
+)
+from curation.openai_provider import BatchApi, OpenAIProvider
 from curation.owners import is_dead
 from curation.providers import Answer, ProviderState, Request, RowFailed, Stopped
 from db import batches
@@ -38,7 +40,6 @@ T = TypeVar("T")
 POLL_SECONDS = 30.0
 MOST_QUIET_SECONDS = 5.0
 MOST_ATTEMPTS = 4
-SDK_RETRIES = 6
 SENDING = timedelta(minutes=15)  # a batch that another machine writes is sent after so long
 OVER = ("completed", "failed", "expired", "cancelled")
 QUEUE_IS_FULL = "token_limit_exceeded"
@@ -53,7 +54,7 @@ class BatchProvider:
 
     def __init__(self, wire: OpenAIProvider, store: Store, run_id: int, owner: str) -> None:
         self._wire, self._store, self._run_id, self._owner = wire, store, run_id, owner
-        self._client = wire.client.with_options(max_retries=SDK_RETRIES)
+        self._api = BatchApi(wire)
         self._poll_seconds = self.budget_seconds = poll_seconds()
         self._asked: dict[str, tuple[Request, asyncio.Future[Answer]]] = {}
         self._unplaced: set[str] = set()
@@ -140,16 +141,11 @@ class BatchProvider:
             for key in keys:
                 if key in self._asked and key not in known:
                     request = self._asked[key][0]
-                    line = request_line(key, self._wire.body(request), self._url)
+                    line = request_line(key, self._wire.body(request), self._api.url)
                     by_model.setdefault(request.model, []).append((key, line))
             for model, lines in by_model.items():
                 for file in split_into_files(lines):
                     await self._submit(model, file)
-
-    @property
-    def _url(self) -> str:
-        azure = isinstance(self._client, AsyncAzureOpenAI)
-        return "/chat/completions" if azure else "/v1/chat/completions"
 
     async def _submit(self, model: str, file: list[tuple[str, bytes]]) -> None:
         """Write the batch into the store, send its file, make it at the server."""
@@ -168,54 +164,10 @@ class BatchProvider:
         batch_id = await self._in_store(create, commit=True)
         self._placed.update((key, batch_id) for key, _ in file if key in self._asked)
         content = b"".join(line for _, line in file)
-        try:
-            sent = await self._client.files.create(
-                file=(f"{name}.jsonl", content), purpose="batch", timeout=600.0
-            )
-            remote_id = await self._create_once(name, sent.id)
-        except openai.NotFoundError as error:
-            raise ProviderError(
-                f"the server at {self._client.base_url} has no Batch API: start the run without "
-                "--batch"
-            ) from error
+        remote_id = await self._api.create(name, content, longest_wait=self._poll_seconds)
         await self._in_store(batches.mark_submitted, batch_id, remote_id, commit=True)
         log.info("batch %s: %d calls of %s at the server", remote_id, len(file), model)
         self._follow(batch_id)
-
-    async def _create_once(self, name: str, file_id: str) -> str:
-        """Make the batch. Where the answer to that is lost, look before trying again."""
-        once = self._wire.client.with_options(max_retries=0)
-        for attempt in range(MOST_ATTEMPTS):
-            try:
-                made = await once.batches.create(
-                    input_file_id=file_id,
-                    endpoint="/v1/chat/completions",
-                    completion_window="24h",
-                    metadata={"inf_batch": name},
-                )
-                return made.id
-            except (
-                openai.APIConnectionError,
-                openai.InternalServerError,
-                openai.RateLimitError,
-            ) as error:
-                if attempt == MOST_ATTEMPTS - 1:
-                    raise ProviderError(
-                        f"the server at {self._client.base_url} takes no batch ({error}); resume "
-                        "the run later"
-                    ) from error
-                await asyncio.sleep(min(self._poll_seconds, 2.0**attempt))
-                found = await self._find_remote(name)
-                if found is not None:
-                    return found
-        raise AssertionError("unreachable")
-
-    async def _find_remote(self, name: str) -> str | None:
-        """The server's id of a batch of ours, by the name that went with it."""
-        async for remote in self._client.batches.list(limit=100):
-            if (remote.metadata or {}).get("inf_batch") == name:
-                return remote.id
-        return None
 
     # ---- from batches to answers
 
@@ -232,7 +184,7 @@ class BatchProvider:
             await self._end(batch_id, "lost", keys, "it never reached the server")
             return
         while True:
-            remote = await self._client.batches.retrieve(remote_id)
+            remote = await self._api.show(remote_id)
             if remote.status in OVER:
                 break
             await asyncio.sleep(self._poll_seconds)
@@ -255,7 +207,7 @@ class BatchProvider:
             if batch.remote_id is not None or batch.status == "lost":
                 return batch.remote_id
             if is_dead(batch.owner) or utc_now() - batch.created_at > SENDING:
-                found = await self._find_remote(batch.name)
+                found = await self._api.find(batch.name)
                 if found is not None:
                     await self._in_store(batches.mark_submitted, batch_id, found, commit=True)
                 return found
@@ -266,23 +218,19 @@ class BatchProvider:
         wanted = await self._in_store(batches.keys_to_take, batch_id)
         failed = set(wanted)
         final: ProviderError | None = None
-        seconds = float((remote.completed_at or remote.created_at) - remote.created_at)
-        for file_id in (remote.output_file_id, remote.error_file_id):
-            if file_id is None:
-                continue
-            async for line in self._lines(file_id):
+        for file_id in remote.file_ids:
+            async for line in self._api.lines(file_id):
                 found = read_answer_line(line)
                 if found is None:
                     continue
                 try:
-                    if self._settle(found, seconds):
+                    if self._settle(found, remote.seconds):
                         failed.discard(found.key)
                 except ProviderError as error:  # the run stops, but not before all was read
                     final = error
         failed |= set(self._awaited(batch_id))
-        errors = (remote.errors and remote.errors.data) or []
-        why = "; ".join(error.message or "" for error in errors)
-        codes = {error.code for error in errors}
+        why = "; ".join(message for _, message in remote.errors)
+        codes = {code for code, _ in remote.errors}
         if remote.status == "failed" and QUEUE_IS_FULL not in codes:
             words = why or "no reason given"
             final = ProviderError(f"the server refused batch {remote.id}: {words}")
@@ -333,7 +281,7 @@ class BatchProvider:
             if line.status == 200:
                 future.set_result(self._wire.read(request, line.body, seconds))
                 return True
-            self._raise_for(line, request)
+            self._api.raise_for(line, request)
         except RowFailed as error:
             future.set_exception(error)
             return True
@@ -341,49 +289,11 @@ class BatchProvider:
             return False  # no completion
         return False
 
-    def _raise_for(self, line: AnswerLine, request: Request) -> None:
-        """Raise what asking again cannot mend, as it would be for a call of its own."""
-        words = str(line.error.get("message") or line.error or "no reason given")
-        http = httpx2.Response(line.status or 500, request=httpx2.Request("POST", self._url))
-        if line.status == 429 and line.error.get("code") == "insufficient_quota":
-            raise ProviderError(f"the quota is spent: {words}; add credit, then resume")
-        kinds: dict[int, type[openai.APIStatusError]] = {
-            400: openai.BadRequestError,
-            401: openai.AuthenticationError,
-            403: openai.PermissionDeniedError,
-            404: openai.NotFoundError,
-            422: openai.UnprocessableEntityError,
-        }
-        kind = kinds.get(line.status)
-        if kind is None:
-            return
-        error = kind(words, response=http, body=line.error)
-        has_schema = request.model not in self._wire.without_schema
-        if isinstance(error, openai.BadRequestError) and is_about_schema(error) and has_schema:
-            self._wire.without_schema.add(request.model)
-            return
-        raise_if_final(error, request, str(self._client.base_url))
-
-    async def _lines(self, file_id: str) -> AsyncIterator[bytes]:
-        """A file of the server's, a line at a time; a text may hold any other line break."""
-        rest = b""
-        async with self._client.files.with_streaming_response.content(file_id) as response:
-            async for part in response.iter_bytes():
-                *lines, rest = (rest + part).split(b"\n")
-                for line in lines:
-                    if line.strip():
-                        yield line
-        if rest.strip():
-            yield rest
-
     async def _cancel_batches(self) -> None:
         for batch in await self._in_store(batches.open_batches, self._run_id):
             if batch.remote_id is None:
                 continue
-            try:
-                await self._client.batches.cancel(batch.remote_id)
-            except openai.APIError as error:
-                log.warning("batch %s could not be cancelled: %s", batch.remote_id, error)
+            await self._api.cancel(batch.remote_id)
 
     # ---- what holds it together
 
@@ -391,14 +301,8 @@ class BatchProvider:
         """Run a task of ours; what goes wrong in it stops everybody who waits."""
         try:
             await work
-        except (openai.APIError, ProviderError, BadInput) as error:
-            told = error
-            if isinstance(error, openai.APIError):
-                told = ProviderError(
-                    f"the server at {self._client.base_url}: {type(error).__name__}: {error}; see "
-                    "to it, then resume the run: what is in batches is not lost"
-                )
-            self._fail_all(told)
+        except (ProviderError, BadInput) as error:
+            self._fail_all(error)
         except Exception as error:
             log.exception("batch mode stops")
             self._fail_all(error)

@@ -8,16 +8,21 @@ server refuses, a server that answers nobody. What costs one row: a refusal, an 
 long, a call that keeps failing while others are answered.
 """
 
+import asyncio
 import json
+import logging
 import os
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
+import httpx2
 import openai
 from openai import AsyncAzureOpenAI, AsyncOpenAI, DefaultAioHttpClient
 
+from curation.batch_files import AnswerLine, RemoteBatch
 from curation.gate import Gate
 from curation.prices import Price, how_to_price, load_prices
 from curation.prompts import messages
@@ -26,6 +31,7 @@ from curation.recipes import Recipe
 from curation.structured import response_format
 from db.errors import BadInput, ProviderError
 
+log = logging.getLogger("inf.curate")
 MOST_ATTEMPTS: Final = 6
 BACKOFF_SECONDS: Final = 0.5
 LONGEST_BACKOFF_SECONDS: Final = 20.0
@@ -180,13 +186,13 @@ class OpenAIProvider:
                     throttled += 1
                     failed: Exception = error
                 except openai.BadRequestError as error:
-                    if "response_format" not in body or not is_about_schema(error):
-                        raise_if_final(error, request, str(self.client.base_url))
+                    if "response_format" not in body or not _is_about_schema(error):
+                        _raise_if_final(error, request, str(self.client.base_url))
                         raise
                     self.without_schema.add(request.model)
                     continue
                 except Exception as error:
-                    raise_if_final(error, request, str(self.client.base_url))
+                    _raise_if_final(error, request, str(self.client.base_url))
                     delay, failed = None, error
                     attempt += 1
                     self.failures += 1
@@ -330,7 +336,7 @@ def require_prices(recipe: Recipe, prices: dict[str, Price]) -> None:
             )
 
 
-def raise_if_final(error: Exception, request: Request, server: str) -> None:
+def _raise_if_final(error: Exception, request: Request, server: str) -> None:
     """Raise what trying again cannot mend; return for what it may."""
     if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
         raise _wrong_key(error) from error
@@ -356,7 +362,7 @@ def raise_if_final(error: Exception, request: Request, server: str) -> None:
     raise error
 
 
-def is_about_schema(error: openai.BadRequestError) -> bool:
+def _is_about_schema(error: openai.BadRequestError) -> bool:
     """Whether the server says that it does not take a schema; any other refusal is another's."""
     told = f"{error.param or ''} {error.message}".lower()
     return any(word in told for word in ("response_format", "json_schema", "guided"))
@@ -386,3 +392,139 @@ def _retry_after(error: openai.RateLimitError) -> float | None:
 
 def _with_attempts(answer: Answer, attempts: int) -> Answer:
     return Answer(**{**answer.__dict__, "attempts": attempts})
+
+
+class BatchApi:
+    """The Batch API of a provider's server: files to it, batches, files from it.
+
+    Every failure is a ProviderError; the SDK tries again by itself what can be tried again.
+    """
+
+    def __init__(self, wire: OpenAIProvider) -> None:
+        self._wire = wire
+        self._client = wire.client.with_options(max_retries=MOST_ATTEMPTS)
+
+    @property
+    def url(self) -> str:
+        """What the lines of a file name as their address."""
+        azure = isinstance(self._client, AsyncAzureOpenAI)
+        return "/chat/completions" if azure else "/v1/chat/completions"
+
+    async def create(self, name: str, content: bytes, *, longest_wait: float) -> str:
+        """Send a file and make its batch; the server's id of it.
+
+        Where the answer to the making is lost, it is looked for under its name before anything is
+        made again.
+        """
+        with self._told():
+            try:
+                sent = await self._client.files.create(
+                    file=(f"{name}.jsonl", content), purpose="batch", timeout=600.0
+                )
+                return await self._create_once(name, sent.id, longest_wait)
+            except openai.NotFoundError as error:
+                raise ProviderError(
+                    f"the server at {self._client.base_url} has no Batch API: start the run "
+                    "without --batch"
+                ) from error
+
+    async def _create_once(self, name: str, file_id: str, longest_wait: float) -> str:
+        once = self._wire.client.with_options(max_retries=0)
+        for attempt in range(MOST_ATTEMPTS):
+            try:
+                made = await once.batches.create(
+                    input_file_id=file_id,
+                    endpoint="/v1/chat/completions",
+                    completion_window="24h",
+                    metadata={"inf_batch": name},
+                )
+                return made.id
+            except (
+                openai.APIConnectionError,
+                openai.InternalServerError,
+                openai.RateLimitError,
+            ):
+                if attempt == MOST_ATTEMPTS - 1:
+                    raise
+                await asyncio.sleep(min(longest_wait, 2.0**attempt))
+                found = await self.find(name)
+                if found is not None:
+                    return found
+        raise AssertionError("unreachable")
+
+    async def find(self, name: str) -> str | None:
+        """The server's id of a batch of ours, by the name that went with it."""
+        with self._told():
+            async for remote in self._client.batches.list(limit=100):
+                if (remote.metadata or {}).get("inf_batch") == name:
+                    return remote.id
+        return None
+
+    async def show(self, remote_id: str) -> RemoteBatch:
+        """How a batch stands."""
+        with self._told():
+            remote = await self._client.batches.retrieve(remote_id)
+        errors = (remote.errors and remote.errors.data) or []
+        files = (remote.output_file_id, remote.error_file_id)
+        return RemoteBatch(
+            id=remote.id,
+            status=remote.status,
+            seconds=float((remote.completed_at or remote.created_at) - remote.created_at),
+            file_ids=tuple(file_id for file_id in files if file_id),
+            errors=tuple((error.code or "", error.message or "") for error in errors),
+        )
+
+    async def lines(self, file_id: str) -> AsyncIterator[bytes]:
+        """A file of the server's, a line at a time; a text may hold any other line break."""
+        rest = b""
+        with self._told():
+            async with self._client.files.with_streaming_response.content(file_id) as response:
+                async for part in response.iter_bytes():
+                    *lines, rest = (rest + part).split(b"\n")
+                    for line in lines:
+                        if line.strip():
+                            yield line
+        if rest.strip():
+            yield rest
+
+    async def cancel(self, remote_id: str) -> None:
+        """Take a batch back; one that is over already stays as it is."""
+        try:
+            await self._client.batches.cancel(remote_id)
+        except openai.APIError as error:
+            log.warning("batch %s could not be cancelled: %s", remote_id, error)
+
+    def raise_for(self, line: AnswerLine, request: Request) -> None:
+        """Raise what asking again cannot mend, as for a call of its own; return for the rest."""
+        words = str(line.error.get("message") or line.error or "no reason given")
+        http = httpx2.Response(line.status or 500, request=httpx2.Request("POST", self.url))
+        if line.status == 429 and line.error.get("code") == "insufficient_quota":
+            raise ProviderError(f"the quota is spent: {words}; add credit, then resume")
+        kinds: dict[int, type[openai.APIStatusError]] = {
+            400: openai.BadRequestError,
+            401: openai.AuthenticationError,
+            403: openai.PermissionDeniedError,
+            404: openai.NotFoundError,
+            422: openai.UnprocessableEntityError,
+        }
+        kind = kinds.get(line.status)
+        if kind is None:
+            return
+        error = kind(words, response=http, body=line.error)
+        has_schema = request.model not in self._wire.without_schema
+        if isinstance(error, openai.BadRequestError) and _is_about_schema(error) and has_schema:
+            self._wire.without_schema.add(request.model)
+            return
+        _raise_if_final(error, request, str(self._client.base_url))
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except openai.AuthenticationError as error:
+            raise _wrong_key(error) from error
+        except openai.APIError as error:
+            raise ProviderError(
+                f"the server at {self._client.base_url}: {type(error).__name__}: {error}; see to "
+                "it, then resume the run: what is in batches is not lost"
+            ) from error
