@@ -177,16 +177,26 @@ class RayCluster:
         self._ask("stop_job", name)
 
     def _ask(self, method: str, *given: Any, **named: Any) -> Any:
+        client = self._connected()
+        from ray.exceptions import RayError
+
         try:
-            return getattr(self._connected(), method)(*given, **named)
-        except (RuntimeError, ConnectionError, OSError) as error:
-            raise InfError(f"the Ray cluster at {self.address} says: {error}") from error
+            return getattr(client, method)(*given, **named)
+        except (RayError, RuntimeError, OSError) as error:
+            raise self._said(error) from error
+
+    def _said(self, error: Exception) -> InfError:
+        return InfError(f"the Ray cluster at {self.address} says: {error}")
 
     def _connected(self) -> "JobSubmissionClient":
         if self._client is None:
             try:
+                from ray.exceptions import RayError
                 from ray.job_submission import JobSubmissionClient
             except ImportError as error:
                 raise BadInput('Ray is not installed: pip install "inf-studio[ray]"') from error
-            self._client = JobSubmissionClient(self.address)
+            try:
+                self._client = JobSubmissionClient(self.address)
+            except (RayError, RuntimeError, OSError) as error:
+                raise self._said(error) from error
         return self._client
