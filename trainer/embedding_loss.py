@@ -22,7 +22,7 @@ Two baselines read the same scores:
                  also train on queries without an instruction, which a release does not have.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -83,8 +83,12 @@ def objective_loss(
     temperature: float,
     *,
     positive_as_printed: bool = False,
+    of_terms: dict[str, Tensor] | None = None,
 ) -> Tensor:
-    """The objective of the embeddings: columns matched (U, d), passages (V, d), maybe crossed."""
+    """The objective of the embeddings: columns matched (U, d), passages (V, d), maybe crossed.
+
+    of_terms: is given, where there are several terms, the univariate loss of each, detached.
+    """
     unit = [nn.functional.normalize(column.float(), dim=1) for column in columns]
     matched, passages = unit[0], unit[1]
     crossed = unit[2] if len(unit) > 2 else matched[:0]
@@ -93,6 +97,9 @@ def objective_loss(
         anchors, positives = matched[tables["matched_of"]], passages[tables["passage_of"]]
         return stock.compute_loss_from_embeddings([anchors, positives], torch.empty(0))
     positive, negatives = scores_of_terms(objective, matched, passages, crossed, tables)
+    if of_terms is not None and len(negatives) > 1:
+        for term, scores in zip(objective.terms, negatives, strict=True):
+            of_terms[term] = univariate_loss(positive.detach(), [scores.detach()], temperature)
     if objective.mode == "multi":
         return multivariate_loss(
             positive, negatives, temperature, positive_as_printed=positive_as_printed
@@ -122,11 +129,18 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
         self.positive_as_printed = positive_as_printed
         self.mini_batch_size = texts_at_once
         self.uses_gradient_cache = texts_at_once > 0
+        self.of_terms: dict[str, Tensor] = {}  # of the last step
+        self.tokens: Tensor | None = None  # of the last step, in this process
+        self.on_first: Callable[[Sequence[dict[str, Tensor]]], None] | None = None
 
     def forward(
         self, sentence_features: Iterable[dict[str, Tensor]], labels: dict[str, Tensor]
     ) -> Tensor:
         columns = list(sentence_features)
+        self.tokens = torch.stack([column["attention_mask"].sum() for column in columns]).sum()
+        if self.on_first is not None:
+            self.on_first(columns)
+            self.on_first = None
         if self.uses_gradient_cache:
             return self.forward_cached(columns, labels)  # type: ignore[arg-type]
         return self.calculate_loss(
@@ -147,6 +161,7 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
             labels,
             self.temperature,
             positive_as_printed=self.positive_as_printed,
+            of_terms=self.of_terms,
         )
         if with_backward:
             loss.backward()

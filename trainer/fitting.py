@@ -25,6 +25,7 @@ from transformers import PreTrainedModel, TrainerCallback
 from transformers.trainer_callback import PrinterCallback
 
 from db.errors import BadInput
+from trainer.batch_sample import sample_of
 from trainer.batches import CROSSED, MATCHED, NOWHERE, Collator
 from trainer.best import Best
 from trainer.embedding_loss import EmbeddingLoss
@@ -137,8 +138,10 @@ class Watch(TrainerCallback):
         evaluate: Callable[[], Mapping[str, float]] | None,
         best: Best,
         processes: Processes,
+        loss: EmbeddingLoss,
     ) -> None:
-        self.processes = processes
+        self.processes, self.loss_module = processes, loss
+        self.step_began = self.step_seconds = 0.0
         self.settings, self.report, self.stream = settings, report, stream
         self.stopping, self.evaluate, self.best = stopping, evaluate, best
         self.began = self.saved = time.monotonic()
@@ -150,8 +153,12 @@ class Watch(TrainerCallback):
         self.first_step = state.global_step
         self.best.forget_after(state.global_step)
 
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.step_began = time.monotonic()
+
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         now, settings = time.monotonic(), self.settings
+        self.step_seconds = now - self.step_began
         if settings.max_seconds and now - self.began >= settings.max_seconds:
             control.should_training_stop = True
         if self.stopping():
@@ -183,14 +190,21 @@ class Watch(TrainerCallback):
         if not logs or "loss" not in logs:
             return
         self.loss = logs["loss"]
-        self.stream(
-            state.global_step,
-            {name: logs[name] for name in ("loss", "learning_rate", "grad_norm") if name in logs},
-        )
+        numbers = {
+            name: logs[name] for name in ("loss", "learning_rate", "grad_norm") if name in logs
+        }
+        self.stream(state.global_step, numbers | self._of_step())
         total, left = self._left(state)
         self.report(
             state.global_step, total, f"loss {self.loss:.3f} · about {_duration(left)} left"
         )
+
+    def _of_step(self) -> dict[str, float]:
+        """The loss of each term, and tokens per second (of this process) of the last step."""
+        told = {f"loss/{term}": float(value) for term, value in self.loss_module.of_terms.items()}
+        if self.loss_module.tokens is not None and self.step_seconds > 0:
+            told["tokens_per_second"] = float(self.loss_module.tokens) / self.step_seconds
+        return told
 
     def _left(self, state: Any) -> tuple[int, float]:
         """(steps in all as they look now, seconds left)."""
@@ -212,6 +226,7 @@ def fit(
     stream: Stream,
     stopping: Callable[[], bool] = lambda: False,
     evaluate: Callable[[], Mapping[str, float]] | None = None,
+    show: Callable[[dict[str, list[str]]], None] | None = None,
     processes: Processes = ALONE,
 ) -> dict[str, Any]:
     """Train the model in place; returns steps, epochs, seconds and every logged loss.
@@ -244,10 +259,12 @@ def fit(
         positive_as_printed=settings.positive_counted == "as-printed",
         texts_at_once=settings.texts_at_once,
     )
+    if show is not None:
+        loss.on_first = lambda columns: show(sample_of(model, columns))
     sharded = Sharded(model, processes) if settings.fsdp == "on" else None
     rows = Dataset.from_dict({name: [group.row()[name] for group in groups] for name in COLUMNS})
     best = Best(work, patience=settings.patience)
-    watch = Watch(settings, report, stream, stopping, evaluate, best, processes)
+    watch = Watch(settings, report, stream, stopping, evaluate, best, processes, loss)
     trainer = GroupTrainer(
         model=model,
         args=_arguments(settings, work),

@@ -1,7 +1,7 @@
 """Scoring a model on a benchmark: encode, search, measure."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +26,15 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Scores:
-    """Means, and the values of every query: {query id: {measure: value}}."""
+    """Means, and the values of every query: {query id: {measure: value}}.
+
+    ranks: of the changed documents, by question.
+    """
 
     metrics: dict[str, float | None]
     per_query: dict[str, dict[str, float]]
     reasons: dict[str, str]
+    ranks: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 def score_model(
@@ -149,7 +153,7 @@ def measure_run(
         for name, value in metrics.items()
         if value is None
     }
-    return Scores(metrics, per_query, reasons)
+    return Scores(metrics, per_query, reasons, ranks)
 
 
 def _averages(

@@ -17,6 +17,7 @@ from trainer.backbone import load_backbone, read_memory
 from trainer.benchmarks import held_out_benchmark
 from trainer.board import require_tensorboard, tensorboard_log
 from trainer.model_card import write_card
+from trainer.probes import choose_probes, describe_probes, probe_ranks
 from trainer.processes import Processes, joined
 from trainer.release_files import ReleaseData, find_release, read_release
 from trainer.saving import require_free, write_checkpoint
@@ -62,10 +63,16 @@ def _train(handle: JobHandle, processes: Processes) -> dict[str, Any]:
     )
     benchmark = held_out_benchmark(release.name, held_out) if held_out else None
 
+    probes = choose_probes(benchmark) if benchmark else []
+    if benchmark:
+        handle.show(probes=describe_probes(benchmark, probes))
+    followed: dict[str, float] = {}  # ranks of the probes at the last scoring
+
     def score() -> dict[str, float | None]:
         if benchmark is None:
             return {}
         scores = score_model(model, settings.parsed_template, benchmark, check=handle.check)
+        followed.update(probe_ranks(benchmark, probes, scores.ranks))
         return summary(scores.metrics)
 
     def numbers(metrics: dict[str, float | None]) -> dict[str, float]:
@@ -80,7 +87,7 @@ def _train(handle: JobHandle, processes: Processes) -> dict[str, Any]:
         handle.report(0, None, f"scoring {len(held_out)} held-out groups before training")
         before = score()
         if before:
-            stream(0, numbers(before))
+            stream(0, numbers(before) | followed)
         done = fit(
             model,
             training,
@@ -89,14 +96,15 @@ def _train(handle: JobHandle, processes: Processes) -> dict[str, Any]:
             report=handle.report,
             stream=stream,
             stopping=lambda: handle.stopping,
-            evaluate=lambda: numbers(score()),
+            evaluate=lambda: numbers(score()) | followed,
+            show=lambda texts: handle.show(batch=texts),
             processes=processes,
         )
         handle.check()
         handle.report(done["steps"], done["steps"], "scoring the held-out groups after training")
         after = score()
         if after:
-            stream(done["steps"], numbers(after))
+            stream(done["steps"], numbers(after) | followed)
     first, last = ends_of(done["losses"])
     memory = {
         **_remembered(settings, release, len(training), len(held_out)),
