@@ -1,0 +1,66 @@
+"""A study's rules, and whom items may be given to by name."""
+
+import pytest
+from study_world import make_world
+
+from db import assignments, reassigning, studies, study_rules
+from db.errors import BadInput
+from db.judgments import get_or_create_judge
+from db.reviews import approve_group
+from db.store import Store
+from db.tables import Item
+
+
+def make_study(store: Store, *, items: int = 4, overlap: int = 1) -> int:
+    run_id = make_world(store, items)
+    with store.write() as session:
+        study = studies.create_study(session, run_id=run_id, items=items, overlap=overlap)
+        session.commit()
+        return study.id
+
+
+def make_judges(store: Store, *names: str) -> list[int]:
+    with store.write() as session:
+        found = [get_or_create_judge(session, name, kind="person").id for name in names]
+        session.commit()
+        return found
+
+
+def lease(store: Store, study_id: int, judge_id: int, count: int) -> list[int]:
+    with store.write() as session:
+        items = assignments.lease_items(session, study_id, judge_id, count)
+        session.commit()
+        return [item.item_id for item in items]
+
+
+def test_rules_have_defaults_and_a_bad_one_is_told_with_what_it_may_be(store: Store) -> None:
+    study_id = make_study(store)
+    with store.write() as session:
+        study = studies.get_study(session, study_id)
+        before = dict(study.settings)
+        assert study_rules.rules_of(study) == study_rules.StudyRules()
+        set_to = study_rules.set_rules(session, study_id, pass_mark=0.5, gold_action="pause")
+        assert (set_to.pass_mark, set_to.gold_action, set_to.gold_every) == (0.5, "pause", 10)
+        assert before.items() <= study.settings.items()  # how it was drawn stays known
+        for bad, words in (
+            ({"pass_mark": 1.1}, "pass_mark 1.1: from 0 to 1"),
+            ({"gold_every": 0}, "gold_every 0: from 1 to 1000"),
+            ({"gold_action": "shout"}, "warn or pause"),
+            ({"colour": 1}, "no rule 'colour': one of pass_mark"),
+        ):
+            with pytest.raises(BadInput, match=words):
+                study_rules.set_rules(session, study_id, **bad)
+        assert study_rules.rules_of(study) == set_to
+
+
+def test_what_the_other_may_not_be_given_goes_back_to_the_queue(store: Store) -> None:
+    study_id = make_study(store, items=3, overlap=1)
+    ann, bob, eve = make_judges(store, "ann", "bob", "eve")
+    held = lease(store, study_id, ann, 3)
+    with store.write() as session:
+        reviewed = session.get_one(Item, held[0]).group_id
+        approve_group(session, reviewed, reviewed_by="bob")
+        done = reassigning.reassign(session, study_id, ann, bob)
+        session.commit()
+    assert (done.moved, done.returned) == (2, 1)
+    assert lease(store, study_id, eve, 3) == [held[0]]
