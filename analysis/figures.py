@@ -168,6 +168,7 @@ def diversity_bars(corpora: Sequence[Mapping[str, Any]], metric: str) -> go.Figu
             marker_color=CATEGORY_COLOURS[place % len(CATEGORY_COLOURS)],
         )
     figure.update_layout(barmode="group", margin=MARGIN, height=340, showlegend=len(corpora) > 1)
+    figure.update_layout(legend={"orientation": "h", "y": -0.15, "yanchor": "top"})
     _note(figure, missing)
     figure.update_yaxes(title=METRIC_NAMES[metric])
     return figure
