@@ -1,0 +1,282 @@
+"""Three people do a study: from the invitation links to the adjudicated result, in three browsers.
+
+A curator draws the study on its page, gives it examples, hidden gold and rules, and makes the
+links; three people take them at once, make accounts, pass the training and judge on the card; the
+curator decides what they disagree on and reads the agreement. Everything is then compared with the
+store. The study is the paper's with ITEMS = 100; a smaller one takes the same steps.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from browser import PATIENCE, chromium_browser, settled, wait_past_dwell
+from live_server import serving
+from page_hands import fill, open_view, place, press
+from playwright.sync_api import Browser, Page, expect
+from sqlalchemy import select
+from study_world import make_world
+
+from db.accounts import add_account
+from db.reviews import approve_group
+from db.store import Store
+from db.tables import Assignment, Group, Invitation, Item, Judge, Judgment, StudyItem, StudyJudge
+from db.words import ROLES
+
+ITEMS = 6
+EXAMPLES = 2
+GOLD = 2
+GOLD_EVERY = 3
+PEOPLE = ("ada", "ben", "cleo")
+PASSWORD = "correct horse battery"
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(900),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # playwright's own pipes
+]
+
+
+def make_store(store: Store) -> None:
+    """A run, half of whose groups were approved in a review, and a curator."""
+    make_world(store, 3 * ITEMS)
+    with store.write() as session:
+        for group_id in session.scalars(select(Group.id)).all():
+            approve_group(session, group_id, reviewed_by="rita")
+        add_account(session, "cora", PASSWORD, role="curator", actor="test")
+        session.commit()
+
+
+def new_page(browser: Browser) -> Page:
+    page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+    page.set_default_timeout(PATIENCE)
+    return page
+
+
+def sign_in(page: Page, url: str) -> None:
+    page.goto(f"{url}/sign-in")
+    page.get_by_label("Name").fill("cora")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    settled(page)
+
+
+def choose(page: Page, key: str, option: str) -> None:
+    place(page, key).locator('[data-baseweb="select"], [role="combobox"], input').first.click()
+    page.get_by_role("option", name=option, exact=True).click()
+    settled(page)
+
+
+def unfold(page: Page, title: str) -> None:
+    """Open an expander whose title begins so."""
+    expander = page.get_by_test_id("stExpander").filter(has_text=title)
+    if expander.locator("details[open]").count() == 0:
+        expander.locator("summary").first.click()
+    expect(expander.locator("details[open]")).to_be_visible()
+
+
+def draw_the_study(page: Page) -> int:
+    """By the form of the Studies page; its number."""
+    open_view(page, "Studies")
+    fill(page, "studies.items", str(ITEMS))
+    fill(page, "studies.overlap", str(len(PEOPLE)))
+    press(page, "studies.create_button")
+    expect(page.get_by_text(f"{ITEMS} items; people find it")).to_be_visible()
+    return int(page.url.split("study=")[1].split("&")[0])
+
+
+def add_known_items(page: Page, part: str, count: int) -> None:
+    """Draw training or gold items by the form; the form folds itself up when its title changes."""
+    unfold(page, "Training and gold")
+    choose(page, "studies.known_part", part)
+    unfold(page, "Training and gold")
+    fill(page, "studies.known_count", str(count))
+    unfold(page, "Training and gold")
+    press(page, "studies.draw_known")
+    expect(page.get_by_text(f"{count} {part} items were added")).to_be_visible()
+
+
+def prepare(page: Page, study_id: int) -> None:
+    """Examples, gold and rules."""
+    add_known_items(page, "training", EXAMPLES)
+    add_known_items(page, "gold", GOLD)
+    unfold(page, "Rules: pass mark")
+    fill(page, f"studies.pass_mark_{study_id}", "100")
+    fill(page, f"studies.gold_every_{study_id}", str(GOLD_EVERY))
+    press(page, f"studies.save_rules_{study_id}")
+    expect(page.get_by_text("The rules hold from now on")).to_be_visible()
+
+
+def make_links(page: Page) -> list[str]:
+    """One link per person."""
+    unfold(page, "Invite people")
+    fill(page, "studies.invite_people", str(len(PEOPLE)))
+    press(page, "studies.invite")
+    shown = page.get_by_test_id("stCode").filter(has_text="/invitation/")
+    expect(shown).to_be_visible()
+    links = shown.locator("code").inner_text().split()
+    assert len(links) == len(PEOPLE)
+    return links
+
+
+def accept(page: Page, link: str, name: str) -> None:
+    """Make an account by the link; it leads to the study."""
+    page.goto(link)
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Make the account").click()
+    expect(page.locator(".card .pick").first).to_be_visible()
+
+
+def asked(page: Page) -> tuple[str, list[str]]:
+    """What the card shows: the instruction, and the passages in this person's order."""
+    return (
+        page.locator(".asked .text").first.inner_text(),
+        page.locator(".passage .text").all_inner_texts(),
+    )
+
+
+def right_key(page: Page) -> str:
+    """The key of the passage that follows the instruction, read like a person reads it."""
+    instruction, passages = asked(page)
+    wanted = instruction.removeprefix("Find the ").removesuffix(".")
+    (position,) = (n for n, text in enumerate(passages) if text.startswith(f"The {wanted} about"))
+    return str(position + 1)
+
+
+def train(page: Page) -> None:
+    """A wrong answer first, so that the round is repeated; then every example right."""
+    for is_right in (False, *([True] * (2 * EXAMPLES - 1))):
+        wait_past_dwell(page)
+        expect(page.locator(".progress")).to_contain_text("Training, round")
+        page.keyboard.press(right_key(page) if is_right else "0")
+        told = page.locator(".banner")
+        expect(told).to_contain_text("Right: passage" if is_right else "Right is passage")
+        expect(told.locator(".why")).to_contain_text("reviewer approved this group")
+        page.keyboard.press("Enter")
+        expect(told).to_have_count(0)
+    expect(page.locator(".progress")).to_contain_text("left for you")
+
+
+def is_through(page: Page) -> bool:
+    return page.locator(".card .nothing").filter(has_text="Thank you").count() == 1
+
+
+def judge_one(page: Page, differs: bool) -> None:
+    """Answer the item on the card once it is there; wait for the next one to come."""
+    card = page.locator(".card")
+    expect(page.locator(".card .pick, .card .nothing:has-text('Thank you')").first).to_be_visible()
+    if is_through(page):
+        return
+    wait_past_dwell(page)
+    before = card.get_attribute("data-item")
+    instruction, _ = asked(page)
+    is_disputed = differs and instruction == "Find the positive text."
+    page.keyboard.press("0" if is_disputed else right_key(page))
+    expect(card).not_to_have_attribute("data-item", before or "")
+
+
+def decide(page: Page, study_id: int) -> int:
+    """Decide every disputed item as the instruction says; how many there were."""
+    open_view(page, "Adjudicate")
+    decided = 0
+    buttons = page.locator('[class*="st-key-adjudicate-"][class*="_positive"] button')
+    expect(buttons.first).to_be_visible()
+    for number in range(buttons.count()):
+        buttons.nth(number).click()
+        settled(page)
+        decided += 1
+        expect(page.get_by_text("decided by cora: positive")).to_have_count(decided)
+    return decided
+
+
+def test_three_people_do_a_study_from_the_links_to_the_adjudicated_result(
+    chromium: Path, sqlite_store: Store, tmp_path: Path
+) -> None:
+    store = sqlite_store
+    make_store(store)
+    with serving(tmp_path / "served") as server, chromium_browser() as browser:
+        curator = new_page(browser)
+        sign_in(curator, server.url)
+        study_id = draw_the_study(curator)
+        prepare(curator, study_id)
+        links = make_links(curator)
+
+        pages = [new_page(browser) for _ in PEOPLE]
+        for page, link, name in zip(pages, links, PEOPLE, strict=True):
+            accept(page, link, name)
+        for page in pages:
+            train(page)
+        while not all(is_through(page) for page in pages):
+            for page, name in zip(pages, PEOPLE, strict=True):
+                judge_one(page, differs=name == "cleo")
+        for page in pages:
+            expect(page.locator(".badge")).to_have_text("saved")
+
+        decided = decide(curator, study_id)
+        open_view(curator, "Agreement")
+        made = ITEMS * len(PEOPLE)
+        judged = curator.get_by_text(f"{made} judgments of {ITEMS} items")
+        expect(judged.first).to_be_visible()
+        expect(curator.get_by_text("Fleiss").first).to_be_attached()
+        open_view(curator, "Studies")
+        expect(curator.get_by_text(f"{made} of {made} judgments by people").first).to_be_visible()
+    check_the_store(store, study_id, decided)
+
+
+def check_the_store(store: Store, study_id: int, decided: int) -> None:
+    """What was done on the pages is what is stored, exactly."""
+    with store.read() as session:
+        parts = {
+            row.item_id: row
+            for row in session.scalars(select(StudyItem).where(StudyItem.study_id == study_id))
+        }
+        rows = session.execute(
+            select(Judgment, Judge)
+            .join(Judge, Judge.id == Judgment.judge_id)
+            .where(Judgment.study_id == study_id)
+        ).all()
+        by_people = [(one, judge) for one, judge in rows if judge.kind == "person"]
+        judged = [(one, judge) for one, judge in by_people if parts[one.item_id].part == "main"]
+        assert Counter(one.item_id for one, _ in judged) == {
+            item_id: len(PEOPLE) for item_id, row in parts.items() if row.part == "main"
+        }
+        assert len({(one.item_id, one.judge_id) for one, _ in judged}) == ITEMS * len(PEOPLE)
+        assert all(row.taken == row.places == len(PEOPLE) for row in parts.values() if row.places)
+
+        for one, judge in by_people:
+            item = session.get_one(Item, one.item_id)
+            labels = [candidate["label"] for candidate in item.candidates]
+            assert sorted(one.order_shown) == sorted(labels)
+            assert one.guideline_id is not None and judge.account_id is not None
+            is_wrong = one.choice == "none"
+            disputed = judge.name == "cleo" and item.scenario == "positive"
+            if parts[one.item_id].part != "training":
+                assert is_wrong == disputed
+                assert is_wrong or one.choice == item.scenario
+                assert one.shown_at is not None and one.shown_at < one.decided_at
+
+        gold = [(one, judge) for one, judge in by_people if parts[one.item_id].part == "gold"]
+        assert {judge.name for _, judge in gold} == set(PEOPLE)
+        assert all(parts[one.item_id].gold_choice in ROLES for one, _ in gold)
+        examples = [one for one, _ in by_people if parts[one.item_id].part == "training"]
+        assert len(examples) == len(PEOPLE) * 2 * EXAMPLES
+
+        states = Counter(
+            session.scalars(select(Assignment.state).where(Assignment.study_id == study_id))
+        )
+        assert states == {"done": ITEMS * len(PEOPLE) + len(gold)}
+        members = session.scalars(select(StudyJudge).where(StudyJudge.study_id == study_id)).all()
+        assert len(members) == len(PEOPLE)
+        assert all(one.passed_at is not None and one.training_rounds == 1 for one in members)
+        assert {one.study_id for one in session.scalars(select(Invitation))} == {study_id}
+
+        positives = sum(
+            session.get_one(Item, item_id).scenario == "positive"
+            for item_id, row in parts.items()
+            if row.part == "main"
+        )
+        decisions = [(one, judge) for one, judge in rows if judge.kind == "adjudicator"]
+        assert len(decisions) == decided == positives > 0
+        assert {judge.name for _, judge in decisions} == {"adjudicator:cora"}
+        assert {one.choice for one, _ in decisions} == {"positive"}
