@@ -1,0 +1,134 @@
+"""A real Ray cluster of processes on this machine: a head that runs no job, and nodes.
+
+Every node is `ray start --block`; requests need a token. Nodes get the environment of a machine
+that has secrets of its own.
+"""
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Self
+
+import httpx
+import psutil
+from live_server import free_port
+
+START_SECONDS = 180
+STORE_BYTES = 80_000_000  # the least that Ray takes is 75 MiB
+TESTS = Path(__file__).resolve().parent
+PROGRAM = Path(sys.executable).parent / "ray"
+
+
+class LocalRay:
+    """`address` is that of the dashboard; `environment` what a client needs besides."""
+
+    def __init__(self, *, cpus_per_node: int = 2, **secret: str) -> None:
+        self.cpus, self.token = cpus_per_node, secrets.token_hex(24)
+        self.folder = Path(tempfile.mkdtemp(prefix="inf-ray-", dir="/tmp"))  # sockets: short paths
+        self.environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token}
+        self._of_nodes = os.environ | self.environment | secret
+        self._of_nodes |= {
+            "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}",
+            "PYTHONPATH": str(TESTS),
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "OMP_NUM_THREADS": "1",
+        }
+        self.nodes: list[subprocess.Popen[bytes]] = []
+        self._port, self._dashboard = free_port(), free_port()
+        self.address = f"http://127.0.0.1:{self._dashboard}"
+
+    def __enter__(self) -> Self:
+        self._head = self._start(
+            *("--head", f"--port={self._port}", "--num-cpus=0", "--dashboard-host=127.0.0.1"),
+            *(f"--dashboard-port={self._dashboard}", f"--ray-client-server-port={free_port()}"),
+            f"--temp-dir={self.folder}",
+        )
+        self._wait_for(nodes=1)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for node in [*self.nodes, self._head]:
+            kill_node(node)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def add_nodes(self, count: int) -> None:
+        """So many more nodes; they are there when it returns.
+
+        One after the other, and again where one gave up: Ray itself gives a node 30 s to start,
+        which a loaded machine may exceed.
+        """
+        for _ in range(count):
+            wanted = self.alive() + 1
+            deadline = time.monotonic() + START_SECONDS
+            node = self._start(f"--address=127.0.0.1:{self._port}")
+            while self.alive() < wanted:
+                if time.monotonic() > deadline:
+                    raise AssertionError((self.folder / "nodes.log").read_text()[-4000:])
+                if node.poll() is not None:
+                    kill_node(node)
+                    node = self._start(f"--address=127.0.0.1:{self._port}")
+                time.sleep(0.2)
+            self.nodes.append(node)
+
+    def _start(self, *words: str) -> "subprocess.Popen[bytes]":
+        cpus = [] if "--head" in words else [f"--num-cpus={self.cpus}"]
+        with (self.folder / "nodes.log").open("ab") as log:
+            return subprocess.Popen(
+                [
+                    *(str(PROGRAM), "start", "--block", "--num-gpus=0", "--disable-usage-stats"),
+                    *(f"--object-store-memory={STORE_BYTES}", "--include-log-monitor=false"),
+                    *("--min-worker-port=0", "--max-worker-port=0"),
+                    *("--dashboard-agent-listen-port=0", *cpus, *words),
+                ],
+                env=self._of_nodes,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def _wait_for(self, *, nodes: int) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while self.alive() < nodes:
+            if time.monotonic() > deadline:
+                raise AssertionError((self.folder / "nodes.log").read_text()[-4000:])
+            time.sleep(0.2)
+
+    def alive(self) -> int:
+        """How many nodes the cluster counts, the head too; 0 while nobody answers."""
+        try:
+            said = httpx.get(
+                f"{self.address}/nodes",
+                params={"view": "summary"},
+                headers={"Authorization": f"Bearer {self.token}"},
+                timeout=10,
+            )
+            found = said.json()["data"]["summary"]
+        except (httpx.HTTPError, ValueError, KeyError):
+            return 0
+        return sum((node.get("raylet") or {}).get("state") == "ALIVE" for node in found)
+
+    def node_of(self, pid: int) -> "subprocess.Popen[bytes]":
+        """The node in which a process runs."""
+        above = {parent.pid for parent in psutil.Process(pid).parents()}
+        return next(node for node in self.nodes if node.pid in above)
+
+
+def kill_node(node: "subprocess.Popen[bytes]") -> None:
+    """SIGKILL for a node and everything that runs on it, as when a machine loses its power."""
+    try:
+        found = psutil.Process(node.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        found = []
+    for process in [*found, psutil.Process(node.pid)] if node.poll() is None else found:
+        try:
+            process.send_signal(signal.SIGKILL)
+        except psutil.NoSuchProcess:
+            continue
+    node.wait()
