@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from analysis.published import read_published
 from db.corpus_texts import CorpusText, pair_sources, pair_texts, run_texts
 from db.datasets import get_dataset, text_sha256
-from db.errors import BadInput, BadRow, BadRows, NotFound
+from db.errors import BadInput, BadRow, BadRows, NotFound, Refused
 from db.runs import funnel, get_run, latest_run
 from db.words import VERDICTS
 
@@ -143,6 +143,13 @@ def _dataset(
             return Corpus(title, "dataset", texts, dataset.id)
     texts = run_texts(session, run.id, verdicts=verdicts, source=source)
     dropped = funnel(session, run.id).dropped
+    if not texts:
+        told = ", ".join(f"{reason} {number}" for reason, number in dropped.items()) or "none"
+        of_source = "" if source is None else f" of source {source!r}"
+        raise Refused(
+            f"{title}: run {run.id} has no such group{of_source} (dropped: {told}): choose "
+            "another run with --run, or another source"
+        )
     return Corpus(title, "dataset", texts, dataset.id, run.id, run.offline, dropped)
 
 

@@ -125,12 +125,18 @@ def refuse_empty(session: Session, plan: Plan) -> None:
             f"(dropped: {dropped or 'none yet'}). Look at them on the Groups page, then curate "
             "with another recipe or export another run with --run"
         )
-    for name, values in (("source", plan.choice.sources), ("language", plan.choice.languages)):
-        if values:
-            raise Refused(
-                f"{why} no group that could go out has the {name} {' or '.join(values)}: "
-                f"leave --{name} out, or name one that the pairs have"
-            )
+    asked = [
+        (name, " or ".join(values))
+        for name, values in (("source", plan.choice.sources), ("language", plan.choice.languages))
+        if values
+    ]
+    if asked:
+        raise Refused(
+            f"{why} no group that could go out has "
+            + " and ".join(f"the {name} {values}" for name, values in asked)
+            + f": leave {' or '.join(f'--{name}' for name, _ in asked)} out, or name one that the "
+            "pairs have"
+        )
     if plan.choice.study_id is not None:
         raise Refused(
             f"{why} study {plan.choice.study_id} has items of no group that could go out: leave "

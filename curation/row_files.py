@@ -9,6 +9,7 @@ line 1), in Parquet the number of the row. A row that cannot be read does not en
 
 import csv
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -79,7 +80,9 @@ def parse_json_row(raw: bytes) -> Row:
     except UnicodeDecodeError as error:
         raise BadValue(f"not UTF-8 (byte 0x{raw[error.start]:02x} at {error.start + 1})") from error
     try:
-        values = json.loads(words, parse_constant=_no_constant)
+        values = json.loads(words, parse_constant=_no_constant, parse_float=_finite)
+    except BadValue:
+        raise
     except RecursionError as error:
         raise BadValue("invalid JSON: nested too deep") from error
     except ValueError as error:
@@ -97,6 +100,13 @@ def parse_json_row(raw: bytes) -> Row:
 
 def _no_constant(name: str) -> None:
     raise BadValue(f"invalid JSON: {name} is not a JSON number")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise BadValue(f"invalid JSON: the number {digits} is too large")
+    return value
 
 
 def _read_csv(path: Path) -> Iterator[FileRow]:

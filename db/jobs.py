@@ -150,10 +150,15 @@ def finish_job(
     error: str | None = None,
 ) -> None:
     """End the job as done, failed or cancelled. Secrets in the error stay out. Does not commit."""
-    error = None if error is None else redacted(error)
-    _update(
-        session, job_id, attempt, status=status, result=result, error=error, finished_at=utc_now()
-    )
+    values: dict[str, Any] = {
+        "status": status,
+        "result": result,
+        "error": None if error is None else redacted(error),
+        "finished_at": utc_now(),
+    }
+    if status == "done" and not (result or {}).get("paused"):
+        values["done"] = func.coalesce(Job.total, Job.done)  # reports come twice a second
+    _update(session, job_id, attempt, **values)
 
 
 def request_stop(session: Session, job_id: int) -> Job:
@@ -169,11 +174,14 @@ def request_stop(session: Session, job_id: int) -> Job:
 def requeue_job(session: Session, job_id: int) -> Job:
     """Queue an ended job again; its handler goes on from what is stored.
 
-    Raises Refused while it is queued or running. Does not commit.
+    Raises Refused while it is queued or running, and where it is done and did not only pause.
+    Does not commit.
     """
     job = get_job(session, job_id)
     if job.status not in OVER:
         raise Refused(f"job {job_id} is {job.status}: cancel it first")
+    if job.status == "done" and not (job.result or {}).get("paused"):
+        raise Refused(f"job {job_id} is done: there is nothing to resume")
     job.status, job.finished_at, job.stop_requested, job.error = "queued", None, False, None
     return job
 

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import ExceptionContext, make_url
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from db.errors import BadInput
+from db.errors import BadInput, InfError
 from db.settings import database_url
 
 BUSY_TIMEOUT_SECONDS = 30
@@ -61,11 +62,20 @@ def _engine(url: str) -> Engine:
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
         # compiling a query (JIT) takes PostgreSQL longer than any of ours runs
-        return create_engine(url, pool_pre_ping=True, connect_args={"options": "-c jit=off"})
+        engine = create_engine(url, pool_pre_ping=True, connect_args={"options": "-c jit=off"})
+        event.listen(engine, "handle_error", _tell_unreachable)
+        return engine
     if not parsed.database or parsed.database == ":memory:":
         raise BadInput("sqlite needs a file: INF_DATABASE_URL=sqlite:///PATH")
-    Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(
+            f"the store cannot be made at {parsed.database}: {error.strerror or error}; set "
+            "INF_HOME or INF_DATABASE_URL"
+        ) from error
     engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_SECONDS})
+    event.listen(engine, "handle_error", _tell_unreachable)
     event.listen(engine, "connect", _configure_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
@@ -74,11 +84,29 @@ def _engine(url: str) -> Engine:
 def _configure_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
     connection.isolation_level = None  # we say BEGIN ourselves
     cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode=WAL")
+    try:
+        cursor.execute("PRAGMA journal_mode=WAL")
+    except sqlite3.DatabaseError as error:
+        if "not a database" not in str(error):
+            raise
+        raise BadInput(
+            "INF_DATABASE_URL names a file that is no SQLite store: name another"
+        ) from error
     cursor.execute("PRAGMA synchronous=NORMAL")
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_SECONDS * 1000}")
     cursor.close()
+
+
+def _tell_unreachable(context: ExceptionContext) -> None:
+    """Where there was no connection yet, the store itself is the trouble: say so in words."""
+    if context.connection is None and isinstance(context.sqlalchemy_exception, OperationalError):
+        engine = context.engine
+        place = "" if engine is None else engine.url.render_as_string(hide_password=True)
+        raise InfError(
+            f"the store {place} cannot be reached ({context.original_exception}): start it, or set "
+            "INF_DATABASE_URL"
+        ) from context.original_exception
 
 
 def _begin_sqlite(connection: Connection) -> None:

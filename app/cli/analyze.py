@@ -47,9 +47,10 @@ def _mean_line(name: str, mean: dict[str, Any]) -> str:
     if mean["kappa"] is None:
         return f"{name}: undefined ({mean['reason']})"
     left_out = mean["undefined_pairs"]
+    pairs = "pair" if mean["pairs"] == 1 else "pairs"
     note = f", {left_out} undefined" if left_out else ""
     value = f"{_number(mean['kappa'])}{_interval(mean)}"
-    return f"{name}: mean kappa {value} over {mean['pairs']} pairs{note}"
+    return f"{name}: mean kappa {value} over {mean['pairs']} {pairs}{note}"
 
 
 COEFFICIENTS = {

@@ -18,6 +18,7 @@ from curation.starting import (
     usual_concurrency,
 )
 from db.datasets import get_dataset
+from db.errors import BadInput
 from db.runs import get_run
 
 
@@ -25,7 +26,8 @@ def _human(result: Result) -> str:
     if "stages" in result:
         return _human_estimate(result)
     if "kept" not in result:
-        return f"run {result['run_id']} is queued as job {result['job_id']}"
+        job = result["job_id"]
+        return f"run {result['run_id']} is queued as job {job}: `inf jobs show {job}` follows it"
     label = "offline (rules and an embedding model)" if result["offline"] else result["provider"]
     pairs: list[tuple[str, object]] = [
         ("run", result["run_id"]),
@@ -83,6 +85,14 @@ def _human_estimate(result: Result) -> str:
     return "\n".join([f"{result['pairs']:,} pairs", *rows, total, hours])
 
 
+def _recipe(provider: str, recipe: str | None, settings: tuple[str, ...]) -> Recipe:
+    """The recipe that the arguments name. What is wrong with them is a wrong argument."""
+    try:
+        return choose_recipe(provider, recipe, settings)
+    except BadInput as error:
+        raise click.UsageError(str(error)) from error
+
+
 def _ask_for_prices(provider: str, recipe: Recipe) -> None:
     """On a terminal: what the models cost whose price nobody knows, kept for the next time."""
     if provider == "offline" or not sys.stdin.isatty():
@@ -102,9 +112,9 @@ def _ask_for_prices(provider: str, recipe: Recipe) -> None:
 @click.option("--provider", type=click.Choice(["offline", "openai"]), help="Who writes and judges.")
 @click.option("--recipe", help="A recipe file, or the name of a built-in one.")
 @click.option("--set", "settings", multiple=True, metavar="STAGE.KEY=VALUE", help="Change it.")
-@click.option("--limit", type=int, help="Only the first N pairs.")
+@click.option("--limit", type=click.IntRange(min=1), help="Only the first N pairs.")
 @click.option("--query-id", "query_ids", multiple=True, help="Only this pair; repeats.")
-@click.option("--concurrency", type=int, help="Calls in flight.")
+@click.option("--concurrency", type=click.IntRange(min=1), help="Calls in flight.")
 @click.option(
     "--rpm",
     "requests_per_minute",
@@ -120,7 +130,11 @@ def _ask_for_prices(provider: str, recipe: Recipe) -> None:
 @click.option(
     "--batch", is_flag=True, help="Through OpenAI's Batch API: half the price, within a day."
 )
-@click.option("--budget-usd", type=float, help="Pause before more than this is spent.")
+@click.option(
+    "--budget-usd",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Pause before more than this is spent.",
+)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--resume", type=int, metavar="RUN", help="Go on with a run.")
 @click.option("--estimate", is_flag=True, help="Say what it would take and cost; start nothing.")
@@ -157,14 +171,16 @@ def curate(
             raise click.UsageError("--worker joins a run as it is: only --concurrency goes with it")
     elif not dataset or not provider:
         raise click.UsageError("give --dataset and --provider, or --resume RUN, or --worker RUN")
+    if batch and provider == "offline":
+        raise click.UsageError("--batch goes with --provider openai")
     if estimate:
         if dataset is None or provider is None:
             raise click.UsageError("--estimate goes with --dataset and --provider")
-        chosen = choose_recipe(provider, recipe, settings)
+        chosen = _recipe(provider, recipe, settings)
         with store.read() as session:
             return _estimate(session, dataset, provider, chosen, limit, concurrency, batch)
     if dataset is not None and provider is not None:
-        _ask_for_prices(provider, choose_recipe(provider, recipe, settings))
+        _ask_for_prices(provider, _recipe(provider, recipe, settings))
     with store.write() as session:
         if worker is not None:
             run = get_run(session, worker)

@@ -95,7 +95,8 @@ def _place(path: Path | None) -> str | None:
 
 def _human_either(result: Result) -> str:
     if "imported" not in result:
-        return f"the import is queued as job {result['job_id']}"
+        job = result["job_id"]
+        return f"the import is queued as job {job}: `inf jobs show {job}` follows it"
     if "study_id" in result:
         return lines(
             ("study", result["study_id"]),

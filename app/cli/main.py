@@ -4,6 +4,7 @@ import importlib
 import json
 import os
 import sys
+import traceback
 
 import click
 
@@ -86,6 +87,13 @@ def main(arguments: list[str] | None = None) -> None:
         code = 1
     except BrokenPipeError:  # the reader of our output went away (`inf … | head`)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except Exception as error:
+        if "--json" not in words:
+            raise
+        traceback.print_exc()
+        told = f"unexpected {type(error).__name__}: {error}; please report it with what stderr says"
+        click.echo(json.dumps({"error": told}))
         code = 1
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -5,6 +5,7 @@ from typing import Any
 import streamlit as st
 
 from analysis.figures import agreement_heatmap, human_model_bars
+from app.components.counted import counted
 from app.components.figure import Origin, draw_figure
 from app.components.plain import plain
 
@@ -59,7 +60,7 @@ def draw_mean(label: str, mean: dict[str, Any]) -> None:
             undefined = mean["undefined_pairs"]
             rest = f", {undefined} undefined" if undefined else ""
             agreement = f"raw agreement {mean['agreement']:.1%} · " if mean["agreement"] else ""
-            st.caption(f"{interval_words(mean)}{agreement}{mean['pairs']} pairs{rest}")
+            st.caption(f"{interval_words(mean)}{agreement}{counted(mean['pairs'], 'pair')}{rest}")
 
 
 def interval_words(numbers: dict[str, Any]) -> str:

@@ -118,6 +118,7 @@ BAD_LINES = [
     (b'{"query_id": "q", "query": "x"', "invalid JSON"),
     (b"[1, 2]", "invalid JSON: the line is not an object"),
     (b'{"query_id": "q", "query": "x", "passage_id": "p1", "n": NaN}', "invalid JSON: NaN"),
+    (b'{"query_id": "q", "query": "x", "passage_id": "p1", "n": 1e999}', "number 1e999 is too"),
     (b"[" * 200_000, "invalid JSON: nested too deep"),
     (
         b'{"query_id": "q", "query": "x", "passage_id": "p2", "passage": "' + b"a" * 5_000_000,
