@@ -5,6 +5,7 @@ put into a job. `HF_ENDPOINT` names another server that speaks the Hub's protoco
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,20 +13,23 @@ from typing import Any
 from db.errors import BadInput, InfError, NotFound, Refused
 
 TOKEN = "HF_TOKEN"
+NOTHING_CAME = "Nothing was imported: run it again"
+GOES_ON = "What was uploaded is not uploaded again: run it again, or resume the job"
 
 
 class HubError(InfError):
     """The Hub refused, or cannot be reached."""
 
 
-def connect(*, writing: bool) -> tuple[Any, str]:
-    """The Hub's API under the environment's token, and the name of its owner.
+def connect() -> tuple[Any, dict[str, Any]]:
+    """The Hub's API under the environment's token, and what the Hub says of the token's owner.
 
-    Asks the Hub who that is and what the token may do, before any work begins. Raises Refused
-    without a token, HubError for one that is not valid or may not write.
+    Asks before any work begins. Raises Refused without a token, HubError for one that is not valid
+    or may not write.
     """
     from huggingface_hub import HfApi
 
+    _bars_only_on_a_terminal()
     token = os.environ.get(TOKEN, "").strip()
     if not token:
         raise Refused(
@@ -35,24 +39,59 @@ def connect(*, writing: bool) -> tuple[Any, str]:
     api = HfApi(token=token)
     with in_our_words("signing in"):
         told = api.whoami()
-    if writing and not _may_write(told):
+    if not _may_write(told):
         raise HubError(
             f"the token of {told.get('name')!r} may only read: make one with the right to write "
             f"(huggingface.co/settings/tokens) and set {TOKEN}"
         )
-    return api, str(told["name"])
+    return api, told
+
+
+def require_may_write(told: dict[str, Any], repo_type: str, repo: str) -> None:
+    """Raise Refused where the token's owner, or its scope, has no part in the repository.
+
+    `told` is the Hub's whoami. A fine-grained token is judged by its scopes alone: it need not see
+    the organisations that its owner is in.
+    """
+    owner = repo.split("/")[0]
+    scopes = _write_scopes(told)
+    if scopes is not None:
+        entities = [scope.get("entity", {}) for scope in scopes]
+        if not any(_covers(entity, repo_type, repo) for entity in entities):
+            names = sorted(str(entity.get("name")) for entity in entities)
+            raise Refused(
+                f"the token may not write to {repo}: its scope is {', '.join(names)}. Name one of "
+                f"them, or give the token the right to write to {owner}"
+            )
+        return
+    ours = [str(told.get("name")), *(str(org.get("name")) for org in told.get("orgs", []))]
+    if owner.casefold() not in {name.casefold() for name in ours}:
+        raise Refused(
+            f"{repo} is another's: the token of {ours[0]!r} may write to {', '.join(ours)} alone. "
+            "Name a repository there, or push to one that is there with --pull-request"
+        )
 
 
 def reading_api() -> Any:
     """The Hub's API for reading: with the environment's token where there is one."""
     from huggingface_hub import HfApi
 
+    _bars_only_on_a_terminal()
     return HfApi(token=os.environ.get(TOKEN, "").strip() or False)
 
 
+def _bars_only_on_a_terminal() -> None:
+    """No progress bars of huggingface_hub in logs and pipes, unless the environment asks."""
+    from huggingface_hub import constants
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    if constants.HF_HUB_DISABLE_PROGRESS_BARS is None and not sys.stderr.isatty():
+        disable_progress_bars()
+
+
 @contextmanager
-def in_our_words(doing: str) -> Iterator[None]:
-    """Translate what `huggingface_hub` raises; `doing` says at what."""
+def in_our_words(doing: str, *, pulling: bool = False) -> Iterator[None]:
+    """Translate what `huggingface_hub` raises; `doing` says at what, `pulling` which way."""
     import httpx2
     from huggingface_hub import errors
 
@@ -67,41 +106,51 @@ def in_our_words(doing: str) -> Iterator[None]:
     except errors.RepositoryNotFoundError as error:
         status = error.response.status_code
         if status == 401:
-            raise HubError(f"{doing}: {_words(401)}") from error
+            raise HubError(f"{doing}: {_words(401, pulling)}") from error
         raise NotFound(
             f"{doing}: no such repository on the Hub, or a private one that the token does not see"
         ) from error
     except errors.HfHubHTTPError as error:
-        raise HubError(f"{doing}: {_words(error.response.status_code)}{_said(error)}") from error
+        raise HubError(
+            f"{doing}: {_words(error.response.status_code, pulling)}{_said(error)}"
+        ) from error
     except RuntimeError as error:  # huggingface_hub wraps what went wrong with one file
         if not isinstance(error.__cause__, Exception):
             raise
-        with in_our_words(f"{doing}: {error}"):
+        with in_our_words(f"{doing}: {error}", pulling=pulling):
             raise error.__cause__ from None
     except (httpx2.HTTPError, OSError) as error:
         raise HubError(
-            f"{doing}: the Hub cannot be reached ({error or type(error).__name__}). What was "
-            "uploaded is not uploaded again: run it again, or resume the job"
+            f"{doing}: the Hub cannot be reached ({error or type(error).__name__}). "
+            f"{NOTHING_CAME if pulling else GOES_ON}"
         ) from error
 
 
-def _words(status: int) -> str:
-    words = {
-        401: f"the token is not valid: set {TOKEN} to one that is",
-        402: "the account's plan does not allow it",
-        403: "the token may not do this here (its scope, or the repository is another's)",
-        404: "not found",
-        409: "the Hub says that it is taken or changed meanwhile: look at the difference again "
-        "with --dry-run",
-        412: "somebody pushed to the repository meanwhile: look at the difference again with "
-        "--dry-run",
-        413: "too large for the Hub",
-        429: "too many requests: wait a few minutes, then run it again or resume the job",
-        507: "the account's storage is full: free some, or push to another account",
-    }
+def _words(status: int, pulling: bool) -> str:
+    words = {**ANSWERS, **(WHILE_PULLING if pulling else WHILE_PUSHING)}
     if status >= 500 and status not in words:
         return f"the Hub has trouble of its own (status {status}): run it again later"
     return words.get(status, f"the Hub answered with status {status}")
+
+
+ANSWERS = {
+    401: f"the token is not valid: set {TOKEN} to one that is",
+    404: "not found",
+}
+WHILE_PULLING = {
+    403: f"it may not be read: set {TOKEN} to a token that may",
+    429: "too many requests: wait a few minutes, then run it again",
+}
+WHILE_PUSHING = {
+    402: "the account's plan does not allow it",
+    403: "the token may not do this here (its scope, or the repository is another's)",
+    409: "the Hub says that it is taken or changed meanwhile: look at the difference again "
+    "with --dry-run",
+    412: "somebody pushed to the repository meanwhile: look at the difference again with --dry-run",
+    413: "too large for the Hub",
+    429: "too many requests: wait a few minutes, then run it again or resume the job",
+    507: "the account's storage is full: free some, or push to another account",
+}
 
 
 def _said(error: Any) -> str:
@@ -109,9 +158,25 @@ def _said(error: Any) -> str:
     return f". It says: {told}" if told else ""
 
 
-def _may_write(told: dict[str, Any]) -> bool:
+def _write_scopes(told: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """The scopes in which a fine-grained token may write, None for any other token."""
     token = told.get("auth", {}).get("accessToken", {})
-    if token.get("role") == "fineGrained":
-        scopes = token.get("fineGrained", {}).get("scoped", [])
-        return any("repo.write" in scope.get("permissions", []) for scope in scopes)
-    return bool(token.get("role") != "read")
+    if token.get("role") != "fineGrained":
+        return None
+    scopes = token.get("fineGrained", {}).get("scoped", [])
+    return [scope for scope in scopes if "repo.write" in scope.get("permissions", [])]
+
+
+def _may_write(told: dict[str, Any]) -> bool:
+    scopes = _write_scopes(told)
+    if scopes is not None:
+        return bool(scopes)
+    return bool(told.get("auth", {}).get("accessToken", {}).get("role") != "read")
+
+
+def _covers(entity: dict[str, Any], repo_type: str, repo: str) -> bool:
+    """Whether a scope's entity is the repository, or the user or organisation that owns it."""
+    name = str(entity.get("name", "")).casefold()
+    if entity.get("type") in ("user", "org"):
+        return name == repo.split("/")[0].casefold()
+    return entity.get("type") == repo_type and name == repo.casefold()

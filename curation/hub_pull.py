@@ -48,10 +48,10 @@ def pull(
     """
     api = reading_api()
     patterns = [f"*{suffix}" for suffix in READERS] + ["release.json"]
-    with in_our_words(f"pulling {repo}"):
-        info = api.dataset_info(repo, revision=revision)
-        licence = licence or _licence(info)
-        with tempfile.TemporaryDirectory(prefix="inf-pull-") as folder:
+    with tempfile.TemporaryDirectory(prefix="inf-pull-") as folder:
+        with in_our_words(f"pulling {repo}", pulling=True):
+            info = api.dataset_info(repo, revision=revision)
+            licence = licence or _licence(info)
             api.snapshot_download(
                 repo,
                 repo_type="dataset",
@@ -59,28 +59,28 @@ def pull(
                 local_dir=folder,
                 allow_patterns=patterns,
             )
-            files = data_files(Path(folder))
-            source, origin = f"hf:{repo}", f"hf:{repo}@{info.sha}"
-            shared: dict[str, Any] = {
-                "name": name,
-                "source": source,
-                "licence": licence,
-                "skip_bad": skip_bad,
-                "progress": progress,
-            }
-            if all(map(has_groups, files)):
-                groups = import_groups(
-                    store, files=files, origin=origin, imported_by=imported_by, **shared
-                )
-                return Pulled(repo, info.sha, licence, groups, None)
-            if len(files) > 1:
-                raise Refused(
-                    f"{repo} has {len(files)} files without InF-IR's columns: download them and "
-                    "import them with `inf import --pairs FILE --passages FILE`"
-                )
-            return Pulled(
-                repo, info.sha, licence, None, import_dataset(store, pairs=files[0], **shared)
+        files = data_files(Path(folder))
+        source, origin = f"hf:{repo}", f"hf:{repo}@{info.sha}"
+        shared: dict[str, Any] = {
+            "name": name,
+            "source": source,
+            "licence": licence,
+            "skip_bad": skip_bad,
+            "progress": progress,
+        }
+        if all(map(has_groups, files)):
+            groups = import_groups(
+                store, files=files, origin=origin, imported_by=imported_by, **shared
             )
+            return Pulled(repo, info.sha, licence, groups, None)
+        if len(files) > 1:
+            raise Refused(
+                f"{repo} has {len(files)} files without InF-IR's columns: download them and "
+                "import them with `inf import --pairs FILE --passages FILE`"
+            )
+        return Pulled(
+            repo, info.sha, licence, None, import_dataset(store, pairs=files[0], **shared)
+        )
 
 
 def data_files(folder: Path) -> list[Path]:

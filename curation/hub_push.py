@@ -4,6 +4,8 @@ Nothing that is there is silently overwritten: where the repository holds other 
 goes to a branch or a pull request, or says by `replace` that it may. Large files are uploaded one
 by one before the commit, and the Hub is asked which it has: a push that broke off goes on there.
 The commit names the head it was compared with: whoever pushed meanwhile is not overwritten either.
+The tag comes last; where that failed, the next push of the same files makes it. A tag that is there
+stays where it is, and must hold these very files.
 """
 
 import hashlib
@@ -12,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from curation.hub import connect, in_our_words
+from curation.hub import connect, in_our_words, require_may_write
+from curation.hub_folder import files_to_push, require_as_exported
 from curation.release_files import file_sha256
 from db.accounts import record_audit
 from db.checkpoints import get_checkpoint
@@ -67,17 +70,21 @@ def push(handle: JobHandle) -> dict[str, Any]:
     """The handler of `push` jobs.
 
     Config: release_id or checkpoint_id, repo, public, dry_run, and one of replace, branch,
-    pull_request.
+    pull_request. `pushed` in the result: whether anything was committed.
     """
     config = handle.config
-    source = _source(handle)
-    api, _ = connect(writing=True)
     repo = str(config["repo"])
-    if repo.count("/") != 1:
+    if repo.count("/") != 1 or not all(repo.split("/")):
         raise BadInput(f"{repo!r}: a repository is named USER/NAME")
+    source = _source(handle)
+    api, told_of_us = connect()
+    if not config.get("pull_request"):
+        require_may_write(told_of_us, source.repo_type, repo)
     branch = config.get("branch") or None
     handle.report(0, None, "comparing")
     difference = compare(api, source, repo, branch)
+    if not difference.exists:  # a pull request too begins with making the repository
+        require_may_write(told_of_us, source.repo_type, repo)
     result = {
         "repo": repo,
         "repo_type": source.repo_type,
@@ -93,20 +100,28 @@ def push(handle: JobHandle) -> dict[str, Any]:
             f"{repo} holds something else ({_counted(difference)}): look with --dry-run, then "
             "push with --pull-request, to another --branch, or with --replace"
         )
+    tagged = None if config.get("pull_request") else _find_tag(api, source, repo, difference)
     told = _upload(handle, api, source, repo, branch, difference)
+    if not config.get("pull_request") and told["commit"] is not None:
+        if tagged is None:
+            with in_our_words(f"tagging {repo}"):
+                api.create_tag(
+                    repo, repo_type=source.repo_type, tag=source.tag, revision=told["commit"]
+                )
+        told["tag"] = source.tag
     with handle.store.write() as session:
         record_audit(
             session, handle.started_by, "push", source.title, repo=repo, commit=told["commit"]
         )
         session.commit()
-    return {**result, **told, "pushed": True}
+    return {**result, **told, "pushed": told["url"] is not None}
 
 
 def compare(api: Any, source: Source, repo: str, branch: str | None) -> Difference:
     """What the repository holds against what the folder holds."""
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
-    local = _local_files(source.folder)
+    local = files_to_push(source.folder)
     remote: dict[str, Any] = {}
     exists, head = True, None
     with in_our_words(f"looking at {repo}"):
@@ -132,6 +147,27 @@ def compare(api: Any, source: Source, repo: str, branch: str | None) -> Differen
         exists=exists,
         head=head,
     )
+
+
+def _find_tag(api: Any, source: Source, repo: str, difference: Difference) -> str | None:
+    """The commit that the source's tag names, None where there is no such tag.
+
+    Raises Refused where that commit holds other files than the folder: the tag would name them.
+    """
+    if not difference.exists:
+        return None
+    with in_our_words(f"looking at the tags of {repo}"):
+        tags = api.list_repo_refs(repo, repo_type=source.repo_type).tags
+    target = next((str(tag.target_commit) for tag in tags if tag.name == source.tag), None)
+    if target is None or (target == difference.head and difference.nothing):
+        return target
+    if not compare(api, source, repo, target).nothing:
+        raise Refused(
+            f"{repo} has a tag {source.tag} that names other files (commit {target[:12]}): "
+            "nothing was pushed. Delete that tag on the Hub, push with --pull-request, or to "
+            "another repository"
+        )
+    return target
 
 
 def _upload(
@@ -183,47 +219,28 @@ def _upload(
             create_pr=pull_request,
             parent_commit=difference.head,
         )
-    tag = None
-    if not pull_request:
-        tag = source.tag
-        with in_our_words(f"tagging {repo}"):
-            api.create_tag(**kind, tag=tag, revision=commit.oid, exist_ok=True)
     return {
         "commit": commit.oid,
         "url": str(commit.commit_url),
-        "tag": tag,
+        "tag": None,
         "pull_request": commit.pr_url,
     }
 
 
 def _source(handle: JobHandle) -> Source:
-    with handle.store.read() as session:
-        if handle.config.get("checkpoint_id") is not None:
+    if handle.config.get("checkpoint_id") is not None:
+        with handle.store.read() as session:
             checkpoint = get_checkpoint(session, int(handle.config["checkpoint_id"]))
-            name = f"checkpoint {checkpoint.id}"
-            source = Source(
-                Path(checkpoint.path), "model", name.replace(" ", "-"), f"InF Studio: {name}"
-            )
-        else:
-            release = get_release(session, int(handle.config["release_id"]))
-            tag = f"release-{release.id}-{release.content_sha256[:8]}"
-            source = Source(
-                Path(release.path),
-                "dataset",
-                tag,
-                f"InF Studio: {release.name}, release {release.id}",
-            )
-    if not source.folder.is_dir():
-        raise NotFound(f"{source.folder} is no longer there: export or train it again")
-    return source
-
-
-def _local_files(folder: Path) -> dict[str, Path]:
-    return {
-        path.relative_to(folder).as_posix(): path
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not path.relative_to(folder).as_posix().startswith(".")
-    }
+        folder, name = Path(checkpoint.path), f"checkpoint {checkpoint.id}"
+        if not folder.is_dir():
+            raise NotFound(f"{folder} is no longer there: train it again")
+        return Source(folder, "model", name.replace(" ", "-"), f"InF Studio: {name}")
+    with handle.store.read() as session:
+        release = get_release(session, int(handle.config["release_id"]))
+    require_as_exported(release, handle.check)
+    tag = f"release-{release.id}-{release.content_sha256[:8]}"
+    title = f"InF Studio: {release.name}, release {release.id}"
+    return Source(Path(release.path), "dataset", tag, title)
 
 
 def _same(local: Path, remote: Any) -> bool:
@@ -235,8 +252,11 @@ def _same(local: Path, remote: Any) -> bool:
 
 
 def _git_sha1(path: Path) -> str:
-    data = path.read_bytes()
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+    def begun() -> Any:
+        return hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, begun).hexdigest()
 
 
 def _counted(difference: Difference) -> str:

@@ -27,6 +27,7 @@ class Repo:
     blobs: dict[str, dict[str, bytes]] = field(default_factory=dict)  # commit → files
     refs: dict[str, str] = field(default_factory=dict)
     large: set[str] = field(default_factory=set)
+    tags: set[str] = field(default_factory=set)
 
     def commit(self, files: dict[str, bytes], ref: str | None) -> str:
         told = json.dumps(sorted((k, hashlib.sha256(v).hexdigest()) for k, v in files.items()))
@@ -49,6 +50,7 @@ class Hub:
     faults: dict[str, list[Any]] = field(default_factory=dict)
     seen: list[str] = field(default_factory=list)
     slow: dict[str, float] = field(default_factory=dict)  # method → seconds before its answer
+    whoami: dict[str, Any] = field(default_factory=dict)  # instead of what it says of a user
 
     def files(self, name: str, revision: str = "main") -> dict[str, bytes]:
         repo = self.repos[name]
@@ -100,12 +102,19 @@ class Handler(BaseHTTPRequestHandler):
         if words == "/_faults":
             self.hub.faults = json.loads(body)
             return self._json({})
+        if words == "/_whoami":
+            self.hub.whoami = json.loads(body)
+            return self._json({})
+        if words == "/_moved_tag":
+            for repo in self.hub.repos.values():
+                repo.refs |= dict.fromkeys(repo.tags, repo.commit({"other": b""}, None))
+            return self._json({})
         if words == "/api/whoami-v2":
             if role is None:
                 return self._json({"error": "Invalid user token."}, 401)
             token = {"displayName": "t", "role": role}
             told = {"type": "user", "name": "ada", "orgs": [], "auth": {"accessToken": token}}
-            return self._json(told)
+            return self._json(told | self.hub.whoami)
         if words == "/api/validate-yaml":
             return self._json({"errors": [], "warnings": []})
         if words.startswith("/upload/"):
@@ -143,6 +152,8 @@ class Handler(BaseHTTPRequestHandler):
         self._json({"url": f"{self.hub.url}/{prefix}{owner}/{told['name']}", "name": told["name"]})
 
     def _api(self, kind: str, rest: str, body: bytes) -> None:
+        if "/" not in rest:
+            return self._json({"error": "not found"}, 404, {"X-Error-Code": "RepoNotFound"})
         owner, name, *more = rest.split("/", 3)
         full = f"{kind}/{owner}/{name}"
         repo = self.hub.repos.get(full)
@@ -151,6 +162,8 @@ class Handler(BaseHTTPRequestHandler):
                 {"error": "Repository not found"}, 404, {"X-Error-Code": "RepoNotFound"}
             )
         verb = more[0] if more else "revision"
+        if verb == "refs":
+            return self._refs(repo)
         revision = more[1].split("/")[0] if len(more) > 1 else "main"
         if verb == "branch":
             repo.refs[unquote(revision)] = repo.refs["main"]
@@ -169,6 +182,7 @@ class Handler(BaseHTTPRequestHandler):
             if tag in repo.refs:
                 return self._json({"error": "Tag exists"}, 409)
             repo.refs[tag] = oid
+            repo.tags.add(tag)
             return self._json({})
         if verb == "tree":
             below = unquote(more[1].partition("/")[2])
@@ -189,6 +203,13 @@ class Handler(BaseHTTPRequestHandler):
         if verb == "commit":
             return self._commit(full, unquote(revision), oid, body)
         self._json({"error": f"no {verb}"}, 404)
+
+    def _refs(self, repo: Repo) -> None:
+        told: dict[str, list[dict[str, str]]] = {"branches": [], "converts": [], "tags": []}
+        for name, oid in repo.refs.items():
+            kind, ref = ("tags", "tags") if name in repo.tags else ("branches", "heads")
+            told[kind].append({"name": name, "ref": f"refs/{ref}/{name}", "targetCommit": oid})
+        self._json(told)
 
     def _tree(self, repo: Repo, files: dict[str, bytes], below: str) -> list[dict[str, Any]]:
         """What lies in a folder; all below it where the request says so."""

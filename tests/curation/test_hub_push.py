@@ -57,6 +57,7 @@ def test_a_pushed_release_comes_back_equal_and_is_not_silently_overwritten(
     assert [row["group_id"] for row in rows] == group_ids(sqlite_store, run_id)
     again = push("--release", first)
     assert again.code == 0 and again.json["url"] is None and again.json["added"] == []
+    assert again.json["pushed"] is False and again.json["tag"] == told.json["tag"]
 
     with sqlite_store.write() as session:
         reject_group(session, group_ids(sqlite_store, run_id)[0], reason="x", reviewed_by="ada")
@@ -164,3 +165,165 @@ def test_a_checkpoint_goes_out_as_a_model(
     assert push("--checkpoint", 1, "--release", 1).code == 2
     missing = push("--checkpoint", 9)
     assert missing.code == 1 and "no checkpoint 9" in missing.json["error"]
+
+
+PUSHES = """
+import json, os, sys, urllib.request
+from pathlib import Path
+from curation.hub_push import push
+from db import jobs
+from db.errors import InfError
+from db.job_runner import JobHandle
+from db.store import open_store
+store = open_store()
+for config in json.loads(sys.argv[1]):
+    told = json.dumps(config.pop("faults", {})).encode()
+    urllib.request.urlopen(os.environ["HF_ENDPOINT"] + "/_faults", data=told).close()
+    told = json.dumps(config.pop("whoami", {})).encode()
+    urllib.request.urlopen(os.environ["HF_ENDPOINT"] + "/_whoami", data=told).close()
+    moved = config.pop("moved_tag", False)
+    if moved:
+        urllib.request.urlopen(os.environ["HF_ENDPOINT"] + "/_moved_tag", data=b"").close()
+    for path, text in config.pop("write", {}).items():
+        Path(path).write_text(text)
+    with store.write() as session:
+        job_id = jobs.enqueue_job(session, "push", {"repo": "ada/books"} | config).id
+        jobs.claim_job(session, job_id)
+        session.commit()
+    try:
+        print(json.dumps(push(JobHandle(store, job_id, 1))))
+    except InfError as error:
+        print(json.dumps({"error": str(error)}))
+"""
+
+
+def push_each(hub: Hub, tmp_path: Path, configs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The results of push jobs, one after the other in a process of their own."""
+    environment = {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}
+    environment |= {"HF_HOME": str(tmp_path / "hf"), "HF_TOKEN": "hf_writer"}
+    done = subprocess.run(
+        [sys.executable, "-c", PUSHES, json.dumps(configs)],
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "%|" not in done.stderr  # no bars without a terminal
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_tag_that_failed_is_made_by_the_next_push_and_one_on_other_files_is_refused(
+    sqlite_store: Store, tmp_path: Path, hub: Hub
+) -> None:
+    make_run(sqlite_store)
+    release = {"release_id": export(sqlite_store, tmp_path / "out")["release_id"]}
+    broken, aside, made, again, moved, requested = push_each(
+        hub,
+        tmp_path,
+        [
+            release | {"faults": {"POST /tag/": [500]}},
+            release | {"pull_request": True},
+            release,
+            release,
+            release | {"moved_tag": True},
+            release | {"pull_request": True},
+        ],
+    )
+    assert "tagging ada/books" in broken["error"]
+    assert aside["tag"] is None and aside["pushed"] is False
+    assert made["pushed"] is False and made["tag"].startswith("release-1-")
+    assert made["commit"] == hub.repos[REPO].refs["main"]
+    assert again["tag"] == made["tag"] and again["pushed"] is False
+    assert f"has a tag {made['tag']} that names other files" in moved["error"]
+    assert "error" not in requested
+    assert sum("/tag/" in request for request in hub.seen) == 2
+
+
+def test_a_release_folder_that_was_changed_is_not_pushed(
+    sqlite_store: Store, tmp_path: Path, hub: Hub
+) -> None:
+    make_run(sqlite_store)
+    out = tmp_path / "out"
+    release = {"release_id": export(sqlite_store, out, format="jsonl")["release_id"]}
+    data = next((out / "data").iterdir())
+    kept = {path: path.read_text() for path in (data, out / "README.md", out / "release.json")}
+    text = kept[data]
+    swapped = text.replace("a", "b", 1)
+    assert len(swapped) == len(text) and swapped != text
+    manifest = json.loads(kept[out / "release.json"])
+    other = json.dumps(manifest | {"content_sha256": "0" * 64})
+    whole = {str(path): words for path, words in kept.items()}
+    told = push_each(
+        hub,
+        tmp_path,
+        [
+            release | {"write": {str(data): swapped}},
+            release | {"write": whole | {str(out / "README.md"): kept[out / "README.md"] + "x"}},
+            release | {"write": whole | {str(out / "release.json"): other}},
+            release | {"write": whole | {str(out / "data" / "more.jsonl"): text}},
+        ],
+    )
+    named = [
+        f"data/{data.name} differs",
+        "README.md differs",
+        "release.json differs",
+        "data/more.jsonl was added",
+    ]
+    for result, words in zip(told, named, strict=True):
+        assert f"the folder is no longer release 1: {words}" in result["error"]
+        assert "export again" in result["error"]
+    (out / "data" / "more.jsonl").unlink()
+    data.unlink()
+    (gone,) = push_each(hub, tmp_path, [release])
+    assert f"data/{data.name} is gone" in gone["error"]
+    assert not any("whoami-v2" in request for request in hub.seen)  # before connecting
+
+
+def fine_grained(*entities: tuple[str, str]) -> dict[str, Any]:
+    scoped = [
+        {"entity": {"type": kind, "name": name}, "permissions": ["repo.write"]}
+        for kind, name in entities
+    ]
+    token = {"displayName": "t", "role": "fineGrained", "fineGrained": {"scoped": scoped}}
+    return {"auth": {"accessToken": token}}
+
+
+def test_a_repository_of_another_is_refused_in_words_and_a_dry_run_sees_it(
+    sqlite_store: Store, tmp_path: Path, hub: Hub
+) -> None:
+    make_run(sqlite_store)
+    looked = {"release_id": export(sqlite_store, tmp_path / "out")["release_id"], "dry_run": True}
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"repo": "bob/books"}, "bob/books is another's: the token of 'ada'"),
+        ({"repo": "bob/books", "pull_request": True}, "bob/books is another's"),
+        ({"repo": "Lab/books", "whoami": {"orgs": [{"name": "lab"}]}}, ""),
+        ({"whoami": fine_grained(("org", "lab"))}, "its scope is lab"),
+        ({"whoami": fine_grained(("model", "ada/books"))}, "its scope is ada/books"),
+        ({"whoami": fine_grained(("dataset", "ada/books"))}, ""),
+        ({"whoami": fine_grained(("user", "ada"))}, ""),
+        ({"whoami": fine_grained()}, "may only read"),
+        ({"repo": "ada/"}, "a repository is named USER/NAME"),
+    ]
+    told = push_each(hub, tmp_path, [looked | config for config, _ in cases])
+    for result, (config, words) in zip(told, cases, strict=True):
+        assert (words in result["error"]) if words else ("error" not in result), config
+    assert hub.repos == {}
+
+
+def test_a_pull_speaks_of_pulling_and_draws_no_bars_without_a_terminal(
+    sqlite_store: Store, tmp_path: Path, hub: Hub, there: dict[str, str], inf: Any
+) -> None:
+    make_run(sqlite_store)
+    release = {"release_id": export(sqlite_store, tmp_path / "out")["release_id"]}
+    push_each(hub, tmp_path, [release])
+    environment = there | {"HF_TOKEN": "hf_writer"}
+    hub.faults["GET /api/datasets"] = ["cut"]
+    cut = inf("hub", "pull", "ada/books", "--dataset", "x", "--json", **environment)
+    assert cut.code == 1 and "Nothing was imported: run it again" in cut.json["error"]
+    bad = inf("hub", "pull", "bad", "--dataset", "x", "--json", **environment)
+    assert bad.code == 1 and "no such repository" in bad.json["error"]
+    assert "upload" not in cut.out + cut.err + bad.out + bad.err
+    pulled = inf("hub", "pull", "ada/books", "--dataset", "x", "--json", **environment)
+    assert pulled.code == 0, pulled.err + pulled.out
+    assert "%|" not in pulled.err and "Fetching" not in pulled.err
