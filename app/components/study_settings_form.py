@@ -51,9 +51,9 @@ def draw_known_items(study: studies.StudySummary) -> None:
     with open_store().read() as session:
         found = list_known_items(session, study.id)
     counts = [f"{sum(one.part == part for one in found)} {part}" for part in PARTS]
-    title = f"Training and gold ({', '.join(counts)} items)"
-    with st.expander(title, icon=":material/school:"):
+    with st.expander("Training and gold", icon=":material/school:"):
         st.caption(
+            f"{' and '.join(counts)} items so far. "
             "Training items come before the study, with feedback; gold items are hidden in it. "
             "Draw them from groups that were approved in a review, or fill in the file."
         )

@@ -62,8 +62,12 @@ def sign_in(page: Page, url: str) -> None:
 
 
 def choose(page: Page, key: str, option: str) -> None:
-    place(page, key).locator('[data-baseweb="select"], [role="combobox"], input').first.click()
-    page.get_by_role("option", name=option, exact=True).click()
+    """Open the select box until it stays open (a page still drawing closes it), then pick."""
+    wanted = page.get_by_role("option", name=option, exact=True)
+    while wanted.count() == 0:
+        place(page, key).get_by_role("combobox").first.click()
+        page.wait_for_timeout(500)
+    wanted.click()
     settled(page)
 
 
@@ -90,6 +94,7 @@ def add_known_items(page: Page, part: str, count: int) -> None:
     unfold(page, "Training and gold")
     choose(page, "studies.known_part", part)
     unfold(page, "Training and gold")
+    expect(place(page, "studies.known_count").locator("input")).to_have_count(1)
     fill(page, "studies.known_count", str(count))
     unfold(page, "Training and gold")
     press(page, "studies.draw_known")
