@@ -153,6 +153,6 @@ def test_names_and_places_that_cannot_be_pushed_are_told(
     assert "a repository is named USER/NAME" in push("books")
     assert "a repository is named USER/NAME" in push("ada/books/more")
     assert "USER/NAME" in push("ada/..")
-    assert "may not do this here" in push("someone/books")
+    assert "someone/books is another's" in push("someone/books")
     shutil.rmtree(tmp_path / "out")
     assert "is no longer there: export or train it again" in push("ada/books")
