@@ -30,6 +30,7 @@ def take_preset() -> None:
     settings = parse_settings(read_experiment(name) if name else {})
     for field, value in settings.as_dict().items():
         st.session_state[f"train.{field}"] = value
+    st.session_state["train.preset_taken"] = True
 
 
 def chosen_settings() -> TrainSettings:

@@ -1,5 +1,8 @@
 """The form of a training: every setting with its sentence, checked at every change."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import streamlit as st
 
 from app import training
@@ -23,6 +26,7 @@ def draw_form() -> TrainSettings | None:
         on_change=training.take_preset,
         help="Rows of Tables 2, 3 and 4, and baselines; everything can be changed afterwards.",
     )
+    is_set = st.session_state.pop("train.preset_taken", False)
     known = {name for names in SECTIONS.values() for name in names}
     rest = tuple(name for name in FIELDS if name not in known)
     for section, names in {**SECTIONS, **({"More": rest} if rest else {})}.items():
@@ -30,7 +34,7 @@ def draw_form() -> TrainSettings | None:
             for place in range(0, len(names), 3):
                 for name, column in zip(names[place : place + 3], st.columns(3), strict=False):
                     with column:
-                        draw_field(name)
+                        draw_field(name, is_set=is_set)
             if section == "Objective":
                 st.latex(equation(ALL_OBJECTIVES[st.session_state["train.objective"]]))
     try:
@@ -40,26 +44,40 @@ def draw_form() -> TrainSettings | None:
         return None
 
 
-def draw_field(name: str) -> None:
-    """The widget that fits a setting's type, and its sentence."""
+def draw_field(name: str, *, is_set: bool) -> None:
+    """The widget that fits a setting's type, and its sentence.
+
+    It is told what it shows at every run, and not only once through the session: a run that was
+    broken off in between would leave the browser with 0 for a number. Only where a preset has just
+    set it (`is_set`) Streamlit wants it told in one way.
+    """
     label, sentence = WORDS.get(name, (name, ""))
     key, default = f"train.{name}", FIELDS[name].default
-    st.session_state.setdefault(key, default)
+    now = st.session_state.get(key, default)
+    told = {} if is_set else {"value": now}
     if name == "objective":
-        st.selectbox(
+        _draw_choice(
             label,
             list(ALL_OBJECTIVES),
+            key,
+            None if is_set else now,
             format_func=lambda n: ALL_OBJECTIVES[n].label,
-            key=key,
         )
     elif name in CHOICES:
-        st.selectbox(label, CHOICES[name], key=key)
+        _draw_choice(label, CHOICES[name], key, None if is_set else now)
     elif FIELDS[name].type is int:
-        st.number_input(label, min_value=0, step=1, key=key)
+        st.number_input(label, min_value=0, step=1, key=key, **told)
     elif FIELDS[name].type is float:
         small = isinstance(default, float) and 0 < default < 0.01
         shown = "%.1e" if small else ("%.2f" if default < 10 else "%.0f")
-        st.number_input(label, min_value=0.0, format=shown, key=key)
+        st.number_input(label, min_value=0.0, format=shown, key=key, **told)
     else:
-        st.text_input(label, key=key)
+        st.text_input(label, key=key, **told)
     st.caption(sentence)
+
+
+def _draw_choice(
+    label: str, options: Sequence[str], key: str, now: str | None, **more: Any
+) -> None:
+    place = {"index": list(options).index(now)} if now in options else {}
+    st.selectbox(label, options, key=key, **place, **more)
