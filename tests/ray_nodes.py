@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Self
 
 import httpx
 import psutil
@@ -23,6 +22,10 @@ START_SECONDS = 180
 STORE_BYTES = 80_000_000  # the least that Ray takes is 75 MiB
 TESTS = Path(__file__).resolve().parent
 PROGRAM = Path(sys.executable).parent / "ray"
+
+
+class ClusterDown(Exception):
+    """The head or a node did not come up; the end of their log says why."""
 
 
 class LocalRay:
@@ -40,20 +43,22 @@ class LocalRay:
             "OMP_NUM_THREADS": "1",
         }
         self.nodes: list[subprocess.Popen[bytes]] = []
+        self._head: subprocess.Popen[bytes] | None = None
         self._port, self._dashboard = free_port(), free_port()
         self.address = f"http://127.0.0.1:{self._dashboard}"
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
+        """Start the head. Raises ClusterDown."""
         self._head = self._start(
             *("--head", f"--port={self._port}", "--num-cpus=0", "--dashboard-host=127.0.0.1"),
             *(f"--dashboard-port={self._dashboard}", f"--ray-client-server-port={free_port()}"),
             f"--temp-dir={self.folder}",
         )
         self._wait_for(nodes=1)
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        for node in [*self.nodes, self._head]:
+    def stop(self) -> None:
+        """End every node and what runs on it."""
+        for node in [*self.nodes, *([self._head] if self._head else [])]:
             kill_node(node)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -69,7 +74,7 @@ class LocalRay:
             node = self._start(f"--address=127.0.0.1:{self._port}")
             while self.alive() < wanted:
                 if time.monotonic() > deadline:
-                    raise AssertionError((self.folder / "nodes.log").read_text()[-4000:])
+                    raise ClusterDown((self.folder / "nodes.log").read_text()[-4000:])
                 if node.poll() is not None:
                     kill_node(node)
                     node = self._start(f"--address=127.0.0.1:{self._port}")
@@ -97,7 +102,7 @@ class LocalRay:
         deadline = time.monotonic() + START_SECONDS
         while self.alive() < nodes:
             if time.monotonic() > deadline:
-                raise AssertionError((self.folder / "nodes.log").read_text()[-4000:])
+                raise ClusterDown((self.folder / "nodes.log").read_text()[-4000:])
             time.sleep(0.2)
 
     def alive(self) -> int:

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from conftest import count_rows, require
 from curation_runs import add_dataset, stored_calls
 from openai_server import Server
-from ray_nodes import LocalRay, kill_node
+from ray_nodes import ClusterDown, LocalRay, kill_node
 from trainer_release import write_release
 
 from app import launching
@@ -50,9 +50,16 @@ def ray(server: Server) -> Iterator[LocalRay]:
     """A head and two nodes of two processors; the nodes know the key, we do not."""
     if find_spec("ray") is None:
         require("ray", "Ray is not installed: the extra `ray`")
-    with LocalRay(OPENAI_BASE_URL=server.url, OPENAI_API_KEY=KEY) as cluster:
-        cluster.add_nodes(2)
+    cluster = LocalRay(OPENAI_BASE_URL=server.url, OPENAI_API_KEY=KEY)
+    try:
+        try:
+            cluster.start()
+            cluster.add_nodes(2)
+        except ClusterDown as down:
+            require("ray", f"no Ray cluster starts on this machine: {down}")
         yield cluster
+    finally:
+        cluster.stop()
 
 
 @pytest.fixture

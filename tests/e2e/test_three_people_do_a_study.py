@@ -72,11 +72,15 @@ def choose(page: Page, key: str, option: str) -> None:
 
 
 def unfold(page: Page, title: str) -> None:
-    """Open an expander whose title begins so."""
+    """Open an expander until it stays open: a page that is still drawing folds it again."""
     expander = page.get_by_test_id("stExpander").filter(has_text=title)
-    if expander.locator("details[open]").count() == 0:
-        expander.locator("summary").first.click()
-    expect(expander.locator("details[open]")).to_be_visible()
+    calm = 0
+    while calm < 2:
+        is_open = expander.locator("details[open]").count() > 0
+        calm = calm + 1 if is_open else 0
+        if not is_open:
+            expander.locator("summary").first.click()
+        page.wait_for_timeout(400)
 
 
 def draw_the_study(page: Page) -> int:
