@@ -33,7 +33,7 @@ def send_cookies(monkeypatch: pytest.MonkeyPatch, cookies: dict[str, str]) -> No
 
 def open_page(name: str, **parameters: str) -> AppTest:
     """The page after its first drawing; its exceptions are the test's."""
-    at = AppTest.from_file(str(MAIN), default_timeout=30).run()
+    at = AppTest.from_file(str(MAIN), default_timeout=180).run()
     for parameter, value in parameters.items():
         at.query_params[parameter] = value
     if name != "home":

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from hub_server import Hub, hub_server
 from postgres_cluster import Cluster, missing_programs
@@ -24,6 +25,15 @@ from db.store import Store, open_store
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
 CHROMIUM = Path("/usr/bin/chromium")
+
+# The same examples everywhere, however slow the machine: a run says the same as the one before.
+hypothesis.settings.register_profile(
+    "everywhere",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("everywhere")
 
 
 def require(what: str, reason: str) -> None:

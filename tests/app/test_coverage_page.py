@@ -80,7 +80,7 @@ def selection() -> None:
 
 def test_a_selection_is_listed_and_can_be_hidden_or_shown_alone(sqlite_store: Store) -> None:
     grown(sqlite_store)
-    page = AppTest.from_function(selection, default_timeout=30).run()
+    page = AppTest.from_function(selection, default_timeout=180).run()
     assert not page.exception
     assert "**4 texts** of 2 groups" in [each.value for each in page.markdown]
     assert list(page.dataframe[0].value["Group"])[:2] == ["groups?group=1", "groups?group=2"]
@@ -95,7 +95,7 @@ def test_an_excluded_selection_is_rejected_with_a_reason_and_never_without(
     sqlite_store: Store,
 ) -> None:
     grown(sqlite_store)
-    page = AppTest.from_function(selection, default_timeout=30).run()
+    page = AppTest.from_function(selection, default_timeout=180).run()
     page.button(key="coverage.reject").click().run()
     assert "a reject needs a reason" in page.error[0].value
     page.text_input(key="coverage.reason").set_value("off topic").run()

@@ -28,7 +28,7 @@ def make_study(store: Store, items: int = 3) -> int:
 
 def open_page() -> AppTest:
     """The Judge page with plain widgets: AppTest does not run the card's JavaScript."""
-    page = AppTest.from_file(str(MAIN), default_timeout=30)
+    page = AppTest.from_file(str(MAIN), default_timeout=180)
     page.session_state["judge.plain"] = True
     page.run()
     return page.switch_page("views/judge.py").run()

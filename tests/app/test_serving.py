@@ -202,7 +202,7 @@ def test_a_name_that_points_here_from_elsewhere_does_not_reach_the_local_admin(
 def test_it_listens_elsewhere_only_when_there_are_accounts(
     sqlite_store: Store, inf: Callable[..., Ran]
 ) -> None:
-    ran = inf("serve", "--host", "0.0.0.0", "--json", timeout=30)
+    ran = inf("serve", "--host", "0.0.0.0", "--json", timeout=180)
     assert ran.code == 1
     assert "inf users add" in ran.json["error"]
 
@@ -210,7 +210,7 @@ def test_it_listens_elsewhere_only_when_there_are_accounts(
 def test_it_refuses_a_store_that_is_behind_with_the_command_to_run(
     inf: Callable[..., Ran], tmp_path: Path
 ) -> None:
-    ran = inf("serve", timeout=30, INF_DATABASE_URL=f"sqlite:///{tmp_path / 'new.db'}")
+    ran = inf("serve", timeout=180, INF_DATABASE_URL=f"sqlite:///{tmp_path / 'new.db'}")
     assert ran.code == 1
     assert "inf db upgrade" in ran.err
 
@@ -220,5 +220,6 @@ def test_every_route_of_ours_is_open_on_purpose() -> None:
         "/health",
         "/invitation/{token}",
         "/sign-in",
+        "/sign-in/openid",
         "/sign-out",
     }
