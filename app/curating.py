@@ -23,6 +23,12 @@ def is_ready(provider: str) -> str | None:
     return None
 
 
+def recipe_settings() -> list[str]:
+    """What the form changes in the recipe, `stage.key=value`, one a line."""
+    lines = (st.session_state["curate.settings"] or "").splitlines()
+    return [line.strip() for line in lines if line.strip()]
+
+
 @action
 def start(trial: bool = False) -> None:
     """Make the run that the form describes and queue the work on it; a trial for its pairs only."""
@@ -30,14 +36,13 @@ def start(trial: bool = False) -> None:
     visitor = acting("curate")
     if problem := is_ready(state["curate.provider"]):
         raise BadInput(problem)
-    settings = [line.strip() for line in (state["curate.settings"] or "").splitlines()]
     with open_store().write() as session:
         run_id = start_run(
             session,
             dataset=state["curate.dataset"],
             provider=state["curate.provider"],
             recipe=state["curate.recipe"],
-            settings=[line for line in settings if line],
+            settings=recipe_settings(),
             limit=None if trial else int(state["curate.limit"]) or None,
             query_ids=list(state["curate.trial_pairs"]) if trial else (),
             concurrency=int(state["curate.concurrency"]) or None,

@@ -12,9 +12,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from curation.filters import Drop, check_instruction, check_passage, check_query
-from curation.judges import ItemJudge, judge_named
+from curation.judges import Choice, ItemJudge, judge_named
 from curation.recipes import Filters
-from curation.studies import enrol, record_choice, show_items
+from curation.studies import Waiting, enrol, judge_waiting, record_choice
 from db.errors import BadInput, Refused
 from db.groups import get_group
 from db.job_runner import JobHandle
@@ -82,24 +82,15 @@ def revalidate(handle: JobHandle) -> dict[str, Any]:
         waiting = waiting_items(session, run_id, judge_id)
     handle.report(0, len(waiting), judge.name)
     told: Counter[str] = Counter()
-    unusable: Counter[str] = Counter()
-    for start in range(0, len(waiting), judge.at_once):
-        handle.check()
-        with handle.store.read() as session:
-            batch = show_items(session, waiting[start : start + judge.at_once], judge_id)
-        choices = judge.choose([each.view for each in batch], check=handle.check)
-        with handle.store.write() as session:
-            for each, choice in zip(batch, choices, strict=True):
-                if choice.unusable:
-                    unusable[choice.unusable] += 1
-                    continue
-                event_id = f"{judge.name}@revalidation/{each.item_id}"
-                label, scenario = record_choice(
-                    session, each, choice, judge_id=judge_id, event_id=event_id, run_id=run_id
-                )
-                told[HOLDS if label == scenario else FAILS] += 1
-            session.commit()
-        handle.report(start + len(batch), len(waiting), judge.name)
+
+    def record(session: Session, shown: Waiting, choice: Choice) -> None:
+        event_id = f"{judge.name}@revalidation/{shown.item_id}"
+        label, scenario = record_choice(
+            session, shown, choice, judge_id=judge_id, event_id=event_id, run_id=run_id
+        )
+        told[HOLDS if label == scenario else FAILS] += 1
+
+    unusable = judge_waiting(handle, judge, judge_id, waiting, record)
     return {
         "run_id": run_id,
         "judge": judge.name,

@@ -6,7 +6,7 @@ a model or a simulated judge answers every item of the study. Where it has judge
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,8 +114,50 @@ def judge_study(handle: JobHandle) -> dict[str, Any]:
         total, waiting = unjudged_items(session, study_id, judge_id)
     before = total - len(waiting)
     handle.report(before, total, judge.name)
-    judged = 0
     words: Counter[str] = Counter()
+
+    def record(session: Session, shown: Waiting, choice: Choice) -> None:
+        label, _ = record_choice(
+            session,
+            shown,
+            choice,
+            judge_id=judge_id,
+            event_id=f"{judge.name}@{study_id}/{shown.item_id}",
+            study_id=study_id,
+            guideline_id=guideline_id,
+        )
+        words[label] += 1
+
+    unusable = judge_waiting(handle, judge, judge_id, waiting, record, before=before)
+    return {
+        "study_id": study_id,
+        "judge": judge.name,
+        "kind": judge.kind,
+        "simulated": judge.simulated,
+        "offline": judge.offline,
+        "items": total,
+        "judged": words.total(),
+        "judged_before": before,
+        "none": words[NONE],
+        "ambiguous": words[AMBIGUOUS],
+        "unusable": dict(unusable),
+    }
+
+
+def judge_waiting(
+    handle: JobHandle,
+    judge: ItemJudge,
+    judge_id: int,
+    waiting: Sequence[int],
+    record: Callable[[Session, Waiting, Choice], None],
+    *,
+    before: int = 0,
+) -> Counter[str]:
+    """Let a judge answer these items, as many together as it takes; `record` stores an answer.
+
+    What was answered together is committed together, and a stop is heard in between. Returns why
+    answers could not be used, counted; those are not recorded.
+    """
     unusable: Counter[str] = Counter()
     for start in range(0, len(waiting), judge.at_once):
         handle.check()
@@ -126,33 +168,11 @@ def judge_study(handle: JobHandle) -> dict[str, Any]:
             for each, choice in zip(batch, choices, strict=True):
                 if choice.unusable:
                     unusable[choice.unusable] += 1
-                    continue
-                label, _ = record_choice(
-                    session,
-                    each,
-                    choice,
-                    judge_id=judge_id,
-                    event_id=f"{judge.name}@{study_id}/{each.item_id}",
-                    study_id=study_id,
-                    guideline_id=guideline_id,
-                )
-                words[label] += 1
-                judged += 1
+                else:
+                    record(session, each, choice)
             session.commit()
-        handle.report(before + start + len(batch), total, judge.name)
-    return {
-        "study_id": study_id,
-        "judge": judge.name,
-        "kind": judge.kind,
-        "simulated": judge.simulated,
-        "offline": judge.offline,
-        "items": total,
-        "judged": judged,
-        "judged_before": before,
-        "none": words[NONE],
-        "ambiguous": words[AMBIGUOUS],
-        "unusable": dict(unusable),
-    }
+        handle.report(before + start + len(batch), before + len(waiting), judge.name)
+    return unusable
 
 
 def enrol(session: Session, judge: ItemJudge) -> Judge:

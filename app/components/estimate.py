@@ -15,12 +15,9 @@ def draw_estimate(found: list[DatasetSummary]) -> None:
     """The estimate for what the form says, with the table of its stages."""
     state = st.session_state
     provider, batch = state["curate.provider"], bool(state.get("curate.batch"))
-    settings = [line.strip() for line in (state["curate.settings"] or "").splitlines()]
     dataset = next(each for each in found if each.name == state["curate.dataset"])
     try:
-        recipe = choose_recipe(
-            provider, state["curate.recipe"], [line for line in settings if line]
-        )
+        recipe = choose_recipe(provider, state["curate.recipe"], curating.recipe_settings())
         with open_store().read() as session:
             told = estimate_run(
                 session,

@@ -50,10 +50,9 @@ def draw_trial(found: list[DatasetSummary]) -> None:
 
 def _draw_prompts(pairs: list[PairView]) -> None:
     state = st.session_state
-    settings = [line.strip() for line in (state["curate.settings"] or "").splitlines()]
     try:
         recipe = choose_recipe(
-            state["curate.provider"], state["curate.recipe"], [line for line in settings if line]
+            state["curate.provider"], state["curate.recipe"], curating.recipe_settings()
         )
     except InfError as error:
         st.error(str(error))
