@@ -23,10 +23,10 @@ def _human(result: Result) -> str:
     head = f"{result['title']} → {result['repo']}"
     if result["dry_run"]:
         return "\n".join([f"{head}: nothing was pushed (dry run)", *rows])
-    if result["commit"] and not result["url"]:
-        return f"{head}: it is there already"
-    where = result["pull_request"] or result["url"]
     tag = f", tag {result['tag']}" if result["tag"] else ""
+    if result["commit"] and not result["url"]:
+        return f"{head}: it is there already{tag}"
+    where = result["pull_request"] or result["url"]
     return "\n".join([f"{head}: pushed to {where}{tag}", *rows])
 
 

@@ -113,7 +113,7 @@ def create(
     too. A sample by disagreement, or from a list, says nothing about the run as a whole.
     """
     if sample == "list" and list_file is None:
-        raise BadInput("--sample list needs the list: --list FILE")
+        raise click.UsageError("--sample list needs the list: --list FILE")
     sampling = Sampling(
         sample=sample,
         strata=strata or ("scenario",),

@@ -72,7 +72,13 @@ if found:
             for each in found
         ],
         hide_index=True,
-        column_config={"Made": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm")},
+        column_config={
+            "Release": st.column_config.NumberColumn(width=70),
+            "Groups": st.column_config.NumberColumn(width=80),
+            "Format": st.column_config.TextColumn(width=80),
+            "Offline": st.column_config.CheckboxColumn(width=70),
+            "Made": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
+        },
     )
     chosen = choose(
         "Release",
