@@ -1,16 +1,25 @@
-"""Key (or click) to the next item painted, in a real Chromium: the card and the plain page.
+"""Key (or click) to the next item painted, in a real Chromium: both cards and their plain pages.
 
-`python bench/judging.py [ITEMS]` makes a store of its own, serves it, answers ITEMS items one after
-the other on each page, each after the dwell time, and prints p50 and p95. Both times are taken in
-the browser: at the event's capture, and after the frame in which the next item stood on the page.
+    .venv/bin/python bench/judging.py [--items 60] [--only judge|review]
+
+Makes a store of its own, serves it, and on the judging card and on the review card: answers ITEMS
+items one after the other, each after the dwell time; presses a key 50 times, 30 ms apart; holds a
+key for two seconds. The plain page beside it is answered by clicks. Times are taken in the browser,
+from the event's capture to after the frame in which the next item stood on the page. Every stored
+decision is compared with what was painted when the key went down: the item, and on the judging card
+the text at the place that was chosen.
 """
 
+import argparse
 import json
 import os
 import statistics
 import sys
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
@@ -18,29 +27,39 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 from browser import chromium_browser  # noqa: E402
 from playwright.sync_api import Page  # noqa: E402
 from playwright.sync_api import TimeoutError as PlaywrightTimeout  # noqa: E402
+from records_world import make_run  # noqa: E402
 from restartable import restartable  # noqa: E402
+from sqlalchemy import select  # noqa: E402
 from study_world import make_world  # noqa: E402
 
 from db import schema, studies  # noqa: E402
 from db.store import Store, open_store  # noqa: E402
+from db.tables import Group, Item, Judgment, Passage, Review  # noqa: E402
 
 WATCH = """
-(isCard) => {
+({ isCard, subject, plain }) => {
   window.times = [];
+  window.presses = [];
+  const host = isCard && [...document.querySelectorAll("*")]
+    .find((node) => node.shadowRoot?.querySelector(".card"));
+  const card = host && host.shadowRoot.querySelector(".card");
+  const shown = () => card ? card.dataset[subject] : document.querySelector(plain)?.className;
   let pressed = 0;
   for (const kind of ["keydown", "click"])
-    window.addEventListener(kind, (event) => { if (event.isTrusted) pressed = event.timeStamp; },
-      true);  // on the window: before the card's own listener
+    window.addEventListener(kind, (event) => {  // on the window: before the card's own listener
+      if (!event.isTrusted) return;
+      pressed = event.timeStamp;
+      if (card) window.presses.push({
+        on: Number(card.dataset[subject] || 0),
+        text: card.querySelector(".passage .text")?.textContent,
+        painted: card.dataset.painted !== undefined,
+      });
+    }, true);
   const painted = (done) => requestAnimationFrame(() => {
     const channel = new MessageChannel();
     channel.port1.onmessage = done;
     channel.port2.postMessage(null);
   });
-  const host = isCard && [...document.querySelectorAll("*")]
-    .find((node) => node.shadowRoot?.querySelector(".card"));
-  const watched = host ? host.shadowRoot.querySelector(".card") : document.body;
-  const shown = () => host ? watched.dataset.item
-    : document.querySelector("[class*='st-key-judge-asked']")?.textContent;
   let last = shown();
   new MutationObserver(() => {
     const now = shown();
@@ -49,9 +68,24 @@ WATCH = """
     const from = pressed;
     pressed = 0;
     painted(() => window.times.push(performance.now() - from));
-  }).observe(watched, { attributes: true, childList: true, subtree: true, characterData: true });
+  }).observe(card || document.body, { attributes: true, childList: true, subtree: true });
 }
 """
+Decided = list[tuple[int, str | None]]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """One of the two pages: how its card and its plain page are asked, and what it stores."""
+
+    path: str
+    subject: str
+    ready: str
+    key: str
+    plain: str
+    button: str
+    make: Callable[[Store, str, int], int]
+    decided: Callable[[Store, int], Decided]
 
 
 def make_study(store: Store, name: str, items: int) -> int:
@@ -62,61 +96,162 @@ def make_study(store: Store, name: str, items: int) -> int:
         return study.id
 
 
-def wait_for_times(page: Page, count: int, milliseconds: int = 20_000) -> None:
+def judged(store: Store, study_id: int) -> Decided:
+    """Item and chosen text of every judgment of the study."""
+    with store.read() as session:
+        rows = session.execute(
+            select(Judgment.item_id, Judgment.choice, Item.candidates)
+            .join(Item, Item.id == Judgment.item_id)
+            .where(Judgment.study_id == study_id)
+            .order_by(Judgment.id)
+        ).all()
+        texts = dict(session.execute(select(Passage.id, Passage.text)).all())
+    return [
+        (item_id, next(texts[one["passage_id"]] for one in candidates if one["label"] == choice))
+        for item_id, choice, candidates in rows
+    ]
+
+
+def make_queue(store: Store, name: str, items: int) -> int:
+    return make_run(store, kept=items, dropped=0, unwritten=0, name=name, offline=False)
+
+
+def reviewed(store: Store, run_id: int) -> Decided:
+    """Every review of the run by its group; it has no text that was chosen."""
+    with store.read() as session:
+        query = select(Review.group_id).join(Group, Group.id == Review.group_id)
+        rows = session.scalars(query.where(Group.run_id == run_id).order_by(Review.id))
+        return [(group_id, None) for group_id in rows]
+
+
+PAGES = {
+    "judge": Desk(
+        "judge?study=",
+        "item",
+        ".card .pick",
+        "1",
+        "[class*='st-key-judge-none']",
+        "[class*='st-key-judge-pick'] button:visible",
+        make_study,
+        judged,
+    ),
+    "review": Desk(
+        "review?run=",
+        "group",
+        ".card .triplet",
+        "a",
+        "[class*='st-key-review-approve']",
+        "[class*='st-key-review-approve'] button:visible",
+        make_queue,
+        reviewed,
+    ),
+}
+
+
+def wait_for_times(page: Page, count: int, milliseconds: int = 60_000) -> None:
     page.wait_for_function(f"window.times.length >= {count}", timeout=milliseconds)
 
 
-def measure_card(page: Page, url: str, items: int) -> list[float]:
+def open_card(page: Page, url: str, kind: Desk) -> None:
     page.goto(url)
-    page.wait_for_selector(".card .pick", timeout=60_000)
-    page.evaluate(WATCH, True)
-    for number in range(items):
-        page.wait_for_timeout(400)
-        page.keyboard.press("123"[number % 3])
-        wait_for_times(page, number + 1)
-    return list(page.evaluate("window.times"))
+    page.wait_for_selector(kind.ready, timeout=60_000)
+    page.evaluate(WATCH, {"isCard": True, "subject": kind.subject, "plain": kind.plain})
+    page.wait_for_timeout(400)
 
 
-def measure_plain(page: Page, url: str, items: int) -> tuple[list[float], int]:
+def compare(page: Page, decided: Decided) -> dict[str, int]:
+    """Presses, decisions, and the decisions on something else than what was painted."""
+    presses: list[dict[str, Any]] = page.evaluate("window.presses")
+    seen = {(each["on"], each["text"]) for each in presses if each["painted"]}
+    items = {item for item, _ in seen}
+    misplaced = sum(
+        item not in items if text is None else (item, text) not in seen for item, text in decided
+    )
+    doubled = len(decided) - len({item for item, _ in decided})
+    return {
+        "presses": len(presses),
+        "decided": len(decided),
+        "misplaced": misplaced,
+        "doubled": doubled,
+    }
+
+
+def measure_card(page: Page, kind: Desk, store: Store, base: str, items: int) -> dict[str, Any]:
+    """One by one, a burst, a held key: each with items of its own."""
+    found: dict[str, Any] = {}
+
+    def press_all() -> None:
+        for number in range(items):
+            page.keyboard.press(kind.key)
+            wait_for_times(page, number + 1)
+            page.wait_for_timeout(400)
+
+    def burst() -> None:
+        for _ in range(50):
+            page.keyboard.press(kind.key)
+            page.wait_for_timeout(30)
+
+    def hold() -> None:
+        for _ in range(60):  # Chromium's own repeat: the first one is a press
+            page.keyboard.down(kind.key)
+            page.wait_for_timeout(33)
+        page.keyboard.up(kind.key)
+
+    for name, act in (("one_by_one", press_all), ("burst_30_ms", burst), ("held_2_s", hold)):
+        subject = kind.make(store, f"{kind.subject} {name}", items + 60)
+        open_card(page, f"{base}/{kind.path}{subject}", kind)
+        act()
+        page.get_by_text("saved", exact=True).wait_for(timeout=60_000)
+        found[name] = compare(page, kind.decided(store, subject))
+        if act is press_all:
+            found[name] |= summarise(page.evaluate("window.times"))
+    return found
+
+
+def measure_plain(page: Page, kind: Desk, store: Store, base: str, items: int) -> dict[str, Any]:
     """The times, and how many clicks led to nothing within five seconds and were made again."""
     lost = 0
-    page.goto(url)
-    page.wait_for_selector(".card .pick", timeout=60_000)
+    page.goto(f"{base}/{kind.path}{kind.make(store, f'{kind.subject} plain', items + 5)}")
+    page.wait_for_selector(kind.ready, timeout=60_000)
     page.get_by_text("Plain page").click()
-    page.wait_for_selector("[class*='st-key-judge-pick']", timeout=60_000)
+    page.wait_for_selector(kind.button, timeout=60_000)
     page.wait_for_timeout(1500)
-    page.evaluate(WATCH, False)
+    page.evaluate(WATCH, {"isCard": False, "subject": kind.subject, "plain": kind.plain})
     for number in range(items):
         page.wait_for_timeout(400)
         while len(page.evaluate("window.times")) <= number:
-            page.locator("[class*='st-key-judge-pick'] button:visible").nth(number % 3).click()
+            page.locator(kind.button).first.click()
             try:
                 wait_for_times(page, number + 1, milliseconds=5_000)
             except PlaywrightTimeout:
                 lost += 1
-    return list(page.evaluate("window.times")), lost
+    return {**summarise(page.evaluate("window.times")), "clicks_lost": lost}
 
 
 def summarise(times: list[float]) -> dict[str, float]:
     cut = statistics.quantiles(times, n=20)
-    return {"items": len(times), "p50_ms": round(cut[9], 1), "p95_ms": round(cut[18], 1)}
+    return {"times": len(times), "p50_ms": round(cut[9], 1), "p95_ms": round(cut[18], 1)}
 
 
 def main() -> None:
-    items = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--items", type=int, default=60)
+    parser.add_argument("--only", choices=PAGES)
+    given = parser.parse_args()
+    found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         os.environ["INF_HOME"] = folder
         store = open_store(f"sqlite:///{home / 'inf.db'}")
         schema.upgrade(store)
-        card = make_study(store, "card", items + 5)
-        plain = make_study(store, "plain", items + 5)
         with restartable(home, store.url) as server, chromium_browser() as browser:
-            page = browser.new_page(viewport={"width": 1280, "height": 900})
-            times = measure_card(page, f"{server.url}/judge?study={card}", items)
-            found = {"card": summarise(times)}
-            times, lost = measure_plain(page, f"{server.url}/judge?study={plain}", items)
-            found["plain"] = summarise(times) | {"clicks_lost": lost}
+            for name, kind in PAGES.items():
+                if given.only in (None, name):
+                    page = browser.new_page(viewport={"width": 1280, "height": 900})
+                    card = measure_card(page, kind, store, server.url, given.items)
+                    plain = measure_plain(page, kind, store, server.url, given.items)
+                    found[name] = {"card": card, "plain": plain}
+                    page.close()
     sys.stdout.write(json.dumps(found, indent=2) + "\n")
 
 
