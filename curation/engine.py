@@ -18,6 +18,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from curation.candidates import HardPassages, Pool, choose, draw, load_pool, passage_texts
+from curation.collector import calm_collector
 from curation.group_work import GroupWork, Setting
 from curation.journal import Journal
 from curation.owners import is_dead, new_owner
@@ -87,7 +88,8 @@ def curate(handle: JobHandle) -> dict[str, Any]:
             plan = _plan(handle.store, run_id, handle.config.get("concurrency"))
             owner = new_owner()
             worker = Worker(handle, plan, owner, make_provider(handle.store, plan, owner))
-            asyncio.run(worker.work())
+            with calm_collector():
+                asyncio.run(worker.work())
         except BaseException as error:
             with handle.store.write() as session:
                 if worker_totals(session, run_id).alive == 0:

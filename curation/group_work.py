@@ -13,7 +13,7 @@ from typing import Any
 
 from curation.candidates import seeded
 from curation.filters import Drop, check_instruction, check_passage, check_query
-from curation.prompts import Inputs, Unparsable, inputs_of, parse
+from curation.prompts import Inputs, Unparsable, parse
 from curation.providers import Request, RowFailed
 from curation.recipes import Recipe
 from curation.tasks import TASKS, Task
@@ -160,7 +160,7 @@ class GroupWork:
 
     async def _answer(self, task: Task, inputs: Inputs, sample: int = 0) -> StoredCall:
         stage = self._setting.recipe.stages[task]
-        named = inputs_of(stage.prompt) | GROWN_FROM
+        named = stage.prompt.places | GROWN_FROM
         request = Request(
             task=task,
             provider=self._setting.provider,

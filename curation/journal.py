@@ -21,7 +21,7 @@ from db.run_workers import Grant, change_reserved, set_aside
 from db.store import Store
 from db.tables import Run, utc_now
 
-PAUSE_SECONDS = 0.01
+PAUSE_SECONDS = 0.02
 
 
 @dataclass

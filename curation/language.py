@@ -20,25 +20,33 @@ _SMALL_WORDS = {
     "nl": "de het een van en is dat op te in niet zijn voor met aan ook door maar bij wordt",
     "pl": "i w na z do że się nie jest to od przez po dla są jak oraz ale był za",
 }
-_WORDS = {language: frozenset(words.split()) for language, words in _SMALL_WORDS.items()}
+_LANGUAGES: dict[str, list[str]] = {}  # by small word
+for _language, _listed in _SMALL_WORDS.items():
+    for _small in set(_listed.split()):
+        _LANGUAGES.setdefault(_small, []).append(_language)
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 def language_of(text: str) -> str | None:
     """A script's name, or a language's code within the Latin script; None where it is unclear."""
-    letters = [character for character in text if character.isalpha()]
+    words = _WORD.findall(text.lower())
+    letters = "".join(words)
     if len(letters) < LEAST_LETTERS:
         return None
-    script, count = Counter(_script(letter) for letter in letters).most_common(1)[0]
-    if count < 0.6 * len(letters):
-        return None
-    if script != "LATIN":
-        return script
-    words = _WORD.findall(text.lower())
-    hits = Counter(
-        {language: sum(word in known for word in words) for language, known in _WORDS.items()}
-    ).most_common(2)
-    (best, most), (_, second) = hits
+    if not letters.isascii():
+        scripts = Counter[str]()
+        for letter, times in Counter(letters).items():
+            scripts[_script(letter)] += times
+        script, count = scripts.most_common(1)[0]
+        if count < 0.6 * len(letters):
+            return None
+        if script != "LATIN":
+            return script
+    hits = Counter(dict.fromkeys(_SMALL_WORDS, 0))
+    for word in words:
+        for language in _LANGUAGES.get(word, ()):
+            hits[language] += 1
+    (best, most), (_, second) = hits.most_common(2)
     return best if most >= LEAST_HITS and most >= 1.5 * second else None
 
 

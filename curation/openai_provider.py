@@ -61,6 +61,11 @@ class OpenAIProvider:
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> None:
         self.client, self._prices, self._own_server = client, prices, own_server
+        self._path = (  # put together once; Azure's SDK adds the deployment to a relative one
+            "/chat/completions"
+            if isinstance(client, AsyncAzureOpenAI)
+            else f"{client.base_url}chat/completions"
+        )
         self._timeout_seconds = timeout_seconds
         self.gate = Gate(
             concurrency, per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute
@@ -169,7 +174,7 @@ class OpenAIProvider:
                     # to rename fields, and makes models of what came: a third of all processor
                     # time, and nothing to rename
                     completion = await self.client.post(
-                        "/chat/completions",
+                        self._path,
                         cast_to=object,
                         body=body,
                         options={"timeout": self._timeout_seconds},

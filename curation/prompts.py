@@ -5,8 +5,9 @@ A prompt file is what the model is told (system), a line of three dashes, and wh
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from curation.structured import NotToSchema, is_json, read_json
@@ -36,10 +37,23 @@ class Prompt:
     name: str
     text: str
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """The identity of the prompt."""
         return text_sha256(self.text)
+
+    @cached_property
+    def places(self) -> frozenset[str]:
+        """The inputs that it names."""
+        return frozenset(_PLACE.findall(self.text))
+
+    @cached_property
+    def parts(self) -> tuple[list[str], list[str]]:
+        """What is told (system) and what is asked (user), each split at its places."""
+        told, _, asked = self.text.partition("\n---\n")
+        if not asked:
+            told, asked = "", told
+        return _PLACE.split(told.strip()), _PLACE.split(asked.strip())
 
 
 class Unparsable(Exception):
@@ -65,7 +79,7 @@ def read_prompt(task: Task, name: str, beside: Path) -> Prompt:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise BadInput(f"the prompt {name!r} is not UTF-8 text") from error
-    given, named = TASKS[task].inputs, inputs_of(Prompt(path.name, text))
+    given, named = TASKS[task].inputs, Prompt(path.name, text).places
     unknown = sorted(named - set(given))
     missing = sorted(set(NEEDED.get(task, ())) - named)
     if unknown:
@@ -77,20 +91,11 @@ def read_prompt(task: Task, name: str, beside: Path) -> Prompt:
     return Prompt(path.name, text)
 
 
-def inputs_of(prompt: Prompt) -> set[str]:
-    """The inputs that a prompt names."""
-    return set(_PLACE.findall(prompt.text))
-
-
 def messages(prompt: Prompt, inputs: Inputs) -> list[dict[str, str]]:
     """What is sent to a chat model. Braces in an input are text, never filled in again."""
-    told, _, asked = prompt.text.partition("\n---\n")
-    if not asked:
-        told, asked = "", told
-    filled = _PLACE.sub(lambda match: _shown(inputs[match.group(1)]), asked.strip())
-    system = _PLACE.sub(lambda match: _shown(inputs[match.group(1)]), told.strip())
-    head = [{"role": "system", "content": system}] if system else []
-    return [*head, {"role": "user", "content": filled}]
+    told, asked = (_filled(parts, inputs) for parts in prompt.parts)
+    head = [{"role": "system", "content": told}] if told else []
+    return [*head, {"role": "user", "content": asked}]
 
 
 def parse(task: Task, answer: str, *, candidates: int = 0) -> str:
@@ -117,6 +122,13 @@ def parse(task: Task, answer: str, *, candidates: int = 0) -> str:
     if not text:
         raise Unparsable("empty", f"{task}: nothing stands after `{gives}:`")
     return text
+
+
+def _filled(parts: Sequence[str], inputs: Inputs) -> str:
+    """Texts and names of places in turn, as one text."""
+    return "".join(
+        _shown(inputs[part]) if number % 2 else part for number, part in enumerate(parts)
+    )
 
 
 def _shown(value: str | list[str]) -> str:

@@ -6,15 +6,20 @@ use it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Insert, bindparam, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from db.tables import Call, Group, GroupCall
+from db.tables import Base, Call, Group, GroupCall
 
 KEYS_PER_QUERY = 500
+_CALL = Base.metadata.tables[Call.__tablename__]
+_FIND = select(_CALL.c.id, _CALL.c.key, _CALL.c.answer, _CALL.c.finish_reason).where(
+    _CALL.c.key.in_(bindparam("keys", expanding=True))
+)
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,9 @@ class CallTotals:
 def find_calls(session: Session, keys: Sequence[str]) -> dict[str, StoredCall]:
     """The stored answers among these keys, by key."""
     found: dict[str, StoredCall] = {}
+    connection = session.connection()
     for start in range(0, len(keys), KEYS_PER_QUERY):
-        rows = session.execute(
-            select(Call.id, Call.key, Call.answer, Call.finish_reason).where(
-                Call.key.in_(keys[start : start + KEYS_PER_QUERY])
-            )
-        )
+        rows = connection.execute(_FIND, {"keys": keys[start : start + KEYS_PER_QUERY]})
         found.update((row.key, StoredCall(*row)) for row in rows)
     return found
 
@@ -58,18 +60,23 @@ def add_calls(session: Session, rows: Sequence[dict[str, Any]]) -> dict[str, Sto
     """Store answered calls; returns what is kept under each key. Does not commit."""
     if not rows:
         return {}
-    insert = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert
-    ordered = sorted(rows, key=lambda row: str(row["key"]))  # two workers never lock crosswise
+    by_key = {str(row["key"]): row for row in reversed(rows)}
+    ordered = [by_key[key] for key in sorted(by_key)]  # two workers never lock crosswise
+    added = session.connection().execute(_insert(session.get_bind().dialect.name), ordered)
     kept = {
-        row.key: StoredCall(*row)
-        for row in session.execute(
-            insert(Call)
-            .on_conflict_do_nothing()
-            .returning(Call.id, Call.key, Call.answer, Call.finish_reason),
-            ordered,
+        row.key: StoredCall(
+            row.id, row.key, by_key[row.key]["answer"], by_key[row.key]["finish_reason"]
         )
+        for row in added
     }
-    return kept | find_calls(session, [row["key"] for row in rows if row["key"] not in kept])
+    return kept | find_calls(session, [key for key in by_key if key not in kept])
+
+
+@cache
+def _insert(dialect: str) -> Insert:
+    """The statement that keeps the first answer under a key; it returns what it did keep."""
+    insert = sqlite.insert if dialect == "sqlite" else postgresql.insert
+    return insert(_CALL).on_conflict_do_nothing().returning(_CALL.c.id, _CALL.c.key)
 
 
 def call_totals(session: Session, run_id: int) -> list[CallTotals]:

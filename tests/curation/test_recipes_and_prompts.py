@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from curation.filters import check_instruction, check_passage, check_query
-from curation.prompts import FOLDER, Prompt, Unparsable, inputs_of, messages, parse, read_prompt
+from curation.prompts import FOLDER, Prompt, Unparsable, messages, parse, read_prompt
 from curation.recipes import Filters, list_recipes, load_recipe, recipe_from_store
 from curation.tasks import TASKS
 from db.errors import BadInput
@@ -167,5 +167,5 @@ def test_the_programming_language_is_named_in_both_instructions_or_the_group_is_
 
 def test_code_prompts_are_told_the_language_and_web_prompts_are_not() -> None:
     code, web = load_recipe("leetcode"), load_recipe("msmarco")
-    assert "language" in inputs_of(code.stages["instruction_negative"].prompt)
-    assert "language" not in inputs_of(web.stages["instruction_negative"].prompt)
+    assert "language" in code.stages["instruction_negative"].prompt.places
+    assert "language" not in web.stages["instruction_negative"].prompt.places
