@@ -18,8 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import psutil
-from card_client import CardClient
-from desks import measure_engines, opened
+from desks import Office, measure_engines, opened
 from lost_decisions import compare
 
 
@@ -30,7 +29,7 @@ def measure(
     with opened(url, home, clients=clients, items=items, overlap=overlap) as office:
         assert office.server.process is not None
         process = psutil.Process(office.server.process.pid)
-        seconds, processor = asyncio.run(work(office.desks, think, process))
+        seconds, processor = asyncio.run(work(office, think, process))
         found = compare(office.store, office.study_id, office.desks, overlap)
     times = [1000 * one for desk in office.desks for one in desk.answer_seconds]
     cut = statistics.quantiles(times, n=20)
@@ -46,13 +45,13 @@ def measure(
     }
 
 
-async def work(
-    desks: list[CardClient], think: float, process: psutil.Process
-) -> tuple[float, float]:
+async def work(office: Office, think: float, process: psutil.Process) -> tuple[float, float]:
     """Let all work to the end. Returns seconds, and the server's processor seconds, from the moment
     when everybody's first page was drawn."""
-    start = asyncio.Barrier(len(desks) + 1)
-    working = asyncio.gather(*(desk.work(think_seconds=think, start=start) for desk in desks))
+    start = asyncio.Barrier(len(office.desks) + 1)
+    working = asyncio.gather(
+        *(desk.work(think_seconds=think, start=start) for desk in office.desks)
+    )
     await start.wait()
     before, started = sum(process.cpu_times()[:2]), time.monotonic()
     await working
