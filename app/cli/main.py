@@ -28,7 +28,7 @@ COMMANDS = {
         "List and compare releases.",
     ),
     "restore": ("app.cli.backup:restore", "Put a backup into an empty store."),
-    "review": ("app.cli.review:review", "Approve, reject or edit a group."),
+    "review": ("app.cli.review:review", "Approve, reject or edit groups, one or many."),
     "serve": ("app.cli.serve:serve", "Open the app."),
     "study": ("app.cli.study:study", "Make studies and let models judge in them."),
     "train": ("app.cli.train:train", "Fine-tune an embedding model on a release."),

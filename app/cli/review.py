@@ -1,7 +1,8 @@
-"""`inf review`: approve, reject or edit one group."""
+"""`inf review`: approve, reject or edit one group; `many` and `verdicts` are in review_many.py."""
 
 import click
 
+from app.cli import review_many
 from app.cli.report import Result, counts, detach_option, lines, me, ready_store, reporting, work
 from curation.revalidation import check_edit
 from db.reviews import FIELDS, approve_group, edit_group, reject_group
@@ -55,7 +56,25 @@ def _changes(edits: tuple[str, ...]) -> dict[str, str]:
     return changes
 
 
-@click.command()
+class OneByDefault(click.Group):
+    """`inf review --group …` is `inf review one --group …`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, *ctx.help_option_names):
+            args = ["one", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=OneByDefault)
+def review() -> None:
+    """Approve, reject or edit groups. Without a command: one group, as `one` does."""
+
+
+for command_of_many in (review_many.many, review_many.verdicts):
+    review.add_command(command_of_many)
+
+
+@review.command()
 @click.option("--group", "group_id", type=int, help="The group's id.")
 @click.option("--approve", is_flag=True, help="The group is good.")
 @click.option("--reject", is_flag=True, help="The group is not to be released; needs --reason.")
@@ -76,7 +95,7 @@ def _changes(edits: tuple[str, ...]) -> dict[str, str]:
 )
 @detach_option
 @reporting(_human)
-def review(
+def one(
     group_id: int | None,
     approve: bool,
     reject: bool,
