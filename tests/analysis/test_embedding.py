@@ -1,3 +1,9 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 from conftest import count_rows
@@ -70,6 +76,35 @@ def test_a_stop_keeps_the_batches_that_were_done(
         sqlite_store, ["a", "b", "c", "d"], progress=lambda done, of: reports.append((done, of))
     )
     assert reports == [(2, 4), (4, 4)]
+
+
+SLOW_WORK = """
+from analysis.embedding import embed_texts
+from db.store import open_store
+embed_texts(open_store(), [f"text number {n} of many" for n in range(600)])
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_process_is_taken_up_from_the_vectors_it_had_stored(sqlite_store: Store) -> None:
+    url = sqlite_store.engine.url.render_as_string(hide_password=False)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_WORK], env=os.environ | {"INF_DATABASE_URL": url}
+    )
+    end = time.monotonic() + 120
+    while not count_rows(sqlite_store, "embedding"):
+        assert time.monotonic() < end, "no vector was stored within two minutes"
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    stored = count_rows(sqlite_store, "embedding")
+    reports: list[int] = []
+    texts = [f"text number {n} of many" for n in range(600)]
+    vectors = embed_texts(sqlite_store, texts, progress=lambda done, of: reports.append(done))
+    assert stored >= 256
+    assert reports[0] == stored
+    assert count_rows(sqlite_store, "embedding") == 600
+    assert vectors.shape == (600, 384)
 
 
 def test_no_texts_give_no_vectors(sqlite_store: Store) -> None:
