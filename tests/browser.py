@@ -1,6 +1,7 @@
 """A headless Chromium for tests, with an empty profile and no traffic of its own."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from playwright.async_api import async_playwright
@@ -39,6 +40,14 @@ def wait_past_dwell(page: Page) -> None:
     card = page.locator(".card")
     while not card.evaluate(PAINTED_AND_READ):
         page.wait_for_timeout(20)
+
+
+def wait_until(claim: Callable[[], bool], seconds: float = PATIENCE / 1000) -> None:
+    """Until the claim holds, which is mostly one about the store."""
+    deadline = time.monotonic() + seconds
+    while not claim():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
 
 
 def settled(page: Page) -> None:

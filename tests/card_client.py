@@ -1,5 +1,5 @@
 """An annotator without a browser: a real session of the server over its WebSocket, doing what the
-judging card's JavaScript does (app/components/judging_card.js): it decides on items leased ahead,
+judging card's JavaScript does (app/components/outbox_card.js): it decides on items leased ahead,
 keeps each decision in an outbox until it is answered, and sends the outbox again after a cut.
 """
 

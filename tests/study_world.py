@@ -1,9 +1,10 @@
 """A small world for tests of studies: a run whose groups reached validation, and their items."""
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.store import Store
-from db.tables import Dataset, Group, Item, Pair, Passage, Recipe, Run, utc_now
+from db.tables import Dataset, Group, Item, Judgment, Pair, Passage, Recipe, Run, utc_now
 from db.words import ROLES
 
 LABELS = (*ROLES, "distractor_1", "distractor_2")
@@ -18,6 +19,13 @@ def make_world(
         run_id = _make(session, groups, name, dropped_every)
         session.commit()
     return run_id
+
+
+def judgments(store: Store, study_id: int) -> list[Judgment]:
+    """All judgments made in a study, as they were stored."""
+    with store.read() as session:
+        query = select(Judgment).where(Judgment.study_id == study_id).order_by(Judgment.id)
+        return list(session.scalars(query))
 
 
 def _make(session: Session, groups: int, name: str, dropped_every: int) -> int:

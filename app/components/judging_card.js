@@ -1,18 +1,6 @@
-// The judging card: shows items leased ahead, takes decisions by key or mouse, and keeps every
-// decision in an outbox until the server says that it is stored.
-//
-// The outbox is mirrored in localStorage, one entry per event, before it is sent; it is sent whole
-// as component state, again and again until acknowledged by event id. The server stores an event
-// once however often it comes. Texts reach the page through textContent only.
-//
-// What would surprise: Streamlit calls the default function at every rerun and may call a stale
-// cleanup while the card is still there, so the card lives in a WeakMap by its parent element and
-// goes only when that has left the page.
+// The judging card: shows items leased ahead and takes decisions by key or mouse. How a decision
+// reaches the server is in outbox_card.js, which comes before this file in the same module.
 
-const CARDS = new WeakMap();
-const RESEND_MS = 2500;
-const SENT_AT_ONCE = 200;
-const HISTORY = 30;
 const STOP_WORDS = new Set(
   ("about after again all also and any are because been before being below between both but can " +
     "did does down each else for from had has have her here his how into its just more most not " +
@@ -21,27 +9,19 @@ const STOP_WORDS = new Set(
     "was were what when where which while who whom why will with would you your").split(" "),
 );
 
+const KEYS = [
+  ["1 – 9", "this passage is the most relevant"],
+  ["0", "none of them"],
+  ["S", "skip: somebody else gets the item"],
+  ["F", "flag the item for the curator"],
+  ["N", "write a note; Esc leaves it, the answer takes it along"],
+  ["Z", "go back and change an answer; again for one further back"],
+  ["H", "mark the words that passages share with instruction and query"],
+  ["?", "this list"],
+];
+
 export default function (component) {
-  const parent = component.parentElement;
-  let card = CARDS.get(parent);
-  if (!card) {
-    card = new Card(parent);
-    CARDS.set(parent, card);
-  }
-  card.receive(component);
-  return () => setTimeout(() => card.leaveIfGone(), 0);
-}
-
-function make(tag, className, text) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
-
-function newEventId() {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return receiveIn(JudgingCard, component);
 }
 
 function wordsOf(text) {
@@ -54,75 +34,22 @@ function nameOf(id, round) {
   return round === undefined ? id : `${id}/${round}`;
 }
 
-function afterPaint(act) {
-  requestAnimationFrame(() => {
-    const channel = new MessageChannel();
-    channel.port1.onmessage = act;
-    channel.port2.postMessage(null);
-  });
-}
-
-class Card {
+class JudgingCard extends OutboxCard {
   constructor(parent) {
-    this.parent = parent;
-    this.scope = null;
-    this.queue = [];
-    this.current = null;
-    this.changing = false;
+    super(parent, { mirror: "inf-card", sentAtOnce: 200 });
     this.highlight = false;
-    this.sentAt = -Infinity;
-    this.waiting = false;
-    this.counter = 0;
-    this.unanswered = 0;
-    this.root = make("div", "card");
-    parent.appendChild(this.root);
-    this.onKey = (event) => this.key(event);
-    this.onLeave = (event) => this.outbox.size && event.preventDefault();
-    document.addEventListener("keydown", this.onKey, true);
-    window.addEventListener("beforeunload", this.onLeave);
-    this.timer = setInterval(() => this.resend(), 500);
-    this.forget();
   }
 
   forget() {
-    this.outbox = new Map();
-    this.refused = new Map();
-    this.decided = new Set();
-    this.history = [];
-    this.current = null;
+    super.forget();
+    this.queue = [];
     this.changing = false;
     this.asking = null; // the event of an example whose feedback is on its way
     this.feedback = null; // what was right, until it is read
   }
 
-  leaveIfGone() {
-    if ((this.parent.host || this.parent).isConnected) return;
-    document.removeEventListener("keydown", this.onKey, true);
-    window.removeEventListener("beforeunload", this.onLeave);
-    clearInterval(this.timer);
-    CARDS.delete(this.parent);
-  }
-
-  // ---- what comes from the server
-
   receive(component) {
-    this.component = component;
-    this.data = component.data;
-    if (!this.root.isConnected) this.parent.appendChild(this.root);
-    if (this.scope !== this.data.scope) {
-      this.forget();
-      this.scope = this.data.scope;
-      this.load();
-    }
-    for (const [event, answer] of Object.entries(this.data.acknowledged)) {
-      const entry = this.outbox.get(event);
-      if (!entry) continue;
-      this.outbox.delete(event);
-      if (answer) this.refuse(event, answer);
-      this.erase("out", event);
-    }
-    this.waiting = false;
-    this.unanswered = 0;
+    this.takeAnswers(component);
     this.queue = this.data.items.filter((item) => !this.decided.has(nameOf(item.id, item.round)));
     const told = this.data.feedback.find((one) => one.event === this.asking);
     if (this.asking && !this.outbox.has(this.asking)) this.asking = null;
@@ -133,84 +60,15 @@ class Card {
     if (this.outbox.size) this.send();
   }
 
-  refuse(event, why) {
-    this.refused.set(event, why);
-    this.keep("refused", event, why);
+  wasDecided(entry) {
+    if (entry.study === this.data.study) this.decided.add(nameOf(entry.item, entry.round));
   }
 
-  // ---- the outbox and its mirror
-
-  slot(part, event) {
-    return `inf-card/${this.scope}/${part}/${event}`;
-  }
-
-  keep(part, event, value) {
-    try {
-      localStorage.setItem(this.slot(part, event), JSON.stringify(value));
-    } catch {
-      this.unmirrored = true; // a full or forbidden localStorage: the outbox still lives here
-    }
-  }
-
-  erase(part, event) {
-    try {
-      localStorage.removeItem(this.slot(part, event));
-    } catch {
-      this.unmirrored = true;
-    }
-  }
-
-  load() {
-    const read = (part, into) => {
-      const start = this.slot(part, "");
-      const found = Object.keys(localStorage).filter((name) => name.startsWith(start));
-      const entries = found.map((name) => [name, JSON.parse(localStorage.getItem(name))]);
-      entries.sort((one, other) => String(one[1].decided).localeCompare(String(other[1].decided)));
-      for (const [name, value] of entries) into.set(name.slice(start.length), value);
-    };
-    try {
-      read("out", this.outbox);
-      read("refused", this.refused);
-    } catch {
-      this.unmirrored = true;
-    }
-    for (const entry of this.outbox.values()) {
-      if (entry.study === this.data.study) this.decided.add(nameOf(entry.item, entry.round));
-    }
-  }
-
-  send() {
-    if (this.waiting || !this.outbox.size) return;
-    this.waiting = true;
-    this.sentAt = performance.now();
-    this.counter += 1;
-    const events = [...this.outbox.values()].slice(0, SENT_AT_ONCE);
-    this.component.setStateValue("outbox", { sent: this.counter, events });
-  }
-
-  // A server that was started again knows nothing of our fragment and ignores what comes from it:
-  // every other time the whole page is asked for instead (see judging_card.py).
-  resend() {
-    this.leaveIfGone();
-    if (this.outbox.size && performance.now() - this.sentAt > RESEND_MS) {
-      this.unanswered += 1;
-      this.waiting = false;
-      if (this.unanswered % 2) this.send();
-      else this.askForThePage();
-    }
-    this.drawBadge();
-  }
-
-  askForThePage() {
-    this.sentAt = performance.now();
-    document.dispatchEvent(new CustomEvent("inf-card-unanswered"));
+  alongside() {
+    return {};
   }
 
   // ---- deciding
-
-  isTooSoon() {
-    return this.paintedAt === null || performance.now() - this.paintedAt < this.data.dwell_ms;
-  }
 
   decide(kind, position) {
     const item = this.current;
@@ -234,24 +92,21 @@ class Card {
       flagged: this.flagged,
       change: this.changing,
     };
-    this.outbox.set(event, entry);
-    this.keep("out", event, entry);
+    this.post(event, entry);
     this.decided.add(nameOf(item.id, item.round));
     if (isExample) {
       this.asking = event;
       this.drawBadge();
       this.say(`You chose ${this.inWords(entry)}.`);
-      afterPaint(() => this.send());
+      afterPaint(() => this.outbox.size && this.send());
       return;
     }
-    this.history = this.history.filter((past) => past.item.id !== item.id);
-    this.history.push({ item, entry });
-    if (this.history.length > HISTORY) this.history.shift();
+    this.remember({ item, entry }, (past) => past.item.id === item.id);
     this.changing = false;
     this.queue = this.queue.filter((other) => other.id !== item.id);
     this.show(this.queue[0] || null);
     this.say(kind === "skip" ? "Skipped." : `Answered: ${this.inWords(entry)}.`);
-    afterPaint(() => this.send()); // what sending costs must not delay the next item
+    afterPaint(() => this.outbox.size && this.send()); // what sending costs must not delay the next item
   }
 
   inWords(entry) {
@@ -353,48 +208,20 @@ class Card {
   // ---- drawing
 
   show(item, past) {
-    const hadFocus = this.root.contains(this.focused());
+    const hadFocus = this.hasFocus();
     this.current = item;
     this.flagged = past ? past.flagged : false;
     this.note = past ? past.note : "";
-    this.paintedAt = null;
-    delete this.root.dataset.painted;
-    this.root.replaceChildren();
+    this.clear();
     this.root.dataset.item = item ? String(item.id) : "";
-    this.drawHead();
+    this.bar = make("div", "bar");
+    this.bar.appendChild(make("span"));
+    this.drawHead(this.bar);
     if (item) this.drawItem(item, past);
     else this.drawNothing();
     this.drawAround();
     if (hadFocus) this.root.querySelector(".asked")?.focus({ preventScroll: true });
-    if (!item) return;
-    if (this.root.getBoundingClientRect().top < 0) this.root.scrollIntoView({ block: "start" });
-    this.whenPainted(item);
-  }
-
-  focused() {
-    return (this.parent.activeElement ?? document.activeElement) || null;
-  }
-
-  whenPainted(item) {
-    afterPaint(() => {
-      if (this.current !== item) return;
-      this.paintedAt = performance.now();
-      this.paintedDate = new Date();
-      this.root.dataset.painted = String(this.paintedAt);
-    });
-  }
-
-  drawHead() {
-    const head = make("div", "head");
-    this.progress = make("div", "progress");
-    this.bar = make("div", "bar");
-    this.bar.appendChild(make("span"));
-    this.badge = make("span", "badge");
-    this.badge.setAttribute("role", "status");
-    head.append(this.progress, this.badge);
-    this.problems = make("div", "problems");
-    this.problems.setAttribute("role", "alert");
-    this.root.append(head, this.bar, this.problems);
+    if (item) this.startDwell(item);
   }
 
   drawItem(item, past) {
@@ -496,42 +323,25 @@ class Card {
     this.noteBox.addEventListener("input", () => (this.note = this.noteBox.value));
     this.noteRow.appendChild(this.noteBox);
     this.noteRow.hidden = !this.note;
-    this.help = make("div", "help");
-    this.help.hidden = true;
-    for (const [key, words] of [
-      ["1 – 9", "this passage is the most relevant"],
-      ["0", "none of them"],
-      ["S", "skip: somebody else gets the item"],
-      ["F", "flag the item for the curator"],
-      ["N", "write a note; Esc leaves it, the answer takes it along"],
-      ["Z", "go back and change an answer; again for one further back"],
-      ["H", "mark the words that passages share with instruction and query"],
-      ["?", "this list"],
-    ]) {
-      const row = make("div");
-      row.append(make("kbd", "", key), make("span", "", words));
-      this.help.appendChild(row);
-    }
-    this.voice = make("div", "voice");
-    this.voice.setAttribute("aria-live", "polite");
-    this.root.append(tools, this.noteRow, this.help, this.voice);
+    this.help = listOfKeys(KEYS);
+    this.root.append(tools, this.noteRow, this.help, this.drawVoice());
   }
 
   drawNothing() {
-    const words =
-      this.data.message ||
-      (this.data.finished
-        ? "Thank you: nothing is left for you in this study."
-        : "The next item is on its way …");
-    this.root.appendChild(make("div", "nothing", words));
+    this.root.appendChild(make("div", "nothing", this.whyNothing()));
     const tools = make("div", "tools");
     if (this.history.length) {
       tools.appendChild(this.button("Undo", "tool", () => this.undo(), "Z"));
     }
     this.help = make("div");
-    this.voice = make("div", "voice");
-    this.voice.setAttribute("aria-live", "polite");
-    this.root.append(tools, this.voice);
+    this.root.append(tools, this.drawVoice());
+  }
+
+  whyNothing() {
+    if (this.data.message) return this.data.message;
+    return this.data.finished
+      ? "Thank you: nothing is left for you in this study."
+      : "The next item is on its way …";
   }
 
   drawAround() {
@@ -548,47 +358,13 @@ class Card {
       : `${done} answered · ${left} left for you${pace}`;
     const share = training ? training.answered / training.total : done / (done + left || 1);
     this.bar.firstChild.style.width = `${done + left || training ? 100 * share : 100}%`;
-    this.problems.replaceChildren();
-    for (const [event, why] of this.refused) {
-      const line = make("div", "problem", `An answer was not taken: ${why} `);
-      line.appendChild(
-        this.button("dismiss", "link", () => {
-          this.refused.delete(event);
-          this.erase("refused", event);
-          this.drawAround();
-        }),
-      );
-      this.problems.appendChild(line);
-    }
-    if (!this.current && this.root.querySelector(".nothing")) {
-      this.root.querySelector(".nothing").textContent =
-        this.data.message ||
-        (this.data.finished
-          ? "Thank you: nothing is left for you in this study."
-          : "The next item is on its way …");
-    }
+    this.drawProblems();
+    const nothing = this.root.querySelector(".nothing");
+    if (nothing) nothing.textContent = this.whyNothing();
     this.drawBadge();
   }
 
-  drawBadge() {
-    if (!this.badge) return;
-    const words = this.outbox.size ? `${this.outbox.size} unsent` : "saved";
-    if (this.badge.textContent !== words) this.badge.textContent = words;
-    this.badge.classList.toggle("unsent", this.outbox.size > 0);
-  }
-
-  say(words) {
-    if (this.voice) this.voice.textContent = words;
-  }
-
-  button(words, className, act, key) {
-    const button = make("button", className, words);
-    button.type = "button";
-    if (key) button.appendChild(make("kbd", "", key));
-    button.addEventListener("click", (event) => {
-      event.preventDefault();
-      act();
-    });
-    return button;
+  problem(event, entry) {
+    return make("div", "problem", `An answer was not taken: ${entry.why} `);
   }
 }

@@ -1,110 +1,45 @@
 // The review card: a group's three triplets side by side, what differs marked; approve, reject with
-// a reason, edit, by key or mouse. Decisions travel as those of the judging card do (see there):
-// an outbox mirrored in localStorage, sent whole as component state until each event is answered.
+// a reason, edit, by key or mouse. How a decision reaches the server is in outbox_card.js, which
+// comes before this file in the same module.
 //
 // What would surprise: a decision names the review that was current when the group was shown
 // (`seen`), or, after Undo, our own event (`after`): the server refuses a word on a text that
 // somebody changed in between. An edit that is refused keeps its texts here until it is dismissed.
 
-const CARDS = new WeakMap();
-const RESEND_MS = 2500;
-const SENT_AT_ONCE = 100;
-const HISTORY = 30;
 const MOST_LATER = 200;
+const KEYS = [
+  ["A", "approve the group"],
+  ["R", "reject it: a reason, then Enter"],
+  ["E", "edit the written texts: Ctrl and Enter saves, Esc leaves them"],
+  ["L", "later: the group comes again at the end"],
+  ["Z", "go back and say something else; again for one further back"],
+  ["D", "mark what differs from the positive triplet"],
+  ["?", "this list"],
+];
 
 export default function (component) {
-  const parent = component.parentElement;
-  let card = CARDS.get(parent);
-  if (!card) {
-    card = new ReviewCard(parent);
-    CARDS.set(parent, card);
-  }
-  card.receive(component);
-  return () => setTimeout(() => card.leaveIfGone(), 0);
-}
-
-function make(tag, className, text) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
-
-function newEventId() {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-function afterPaint(act) {
-  requestAnimationFrame(() => {
-    const channel = new MessageChannel();
-    channel.port1.onmessage = act;
-    channel.port2.postMessage(null);
-  });
+  return receiveIn(ReviewCard, component);
 }
 
 const keyOf = (group) => `${group.id}/${group.seen}`;
 
-class ReviewCard {
+class ReviewCard extends OutboxCard {
   constructor(parent) {
-    this.parent = parent;
-    this.scope = null;
-    this.sentAt = -Infinity;
-    this.counter = 0;
-    this.unanswered = 0;
-    this.waiting = false;
+    super(parent, { mirror: "inf-review", sentAtOnce: 100 });
     this.marks = true;
     this.lastReason = "";
-    this.root = make("div", "card");
-    parent.appendChild(this.root);
-    this.onKey = (event) => this.key(event);
-    this.onLeave = (event) => this.outbox.size && event.preventDefault();
-    document.addEventListener("keydown", this.onKey, true);
-    window.addEventListener("beforeunload", this.onLeave);
-    this.timer = setInterval(() => this.resend(), 500);
-    this.forget();
   }
 
   forget() {
-    this.outbox = new Map();
-    this.refused = new Map();
-    this.decided = new Set();
+    super.forget();
     this.later = [];
-    this.history = [];
     this.queue = [];
-    this.current = null;
     this.past = null;
   }
 
-  leaveIfGone() {
-    if ((this.parent.host || this.parent).isConnected) return;
-    document.removeEventListener("keydown", this.onKey, true);
-    window.removeEventListener("beforeunload", this.onLeave);
-    clearInterval(this.timer);
-    CARDS.delete(this.parent);
-  }
-
-  // ---- what comes from the server
-
   receive(component) {
-    this.component = component;
     const before = this.data;
-    this.data = component.data;
-    if (!this.root.isConnected) this.parent.appendChild(this.root);
-    if (this.scope !== this.data.scope) {
-      this.forget();
-      this.scope = this.data.scope;
-      this.load();
-    }
-    for (const [event, answer] of Object.entries(this.data.acknowledged)) {
-      const entry = this.outbox.get(event);
-      if (!entry) continue;
-      this.outbox.delete(event);
-      if (answer) this.refuse(event, { ...entry, why: answer });
-      this.erase("out", event);
-    }
-    this.waiting = false;
-    this.unanswered = 0;
+    this.takeAnswers(component);
     const isOtherQueue = !before || before.queue !== this.data.queue;
     this.queue = this.data.groups.filter((group) => !this.decided.has(keyOf(group)));
     const stillOurs = this.current && this.queue.some((g) => keyOf(g) === keyOf(this.current));
@@ -114,84 +49,20 @@ class ReviewCard {
     if (this.outbox.size) this.send();
   }
 
+  wasDecided(entry) {
+    this.decided.add(`${entry.group}/${entry.seen}`);
+  }
+
+  alongside() {
+    return { later: this.later };
+  }
+
   next() {
     const isLater = (group) => this.later.includes(group.id);
     return this.queue.find((group) => !isLater(group)) || this.queue[0] || null;
   }
 
-  refuse(event, entry) {
-    this.refused.set(event, entry);
-    this.keep("refused", event, entry);
-  }
-
-  // ---- the outbox and its mirror
-
-  slot(part, event) {
-    return `inf-review/${this.scope}/${part}/${event}`;
-  }
-
-  keep(part, event, value) {
-    try {
-      localStorage.setItem(this.slot(part, event), JSON.stringify(value));
-    } catch {
-      this.unmirrored = true; // a full or forbidden localStorage: the outbox still lives here
-    }
-  }
-
-  erase(part, event) {
-    try {
-      localStorage.removeItem(this.slot(part, event));
-    } catch {
-      this.unmirrored = true;
-    }
-  }
-
-  load() {
-    const read = (part, into) => {
-      const start = this.slot(part, "");
-      const found = Object.keys(localStorage).filter((name) => name.startsWith(start));
-      const entries = found.map((name) => [name, JSON.parse(localStorage.getItem(name))]);
-      entries.sort((one, other) => String(one[1].decided).localeCompare(String(other[1].decided)));
-      for (const [name, value] of entries) into.set(name.slice(start.length), value);
-    };
-    try {
-      read("out", this.outbox);
-      read("refused", this.refused);
-    } catch {
-      this.unmirrored = true;
-    }
-    for (const entry of this.outbox.values()) this.decided.add(`${entry.group}/${entry.seen}`);
-  }
-
-  send() {
-    if (this.waiting) return;
-    this.waiting = true;
-    this.sentAt = performance.now();
-    this.counter += 1;
-    const events = [...this.outbox.values()].slice(0, SENT_AT_ONCE);
-    this.component.setStateValue("outbox", { sent: this.counter, events, later: this.later });
-  }
-
-  // Every other time the whole page is asked for: see judging_card.py on servers started again.
-  resend() {
-    this.leaveIfGone();
-    if (this.outbox.size && performance.now() - this.sentAt > RESEND_MS) {
-      this.unanswered += 1;
-      this.waiting = false;
-      if (this.unanswered % 2) this.send();
-      else {
-        this.sentAt = performance.now();
-        document.dispatchEvent(new CustomEvent("inf-card-unanswered"));
-      }
-    }
-    this.drawBadge();
-  }
-
   // ---- deciding
-
-  isTooSoon() {
-    return this.paintedAt === null || performance.now() - this.paintedAt < this.data.dwell_ms;
-  }
 
   decide(kind, more) {
     const group = this.current;
@@ -211,12 +82,9 @@ class ReviewCard {
       decided: new Date().toISOString(),
       ...more,
     };
-    this.outbox.set(event, entry);
-    this.keep("out", event, entry);
+    this.post(event, entry);
     this.decided.add(keyOf(group));
-    this.history = this.history.filter((past) => past.group.id !== group.id);
-    this.history.push({ group, entry });
-    if (this.history.length > HISTORY) this.history.shift();
+    this.remember({ group, entry }, (past) => past.group.id === group.id);
     this.queue = this.queue.filter((other) => other.id !== group.id);
     this.show(this.next());
     this.say(`Group ${group.id}: ${this.inWords(entry)}.`);
@@ -368,13 +236,11 @@ class ReviewCard {
   // ---- drawing
 
   show(group, past) {
-    const hadFocus = this.root.contains(this.parent.activeElement ?? document.activeElement);
+    const hadFocus = this.hasFocus();
     this.current = group;
     this.past = past || null;
-    this.paintedAt = null;
     this.boxes = null;
-    delete this.root.dataset.painted;
-    this.root.replaceChildren();
+    this.clear();
     this.root.dataset.group = group ? String(group.id) : "";
     this.drawHead();
     if (group) this.drawGroup(group);
@@ -382,24 +248,7 @@ class ReviewCard {
     this.drawTools();
     this.drawAround();
     if (hadFocus) this.root.querySelector(".triplets, .nothing")?.focus?.({ preventScroll: true });
-    if (!group) return;
-    if (this.root.getBoundingClientRect().top < 0) this.root.scrollIntoView({ block: "start" });
-    afterPaint(() => {
-      if (this.current !== group) return;
-      this.paintedAt = performance.now();
-      this.root.dataset.painted = String(this.paintedAt);
-    });
-  }
-
-  drawHead() {
-    const head = make("div", "head");
-    this.progress = make("div", "progress");
-    this.badge = make("span", "badge");
-    this.badge.setAttribute("role", "status");
-    head.append(this.progress, this.badge);
-    this.problems = make("div", "problems");
-    this.problems.setAttribute("role", "alert");
-    this.root.append(head, this.problems);
+    if (group) this.startDwell(group);
   }
 
   drawGroup(group) {
@@ -458,10 +307,7 @@ class ReviewCard {
 
   drawTools() {
     const tools = make("div", "tools");
-    this.help = make("div", "help");
-    this.help.hidden = true;
-    this.voice = make("div", "voice");
-    this.voice.setAttribute("aria-live", "polite");
+    this.help = listOfKeys(KEYS);
     if (this.current) {
       this.marksButton = this.button("Differences", "tool", () => this.toggleMarks(), "D");
       this.marksButton.setAttribute("aria-pressed", String(this.marks));
@@ -491,27 +337,13 @@ class ReviewCard {
       this.button("Leave it as it was", "tool", () => this.closeEdit(), "Esc"),
     );
     this.saveRow.hidden = true;
-    for (const [key, words] of [
-      ["A", "approve the group"],
-      ["R", "reject it: a reason, then Enter"],
-      ["E", "edit the written texts: Ctrl and Enter saves, Esc leaves them"],
-      ["L", "later: the group comes again at the end"],
-      ["Z", "go back and say something else; again for one further back"],
-      ["D", "mark what differs from the positive triplet"],
-      ["?", "this list"],
-    ]) {
-      const row = make("div");
-      row.append(make("kbd", "", key), make("span", "", words));
-      this.help.appendChild(row);
-    }
-    this.root.append(this.reasonRow, this.saveRow, tools, this.help, this.voice);
+    this.root.append(this.reasonRow, this.saveRow, tools, this.help, this.drawVoice());
   }
 
   drawAround() {
     const unsent = [...this.outbox.values()].filter((entry) => !entry.after).length;
     this.progress.textContent = `${Math.max(0, this.data.total - unsent)} in this queue`;
-    this.problems.replaceChildren();
-    for (const [event, entry] of this.refused) this.problems.appendChild(this.problem(event, entry));
+    this.drawProblems();
     const nothing = this.root.querySelector(".nothing");
     if (nothing) {
       nothing.textContent =
@@ -538,35 +370,6 @@ class ReviewCard {
       for (const text of Object.values(entry.texts)) details.append(make("div", "text", text));
       line.append(details);
     }
-    line.appendChild(
-      this.button("dismiss", "link", () => {
-        this.refused.delete(event);
-        this.erase("refused", event);
-        this.drawAround();
-      }),
-    );
     return line;
-  }
-
-  drawBadge() {
-    if (!this.badge) return;
-    const words = this.outbox.size ? `${this.outbox.size} unsent` : "saved";
-    if (this.badge.textContent !== words) this.badge.textContent = words;
-    this.badge.classList.toggle("unsent", this.outbox.size > 0);
-  }
-
-  say(words) {
-    if (this.voice) this.voice.textContent = words;
-  }
-
-  button(words, className, act, key) {
-    const button = make("button", className, words);
-    button.type = "button";
-    if (key) button.appendChild(make("kbd", "", key));
-    button.addEventListener("click", (event) => {
-      event.preventDefault();
-      act();
-    });
-    return button;
   }
 }

@@ -1,36 +1,24 @@
-"""The review card (a Streamlit component, version 2): a group as JSON, and what the card sends.
+"""The review card (a Streamlit component, version 2): a group as JSON, and what the card sends."""
 
-Like the judging card's, its outbox is component *state*, read where the card is drawn.
-"""
-
-from pathlib import Path
 from typing import Any
 
-import streamlit as st
-
 from app.components.group import TITLES, labels
+from app.components.outbox_card import card_component, nothing, outbox_of
 from app.components.texts import differences
 from app.reviewing import Desk, card_data
 from db.groups import GroupDetail, Texts
 from db.reviews import FIELDS
 from db.words import ROLES, SCENARIOS, Role
 
-FOLDER = Path(__file__).parent
-CARD = st.components.v2.component(
-    "inf_review_card",
-    js=(FOLDER / "review_card.js").read_text(encoding="utf-8"),
-    css=(FOLDER / "review_card.css").read_text(encoding="utf-8"),
-)
+CARD = card_component("review")
 FIELD_OF = {places[0]: name for name, places in FIELDS.items()}
 ACTIONS = {"approve": "approved", "reject": "rejected", "edit": "edited"}
 
 
 def draw_card(desk: Desk, *, key: str) -> None:
     """The card of a queue, after storing what it sent. Raises Refused for who may not review."""
-    state = st.session_state.get(key)
-    outbox = state.get("outbox") if state else None
-    data = card_data(desk, outbox if isinstance(outbox, dict) else {}, as_json=group_as_json)
-    CARD(key=key, data=data, on_outbox_change=_nothing)
+    data = card_data(desk, outbox_of(key), as_json=group_as_json)
+    CARD(key=key, data=data, on_outbox_change=nothing)
 
 
 def group_as_json(group: GroupDetail, revalidation: dict[str, str], *, blind: bool) -> Any:
@@ -125,7 +113,3 @@ def _before(group: GroupDetail) -> list[dict[str, str]]:
         {"label": name.replace("_", " "), "text": str(text)}
         for name, text in group.review.before.items()
     ]
-
-
-def _nothing() -> None:
-    """Streamlit keeps a state only where a callback is named; the work is done in `draw_card`."""

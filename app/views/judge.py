@@ -8,7 +8,8 @@ import streamlit as st
 
 from app import judging
 from app.components.choice import choose
-from app.components.judging_card import draw_card, draw_lifeline
+from app.components.judging_card import draw_card
+from app.components.outbox_card import draw_lifeline
 from app.components.page import draw_empty, draw_heading
 from app.components.texts import draw_text
 from app.components.training_desk import draw_training, is_in_training

@@ -8,7 +8,7 @@ import streamlit as st
 from app import reviewing
 from app.components.choice import choose
 from app.components.counted import counted
-from app.components.judging_card import draw_lifeline
+from app.components.outbox_card import draw_lifeline
 from app.components.page import draw_empty, draw_heading
 from app.components.review_card import draw_card
 from app.components.review_many import draw_many

@@ -1,21 +1,17 @@
 """The card in a real browser: fast keys, held keys, undo, a killed server, a cut network."""
 
-import shutil
-import time
-from collections.abc import Callable, Iterator
 from itertools import count
-from pathlib import Path
 
 import pytest
-from browser import PATIENCE, chromium_browser, wait_past_dwell
+from browser import PATIENCE, wait_past_dwell, wait_until
 from playwright.sync_api import Browser, Page, expect
-from restartable import Restartable, restartable
+from restartable import Restartable
 from sqlalchemy import select
-from study_world import make_world
+from study_world import judgments, make_world
 
 from db import studies
-from db.store import Store, open_store
-from db.tables import Assignment, Item, Judgment, Passage
+from db.store import Store
+from db.tables import Assignment, Item, Passage
 
 pytestmark = [
     pytest.mark.browser,
@@ -35,32 +31,6 @@ def make_study(store: Store, items: int) -> int:
         return study.id
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("desk")
-
-
-@pytest.fixture(scope="module")
-def store(sqlite_template: Path, folder: Path) -> Iterator[Store]:
-    """One store and one server for all tests here; every test has its own study."""
-    shutil.copy(sqlite_template, folder / "inf.db")
-    found = open_store(f"sqlite:///{folder / 'inf.db'}")
-    yield found
-    found.close()
-
-
-@pytest.fixture(scope="module")
-def served(store: Store, folder: Path) -> Iterator[Restartable]:
-    with restartable(folder, store.url) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: Path) -> Iterator[Browser]:
-    with chromium_browser() as found:
-        yield found
-
-
 def open_card(browser: Browser, server: Restartable, study_id: int) -> Page:
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(PATIENCE)
@@ -71,19 +41,6 @@ def open_card(browser: Browser, server: Restartable, study_id: int) -> Page:
 
 def item_on_screen(page: Page) -> int:
     return int(page.locator(".card").get_attribute("data-item") or 0)
-
-
-def judgments(store: Store, study_id: int) -> list[Judgment]:
-    with store.read() as session:
-        query = select(Judgment).where(Judgment.study_id == study_id).order_by(Judgment.id)
-        return list(session.scalars(query))
-
-
-def wait_until(claim: Callable[[], bool], seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not claim():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def test_keys_decide_the_item_that_is_on_the_screen(

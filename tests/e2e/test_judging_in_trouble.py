@@ -1,21 +1,18 @@
 """The card when things go wrong around it: no network, two tabs, a closed study, a hostile text."""
 
-import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
 
 import pytest
-from browser import PATIENCE, chromium_browser, wait_past_dwell
-from live_server import Server, serving
+from browser import PATIENCE, wait_past_dwell, wait_until
 from playwright.sync_api import Browser, BrowserContext, Page, expect
+from restartable import Restartable
 from sqlalchemy import select
-from study_world import make_world
+from study_world import judgments, make_world
 
 from db import studies
-from db.store import Store, open_store
-from db.tables import Judgment, StudyItem
+from db.store import Store
+from db.tables import StudyItem
 
 pytestmark = [
     pytest.mark.browser,
@@ -35,28 +32,6 @@ def make_study(store: Store, items: int, *, guidelines: str = studies.GUIDELINES
         return study.id
 
 
-@pytest.fixture(scope="module")
-def store(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    folder = tmp_path_factory.mktemp("trouble")
-    shutil.copy(sqlite_template, folder / "inf.db")
-    found = open_store(f"sqlite:///{folder / 'inf.db'}")
-    yield found
-    found.close()
-
-
-@pytest.fixture(scope="module")
-def served(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("served")
-    with serving(folder, INF_HOME=str(folder), INF_DATABASE_URL=store.url) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: Path) -> Iterator[Browser]:
-    with chromium_browser() as found:
-        yield found
-
-
 @pytest.fixture
 def person(browser: Browser) -> Iterator[BrowserContext]:
     """One person's browser: their tabs share cookies and storage."""
@@ -66,7 +41,7 @@ def person(browser: Browser) -> Iterator[BrowserContext]:
     context.close()
 
 
-def open_tab(person: BrowserContext, served: Server, study_id: int) -> Page:
+def open_tab(person: BrowserContext, served: Restartable, study_id: int) -> Page:
     page = person.new_page()
     page.on("dialog", lambda dialog: dialog.accept())
     page.goto(f"{served.url}/judge?study={study_id}")
@@ -82,21 +57,8 @@ def decide(page: Page, key: str) -> int:
     return item_id
 
 
-def judgments(store: Store, study_id: int) -> list[Judgment]:
-    with store.read() as session:
-        query = select(Judgment).where(Judgment.study_id == study_id).order_by(Judgment.id)
-        return list(session.scalars(query))
-
-
-def wait_until(claim: Callable[[], bool], seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not claim():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
-
-
 def test_what_is_decided_without_a_network_is_kept_and_stored_once_when_it_is_back(
-    store: Store, served: Server, person: BrowserContext
+    store: Store, served: Restartable, person: BrowserContext
 ) -> None:
     study_id = make_study(store, 8)
     page = open_tab(person, served, study_id)
@@ -127,7 +89,7 @@ def test_what_is_decided_without_a_network_is_kept_and_stored_once_when_it_is_ba
 
 
 def test_of_two_tabs_of_one_judge_the_first_answer_stands_and_nothing_is_judged_twice(
-    store: Store, served: Server, person: BrowserContext
+    store: Store, served: Restartable, person: BrowserContext
 ) -> None:
     study_id = make_study(store, 4)
     first, second = (open_tab(person, served, study_id) for _ in range(2))
@@ -147,7 +109,7 @@ def test_of_two_tabs_of_one_judge_the_first_answer_stands_and_nothing_is_judged_
 
 
 def test_a_tab_that_was_open_when_the_study_closed_is_told_and_stores_nothing(
-    store: Store, served: Server, person: BrowserContext
+    store: Store, served: Restartable, person: BrowserContext
 ) -> None:
     study_id = make_study(store, 4)
     page = open_tab(person, served, study_id)
@@ -163,7 +125,7 @@ def test_a_tab_that_was_open_when_the_study_closed_is_told_and_stores_nothing(
 
 
 def test_html_in_the_guidelines_is_shown_as_text_and_does_nothing(
-    store: Store, served: Server, person: BrowserContext
+    store: Store, served: Restartable, person: BrowserContext
 ) -> None:
     hostile = (
         "Read **everything**.\n\n<script>window.broken = 1</script>\n\n"

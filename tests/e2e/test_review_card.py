@@ -1,20 +1,16 @@
 """The review card in a real browser: keys, a held key, an edit that is refused, a killed server."""
 
-import shutil
-import time
-from collections.abc import Callable, Iterator
 from itertools import count
-from pathlib import Path
 
 import pytest
-from browser import PATIENCE, chromium_browser, wait_past_dwell
+from browser import PATIENCE, wait_past_dwell, wait_until
 from playwright.sync_api import Browser, Page, expect
 from records_world import make_run
-from restartable import Restartable, restartable
+from restartable import Restartable
 from sqlalchemy import select
 
 from db.groups import get_group
-from db.store import Store, open_store
+from db.store import Store
 from db.tables import Group, Review
 
 pytestmark = [
@@ -24,32 +20,6 @@ pytestmark = [
 
 NUMBERS = count()
 NASTY = "<script>document.title='x'</script> **bold** $\\LaTeX$ שלום 🙂"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("review")
-
-
-@pytest.fixture(scope="module")
-def store(sqlite_template: Path, folder: Path) -> Iterator[Store]:
-    """One store and one server for all tests here; every test has its own run."""
-    shutil.copy(sqlite_template, folder / "inf.db")
-    found = open_store(f"sqlite:///{folder / 'inf.db'}")
-    yield found
-    found.close()
-
-
-@pytest.fixture(scope="module")
-def served(store: Store, folder: Path) -> Iterator[Restartable]:
-    with restartable(folder, store.url) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: Path) -> Iterator[Browser]:
-    with chromium_browser() as found:
-        yield found
 
 
 def new_run(store: Store, kept: int) -> int:
@@ -73,13 +43,6 @@ def reviews(store: Store, run_id: int) -> list[Review]:
     with store.read() as session:
         query = select(Review).join(Group, Group.id == Review.group_id)
         return list(session.scalars(query.where(Group.run_id == run_id).order_by(Review.id)))
-
-
-def wait_until(claim: Callable[[], bool], seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not claim():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def press(page: Page, key: str) -> int:

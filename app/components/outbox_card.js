@@ -1,0 +1,281 @@
+// What the judging card and the review card share: each is a class that extends this one, and its
+// file comes after this one in the same module (see outbox_card.py).
+//
+// Every decision is kept in an outbox until the server says that it is stored. The outbox is
+// mirrored in localStorage, one entry per event, before it is sent; it is sent whole as component
+// state, again and again until acknowledged by event id. The server stores an event once however
+// often it comes. Texts reach the page through textContent only.
+//
+// What would surprise: Streamlit calls the default function at every rerun and may call a stale
+// cleanup while the card is still there, so a card lives in a WeakMap by its parent element and
+// goes only when that has left the page.
+
+const CARDS = new WeakMap();
+const RESEND_MS = 2500;
+const HISTORY = 30;
+
+function receiveIn(CardClass, component) {
+  const parent = component.parentElement;
+  let card = CARDS.get(parent);
+  if (!card) {
+    card = new CardClass(parent);
+    CARDS.set(parent, card);
+  }
+  card.receive(component);
+  return () => setTimeout(() => card.leaveIfGone(), 0);
+}
+
+function make(tag, className, text) {
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+function newEventId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function afterPaint(act) {
+  requestAnimationFrame(() => {
+    const channel = new MessageChannel();
+    channel.port1.onmessage = act;
+    channel.port2.postMessage(null);
+  });
+}
+
+function listOfKeys(keys) {
+  const list = make("div", "help");
+  list.hidden = true;
+  for (const [key, words] of keys) {
+    const row = make("div");
+    row.append(make("kbd", "", key), make("span", "", words));
+    list.appendChild(row);
+  }
+  return list;
+}
+
+// A subclass has `receive(component)`, `key(event)`, `drawAround()`, `problem(event, entry)`,
+// `wasDecided(entry)` for what the mirror still holds, and `alongside()` for what is sent with it.
+class OutboxCard {
+  constructor(parent, { mirror, sentAtOnce }) {
+    this.parent = parent;
+    this.mirror = mirror;
+    this.sentAtOnce = sentAtOnce;
+    this.scope = null;
+    this.sentAt = -Infinity;
+    this.waiting = false;
+    this.counter = 0;
+    this.unanswered = 0;
+    this.root = make("div", "card");
+    parent.appendChild(this.root);
+    this.onKey = (event) => this.key(event);
+    this.onLeave = (event) => this.outbox.size && event.preventDefault();
+    document.addEventListener("keydown", this.onKey, true);
+    window.addEventListener("beforeunload", this.onLeave);
+    this.timer = setInterval(() => this.resend(), 500);
+    this.forget();
+  }
+
+  forget() {
+    this.outbox = new Map();
+    this.refused = new Map();
+    this.decided = new Set();
+    this.history = [];
+    this.current = null;
+  }
+
+  leaveIfGone() {
+    if ((this.parent.host || this.parent).isConnected) return;
+    document.removeEventListener("keydown", this.onKey, true);
+    window.removeEventListener("beforeunload", this.onLeave);
+    clearInterval(this.timer);
+    CARDS.delete(this.parent);
+  }
+
+  // ---- what comes from the server: first of all, which events it has answered
+
+  takeAnswers(component) {
+    this.component = component;
+    this.data = component.data;
+    if (!this.root.isConnected) this.parent.appendChild(this.root);
+    if (this.scope !== this.data.scope) {
+      this.forget();
+      this.scope = this.data.scope;
+      this.load();
+    }
+    for (const [event, answer] of Object.entries(this.data.acknowledged)) {
+      const entry = this.outbox.get(event);
+      if (!entry) continue;
+      this.outbox.delete(event);
+      if (answer) this.refuse(event, { ...entry, why: answer });
+      this.erase("out", event);
+    }
+    this.waiting = false;
+    this.unanswered = 0;
+  }
+
+  refuse(event, entry) {
+    this.refused.set(event, entry);
+    this.keep("refused", event, entry);
+  }
+
+  // ---- the outbox and its mirror
+
+  post(event, entry) {
+    this.outbox.set(event, entry);
+    this.keep("out", event, entry);
+  }
+
+  slot(part, event) {
+    return `${this.mirror}/${this.scope}/${part}/${event}`;
+  }
+
+  keep(part, event, value) {
+    try {
+      localStorage.setItem(this.slot(part, event), JSON.stringify(value));
+    } catch {
+      this.unmirrored = true; // a full or forbidden localStorage: the outbox still lives here
+    }
+  }
+
+  erase(part, event) {
+    try {
+      localStorage.removeItem(this.slot(part, event));
+    } catch {
+      this.unmirrored = true;
+    }
+  }
+
+  load() {
+    const read = (part, into) => {
+      const start = this.slot(part, "");
+      const found = Object.keys(localStorage).filter((name) => name.startsWith(start));
+      const entries = found.map((name) => [name, JSON.parse(localStorage.getItem(name))]);
+      entries.sort((one, other) => String(one[1].decided).localeCompare(String(other[1].decided)));
+      for (const [name, value] of entries) into.set(name.slice(start.length), value);
+    };
+    try {
+      read("out", this.outbox);
+      read("refused", this.refused);
+    } catch {
+      this.unmirrored = true;
+    }
+    for (const entry of this.outbox.values()) this.wasDecided(entry);
+  }
+
+  send() {
+    if (this.waiting) return;
+    this.waiting = true;
+    this.sentAt = performance.now();
+    this.counter += 1;
+    const events = [...this.outbox.values()].slice(0, this.sentAtOnce);
+    this.component.setStateValue("outbox", { sent: this.counter, events, ...this.alongside() });
+  }
+
+  // A server that was started again knows nothing of our fragment and ignores what comes from it:
+  // every other time the whole page is asked for instead (see outbox_card.py).
+  resend() {
+    this.leaveIfGone();
+    if (this.outbox.size && performance.now() - this.sentAt > RESEND_MS) {
+      this.unanswered += 1;
+      this.waiting = false;
+      if (this.unanswered % 2) this.send();
+      else this.askForThePage();
+    }
+    this.drawBadge();
+  }
+
+  askForThePage() {
+    this.sentAt = performance.now();
+    document.dispatchEvent(new CustomEvent("inf-card-unanswered"));
+  }
+
+  // ---- the guard against quick keys: what is shown counts from when it was painted
+
+  isTooSoon() {
+    return this.paintedAt === null || performance.now() - this.paintedAt < this.data.dwell_ms;
+  }
+
+  startDwell(shown) {
+    if (this.root.getBoundingClientRect().top < 0) this.root.scrollIntoView({ block: "start" });
+    afterPaint(() => {
+      if (this.current !== shown) return;
+      this.paintedAt = performance.now();
+      this.paintedDate = new Date();
+      this.root.dataset.painted = String(this.paintedAt);
+    });
+  }
+
+  remember(past, isSame) {
+    this.history = this.history.filter((other) => !isSame(other));
+    this.history.push(past);
+    if (this.history.length > HISTORY) this.history.shift();
+  }
+
+  // ---- drawing
+
+  clear() {
+    this.paintedAt = null;
+    delete this.root.dataset.painted;
+    this.root.replaceChildren();
+  }
+
+  hasFocus() {
+    return this.root.contains(this.parent.activeElement ?? document.activeElement);
+  }
+
+  drawHead(...between) {
+    const head = make("div", "head");
+    this.progress = make("div", "progress");
+    this.badge = make("span", "badge");
+    this.badge.setAttribute("role", "status");
+    head.append(this.progress, this.badge);
+    this.problems = make("div", "problems");
+    this.problems.setAttribute("role", "alert");
+    this.root.append(head, ...between, this.problems);
+  }
+
+  drawProblems() {
+    const lines = [...this.refused].map(([event, entry]) => {
+      const line = this.problem(event, entry);
+      const dismiss = () => {
+        this.refused.delete(event);
+        this.erase("refused", event);
+        this.drawAround();
+      };
+      line.appendChild(this.button("dismiss", "link", dismiss));
+      return line;
+    });
+    this.problems.replaceChildren(...lines);
+  }
+
+  drawBadge() {
+    if (!this.badge) return;
+    const words = this.outbox.size ? `${this.outbox.size} unsent` : "saved";
+    if (this.badge.textContent !== words) this.badge.textContent = words;
+    this.badge.classList.toggle("unsent", this.outbox.size > 0);
+  }
+
+  drawVoice() {
+    this.voice = make("div", "voice");
+    this.voice.setAttribute("aria-live", "polite");
+    return this.voice;
+  }
+
+  say(words) {
+    if (this.voice) this.voice.textContent = words;
+  }
+
+  button(words, className, act, key) {
+    const button = make("button", className, words);
+    button.type = "button";
+    if (key) button.appendChild(make("kbd", "", key));
+    button.addEventListener("click", (event) => {
+      event.preventDefault();
+      act();
+    });
+    return button;
+  }
+}

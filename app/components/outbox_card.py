@@ -1,0 +1,57 @@
+"""What the judging card and the review card share (Streamlit components, version 2).
+
+The outbox is component *state*: Streamlit sends it whole and keeps it over reruns, where a trigger
+value could be merged away. It is read where the card is drawn, so that a rerun that was interrupted
+is made good by the next; storing is idempotent.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+FOLDER = Path(__file__).parent
+
+# Outside the card's fragment, to which a server that was started again does not answer: what this
+# asks for is a rerun of the whole page, and that brings the card's outbox along.
+LIFELINE = st.components.v2.component(
+    "inf_card_lifeline",
+    js="""
+let latest = null;
+document.addEventListener("inf-card-unanswered", () => latest?.("asked", Date.now()));
+export default function ({ setTriggerValue }) {
+  latest = setTriggerValue;
+}
+""",
+)
+
+
+def card_component(name: str) -> Callable[..., Any]:
+    """The component of `NAME_card.js` and `.css`, with what both cards share in front."""
+    return st.components.v2.component(
+        f"inf_{name}_card",
+        js=_text("outbox_card.js") + _text(f"{name}_card.js"),
+        css=_text("outbox_card.css") + _text(f"{name}_card.css"),
+    )
+
+
+def _text(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def outbox_of(key: str) -> dict[str, Any]:
+    """What the card of this widget key sent: `events`, and whatever comes alongside."""
+    state = st.session_state.get(key)
+    outbox = state.get("outbox") if state else None
+    return outbox if isinstance(outbox, dict) else {}
+
+
+def draw_lifeline() -> None:
+    """What brings a card back after the server was started again; once per page."""
+    LIFELINE(key="card.lifeline", on_asked_change=nothing)
+
+
+def nothing() -> None:
+    """Streamlit keeps a state only where a callback is named; the work is done where a card is
+    drawn."""
