@@ -68,7 +68,7 @@ class Best:
 
         partial = self.work / "best.partial"
         shutil.rmtree(partial, ignore_errors=True)
-        write_weights(model, partial)
+        write_weights(model.state_dict(), partial)
         place = self.work / f"best-{step}"
         shutil.rmtree(place, ignore_errors=True)
         partial.rename(place)

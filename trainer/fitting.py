@@ -10,10 +10,12 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.distributed as dist
 from datasets import Dataset
 from safetensors import SafetensorError
 from sentence_transformers import (
@@ -45,8 +47,10 @@ log = logging.getLogger("inf.train")
 SAVE_SECONDS = 120.0
 MOST_DIFFERENT = 1e-4
 STATE = "trainer_state.json"
+OPTIMIZER, SCHEDULER = "optimizer.pt", "scheduler.pt"  # as the stock trainer names them
 Report = Callable[[int, int, str], None]
 Stream = Callable[[int, Mapping[str, float]], None]
+Evaluate = Callable[["SentenceTransformer"], Mapping[str, float]]
 
 
 class GroupTrainer(SentenceTransformerTrainer):
@@ -55,6 +59,7 @@ class GroupTrainer(SentenceTransformerTrainer):
     deadline_seconds = 0.0
     began = 0.0
     processes = ALONE
+    sharded: Sharded | None = None
 
     def create_accelerator_and_postprocess(self) -> None:
         super().create_accelerator_and_postprocess()
@@ -67,17 +72,51 @@ class GroupTrainer(SentenceTransformerTrainer):
         """Ours is written at the end; the stock one would search the Hub and embed examples."""
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
-        if broken := [
-            name for name, value in self.model.named_parameters() if not value.isfinite().all()
-        ]:
+        """Every process comes here; the first writes."""
+        state = self.sharded.weights() if self.sharded else self.model.state_dict()
+        if not self.processes.is_first:
+            return
+        names = [name for name, _ in self.model.named_parameters()]
+        if broken := [name for name in names if not state[name].isfinite().all()]:
             raise BadInput(
                 f"the weights {broken[0]} are no numbers after step {self.state.global_step}: this "
                 "state was not kept, the one before it is. Lower learning_rate or raise temperature"
             )
-        write_weights(self.model, Path(output_dir or self.args.output_dir))
+        write_weights(state, Path(output_dir or self.args.output_dir))
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        if not self.sharded:
+            super()._save_optimizer_and_scheduler(output_dir)
+            return
+        state = self.sharded.moments(_inner(self.optimizer))
+        if self.processes.is_first:
+            torch.save(state, Path(output_dir) / OPTIMIZER)
+            torch.save(self.lr_scheduler.state_dict(), Path(output_dir) / SCHEDULER)
+
+    def _save_rng_state(self, output_dir: str) -> None:
+        """Every process its own; the state is complete only when all have written."""
+        super()._save_rng_state(output_dir)
+        if self.processes.count > 1:
+            dist.barrier()
 
     def _load_from_checkpoint(self, checkpoint_path: str) -> None:
-        self.model.load_state_dict(read_weights(Path(checkpoint_path)))
+        folder = Path(checkpoint_path)
+        if self.sharded:
+            self.sharded.load_weights(read_weights(folder) if self.processes.is_first else {})
+        else:
+            self.model.load_state_dict(read_weights(folder))
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if not self.sharded or checkpoint is None:
+            super()._load_optimizer_and_scheduler(checkpoint)
+            return
+
+        def read(name: str) -> Any:
+            return torch.load(Path(checkpoint) / name, map_location="cpu", weights_only=True)
+
+        moments = read(OPTIMIZER) if self.processes.is_first else {}
+        self.sharded.load_moments(_inner(self.optimizer), moments)
+        self.lr_scheduler.load_state_dict(read(SCHEDULER))
 
     def get_train_dataloader(self) -> Any:
         """Every process gets the whole batch (`trainer.processes`); stock ones get parts of it."""
@@ -135,12 +174,13 @@ class Watch(TrainerCallback):
         report: Report,
         stream: Stream,
         stopping: Callable[[], bool],
-        evaluate: Callable[[], Mapping[str, float]] | None,
+        evaluate: Evaluate | None,
         best: Best,
         processes: Processes,
         loss: EmbeddingLoss,
+        sharded: Sharded | None,
     ) -> None:
-        self.processes, self.loss_module = processes, loss
+        self.processes, self.loss_module, self.sharded = processes, loss, sharded
         self.step_began = self.step_seconds = 0.0
         self.settings, self.report, self.stream = settings, report, stream
         self.stopping, self.evaluate, self.best = stopping, evaluate, best
@@ -167,24 +207,25 @@ class Watch(TrainerCallback):
             control.should_save |= state.global_step % settings.save_steps == 0
         elif now - self.saved >= SAVE_SECONDS:
             control.should_save = True
-        if (
-            self.evaluate
-            and settings.evaluate_steps
-            and state.global_step % settings.evaluate_steps == 0
-        ):
-            scores = self.evaluate()
-            self.stream(state.global_step, scores)
-            if settings.best_by in scores:
-                value = scores[settings.best_by]
-                control.should_save |= self.best.record(kwargs["model"], state.global_step, value)
-                control.should_training_stop |= self.best.should_stop
-        if settings.fsdp == "on":
-            control.should_save = False
+        if settings.evaluate_steps and state.global_step % settings.evaluate_steps == 0:
+            # Every process takes part in gathering shared-out weights; the first scores.
+            with self.sharded.whole() if self.sharded else nullcontext(kwargs["model"]) as model:
+                self._score(model, state.global_step, control)
         control.should_training_stop, control.should_save = self.processes.agree(
             (control.should_training_stop, control.should_save)
         )
         if control.should_save:
             self.saved = now
+
+    def _score(self, model: "SentenceTransformer", step: int, control: Any) -> None:
+        if self.evaluate is None:
+            return
+        scores = self.evaluate(model)
+        self.stream(step, scores)
+        if self.settings.best_by in scores:
+            value = scores[self.settings.best_by]
+            control.should_save |= self.best.record(model, step, value)
+            control.should_training_stop |= self.best.should_stop
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kw: Any) -> None:
         if not logs or "loss" not in logs:
@@ -225,7 +266,7 @@ def fit(
     report: Report,
     stream: Stream,
     stopping: Callable[[], bool] = lambda: False,
-    evaluate: Callable[[], Mapping[str, float]] | None = None,
+    evaluate: Evaluate | None = None,
     show: Callable[[dict[str, list[str]]], None] | None = None,
     processes: Processes = ALONE,
 ) -> dict[str, Any]:
@@ -264,7 +305,7 @@ def fit(
     sharded = Sharded(model, processes) if settings.fsdp == "on" else None
     rows = Dataset.from_dict({name: [group.row()[name] for group in groups] for name in COLUMNS})
     best = Best(work, patience=settings.patience)
-    watch = Watch(settings, report, stream, stopping, evaluate, best, processes, loss)
+    watch = Watch(settings, report, stream, stopping, evaluate, best, processes, loss, sharded)
     trainer = GroupTrainer(
         model=model,
         args=_arguments(settings, work),
@@ -274,7 +315,8 @@ def fit(
         callbacks=[watch],
     )
     trainer.remove_callback(PrinterCallback)
-    trainer.deadline_seconds, trainer.processes = settings.max_seconds, processes
+    trainer.deadline_seconds = settings.max_seconds
+    trainer.processes, trainer.sharded = processes, sharded
     state = processes.agree(newest_state(work))
     steps = _steps(settings, len(groups))
     trainer.began = began = time.monotonic()
@@ -299,7 +341,8 @@ def fit(
         sharded.restore()
     first = processes.is_first
     kept = best.restore(model) if first and settings.best_by != "last" else None
-    merge_lora(model)
+    if first:  # the others' weights are of no use any more
+        merge_lora(model)
     losses = [entry["loss"] for entry in history["log_history"] if "loss" in entry]
     return {
         "steps": history["global_step"],
@@ -443,6 +486,12 @@ def _arguments(settings: TrainSettings, work: Path) -> SentenceTransformerTraini
     )
     arguments.dataloader_drop_last = False  # set for several processes; ours share any last batch
     return arguments
+
+
+def _inner(optimizer: Any) -> torch.optim.Optimizer:
+    """PyTorch's own optimizer, inside accelerate's."""
+    inner: torch.optim.Optimizer = getattr(optimizer, "optimizer", optimizer)
+    return inner
 
 
 def _uses_bf16(settings: TrainSettings) -> bool:

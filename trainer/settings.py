@@ -220,9 +220,11 @@ def _check(settings: TrainSettings) -> None:
 
 def _check_fsdp(settings: TrainSettings) -> None:
     """Refuse what was not seen to work with shared-out weights."""
-    for name in ("evaluate_steps", "texts_at_once", "lora_rank", "save_steps"):
-        if getattr(settings, name):
-            raise BadInput(f"fsdp=on cannot do {name}={getattr(settings, name)}: give {name}=0")
+    if settings.texts_at_once:
+        raise BadInput(
+            f"fsdp=on cannot do texts_at_once={settings.texts_at_once} (processes with different "
+            "numbers of parts would wait for one another): give texts_at_once=0"
+        )
     for name, wanted in (("encoders", "shared"), ("interaction", "I")):
         if getattr(settings, name) != wanted:
             raise BadInput(f"fsdp=on needs {name}={wanted}")

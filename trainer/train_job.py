@@ -6,7 +6,7 @@ Queued again after a kill it goes on from the newest state in its work folder.
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from db.checkpoints import record_checkpoint
 from db.job_runner import JobHandle
@@ -23,6 +23,9 @@ from trainer.release_files import ReleaseData, find_release, read_release
 from trainer.saving import require_free, write_checkpoint
 from trainer.settings import TrainSettings, parse_settings
 from trainer.splitting import split_groups
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 
 def train(handle: JobHandle) -> dict[str, Any]:
@@ -68,10 +71,10 @@ def _train(handle: JobHandle, processes: Processes) -> dict[str, Any]:
         handle.show(probes=describe_probes(benchmark, probes))
     followed: dict[str, float] = {}  # ranks of the probes at the last scoring
 
-    def score() -> dict[str, float | None]:
+    def score(current: "SentenceTransformer") -> dict[str, float | None]:
         if benchmark is None:
             return {}
-        scores = score_model(model, settings.parsed_template, benchmark, check=handle.check)
+        scores = score_model(current, settings.parsed_template, benchmark, check=handle.check)
         followed.update(probe_ranks(benchmark, probes, scores.ranks))
         return summary(scores.metrics)
 
@@ -85,7 +88,7 @@ def _train(handle: JobHandle, processes: Processes) -> dict[str, Any]:
             write(step, values)
 
         handle.report(0, None, f"scoring {len(held_out)} held-out groups before training")
-        before = score()
+        before = score(model)
         if before:
             stream(0, numbers(before) | followed)
         done = fit(
@@ -96,13 +99,13 @@ def _train(handle: JobHandle, processes: Processes) -> dict[str, Any]:
             report=handle.report,
             stream=stream,
             stopping=lambda: handle.stopping,
-            evaluate=lambda: numbers(score()) | followed,
+            evaluate=lambda current: numbers(score(current)) | followed,
             show=lambda texts: handle.show(batch=texts),
             processes=processes,
         )
         handle.check()
         handle.report(done["steps"], done["steps"], "scoring the held-out groups after training")
-        after = score()
+        after = score(model)
         if after:
             stream(done["steps"], numbers(after) | followed)
     first, last = ends_of(done["losses"])

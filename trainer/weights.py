@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from safetensors.torch import load_file, save_file
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+    from collections.abc import Mapping
+
     from torch import Tensor
 
 FILE = "weights.safetensors"
 
 
-def write_weights(model: "SentenceTransformer", folder: Path) -> None:
-    """Write them; tied weights are written once for each name."""
+def write_weights(state: "Mapping[str, Tensor]", folder: Path) -> None:
+    """Write a model's state; tied weights are written once for each name."""
     folder.mkdir(parents=True, exist_ok=True)
-    state = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
-    save_file(state, folder / FILE)
+    save_file({name: value.detach().cpu().clone() for name, value in state.items()}, folder / FILE)
 
 
 def read_weights(folder: Path) -> "dict[str, Tensor]":

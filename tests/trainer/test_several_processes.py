@@ -67,7 +67,8 @@ def test_a_training_of_two_processes_by_ddp_and_fsdp_has_the_losses_of_one(
     given = QWEN | {"epochs": "2", "learning_rate": "1e-4"}
     start = load_model(QWEN["base_model"])[0].model.state_dict()
     found, weights = [], []
-    for count, extra in ((1, {}), (2, {"evaluate_steps": "2"}), (2, {"fsdp": "on"})):
+    scored = {"evaluate_steps": "2", "best_by": "mrr"}
+    for count, extra in ((1, scored), (2, scored), (2, scored | {"fsdp": "on"})):
         folder = tmp_path / str(len(found))
         config: dict[str, Any] = config_for(folder, **given, **extra) | {"processes": count}
         job = launching.run_in_foreground(sqlite_store, "train", config, started_by="test")
@@ -107,14 +108,15 @@ def test_a_process_that_dies_ends_the_training_with_a_reason(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("extra", [{}, {"fsdp": "on"}], ids=["ddp", "fsdp"])
 def test_a_killed_training_of_two_processes_goes_on_as_if_nothing_had_happened(
-    sqlite_store: Store, tmp_path: Path
+    sqlite_store: Store, tmp_path: Path, extra: dict[str, str]
 ) -> None:
-    given = QWEN | {"epochs": "12", "save_steps": "1", "learning_rate": "1e-5"}
+    given = QWEN | {"epochs": "12", "save_steps": "1", "learning_rate": "1e-4"}
     whole = claim(sqlite_store, config_for(tmp_path / "one", **given))
     train(whole)
     with sqlite_store.write() as session:
-        config: dict[str, Any] = config_for(tmp_path / "two", **given) | {"processes": 2}
+        config: dict[str, Any] = config_for(tmp_path / "two", **given, **extra) | {"processes": 2}
         job = jobs.enqueue_job(session, "train", config)
         claimed = jobs.claim_job(session, job.id)
         assert claimed is not None

@@ -41,7 +41,7 @@ def test_texts_become_values() -> None:
         ({"instructions_sampled": "2"}, "has the term I"),
         ({"positive_counted": "as-printed"}, "only for multi"),
         ({"positive_counted": "twice", "objective": "P,I:multi"}, "one of once, as-printed"),
-        ({"fsdp": "on", "evaluate_steps": "5"}, "evaluate_steps=0"),
+        ({"fsdp": "on", "texts_at_once": "5"}, "texts_at_once=0"),
         ({"fsdp": "on", "encoders": "two"}, "fsdp=on needs encoders=shared"),
         ({"base_model": " "}, "base_model is empty"),
         ({"max_steps": True}, "a whole number"),

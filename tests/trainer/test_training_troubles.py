@@ -90,9 +90,9 @@ def test_weights_that_are_no_numbers_are_not_kept(tmp_path: Path) -> None:
 def test_a_training_that_patience_ended_does_no_step_more_after_a_kill(tmp_path: Path) -> None:
     values = iter([0.5, 0.4, 0.3, 0.9])
     settings = settings_for(evaluate_steps="1", best_by="mrr", patience="2", max_steps="9")
-    first = run(tmp_path, settings, evaluate=lambda: {"mrr": next(values)})
+    first = run(tmp_path, settings, evaluate=lambda _: {"mrr": next(values)})
     assert (first["steps"], first["best_step"]) == (3, 1)
-    again = run(tmp_path, settings, evaluate=lambda: {"mrr": next(values)})
+    again = run(tmp_path, settings, evaluate=lambda _: {"mrr": next(values)})
     assert (again["steps"], again["best_step"]) == (3, 1)  # killed between its end and the saving
 
 
