@@ -1,11 +1,13 @@
 """Does training help? Objectives against each other, and filtered against unfiltered groups.
 
     .venv/bin/python bench/learning.py --release DIR [--steps 100] [--seeds 1 2 3] [--rows 8]
+        [--held-out 0.2]
 
 DIR is a release exported with `--include-dropped` (so that the unfiltered groups are there). Each
 run is `inf train` with equal steps and the same held-out groups, all of them kept ones; nDCG@10 and
-p-MRR before and after are those of the training's own result. Prints a table in Markdown: what
-came out, also where it is worse. The base model is all-MiniLM-L6-v2.
+p-MRR before and after are those of the training's own result. Prints every run as it ends (on the
+standard error), then a table in Markdown: what came out, also where it is worse. The base model is
+all-MiniLM-L6-v2.
 """
 
 import argparse
@@ -49,30 +51,33 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--rows", type=int, default=8)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--held-out", type=float, default=0.2)
     arguments = parser.parse_args()
+    found: dict[str, list[Any]] = {name: [] for name in RUNS}
     with tempfile.TemporaryDirectory(prefix="inf-learning-") as folder:
         home = Path(folder)
         run_inf("db", "upgrade", home=home)
-        print("| training | steps | " + " | ".join(f"{m} base → trained" for m in MEASURES) + " |")
-        print("|---|---|" + "---|" * len(MEASURES))
-        for number, (name, words) in enumerate(RUNS.items()):
-            found = []
-            for seed in arguments.seeds:
+        for seed in arguments.seeds:
+            for number, (name, words) in enumerate(RUNS.items()):
                 settings = [*words, f"max_steps={arguments.steps}", f"seed={seed}"]
-                settings += [f"rows_per_batch={arguments.rows}", "held_out=0.2"]
+                settings += [f"rows_per_batch={arguments.rows}", f"held_out={arguments.held_out}"]
                 out = home / f"{number}-{seed}"
                 told = run_inf(
                     "train", "--release", arguments.release, "--out", out, *settings, home=home
                 )
-                found.append(told["held_out"])
-            cells = []
-            for measure in MEASURES:
-                after = [one["after"][measure] for one in found]
-                spread = stdev(after) if len(after) > 1 else 0.0
-                base = found[0]["before"][measure]
-                cells.append(f"{base:.4f} → {fmean(after):.4f} ± {spread:.4f}")
-            print(f"| {name} | {arguments.steps} | " + " | ".join(cells) + " |", flush=True)
-        print(f"\n{found[0]['groups']} held-out groups; seeds {arguments.seeds}")
+                found[name].append(told["held_out"])
+                print(f"{name}, seed {seed}: {json.dumps(told['held_out'])}", file=sys.stderr)
+    print("| training | steps | " + " | ".join(f"{m} base → trained" for m in MEASURES) + " |")
+    print("|---|---|" + "---|" * len(MEASURES))
+    for name, scores in found.items():
+        cells = []
+        for measure in MEASURES:
+            after = [one["after"][measure] for one in scores]
+            spread = stdev(after) if len(after) > 1 else 0.0
+            base = scores[0]["before"][measure]
+            cells.append(f"{base:.4f} → {fmean(after):.4f} ± {spread:.4f}")
+        print(f"| {name} | {arguments.steps} | " + " | ".join(cells) + " |")
+    print(f"\n{scores[0]['groups']} held-out groups; seeds {arguments.seeds}")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from app import launching
 from db import jobs
 from db.errors import InfError
 from db.store import Store
-from trainer.backbone import load_model
+from trainer.backbone import load_model, read_memory
 from trainer.processes import Processes, count_from_environment, gathered_place, most_of, share_of
 from trainer.train_job import train
 
@@ -67,8 +67,7 @@ def test_a_training_of_two_processes_by_ddp_and_fsdp_has_the_losses_of_one(
     given = QWEN | {"epochs": "2", "learning_rate": "1e-4"}
     start = load_model(QWEN["base_model"])[0].model.state_dict()
     found, weights = [], []
-    scored = {"evaluate_steps": "2", "best_by": "mrr"}
-    for count, extra in ((1, scored), (2, scored), (2, scored | {"fsdp": "on"})):
+    for count, extra in ((1, {}), (2, {"evaluate_steps": "2"}), (2, {"fsdp": "on"})):
         folder = tmp_path / str(len(found))
         config: dict[str, Any] = config_for(folder, **given, **extra) | {"processes": count}
         job = launching.run_in_foreground(sqlite_store, "train", config, started_by="test")
@@ -108,15 +107,16 @@ def test_a_process_that_dies_ends_the_training_with_a_reason(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("extra", [{}, {"fsdp": "on"}], ids=["ddp", "fsdp"])
+@pytest.mark.parametrize("fsdp", ["off", "on"])
 def test_a_killed_training_of_two_processes_goes_on_as_if_nothing_had_happened(
-    sqlite_store: Store, tmp_path: Path, extra: dict[str, str]
+    sqlite_store: Store, tmp_path: Path, fsdp: str
 ) -> None:
     given = QWEN | {"epochs": "12", "save_steps": "1", "learning_rate": "1e-4"}
     whole = claim(sqlite_store, config_for(tmp_path / "one", **given))
     train(whole)
     with sqlite_store.write() as session:
-        config: dict[str, Any] = config_for(tmp_path / "two", **given, **extra) | {"processes": 2}
+        more = {"fsdp": fsdp, "evaluate_steps": "8", "best_by": "mrr"}
+        config: dict[str, Any] = config_for(tmp_path / "two", **given, **more) | {"processes": 2}
         job = jobs.enqueue_job(session, "train", config)
         claimed = jobs.claim_job(session, job.id)
         assert claimed is not None
@@ -135,6 +135,12 @@ def test_a_killed_training_of_two_processes_goes_on_as_if_nothing_had_happened(
     assert losses(sqlite_store, claimed.id) == pytest.approx(
         losses(sqlite_store, whole.id), rel=1e-3
     )
+    with sqlite_store.read() as session:
+        points = jobs.metric_points(session, claimed.id)
+    scores = {point.step: point.value for point in points if point.name == "mrr" and point.step}
+    memory = read_memory(str(tmp_path / "two" / "out"))["result"]
+    assert memory["best_step"] == max(scores, key=lambda step: (scores[step], -step))
+    assert memory["held_out"]["after"]["mrr"] == pytest.approx(scores[memory["best_step"]])
 
 
 @pytest.mark.slow
