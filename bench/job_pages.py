@@ -51,7 +51,13 @@ def fill(store: Store, count: int, points: int) -> None:
     rows: list[dict[str, object]] = []
     for job_id in range(1, count + 1):
         rows += [
-            {"job_id": job_id, "name": name, "step": step, "value": 1.0 / (step + 1)}
+            {
+                "job_id": job_id,
+                "name": name,
+                "step": step,
+                "value": 1.0 / (step + 1),
+                "created_at": now,
+            }
             for name in NAMES
             for step in range(steps)
         ]

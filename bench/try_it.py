@@ -47,6 +47,7 @@ def fill(store: Store, count: int) -> None:
                     "text": text,
                     "sha256": text_sha256(text),
                     "origin": "pool",
+                    "meta": {},
                 }
                 for number, text in enumerate(texts)
             ],
