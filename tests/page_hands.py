@@ -31,6 +31,37 @@ def press(page: Page, key: str) -> None:
     settled(page)
 
 
+def sign_in(page: Page, url: str, name: str, password: str) -> None:
+    """By the form."""
+    page.goto(f"{url}/sign-in")
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Sign in").click()
+    settled(page)
+
+
+def choose(page: Page, key: str, option: str) -> None:
+    """Open the select box until it stays open (a page still drawing closes it), then pick."""
+    wanted = page.get_by_role("option", name=option, exact=True)
+    while wanted.count() == 0:
+        place(page, key).get_by_role("combobox").first.click()
+        page.wait_for_timeout(500)
+    wanted.click()
+    settled(page)
+
+
+def unfold(page: Page, title: str) -> None:
+    """Open an expander until it stays open: a page that is still drawing folds it again."""
+    expander = page.get_by_test_id("stExpander").filter(has_text=title)
+    calm = 0
+    while calm < 2:
+        is_open = expander.locator("details[open]").count() > 0
+        calm = calm + 1 if is_open else 0
+        if not is_open:
+            expander.locator("summary").first.click()
+        page.wait_for_timeout(400)
+
+
 def wait_for_status(page: Page, key: str, status: str) -> None:
     """Until the job that is followed under this key shows the status."""
     shown = place(page, f"{key}-job").get_by_text(status, exact=True)

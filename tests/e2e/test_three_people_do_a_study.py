@@ -3,7 +3,7 @@
 A curator draws the study on its page, gives it examples, hidden gold and rules, and makes the
 links; three people take them at once, make accounts, pass the training and judge on the card; the
 curator decides what they disagree on and reads the agreement. Everything is then compared with the
-store. The study is the paper's with ITEMS = 100; a smaller one takes the same steps.
+store. The study is as large as the paper's: 100 items, each judged by three.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from browser import PATIENCE, chromium_browser, settled, wait_past_dwell
 from live_server import serving
-from page_hands import fill, open_view, place, press
+from page_hands import choose, fill, open_view, place, press, sign_in, unfold
 from playwright.sync_api import Browser, Page, expect
 from sqlalchemy import select
 from study_world import make_world
@@ -23,23 +23,25 @@ from db.store import Store
 from db.tables import Assignment, Group, Invitation, Item, Judge, Judgment, StudyItem, StudyJudge
 from db.words import ROLES
 
-ITEMS = 6
+ITEMS = 100
 EXAMPLES = 2
-GOLD = 2
-GOLD_EVERY = 3
+GOLD = 5
+GOLD_EVERY = 20
 PEOPLE = ("ada", "ben", "cleo")
+DISPUTED = "tea"  # on this subject, cleo takes another view of the positive scenario
 PASSWORD = "correct horse battery"
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.timeout(900),
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # playwright's own pipes
 ]
 
 
 def make_store(store: Store) -> None:
     """A run, half of whose groups were approved in a review, and a curator."""
-    make_world(store, 3 * ITEMS)
+    make_world(store, ITEMS + 20)
     with store.write() as session:
         for group_id in session.scalars(select(Group.id)).all():
             approve_group(session, group_id, reviewed_by="rita")
@@ -51,36 +53,6 @@ def new_page(browser: Browser) -> Page:
     page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
     page.set_default_timeout(PATIENCE)
     return page
-
-
-def sign_in(page: Page, url: str) -> None:
-    page.goto(f"{url}/sign-in")
-    page.get_by_label("Name").fill("cora")
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    settled(page)
-
-
-def choose(page: Page, key: str, option: str) -> None:
-    """Open the select box until it stays open (a page still drawing closes it), then pick."""
-    wanted = page.get_by_role("option", name=option, exact=True)
-    while wanted.count() == 0:
-        place(page, key).get_by_role("combobox").first.click()
-        page.wait_for_timeout(500)
-    wanted.click()
-    settled(page)
-
-
-def unfold(page: Page, title: str) -> None:
-    """Open an expander until it stays open: a page that is still drawing folds it again."""
-    expander = page.get_by_test_id("stExpander").filter(has_text=title)
-    calm = 0
-    while calm < 2:
-        is_open = expander.locator("details[open]").count() > 0
-        calm = calm + 1 if is_open else 0
-        if not is_open:
-            expander.locator("summary").first.click()
-        page.wait_for_timeout(400)
 
 
 def draw_the_study(page: Page) -> int:
@@ -179,24 +151,28 @@ def judge_one(page: Page, differs: bool) -> None:
         return
     wait_past_dwell(page)
     before = card.get_attribute("data-item")
-    instruction, _ = asked(page)
-    is_disputed = differs and instruction == "Find the positive text."
-    page.keyboard.press("0" if is_disputed else right_key(page))
+    instruction, passages = asked(page)
+    is_about_it = f" about {DISPUTED} " in passages[0]
+    takes_another_view = differs and instruction == "Find the positive text." and is_about_it
+    page.keyboard.press("0" if takes_another_view else right_key(page))
     expect(card).not_to_have_attribute("data-item", before or "")
 
 
-def decide(page: Page, study_id: int) -> int:
-    """Decide every disputed item as the instruction says; how many there were."""
+def decide(page: Page) -> int:
+    """Decide every disputed item as the instruction says, until none is left; how many."""
     open_view(page, "Adjudicate")
-    decided = 0
-    buttons = page.locator('[class*="st-key-adjudicate-"][class*="_positive"] button')
-    expect(buttons.first).to_be_visible()
-    for number in range(buttons.count()):
-        buttons.nth(number).click()
+    choose(page, "adjudicate.show", "not decided")
+    told = page.get_by_text("items, the most disputed first")
+    disputed = int(told.inner_text().split()[0])
+    for left in reversed(range(disputed)):
+        place_of_positive = '[class*="st-key-adjudicate-"][class*="_positive"] button'
+        page.locator(place_of_positive).first.click()
+        expect(told).to_contain_text(f"{left} items")
         settled(page)
-        decided += 1
-        expect(page.get_by_text("decided by cora: positive")).to_have_count(decided)
-    return decided
+    expect(page.get_by_text("Nothing to decide.")).to_be_visible()
+    choose(page, "adjudicate.show", "disputed")
+    expect(page.get_by_text("decided by cora: positive").first).to_be_visible()
+    return disputed
 
 
 def test_three_people_do_a_study_from_the_links_to_the_adjudicated_result(
@@ -206,7 +182,7 @@ def test_three_people_do_a_study_from_the_links_to_the_adjudicated_result(
     make_store(store)
     with serving(tmp_path / "served") as server, chromium_browser() as browser:
         curator = new_page(browser)
-        sign_in(curator, server.url)
+        sign_in(curator, server.url, "cora", PASSWORD)
         study_id = draw_the_study(curator)
         prepare(curator, study_id)
         links = make_links(curator)
@@ -222,7 +198,7 @@ def test_three_people_do_a_study_from_the_links_to_the_adjudicated_result(
         for page in pages:
             expect(page.locator(".badge")).to_have_text("saved")
 
-        decided = decide(curator, study_id)
+        decided = decide(curator)
         open_view(curator, "Agreement")
         made = ITEMS * len(PEOPLE)
         judged = curator.get_by_text(f"{made} judgments of {ITEMS} items")
@@ -231,6 +207,10 @@ def test_three_people_do_a_study_from_the_links_to_the_adjudicated_result(
         open_view(curator, "Studies")
         expect(curator.get_by_text(f"{made} of {made} judgments by people").first).to_be_visible()
     check_the_store(store, study_id, decided)
+
+
+def is_disputed(item: Item) -> bool:
+    return item.scenario == "positive" and f"what is {DISPUTED} " in item.query
 
 
 def check_the_store(store: Store, study_id: int, decided: int) -> None:
@@ -259,7 +239,7 @@ def check_the_store(store: Store, study_id: int, decided: int) -> None:
             assert sorted(one.order_shown) == sorted(labels)
             assert one.guideline_id is not None and judge.account_id is not None
             is_wrong = one.choice == "none"
-            disputed = judge.name == "cleo" and item.scenario == "positive"
+            disputed = judge.name == "cleo" and is_disputed(item)
             if parts[one.item_id].part != "training":
                 assert is_wrong == disputed
                 assert is_wrong or one.choice == item.scenario
@@ -280,12 +260,12 @@ def check_the_store(store: Store, study_id: int, decided: int) -> None:
         assert all(one.passed_at is not None and one.training_rounds == 1 for one in members)
         assert {one.study_id for one in session.scalars(select(Invitation))} == {study_id}
 
-        positives = sum(
-            session.get_one(Item, item_id).scenario == "positive"
+        disputes = sum(
+            is_disputed(session.get_one(Item, item_id))
             for item_id, row in parts.items()
             if row.part == "main"
         )
         decisions = [(one, judge) for one, judge in rows if judge.kind == "adjudicator"]
-        assert len(decisions) == decided == positives > 0
+        assert len(decisions) == decided == disputes > 0
         assert {judge.name for _, judge in decisions} == {"adjudicator:cora"}
         assert {one.choice for one, _ in decisions} == {"positive"}
