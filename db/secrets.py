@@ -7,6 +7,7 @@ What would surprise: values of fewer than eight characters are not looked for in
 be found everywhere.
 """
 
+import errno
 import io
 import json
 import os
@@ -81,12 +82,27 @@ def refuse_secrets(config: dict[str, Any]) -> None:
 
 
 class RedactedStream(io.TextIOWrapper):
-    """A text stream that takes secrets out of what is written to it, at once."""
+    """A text stream that takes secrets out of what is written to it, at once.
+
+    Where the disk of a log is full the work goes on: what cannot be written is left out, and how
+    much that was stands in the log once there is room again.
+    """
 
     def __init__(self, stream: BinaryIO) -> None:
         super().__init__(stream, encoding="utf-8", errors="replace", write_through=True)
+        self._left_out = 0
 
     def write(self, text: str) -> int:
         """Returns the length of what was given."""
-        super().write(redacted(text))
+        told = redacted(text)
+        if self._left_out:
+            told = f"[{self._left_out} characters are missing: the disk was full]\n{told}"
+        try:
+            super().write(told)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            self._left_out += len(text)
+        else:
+            self._left_out = 0
         return len(text)

@@ -37,6 +37,9 @@ def toy(handle: JobHandle) -> dict[str, Any]:
         log.warning("asked with %s", secret)
         sys.stderr.write(f"answer to {secret}\n")
         raise ZeroDivisionError(f"refused {secret}")
+    if ending == "talks":
+        log.warning("counted to %d", steps)
+        sys.stdout.write("and that is all\n")
     if ending == "killed":
         os.kill(os.getpid(), 9)
     gpu = os.environ.get("CUDA_VISIBLE_DEVICES")
