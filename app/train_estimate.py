@@ -12,29 +12,16 @@ import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from shutil import which
 
 import psutil
 
+from app.model_sizes import parameters_of
 from db.tables import Checkpoint
 from trainer.settings import TrainSettings
 
 BYTES_PER_PARAMETER = 16
 BYTES_OF_WEIGHTS = 4
-# Parameters of the backbones of the paper's tables and of the default, in millions.
-PARAMETERS = {
-    "sentence-transformers/all-MiniLM-L6-v2": 22.7,
-    "intfloat/e5-base-v2": 109.5,
-    "intfloat/e5-large-v2": 335.1,
-    "answerdotai/ModernBERT-base": 149.0,
-    "meta-llama/Llama-3.2-1B": 1235.8,
-    "meta-llama/Llama-3.2-1B-Instruct": 1235.8,
-    "Qwen/Qwen2.5-1.5B": 1543.7,
-    "Qwen/Qwen2.5-1.5B-Instruct": 1543.7,
-    "Qwen/Qwen2.5-3B": 3085.9,
-    "Qwen/Qwen2.5-3B-Instruct": 3085.9,
-}
 
 
 @dataclass(frozen=True)
@@ -84,14 +71,6 @@ def _pace(checkpoint: Checkpoint, settings: TrainSettings) -> float | None:
     if not steps or not seconds or not rows:
         return None
     return float(seconds) / (float(steps) * float(rows))
-
-
-def parameters_of(base_model: str) -> float | None:
-    """How many parameters a model has: known by name, or by the size of its files (32 bit)."""
-    if base_model in PARAMETERS:
-        return PARAMETERS[base_model] * 1e6
-    files = list(Path(base_model).expanduser().glob("*.safetensors"))
-    return sum(file.stat().st_size for file in files) / 4 if files else None
 
 
 @cache

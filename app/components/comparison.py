@@ -3,17 +3,18 @@
 import shlex
 from collections.abc import Sequence
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from analysis.paired import paired_difference
 from app.components.figure import Origin, as_csv, draw_figure
+from app.components.ranking_plot import ranking_figure, ranking_rows
 from app.components.scores import NAMES, model_name
+from app.model_sizes import named_parameters, parameters_of
 from db import jobs
+from db.checkpoints import list_checkpoints
+from db.evaluations import rows_by_query
 from db.store import open_store
 from db.tables import Evaluation
-
-ACCENT, GREY = "#2a9490", "#9aa7a7"
 
 
 def newest_of_each(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
@@ -22,49 +23,6 @@ def newest_of_each(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     for each in evaluations:  # newest first
         found.setdefault(each.model, each)
     return list(found.values())
-
-
-def ranking_figure(evaluations: Sequence[Evaluation]) -> go.Figure:
-    """Figure 5: models ranked by p-MRR, with nDCG@10 as a dot; undefined p-MRR is left out."""
-    known = [each for each in evaluations if each.metrics.get("p-mrr") is not None]
-    ranked = sorted(known, key=lambda each: each.metrics["p-mrr"])
-    names = [model_name(each.model) for each in ranked]
-    figure = go.Figure()
-    figure.add_bar(
-        y=names,
-        x=[100 * each.metrics["p-mrr"] for each in ranked],
-        orientation="h",
-        name="p-MRR ×100",
-        marker_color=[ACCENT if each.checkpoint_id else GREY for each in ranked],
-    )
-    figure.add_scatter(
-        y=names,
-        x=[100 * (each.metrics.get("ndcg@10") or 0.0) for each in ranked],
-        mode="markers",
-        marker={"symbol": "diamond", "size": 9, "color": "#d1722c"},
-        name="nDCG@10 ×100",
-    )
-    figure.update_layout(
-        height=130 + 42 * len(ranked),
-        margin={"l": 10, "r": 10, "t": 10, "b": 10},
-        legend={"orientation": "h", "y": -0.3},
-    )
-    figure.update_yaxes(automargin=True, type="category")
-    return figure
-
-
-def ranking_rows(evaluations: Sequence[Evaluation]) -> list[dict[str, object]]:
-    """What the ranking plot shows, the best p-MRR first; unrounded, not times 100."""
-    known = [each for each in evaluations if each.metrics.get("p-mrr") is not None]
-    return [
-        {
-            "model": each.model,
-            "checkpoint": each.checkpoint_id,
-            "p-mrr": each.metrics["p-mrr"],
-            "ndcg@10": each.metrics.get("ndcg@10"),
-        }
-        for each in sorted(known, key=lambda each: -each.metrics["p-mrr"])
-    ]
 
 
 def _origin(evaluations: Sequence[Evaluation]) -> Origin:
@@ -78,6 +36,7 @@ def _origin(evaluations: Sequence[Evaluation]) -> Origin:
             given = ["--release", str(config["release"])]
         elif config.get("benchmark"):
             given = ["--benchmark", str(config["benchmark"])]
+            given += ["--subset", str(config["subset"])] if config.get("subset") else []
     words = [word for each in evaluations for word in ("--model", each.model)]
     return Origin(
         version=first.benchmark,
@@ -109,15 +68,44 @@ def difference_rows(base: Evaluation, others: Sequence[Evaluation]) -> list[dict
     return rows
 
 
+def sizes_of(evaluations: Sequence[Evaluation]) -> dict[str, float | None]:
+    """How many parameters each model has; of a checkpoint that is elsewhere, its base's."""
+    with open_store().read() as session:
+        bases = {each.id: each.base_model for each in list_checkpoints(session)}
+    found: dict[str, float | None] = {}
+    for each in evaluations:
+        base = bases.get(each.checkpoint_id or 0, each.model)
+        found[each.model] = (
+            parameters_of(each.model) or parameters_of(base) or named_parameters(base)
+        )
+    return found
+
+
 def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
     """Where two or more models were evaluated: the plot and the differences to one of them."""
     found = newest_of_each(evaluations)
     if len(found) < 2:
         return
     st.subheader("Compare", anchor=False)
+    by_model = {each.model: each for each in found}
+    chosen = st.multiselect(
+        "Models",
+        list(by_model),
+        default=list(by_model),
+        format_func=model_name,
+        key=f"evaluations.compared.{found[0].benchmark}",
+        help="Checkpoints and baselines that were evaluated on this benchmark.",
+    )
+    found = [by_model[model] for model in chosen]
+    if len(found) < 2:
+        st.caption("Choose two models or more.")
+        return
     if any(each.metrics.get("p-mrr") is not None for each in found):
-        draw_figure(
-            ranking_figure(found), ranking_rows(found), _origin(found), key="evaluations.ranking"
+        rows = ranking_rows(found, sizes_of(found))
+        draw_figure(ranking_figure(rows), rows, _origin(found), key="evaluations.ranking")
+        st.caption(
+            "By number of parameters, and within a size by p-MRR. The score is FollowIR's over its "
+            "sets, nDCG@10 elsewhere, divided by 10 as in the paper's Figure 5."
         )
     if not any(each.per_query for each in found):
         st.caption(
@@ -125,12 +113,11 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
             "set, over its queries: choose one above."
         )
         return
-    by_model = {each.model: each for each in found}
     untrained = [each.model for each in found if each.checkpoint_id is None]
     base = st.selectbox(
         "Compared with",
-        list(by_model),
-        index=list(by_model).index(untrained[0]) if untrained else 0,
+        chosen,
+        index=chosen.index(untrained[0]) if untrained else 0,
         format_func=model_name,
         key="evaluations.base",
     )
@@ -145,6 +132,16 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
         "Paired over the same queries; 95 % interval by bootstrap over groups. Clear: the interval "
         "leaves zero out."
     )
-    st.download_button(
-        "Download as CSV", as_csv(rows), "comparison.csv", "text/csv", key="evaluations.csv"
-    )
+    with st.container(horizontal=True):
+        st.download_button(
+            "Download as CSV", as_csv(rows), "comparison.csv", "text/csv", key="evaluations.csv"
+        )
+        st.download_button(
+            "Every query as CSV",
+            lambda: as_csv([row for each in found for row in rows_by_query(each)]),
+            "queries.csv",
+            "text/csv",
+            key="evaluations.queries_csv",
+            on_click="ignore",
+            help="Each model's values for each query, unrounded.",
+        )

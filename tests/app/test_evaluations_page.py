@@ -1,12 +1,16 @@
 """The Evaluations page with a suite's means beside its sets."""
 
+import pytest
 from app_pages import open_page, words
 
 from app.components.figure import as_csv
+from app.components.ranking_plot import ranking_figure, ranking_rows
 from app.components.result_table import as_latex, table_rows
+from app.model_sizes import named_parameters
 from db.checkpoints import record_checkpoint
 from db.evaluations import newest_scores, record_evaluation
 from db.store import Store
+from db.tables import Evaluation
 
 METRICS = {"ndcg@5": 0.4, "ndcg@10": 0.5, "map": 0.3, "mrr": 0.6, "recall@10": 0.9, "p-mrr": 0.02}
 
@@ -106,3 +110,47 @@ def test_table_2_has_a_checkpoint_under_its_base_and_its_best_in_bold(store: Sto
     lines = [line for line in latex.splitlines() if line.endswith(r"\\")]
     assert len(lines) == 5 and {line.count("&") for line in lines[1:]} == {5}
     assert as_csv(rows).splitlines()[0].startswith("Model,BRIGHT · nDCG@10")
+
+
+def scored(model: str, metrics: dict[str, float | None]) -> Evaluation:
+    return Evaluation(model=model, benchmark="F (mean of 3)", metrics=metrics, per_query={})
+
+
+def test_figure_5_groups_models_by_size_and_ranks_each_group_by_p_mrr() -> None:
+    """The score of e5 is 16.5 in the paper's unit: its dot stands at 1.65."""
+    found = [
+        scored(model, {"p-mrr": follows, "followir score": score, "ndcg@10": 0.9})
+        for model, follows, score in (
+            ("org/Llama-3.2-1B", 0.035, 0.172),
+            ("org/e5-base-v2", 0.051, 0.165),
+            ("org/Qwen2.5-3B", 0.03, 0.164),
+            ("org/ModernBERT-base", 0.011, 0.086),
+            ("org/e5-mistral-7b-instruct", 0.01, 0.2),
+            ("bm25", -0.02, 0.1),
+        )
+    ]
+    found.append(scored("undefined", {"p-mrr": None, "ndcg@10": 0.5}))
+    sizes = {each.model: named_parameters(each.model) for each in found}
+    sizes |= {"org/e5-base-v2": 109.5e6, "org/ModernBERT-base": 149e6}
+    rows = ranking_rows(found, sizes)
+    assert [(row["group"], row["model"]) for row in rows] == [
+        ("below 1 B", "org/e5-base-v2"),
+        ("below 1 B", "org/ModernBERT-base"),
+        ("1 to 5 B", "org/Llama-3.2-1B"),
+        ("1 to 5 B", "org/Qwen2.5-3B"),
+        ("above 5 B", "org/e5-mistral-7b-instruct"),
+        ("size unknown", "bm25"),
+    ]
+    bars, dots = ranking_figure(rows).data
+    assert (bars.x[0], dots.x[0]) == pytest.approx((5.1, 1.65))
+    assert list(bars.y[0])[:2] == ["below 1 B"] * 2
+
+
+def test_only_the_chosen_models_are_compared(sqlite_store: Store) -> None:
+    fill(sqlite_store)
+    at = open_page("evaluations")
+    at.selectbox(key="evaluations.chosen").set_value("F/Core17").run()
+    models = at.multiselect(key="evaluations.compared.F/Core17")
+    assert models.value == ["models/mine", "bm25"]
+    models.set_value(["bm25"]).run()
+    assert not at.exception and "Choose two models or more" in words(at)
