@@ -18,10 +18,14 @@ def start() -> None:
     benchmark = (state["evaluations.benchmark"] or "").strip()
     if benchmark and not visitor.may("admin"):
         raise Refused("folders on the server are read for an admin only")
+    subset = state["evaluations.subset"]
+    if subset and not benchmark:
+        raise BadInput("tasks are chosen of a benchmark: give its folder or name")
     config = {
         "models": models,
         "release": None if benchmark else str(state["evaluations.release"]),
         "benchmark": benchmark or None,
+        "subset": subset,
         "template": None,
         "query_prefix": "",
         "passage_prefix": "",

@@ -73,6 +73,12 @@ def list_evaluations(
     return list(session.scalars(query))
 
 
+def rows_by_query(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """A row for every query: the model, the benchmark, the query and its values."""
+    told = {"model": evaluation.model, "benchmark": evaluation.benchmark}
+    return [told | {"query": query} | values for query, values in evaluation.per_query.items()]
+
+
 def list_benchmarks(session: Session) -> list[str]:
     """The names of the benchmarks that have evaluations."""
     query = select(Evaluation.benchmark).distinct().order_by(Evaluation.benchmark)

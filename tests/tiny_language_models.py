@@ -70,12 +70,12 @@ def write_decoder(
     return folder
 
 
-def write_t5(folder: Path) -> Path:
-    """An encoder-decoder with random weights."""
+def write_t5(folder: Path, *, framed: bool = True) -> Path:
+    """An encoder-decoder with random weights; `framed` texts stand between <s> and </s>."""
     import torch
     from transformers import T5Config, T5ForConditionalGeneration
 
-    tokenizer: Any = _byte_tokenizer(framed=True)
+    tokenizer: Any = _byte_tokenizer(framed=framed)
     config = T5Config(
         vocab_size=len(tokenizer),
         d_model=16,

@@ -112,7 +112,7 @@ def _read_followir(folder: Path) -> Benchmark:
         for suffix, part in ((ORIGINAL, "qrels_og"), (CHANGED, "qrels_changed"))
     }
     questions: dict[str, Question] = {}
-    rows = list(read_rows(folder / "queries.jsonl", ("_id", "text")))
+    rows = _queries(folder)
     for place, row in rows:
         for suffix, key in ((ORIGINAL, "instruction_og"), (CHANGED, "instruction_changed")):
             if not isinstance(row.get(key), str):
@@ -161,7 +161,7 @@ def _read_beir(folder: Path) -> Benchmark:
     corpus = _corpus(folder)
     questions = {
         row["_id"]: Question(str(row.get("instruction") or ""), row["text"])
-        for _, row in read_rows(folder / "queries.jsonl", ("_id", "text"))
+        for _, row in _queries(folder)
     }
     judgments = _judgments(folder / "qrels" / "test.tsv", corpus)
     if unknown := sorted(judgments.keys() - questions.keys()):
@@ -198,6 +198,17 @@ def _instructions_of_a_query(questions: dict[str, Question]) -> dict[str, str]:
     if not (several and alike and all(one.instruction for one in questions.values())):
         return {}
     return {name: name.split("_")[0] for name in questions}
+
+
+def _queries(folder: Path) -> list[tuple[str, dict[str, Any]]]:
+    """(place, row) of queries.jsonl, every id once."""
+    rows = list(read_rows(folder / "queries.jsonl", ("_id", "text")))
+    known: set[str] = set()
+    for place, row in rows:
+        if row["_id"] in known:
+            raise BadInput(f"{place}: query {row['_id']!r} is there twice")
+        known.add(row["_id"])
+    return rows
 
 
 def _corpus(folder: Path) -> dict[str, str]:

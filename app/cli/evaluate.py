@@ -1,11 +1,14 @@
 """`inf evaluate`: score models on held-out groups or on a benchmark folder."""
 
+import json
 from pathlib import Path
 
 import click
 
 from app.cli.report import Result, detach_option, ready_store, reporting, work
 from db.errors import BadInput
+from db.evaluations import get_evaluation, rows_by_query
+from db.store import Store
 from trainer.benchmark_suites import SUBSETS
 from trainer.template import Template
 
@@ -67,6 +70,11 @@ def _number(value: float | None) -> str:
     type=click.Choice(list(SUBSETS)),
     help="Some tasks of a benchmark: mair-paper are the five of MAIR in the paper's tables.",
 )
+@click.option(
+    "--per-query",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write every query's values to this file, as JSON lines.",
+)
 @click.option("--held-out", type=click.FloatRange(0, 1, min_open=True, max_open=True))
 @click.option("--held-out-seed", type=int)
 @click.option("--template", help="For models that store none.")
@@ -81,6 +89,7 @@ def evaluate(
     release: str | None,
     benchmark: str | None,
     subset: str | None,
+    per_query: Path | None,
     held_out: float | None,
     held_out_seed: int | None,
     template: str | None,
@@ -102,6 +111,12 @@ def evaluate(
     """
     if (release is None) == (benchmark is None):
         raise click.UsageError("give either --release or --benchmark")
+    if subset and not benchmark:
+        raise click.UsageError("--subset names tasks of a benchmark: give --benchmark")
+    if per_query and detach:
+        raise click.UsageError("--per-query waits for the values: leave --detach out")
+    if per_query and per_query.exists():
+        raise click.UsageError(f"{per_query} exists: choose another file, nothing is overwritten")
     if template is not None:
         try:
             Template(template)
@@ -120,7 +135,20 @@ def evaluate(
     }
     config |= {"held_out": held_out} if held_out else {}
     config |= {"held_out_seed": held_out_seed} if held_out_seed is not None else {}
-    return work(ready_store(), "evaluate", config, detach=detach, title="evaluate")
+    store = ready_store()
+    result = work(store, "evaluate", config, detach=detach, title="evaluate")
+    if per_query:
+        _write_queries(store, result, per_query)
+    return result
+
+
+def _write_queries(store: Store, result: Result, file: Path) -> None:
+    """Every query's values, model by model; of a suite, set by set."""
+    with store.read() as session, file.open("x", encoding="utf-8") as lines:
+        for part in result.get("parts", [result]):
+            for model in part["models"]:
+                for row in rows_by_query(get_evaluation(session, model["evaluation_id"])):
+                    lines.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 def _absolute(words: str) -> str:

@@ -14,6 +14,7 @@ from db.evaluations import list_benchmarks, list_evaluations
 from db.releases import list_releases
 from db.store import open_store
 from db.tables import Checkpoint
+from trainer.benchmark_suites import SUBSETS
 from trainer.settings import DEFAULT_BASE_MODEL
 
 
@@ -39,9 +40,17 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
             key="evaluations.release",
         )
         second.text_input(
-            "… or a benchmark folder on the server",
+            "… or a benchmark: a folder here, or a name",
             key="evaluations.benchmark",
-            help="A FollowIR or BEIR folder: queries.jsonl, corpus.jsonl, qrels.",
+            help="A folder of FollowIR, BEIR, InstructIR, BRIGHT or MAIR on the server, or "
+            "followir, bright, mair, instructir or owner/name from the hub.",
+        )
+        first.selectbox(
+            "Tasks of the benchmark",
+            [None, *SUBSETS],
+            format_func=lambda name: name or "all",
+            key="evaluations.subset",
+            help="mair-paper: the five of MAIR whose mean is in the paper's tables.",
         )
         st.form_submit_button(
             "Evaluate", type="primary", on_click=evaluating.start, key="evaluations.submit"

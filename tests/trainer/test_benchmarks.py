@@ -77,6 +77,10 @@ def test_equal_questions_of_two_groups_share_their_right_passages() -> None:
         ),
         (lambda f: (f / "corpus.jsonl").unlink(), "corpus.jsonl is missing"),
         (lambda f: (f / "corpus.jsonl").write_text('{"_id": "d1", "text": "a"}\n' * 2), "twice"),
+        (
+            lambda f: (f / "queries.jsonl").write_text('{"_id": "q1", "text": "a"}\n' * 2),
+            "line 2: query 'q1' is there twice",
+        ),
         (lambda f: (f / "corpus.jsonl").write_text(""), "holds no document"),
         (lambda f: (f / "queries.jsonl").write_text('{"_id": "q1"}\n'), "line 1 has no `text`"),
         (lambda f: (f / "queries.jsonl").write_text("[\n"), "line 1 is not JSON"),

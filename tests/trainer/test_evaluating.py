@@ -1,8 +1,11 @@
 """Evaluation of models on held-out groups and on folders, as jobs."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conftest import Ran
 from trainer_folders import write_beir, write_followir
 from trainer_jobs import claim, config_for
 from trainer_release import write_release
@@ -71,6 +74,28 @@ def test_benchmark_folders_are_scored(sqlite_store: Store, tmp_path: Path) -> No
         assert result["kind"] == kind and result["held_out"] is None
         assert (metrics["p-mrr"] is None) == (kind == "BEIR")
         assert ("changed:map" in metrics) == (kind == "FollowIR")
+
+
+def test_every_querys_values_are_written_where_asked(
+    sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran]
+) -> None:
+    write_followir(tmp_path / "F" / "Core17")
+    write_beir(tmp_path / "F" / "beir")
+    words = ("evaluate", "--model", "bm25", "--per-query", tmp_path / "q.jsonl")
+    ran = inf(*words, "--benchmark", tmp_path / "F", "--json")
+    assert ran.code == 0, ran.err
+    rows = [json.loads(line) for line in (tmp_path / "q.jsonl").read_text().splitlines()]
+    assert [(row["benchmark"], row["query"]) for row in rows] == [
+        *(("F/Core17", query) for query in ("q1-og", "q2-og", "q1-changed", "q2-changed", "q1")),
+        ("F/beir", "1"),
+    ]
+    assert {row["model"] for row in rows} == {"bm25"}
+    (moved,) = [row for row in rows if "p-mrr" in row]
+    assert moved["p-mrr"] == ran.json["parts"][0]["models"][0]["metrics"]["p-mrr"]
+    ran = inf(*words, "--benchmark", tmp_path / "F", "--json")
+    assert ran.code == 2 and "nothing is overwritten" in ran.json["error"]
+    ran = inf("evaluate", "--model", "bm25", "--release", "1", "--subset", "mair-paper", "--json")
+    assert ran.code == 2 and "--subset names tasks of a benchmark" in ran.json["error"]
 
 
 def test_another_release_than_the_trained_one_is_noted(sqlite_store: Store, tmp_path: Path) -> None:

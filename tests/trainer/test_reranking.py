@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tiny_language_models import write_t5
 from trainer_folders import write_beir, write_followir
 from trainer_jobs import claim
 
@@ -13,27 +14,6 @@ from trainer.evaluate_job import evaluate
 from trainer.reranking import load_reranker, score_reranker
 from trainer.template import Template
 from trainer.tiny_models import _byte_tokenizer
-
-
-def write_t5(folder: Path) -> Path:
-    import torch
-    from transformers import T5Config, T5ForConditionalGeneration
-
-    tokenizer = _byte_tokenizer(framed=False)
-    config = T5Config(
-        vocab_size=len(tokenizer),
-        d_model=16,
-        d_kv=8,
-        d_ff=32,
-        num_layers=1,
-        num_heads=2,
-        pad_token_id=0,
-        decoder_start_token_id=0,
-    )
-    torch.manual_seed(0)
-    T5ForConditionalGeneration(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
 
 
 def write_cross_encoder(folder: Path, labels: int = 1) -> Path:
@@ -57,7 +37,7 @@ def write_cross_encoder(folder: Path, labels: int = 1) -> Path:
 
 @pytest.mark.parametrize("kind", ["monot5", "flan-t5"])
 def test_a_pairs_score_does_not_depend_on_the_pairs_beside_it(kind: str, tmp_path: Path) -> None:
-    score = load_reranker(f"{kind}:{write_t5(tmp_path)}")
+    score = load_reranker(f"{kind}:{write_t5(tmp_path, framed=False)}")
     pairs = [("short", "text"), ("a much longer query", "passage " * 30), ("", "")]
     together = score(pairs)
     assert together == pytest.approx([score([pair])[0] for pair in pairs], abs=1e-5)
@@ -68,7 +48,7 @@ def test_monot5_is_the_probability_of_true_against_false(tmp_path: Path) -> None
     import torch
     from transformers import AutoTokenizer, T5ForConditionalGeneration
 
-    folder = write_t5(tmp_path)
+    folder = write_t5(tmp_path, framed=False)
     (value,) = load_reranker(f"monot5:{folder}")([("q", "d")])
     tokenizer = AutoTokenizer.from_pretrained(folder)
     features = tokenizer("Query: q Document: d Relevant:", return_tensors="pt")
@@ -83,7 +63,7 @@ def test_a_long_document_is_cut_and_the_question_after_it_stays(tmp_path: Path) 
 
     from trainer.reranking import LONGEST, _prompt
 
-    tokenizer = AutoTokenizer.from_pretrained(write_t5(tmp_path))
+    tokenizer = AutoTokenizer.from_pretrained(write_t5(tmp_path, framed=False))
     prompt = _prompt(tokenizer, "monot5", "why", "x" * 5000)
     assert prompt.startswith("Query: why Document: xxx") and prompt.endswith("x Relevant:")
     assert len(tokenizer(prompt)["input_ids"]) == LONGEST
@@ -107,7 +87,7 @@ def test_rerankers_stand_beside_bm25_by_name(sqlite_store: Store, tmp_path: Path
     names = [
         "bm25",
         f"cross-encoder:{write_cross_encoder(tmp_path / 'cross')}",
-        f"flan-t5:{write_t5(tmp_path / 't5')}",
+        f"flan-t5:{write_t5(tmp_path / 't5', framed=False)}",
     ]
     folder = write_beir(tmp_path / "beir")  # lists no candidates: BM25's best are reranked
     config = {"models": names, "benchmark": str(folder)}
@@ -121,7 +101,7 @@ def test_what_is_no_reranker_is_refused_in_words(tmp_path: Path) -> None:
 
     with pytest.raises(BadInput, match="2 numbers for a pair"):
         load_reranker(f"cross-encoder:{write_cross_encoder(tmp_path / 'two', labels=2)}")
-    pickled = write_t5(tmp_path / "pickled")
+    pickled = write_t5(tmp_path / "pickled", framed=False)
     (pickled / "model.safetensors").unlink()
     torch.save({}, pickled / "pytorch_model.bin")
     with pytest.raises(BadInput, match="weights are safetensors"):

@@ -87,6 +87,36 @@ def test_weights_that_are_no_numbers_are_not_kept(tmp_path: Path) -> None:
     assert all(value.isfinite().all() for value in kept.values())
 
 
+def test_a_loss_that_is_no_number_leaves_the_last_good_state(tmp_path: Path) -> None:
+    """Two columns a step: from the fifth embedding on, in step 3, everything is nan."""
+    model = load_backbone(settings_for())
+    calls = 0
+
+    def spoil(_module: Any, _given: Any, found: dict[str, Any]) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > 4:
+            found["sentence_embedding"] = found["sentence_embedding"] * torch.nan
+
+    hook = model.register_forward_hook(spoil)
+    with pytest.raises(BadInput, match="the loss is nan at step 3"):
+        run(tmp_path, settings_for(), model)
+    assert newest_state(tmp_path / "work") == (2, tmp_path / "work" / "checkpoint-2")
+    hook.remove()
+    again = run(tmp_path, settings_for(), model)
+    assert again["losses"] == run(tmp_path / "whole", settings_for())["losses"]
+
+
+@pytest.mark.parametrize("base_model", ["tiny-random-bert", "tiny-random-qwen2"])
+def test_recomputed_activations_change_no_loss(tmp_path: Path, base_model: str) -> None:
+    given = {"base_model": base_model, "objective": "P,I:multi"}
+    kept = run(tmp_path / "off", settings_for(**given))["losses"]
+    settings = settings_for(**given, gradient_checkpointing="on")
+    model = load_backbone(settings)
+    assert run(tmp_path / "on", settings, model)["losses"] == pytest.approx(kept, rel=1e-5)
+    assert any(getattr(module, "gradient_checkpointing", False) for module in model.modules())
+
+
 def test_a_training_that_patience_ended_does_no_step_more_after_a_kill(tmp_path: Path) -> None:
     values = iter([0.5, 0.4, 0.3, 0.9])
     settings = settings_for(evaluate_steps="1", best_by="mrr", patience="2", max_steps="9")
