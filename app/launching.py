@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from db import jobs
+from db.accounts import record_audit
 from db.errors import InfError
 from db.job_runner import Cancelled
 from db.secrets import redacted
@@ -46,12 +47,13 @@ _supervisors: "list[subprocess.Popen[bytes]]" = []  # kept, so that those which 
 
 
 def launch(store: Store, kind: str, config: dict[str, Any], *, started_by: str) -> int:
-    """Queue a job and make sure that somebody takes it. Returns its id."""
+    """Queue a job, note it, and make sure that somebody takes it. Returns its id."""
     launcher = chosen_launcher()
     with store.write() as session:
         job_id = jobs.enqueue_job(
             session, kind, config, started_by=started_by, launcher=launcher
         ).id
+        record_audit(session, started_by, "job.launch", str(job_id), kind=kind)
         session.commit()
     ensure_taken(store, launcher)
     return job_id
@@ -113,6 +115,7 @@ def run_in_foreground(
     """
     with store.write() as session:
         job_id = jobs.enqueue_job(session, kind, config, started_by=started_by).id
+        record_audit(session, started_by, "job.launch", str(job_id), kind=kind)
         job = jobs.claim_job(session, job_id)
         assert job is not None
         session.commit()

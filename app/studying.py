@@ -35,9 +35,6 @@ def create() -> None:
         guidelines=state["studies.guidelines"],
         created_by=visitor.name,
     )
-    with store.write() as session:
-        record_audit(session, visitor.name, "study.create", str(made["study_id"]))
-        session.commit()
     st.query_params["study"] = str(made["study_id"])
     st.session_state.pop("studies.chosen", None)
     say(f"{made['name']} has {made['items']} items; people find it on the page Judge.")
@@ -159,4 +156,7 @@ def adjudicate(study_id: int, item_id: int, choice: str) -> None:
     note = str(st.session_state.get(f"adjudicate.note_{item_id}") or "")
     with open_store().write() as session:
         adjudication.adjudicate(session, study_id, item_id, choice, by=visitor.name, note=note)
+        record_audit(
+            session, visitor.name, "study.adjudicate", str(study_id), item=item_id, choice=choice
+        )
         session.commit()

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from curation.judges import Choice, ItemJudge, ItemView, judge_named
 from curation.sampling import Sampling, draw_sample
+from db.accounts import record_audit
 from db.assignments import shuffled_labels
 from db.datasets import get_dataset
 from db.errors import Refused
@@ -78,6 +79,7 @@ def make_study(
             if count:
                 draw_known_items(session, study.id, part, count)
         composition = compose(session, study.id)
+        record_audit(session, created_by, "study.create", str(study.id))
         session.commit()
         return {
             "study_id": study.id,

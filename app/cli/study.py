@@ -4,11 +4,12 @@ from pathlib import Path
 
 import click
 
-from app.cli import study_known
+from app.cli import study_known, study_people
 from app.cli.report import Result, counts, detach_option, lines, me, ready_store, reporting, work
 from curation.sampling import SAMPLES, STRATA, Sampling, sampling_words
 from curation.studies import make_study
 from db import studies
+from db.accounts import record_audit
 from db.datasets import get_dataset
 from db.errors import BadInput
 from db.words import STUDY_STATUSES
@@ -19,8 +20,14 @@ def study() -> None:
     """Make studies and let models judge in them."""
 
 
-for known_items_command in (study_known.gold, study_known.training, study_known.template):
-    study.add_command(known_items_command)
+for command_of_a_study in (
+    study_known.gold,
+    study_known.training,
+    study_known.template,
+    study_people.people,
+    study_people.adjudicate,
+):
+    study.add_command(command_of_a_study)
 
 
 def _created(result: Result) -> str:
@@ -293,10 +300,14 @@ def set_(study_id: int, status: str | None, overlap: int | None, guidelines: Pat
         found = studies.get_study(session, study_id)
         if status is not None:
             studies.set_status(session, study_id, status)
+            record_audit(session, me(), f"study.{status}", str(study_id))
         if overlap is not None:
             studies.extend_overlap(session, study_id, overlap)
+            record_audit(session, me(), "study.overlap", str(study_id), overlap=overlap)
         if guidelines is not None:
-            studies.write_guideline(session, study_id, _text(guidelines), created_by=me())
+            body = _text(guidelines)
+            version = studies.write_guideline(session, study_id, body, created_by=me()).version
+            record_audit(session, me(), "study.guideline", str(study_id), version=version)
         session.commit()
         return {
             "study_id": study_id,

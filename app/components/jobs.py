@@ -118,6 +118,8 @@ def used(job: Job) -> str:
         parts.insert(0, f"{found['cpu_seconds'] / seconds:.1f} processors on average")
     if "gpu" in found:
         parts.append(f"{found['gpu']}, {found['gpu_mb']:,} MB reserved")
+    if len(places := job.shown.get("places", [])) > 1:
+        parts.append(f"this is the first of {len(places)} processes")
     return " · ".join(parts)
 
 
@@ -173,8 +175,5 @@ def run_again(job_id: int) -> None:
     with store.read() as session:
         job = queue.get_job(session, job_id)
     new_id = launching.launch(store, job.kind, job.config, started_by=visitor.name)
-    with store.write() as session:
-        record_audit(session, visitor.name, "job.launch", str(new_id), kind=job.kind, like=job_id)
-        session.commit()
     st.query_params["job"] = str(new_id)
     say(f"Job {new_id} is queued with the config of job {job_id}.")

@@ -16,6 +16,7 @@ from app import launching
 from app.slots import slots, visible_gpus
 from app.supervisor import supervise
 from db import jobs
+from db.accounts import list_audit
 from db.errors import BadInput, InfError
 from db.job_runner import Cancelled
 from db.store import Store
@@ -201,6 +202,22 @@ def test_two_trainings_never_see_the_same_gpu_and_nothing_else_sees_one() -> Non
     seen = {slot.name: slot.environment.get("CUDA_VISIBLE_DEVICES") for slot in found}
     assert seen == {"files": "", "curation": "", "gpu0": "0", "gpu1": "GPU-7"}
     assert {kind for slot in found for kind in slot.kinds} == set(JOB_KINDS)
+
+
+def test_every_launch_is_in_the_audit_log_with_who_started_it(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launching, "ensure_supervisor", lambda store: None)
+    queued = launching.launch(toys, "export", {}, started_by="cora")
+    run = launching.run_in_foreground(toys, "curate", {"steps": 1}, started_by="cli:rita")
+    with toys.read() as session:
+        rows, total = list_audit(session)
+    told = [(row.actor, row.action, row.subject, row.detail) for row in reversed(rows)]
+    assert total == 2
+    assert told == [
+        ("cora", "job.launch", str(queued), {"kind": "export"}),
+        ("cli:rita", "job.launch", str(run.id), {"kind": "curate"}),
+    ]
 
 
 def test_two_launches_for_one_gpu_queue_and_both_see_it_alone(
