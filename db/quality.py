@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.assignments import change_taken, lock_study, membership
-from db.errors import BadInput
+from db.errors import BadInput, NotFound
 from db.judgments import remarks
 from db.speed import fastest_of
 from db.tables import Assignment, Judge, Judgment, StudyItem, StudyJudge, utc_now
@@ -106,6 +106,16 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
             )
         )
     return found
+
+
+def judge_of_study(session: Session, study_id: int, name: str) -> int:
+    """The judge of this name, a person who came to the study. Raises NotFound, naming who did."""
+    people = [each for each in judge_quality(session, study_id) if each.kind == "person"]
+    for each in people:
+        if each.judge == name:
+            return each.judge_id
+    there = ", ".join(each.judge for each in people) or "nobody has come yet"
+    raise NotFound(f"no judge {name!r} in study {study_id}: {there}")
 
 
 def pause_judge(session: Session, study_id: int, judge_id: int, reason: str) -> None:

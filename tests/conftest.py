@@ -19,6 +19,7 @@ from hub_server import Hub, hub_server
 from postgres_cluster import Cluster, missing_programs
 from sqlalchemy import text
 
+from app.cli.main import main
 from db import schema
 from db.store import Store, open_store
 
@@ -137,6 +138,20 @@ def inf(own_home: Path) -> Callable[..., Ran]:
             check=False,
         )
         return Ran(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def inf_here(own_home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """`inf …` in this process: for a test of many commands that start no job."""
+
+    def run(*words: object) -> Ran:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main([str(word) for word in words])
+        told = capsys.readouterr()
+        return Ran(int(ended.value.code or 0), told.out, told.err)
 
     return run
 
