@@ -1,7 +1,7 @@
 """Server time of what the study pages and the review queue ask the store, at 100,000 items (and
 groups) and 300,000 judgments.
 
-    .venv/bin/python bench/study_pages.py [--items 100000]
+    .venv/bin/python bench/study_pages.py [--items 100000] [--engine sqlite|postgresql]
 
 The rows are written in bulk into an SQLite file and a PostgreSQL cluster of the bench's own (where
 its programs are installed); each question is asked five times and the median is printed. The limit
@@ -239,11 +239,14 @@ def ask_all(url: str, items: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=int, default=100_000)
-    items = parser.parse_args().items
+    parser.add_argument("--engine", choices=("sqlite", "postgresql"), help="this one only")
+    given = parser.parse_args()
+    items, only = given.items, given.engine
     found = {}
-    with tempfile.TemporaryDirectory() as folder:
-        found["sqlite"] = ask_all(f"sqlite:///{folder}/inf.db", items)
-    if missing_programs() is None:
+    if only in (None, "sqlite"):
+        with tempfile.TemporaryDirectory() as folder:
+            found["sqlite"] = ask_all(f"sqlite:///{folder}/inf.db", items)
+    if only == "postgresql" or (only is None and missing_programs() is None):
         with Cluster() as cluster:
             found["postgresql"] = ask_all(cluster.create(), items)
     sys.stdout.write(json.dumps({"items": items, "ms": found}, indent=2) + "\n")

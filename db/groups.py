@@ -228,6 +228,11 @@ def matching_groups(
     return query
 
 
+def whole_groups() -> Select[int]:
+    """The ids of groups with their three triplets: both negatives are written together, last."""
+    return select(Triplet.group_id).where(Triplet.role == "query_negative")
+
+
 def get_group(session: Session, group_id: int) -> GroupDetail:
     """One group with its triplets, current review, the validator's judgments and its calls.
 

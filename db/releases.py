@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session, aliased
 
 from db.corpus_texts import pair_source
 from db.errors import BadInput, NotFound
+from db.groups import whole_groups
 from db.tables import (
     Dataset,
     Group,
@@ -212,7 +213,7 @@ def count_by_kind(session: Session, choice: Choice, source: str) -> list[ChosenC
     said = func.coalesce(func.nullif(Pair.meta["source"].as_string(), ""), source)
     review = func.coalesce(Review.action, "")
     query = select(Group.verdict, review, said, func.count()).select_from(Group)
-    query = query.join(Pair, Pair.id == Group.pair_id).where(Group.id.in_(_written()))
+    query = query.join(Pair, Pair.id == Group.pair_id).where(Group.id.in_(whole_groups()))
     query = _chosen(query, choice).group_by(Group.verdict, review, said)
     return [ChosenCount(*row) for row in session.execute(query)]
 
@@ -228,12 +229,8 @@ def pushes(session: Session) -> dict[int, list[Job]]:
     return found
 
 
-def _written() -> Select[int]:
-    return select(Triplet.group_id).where(Triplet.role == "query_negative")
-
-
 def _written_groups() -> Select[int]:
-    return select(Group.id).join(Pair, Pair.id == Group.pair_id).where(Group.id.in_(_written()))
+    return select(Group.id).join(Pair, Pair.id == Group.pair_id).where(Group.id.in_(whole_groups()))
 
 
 def record_release(

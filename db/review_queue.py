@@ -15,9 +15,8 @@ from sqlalchemy.orm import Session
 
 from db.accounts import record_audit
 from db.errors import BadInput, Refused
-from db.groups import matching_groups
-from db.tables import Assignment, Group, Item, Judge, Review, Run, Triplet, utc_now
-from db.words import ROLES
+from db.groups import matching_groups, whole_groups
+from db.tables import Assignment, Group, Item, Judge, Review, Run, utc_now
 
 CHUNK = 1000
 
@@ -50,7 +49,7 @@ def queued_groups(
     if blind and (wanted.verdict or wanted.reason):
         raise Refused("this run is reviewed without verdicts")
     query = _open_to(wanted, reviewer=reviewer, blind=blind)
-    total = session.scalar(_counted(wanted, reviewer=reviewer, blind=blind)) or 0
+    total = session.scalar(select(func.count()).select_from(query.subquery())) or 0
     ahead = query.where(Group.id.not_in(passed_over)) if passed_over else query
     ids = list(session.scalars(ahead.order_by(Group.id).limit(limit)))
     if len(ids) < limit and passed_over:
@@ -66,15 +65,6 @@ def may_see(session: Session, group_id: int, *, reviewer: str, blind: bool) -> b
         return False
     query = _open_to(QueueFilter(group.run_id), reviewer=reviewer, blind=blind)
     return session.scalar(query.where(Group.id == group_id)) is not None
-
-
-def _counted(wanted: QueueFilter, *, reviewer: str, blind: bool) -> Select[int]:
-    """How many `_open_to` finds; whole groups at once, not one by one: all of them are counted."""
-    query = _open_to(wanted, reviewer=reviewer, blind=False)
-    if blind:
-        whole = select(Triplet.group_id).group_by(Triplet.group_id)
-        query = query.where(Group.id.in_(whole.having(func.count() == len(ROLES))))
-    return select(func.count()).select_from(query.subquery())
 
 
 def _open_to(wanted: QueueFilter, *, reviewer: str, blind: bool) -> Select[int]:
@@ -94,8 +84,7 @@ def _open_to(wanted: QueueFilter, *, reviewer: str, blind: bool) -> Select[int]:
     )
     query = query.where(~exists(held))
     if blind:
-        written = select(func.count()).where(Triplet.group_id == Group.id).scalar_subquery()
-        query = query.where(written == len(ROLES))
+        query = query.where(Group.id.in_(whole_groups()))
     return query
 
 
