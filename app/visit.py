@@ -59,9 +59,11 @@ def say(words: str, *, kind: str = "success") -> None:
 
 
 def show_what_was_said() -> None:
-    """Draw and forget them."""
-    for kind, words in st.session_state.pop(SAID, []):
-        if kind == "error":
-            st.error(plain(words), icon=":material/error:")
-        else:
-            st.success(plain(words), icon=":material/check_circle:")
+    """Draw and forget them, in a place that is there without words too: an expander below it that
+    somebody opened would fold when the words go and everything moves up by one."""
+    with st.container():
+        for kind, words in st.session_state.pop(SAID, []):
+            if kind == "error":
+                st.error(plain(words), icon=":material/error:")
+            else:
+                st.success(plain(words), icon=":material/check_circle:")

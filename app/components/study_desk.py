@@ -12,7 +12,7 @@ from db.assignments import GOLD_SEEN
 from db.quality import JudgeQuality
 from db.speed import fast_answers
 from db.store import open_store
-from db.study_rules import rules_of
+from db.study_rules import StudyRules, rules_of
 
 
 def draw_quality(study: studies.StudySummary) -> None:
@@ -39,24 +39,27 @@ def draw_quality(study: studies.StudySummary) -> None:
             "Last": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
         },
     )
-    draw_labels(
-        offline=any(each.offline for each in judges),
-        simulated=any(each.simulated for each in judges),
-    )
     people = [each for each in judges if each.kind == "person" and not each.simulated]
-    for each in people:
-        if each.state == "paused":
-            st.warning(plain(f"{each.judge} is paused: {each.reason}"), icon=":material/pause:")
-        elif (
-            each.gold_seen >= GOLD_SEEN and each.gold_right < rules.gold_threshold * each.gold_seen
-        ):
-            words = f"{each.judge} has {each.gold_right} of {each.gold_seen} gold items right"
-            st.warning(
-                plain(f"{words}: below {rules.gold_threshold:.0%}"), icon=":material/target:"
-            )
+    with st.container():  # there without a warning too: what is open below must not fold
+        draw_labels(
+            offline=any(each.offline for each in judges),
+            simulated=any(each.simulated for each in judges),
+        )
+        for each in people:
+            _draw_warning(each, rules)
     if people:
         _draw_actions(study.id, people)
     _draw_fast(study.id, rules.too_fast_seconds)
+
+
+def _draw_warning(each: JudgeQuality, rules: StudyRules) -> None:
+    """Who is paused and why, or misses too much of the hidden gold."""
+    right, seen = each.gold_right, each.gold_seen
+    if each.state == "paused":
+        st.warning(plain(f"{each.judge} is paused: {each.reason}"), icon=":material/pause:")
+    elif seen >= GOLD_SEEN and right < rules.gold_threshold * seen:
+        words = f"{each.judge} has {right} of {seen} gold items right"
+        st.warning(plain(f"{words}: below {rules.gold_threshold:.0%}"), icon=":material/target:")
 
 
 def _row(each: JudgeQuality, study: studies.StudySummary) -> dict[str, object]:

@@ -64,7 +64,8 @@ def draw_study(study: studies.StudySummary) -> None:
     with open_store().read() as session:
         composition = studies.compose(session, study.id)
         settings = studies.get_study(session, study.id).settings
-    draw_quality(study)
+    with st.container():  # whatever is in it, the forms below keep their places and stay open
+        draw_quality(study)
     parts = [f"{name.replace('_', ' ')} {n}" for name, n in composition.scenarios.items()]
     parts += [f"{name} {n}" for name, n in composition.verdicts.items()]
     sources = settings.get("sources", {})
