@@ -1,6 +1,6 @@
 """What the objectives cost: packing, the hard instruction negative, ℓ_P beside the stock loss.
 
-    .venv/bin/python bench/training.py [--only CASE] [--repeat 3]
+    .venv/bin/python bench/training.py [--only CASE] [--rows B] [--repeat 2]
 
 Cases: packing, step, encoder, stock, interaction, throughput.
 
@@ -254,6 +254,7 @@ def main() -> None:
     """Run every case, each way in its own process, and print one line for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--only", choices=CASES)
+    parser.add_argument("--rows", type=int, help="only this size of a case")
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -266,6 +267,8 @@ def main() -> None:
         if arguments.only not in (None, case):
             continue
         for rows in sizes:
+            if arguments.rows not in (None, rows):
+                continue
             best: dict[str, dict[str, float]] = {}
             for _ in range(arguments.repeat):
                 for way in ways:
