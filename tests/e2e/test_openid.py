@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from browser import PATIENCE, chromium_browser, settled
+from browser import PATIENCE, settled
 from live_server import Server, serving
 from openid_provider import CLIENT, SECRET, Provider, openid_provider
 from playwright.sync_api import Browser, Page, expect
@@ -67,12 +67,6 @@ def server(team: Store, provider: Provider, tmp_path_factory: pytest.TempPathFac
     )
     with serving(folder, INF_HOME=str(folder), INF_DATABASE_URL=team.url) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: Path) -> Iterator[Browser]:
-    with chromium_browser() as found:
-        yield found
 
 
 def go_through_provider(browser: Browser, server: Server, wanted: str) -> Page:
