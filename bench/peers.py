@@ -1,11 +1,12 @@
-"""Calls per second of distilabel beside ours, on one server, one after the other.
+"""Calls per second of other tools beside ours, on one server, one after the other.
 
-    .venv/bin/python bench/peers.py --distilabel PYTHON [--calls 2000] [--in-flight 64 256]
+    .venv/bin/python bench/peers.py [--distilabel PYTHON] [--curator PYTHON]
+        [--data-designer PYTHON] [--calls 2000] [--in-flight 64 256]
 
-PYTHON is that of an environment of its own with `pip install "distilabel[openai]"`; ours is
-`bench/curation.py --only speed`. Both ask the test server, 200 ms an answer, with the same number
-of calls in flight; the steady rate is that between 20 % and 80 % of the calls, counted by the
-server. (Bespoke Curator cannot be measured without a network: it fetches a tokenizer first.)
+Each PYTHON is that of an environment of its own, with `pip install "distilabel[openai]"`,
+`bespokelabs-curator` or `data-designer`; ours is `bench/curation.py --only speed`. All ask the
+test server, 200 ms an answer, with the same number of calls in flight; the steady rate is that
+between 20 % and 80 % of the calls, counted by the server.
 """
 
 import argparse
@@ -36,6 +37,56 @@ if __name__ == "__main__":
     found = pipeline.run(use_cache=False)
     assert len(found["default"]["train"]) == calls
 """
+CURATOR = """
+import os, sys
+os.environ |= {"CURATOR_DISABLE_RICH_DISPLAY": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+import tiktoken
+# its tokenizer, which it would fetch, only counts tokens for its limits, which are off here
+tokens = {bytes([n]): n for n in range(256)}
+one = tiktoken.Encoding("bytes", pat_str=r"[\\s\\S]", mergeable_ranks=tokens, special_tokens={})
+tiktoken.get_encoding = tiktoken.encoding_for_model = lambda *_: one
+from bespokelabs import curator
+
+url, calls, in_flight = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+
+class Ask(curator.LLM):
+    def prompt(self, row):
+        return row["instruction"]
+
+    def parse(self, row, response):
+        return {"answer": response}
+
+ask = Ask(model_name="small", backend="openai", generation_params={"max_tokens": 160},
+          backend_params={"base_url": url, "api_key": "none", "max_concurrent_requests": in_flight,
+                          "max_requests_per_minute": 10**7, "max_tokens_per_minute": 10**10})
+found = ask([{"instruction": f"Document: {'word ' * 30}{n}"} for n in range(calls)])
+assert len(getattr(found, "dataset", found)) == calls
+"""
+DATA_DESIGNER = """
+import os, sys
+from pathlib import Path
+os.environ["NEMO_TELEMETRY_ENABLED"] = "false"
+import pandas as pd
+import data_designer.config as dd
+from data_designer.interface.data_designer import DataDesigner
+
+url, calls, in_flight = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+server = dd.ModelProvider(name="local", endpoint=url, provider_type="openai", api_key="none")
+asked = dd.ChatCompletionInferenceParams(max_tokens=160, max_parallel_requests=in_flight,
+                                         timeout=60)
+model = dd.ModelConfig(alias="small", model="small", provider="local", skip_health_check=True,
+                       inference_parameters=asked)
+designer = DataDesigner(artifact_path=Path("artifacts"), model_providers=[server])
+designer.set_run_config(dd.RunConfig(buffer_size=calls, disable_early_shutdown=True))
+config = dd.DataDesignerConfigBuilder(model_configs=[model])
+rows = {"instruction": [f"Document: {'word ' * 30}{n}" for n in range(calls)]}
+config.with_seed_dataset(dd.DataFrameSeedSource(df=pd.DataFrame(rows)))
+config.add_column(dd.LLMTextColumnConfig(name="answer", prompt="{{ instruction }}",
+                                         model_alias="small"))
+found = designer.create(config, num_records=calls)
+assert len(found.load_dataset()) == calls
+"""
+PEERS = {"distilabel": DISTILABEL, "curator": CURATOR, "data-designer": DATA_DESIGNER}
 
 
 def ours() -> object:
@@ -87,17 +138,18 @@ def measure(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--distilabel", metavar="PYTHON")
+    for name in PEERS:
+        parser.add_argument(f"--{name}", metavar="PYTHON")
     parser.add_argument("--calls", type=int, default=2000)
     parser.add_argument("--in-flight", type=int, nargs="+", default=[64, 256])
     arguments = parser.parse_args()
     bench = ours()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["INF_HOME"] = folder
-        peers = (("distilabel", arguments.distilabel, DISTILABEL),)
         for in_flight in arguments.in_flight:
             with bench.server(latency=0.2) as url:  # type: ignore[attr-defined]
-                for name, python, code in peers:
+                for name, code in PEERS.items():
+                    python = getattr(arguments, name.replace("-", "_"))
                     if python:
                         script = Path(folder) / "peer.py"
                         script.write_text(code)

@@ -25,7 +25,7 @@ from openai import AsyncAzureOpenAI, AsyncOpenAI, DefaultAioHttpClient
 from curation.batch_files import AnswerLine, RemoteBatch
 from curation.gate import Gate
 from curation.prices import Price, how_to_price, load_prices
-from curation.prompts import messages
+from curation.prompts import messages, storable
 from curation.providers import Answer, ProviderState, Request, RowFailed
 from curation.recipes import Recipe
 from curation.structured import response_format
@@ -47,7 +47,7 @@ class OpenAIProvider:
     name = "openai"
     offline = False
     budget_seconds = 1.0
-    groups_per_call = 2  # enough to fill the wire while others wait for commits
+    groups_per_call = 1  # a group has up to three calls at once: that fills the wire
 
     def __init__(
         self,
@@ -239,12 +239,12 @@ class OpenAIProvider:
             )
             input_tokens, output_tokens = sent // 4, len(text) // 4
         else:
-            input_tokens, output_tokens = (
-                usage["prompt_tokens"],
-                usage.get("completion_tokens") or 0,
-            )
             details = usage.get("completion_tokens_details") or {}
-            reasoning = details.get("reasoning_tokens") or 0
+            input_tokens, output_tokens, reasoning = (
+                _count(usage["prompt_tokens"]),
+                _count(usage.get("completion_tokens")),
+                _count(details.get("reasoning_tokens")),
+            )
         price = self._prices.get(request.model)
         return Answer(
             text=text,
@@ -281,11 +281,20 @@ def _said(choice: Any) -> tuple[str, str]:
     if not isinstance(message, dict):
         raise ValueError("the server sent a choice without a message")
     if message.get("refusal"):
-        return str(message["refusal"]), "refusal"
+        return storable(str(message["refusal"])), "refusal"
     text = message.get("content") or ""
     if not isinstance(text, str):
         raise ValueError(f"the server sent a message that is no text: {str(text)[:200]!r}")
-    return text, str(choice.get("finish_reason") or "stop")
+    return storable(text), storable(str(choice.get("finish_reason") or "stop"))
+
+
+def _count(tokens: Any) -> int:
+    """A number of tokens, none as 0. Raises ValueError for what is no such number."""
+    if tokens is None:
+        return 0
+    if not isinstance(tokens, int) or not 0 <= tokens < 2**31:
+        raise ValueError(f"the server sent {str(tokens)[:40]!r} as a number of tokens")
+    return tokens
 
 
 def _bytes_of(request: Request) -> int:

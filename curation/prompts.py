@@ -17,6 +17,8 @@ from db.errors import BadInput
 from db.words import AMBIGUOUS, NONE
 
 FOLDER = Path(__file__).parent / "prompts"
+NO_CHARACTER = "\ufffd"
+_UNSTORABLE = re.compile("[\\x00\\ud800-\\udfff]")
 _PLACE = re.compile(r"\{([a-z_]+)\}")
 _CHOICE = re.compile(
     r"choice\W*?:[\s*\[\"]*(?:passage\s*)?\[?(\d+|none|ambiguous)\b", re.IGNORECASE
@@ -98,6 +100,11 @@ def messages(prompt: Prompt, inputs: Inputs) -> list[dict[str, str]]:
     return [*head, {"role": "user", "content": asked}]
 
 
+def storable(text: str) -> str:
+    """An answer as every store takes it: NULs and halves of surrogate pairs become U+FFFD."""
+    return _UNSTORABLE.sub(NO_CHARACTER, text)
+
+
 def parse(task: Task, answer: str, *, candidates: int = 0) -> str:
     """The text an answer gives, or the choice of a validator ("1" … , "none" or "ambiguous").
 
@@ -119,6 +126,8 @@ def parse(task: Task, answer: str, *, candidates: int = 0) -> str:
         raise Unparsable("unparsable", f"{task}: no line starts with `{gives}:`")
     text = found.strip() if gives == "Passage" else _first_line(found)
     text = _unquoted(text)
+    if NO_CHARACTER in text:
+        raise Unparsable("unparsable", f"{task}: the answer holds what is no character")
     if not text:
         raise Unparsable("empty", f"{task}: nothing stands after `{gives}:`")
     return text

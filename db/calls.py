@@ -6,20 +6,22 @@ use it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from sqlalchemy import Insert, bindparam, func, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Text, any_, bindparam, func, select
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Session
 
+from db.bulk import insert_new
 from db.tables import Base, Call, Group, GroupCall
 
 KEYS_PER_QUERY = 500
 _CALL = Base.metadata.tables[Call.__tablename__]
-_FIND = select(_CALL.c.id, _CALL.c.key, _CALL.c.answer, _CALL.c.finish_reason).where(
-    _CALL.c.key.in_(bindparam("keys", expanding=True))
-)
+_ANSWERS = select(_CALL.c.id, _CALL.c.key, _CALL.c.answer, _CALL.c.finish_reason)
+_FIND = {  # on PostgreSQL the same words however many keys there are, which it need not read anew
+    "sqlite": _ANSWERS.where(_CALL.c.key.in_(bindparam("keys", expanding=True))),
+    "postgresql": _ANSWERS.where(_CALL.c.key == any_(bindparam("keys", type_=ARRAY(Text)))),
+}
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,9 @@ def find_calls(session: Session, keys: Sequence[str]) -> dict[str, StoredCall]:
     """The stored answers among these keys, by key."""
     found: dict[str, StoredCall] = {}
     connection = session.connection()
+    query = _FIND[connection.dialect.name]
     for start in range(0, len(keys), KEYS_PER_QUERY):
-        rows = connection.execute(_FIND, {"keys": keys[start : start + KEYS_PER_QUERY]})
+        rows = connection.execute(query, {"keys": list(keys[start : start + KEYS_PER_QUERY])})
         found.update((row.key, StoredCall(*row)) for row in rows)
     return found
 
@@ -62,21 +65,11 @@ def add_calls(session: Session, rows: Sequence[dict[str, Any]]) -> dict[str, Sto
         return {}
     by_key = {str(row["key"]): row for row in reversed(rows)}
     ordered = [by_key[key] for key in sorted(by_key)]  # two workers never lock crosswise
-    added = session.connection().execute(_insert(session.get_bind().dialect.name), ordered)
-    kept = {
-        row.key: StoredCall(
-            row.id, row.key, by_key[row.key]["answer"], by_key[row.key]["finish_reason"]
-        )
-        for row in added
-    }
+    kept = {}
+    for new in insert_new(session, Call, ordered, ("id", "key")):
+        row = by_key[new["key"]]
+        kept[new["key"]] = StoredCall(new["id"], new["key"], row["answer"], row["finish_reason"])
     return kept | find_calls(session, [key for key in by_key if key not in kept])
-
-
-@cache
-def _insert(dialect: str) -> Insert:
-    """The statement that keeps the first answer under a key; it returns what it did keep."""
-    insert = sqlite.insert if dialect == "sqlite" else postgresql.insert
-    return insert(_CALL).on_conflict_do_nothing().returning(_CALL.c.id, _CALL.c.key)
 
 
 def call_totals(session: Session, run_id: int) -> list[CallTotals]:

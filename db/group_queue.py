@@ -8,21 +8,19 @@ or dead worker held is done by another without anything being written twice.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cache
 from typing import Any
 
-from sqlalchemy import Insert, Integer, bindparam, func, insert, literal, select, update
+from sqlalchemy import Integer, bindparam, func, select, update
 from sqlalchemy.orm import Session
-from sqlalchemy.sql.dml import ReturningInsert
 
+from db.bulk import insert_for_ids, insert_rows
 from db.datasets import text_sha256
 from db.tables import Base, Group, GroupCall, Item, Judgment, Pair, Passage, Run, Triplet, utc_now
 from db.words import ROLES
 
 LEASE_SECONDS = 30.0
 
-# Written by hundreds in a second: statements made once, on tables, which costs a third of what the
-# same costs through the mapped classes.
+# asked many times in a second: made once
 _TABLES = Base.metadata.tables
 _GROUP = _TABLES[Group.__tablename__]
 _HELD = (
@@ -273,7 +271,7 @@ def _add_passages(
                 }
             )
     if rows:
-        found.update(zip(places, _insert_for_ids(session, Passage, rows), strict=True))
+        found.update(zip(places, insert_for_ids(session, Passage, rows), strict=True))
     return found
 
 
@@ -292,7 +290,7 @@ def _add_triplets(
         for role, (instruction, query, _) in one.triplets.items()
     ]
     if rows:
-        _insert(session, Triplet, rows)
+        insert_rows(session, Triplet, rows)
 
 
 def _add_judgments(
@@ -304,7 +302,7 @@ def _add_judgments(
     asked = [(one, item) for one in done for item in one.items]
     if not asked:
         return
-    ids = _insert_for_ids(
+    ids = insert_for_ids(
         session,
         Item,
         [
@@ -326,7 +324,7 @@ def _add_judgments(
             for one, item in asked
         ],
     )
-    _insert(
+    insert_rows(
         session,
         Judgment,
         [
@@ -361,31 +359,4 @@ def _add_group_calls(session: Session, done: Sequence[DoneGroup]) -> None:
         for task, sample, call_id, outcome in one.calls
     ]
     if rows:
-        _insert(session, GroupCall, rows)
-
-
-def _insert(session: Session, table: type[Base], rows: Sequence[dict[str, Any]]) -> None:
-    """Insert rows; on PostgreSQL many to a statement, which only an insert that returns gets."""
-    connection = session.connection()
-    if connection.dialect.name == "sqlite":
-        connection.execute(_statement(table), rows)
-    else:
-        connection.execute(_statement(table).returning(literal(1)), rows).all()
-
-
-def _insert_for_ids(
-    session: Session, table: type[Base], rows: Sequence[dict[str, Any]]
-) -> Sequence[int]:
-    """Insert rows; their ids in the order of the rows."""
-    return session.connection().scalars(_statement_for_ids(table), rows).all()
-
-
-@cache
-def _statement(table: type[Base]) -> Insert:
-    return insert(_TABLES[table.__tablename__])
-
-
-@cache
-def _statement_for_ids(table: type[Base]) -> ReturningInsert[int]:
-    key = _TABLES[table.__tablename__].c.id
-    return _statement(table).returning(key, sort_by_parameter_order=True)
+        insert_rows(session, GroupCall, rows)

@@ -13,6 +13,8 @@ from sqlalchemy.orm import Session
 from db.judgments import judgments_that_count
 from db.tables import Item, Judge, Judgment
 
+MOST_JUDGMENTS = 30_000
+
 
 @dataclass(frozen=True)
 class PlaceCount:
@@ -33,12 +35,17 @@ class PlaceCount:
         return self.right / self.expected if self.expected else None
 
 
-def position_bias(session: Session, run_id: int) -> list[PlaceCount]:
-    """The counts of every place over a run's validations; every vote counts. Empty without any."""
+def position_bias(session: Session, run_id: int, *, most: int = MOST_JUDGMENTS) -> list[PlaceCount]:
+    """The counts of every place over a run's newest `most` validations; every vote counts.
+
+    Empty without any.
+    """
     rows = session.execute(
         select(Item.scenario, Judgment.choice, Judgment.order_shown, Judgment.detail)
         .join(Item, Item.id == Judgment.item_id)
         .where(Judgment.run_id == run_id, Judgment.study_id.is_(None))
+        .order_by(Judgment.id.desc())
+        .limit(most)
         .execution_options(yield_per=2000)
     )
     expected, chosen, right = Counter[int](), Counter[int](), Counter[int]()

@@ -74,7 +74,11 @@ def _engine(url: str) -> Engine:
             f"the store cannot be made at {parsed.database}: {error.strerror or error}; set "
             "INF_HOME or INF_DATABASE_URL"
         ) from error
-    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_SECONDS})
+    engine = create_engine(
+        url,
+        pool_use_lifo=True,
+        connect_args={"timeout": BUSY_TIMEOUT_SECONDS, "cached_statements": 32},
+    )
     event.listen(engine, "handle_error", _tell_unreachable)
     event.listen(engine, "connect", _configure_sqlite)
     event.listen(engine, "begin", _begin_sqlite)

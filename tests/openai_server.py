@@ -26,7 +26,14 @@ from aiohttp import web
 from batch_server import Batches
 
 PASSING = ("429", "429_retry_after", "500", "cut_before", "cut_after", "truncated", "silence")
-LASTING = ("wrong_form", "refusal", "no_choice", "wrong_candidate", "no_agreement")
+LASTING = (
+    "wrong_form",
+    "refusal",
+    "no_choice",
+    "wrong_candidate",
+    "no_agreement",
+    "no_character",
+)
 SILENCE_SECONDS = 30.0
 MODELS = ("small", "judge")
 
@@ -51,6 +58,7 @@ class Server:
         models: tuple[str, ...] = MODELS,
         list_models: bool = True,
         usage: tuple[int, int] | None = None,
+        reasoning_tokens: int | None = None,
         hits: int = 1,
         schema: str = "ignored",
     ) -> None:
@@ -59,7 +67,7 @@ class Server:
         self.latency_seconds, self.faults, self.seed = latency_seconds, dict(faults or {}), seed
         self.per_second, self.retry_after, self.key = per_second, retry_after, key
         self.quota, self.models, self.list_models = quota, models, list_models
-        self.usage, self.hits = usage, hits
+        self.usage, self.reasoning_tokens, self.hits = usage, reasoning_tokens, hits
         assert schema in ("ignored", "taken", "refused")
         self.schema = schema
         self.batches = Batches(self)
@@ -156,7 +164,7 @@ class Server:
             return _error(404, "model_not_found", f"The model {body['model']} does not exist")
         if self.quota is not None and sum(self.answered.values()) >= self.quota:
             return _error(429, "insufficient_quota", "You exceeded your current quota")
-        prompt = "\n".join(message["content"] for message in body["messages"])
+        prompt = "\n".join(_text_of(message["content"]) for message in body["messages"])
         identity = hashlib.sha256(prompt.encode()).hexdigest()
         tries = self.asked[identity]
         self.asked[identity] += 1
@@ -247,6 +255,8 @@ class Server:
             text = "Choice: 99"
         elif fault == "no_agreement" and task == "validation":
             text = "Choice: none"
+        elif fault == "no_character":
+            text += " \x00 \ud800"
         if self.schema == "taken" and "response_format" in body and fault is None:
             text = _to_schema(body["response_format"], text)
         message = {"role": "assistant", "content": text or None, "refusal": refusal}
@@ -263,8 +273,15 @@ class Server:
                 "prompt_tokens": sent,
                 "completion_tokens": came,
                 "total_tokens": sent + came,
+                **self._thoughts(),
             },
         }
+
+    def _thoughts(self) -> dict[str, Any]:
+        """How many of the tokens that came are said to be reasoning."""
+        if self.reasoning_tokens is None:
+            return {}
+        return {"completion_tokens_details": {"reasoning_tokens": self.reasoning_tokens}}
 
 
 def answer_to(prompt: str) -> tuple[str, str]:
@@ -286,6 +303,13 @@ def answer_to(prompt: str) -> tuple[str, str]:
     document = prompt.partition("Document:")[2].partition("\nQuery:")[0]
     word = max(re.findall(r"[^\W\d_]+", document), key=len, default="it")
     return "instruction_positive", f"Instruction: I only want to read about {word}"
+
+
+def _text_of(content: str | list[dict[str, Any]]) -> str:
+    """What a message says, be it one text or a list of parts."""
+    if isinstance(content, str):
+        return content
+    return "".join(part["text"] for part in content if part["type"] == "text")
 
 
 def _to_schema(asked: dict[str, Any], text: str) -> str:

@@ -11,6 +11,7 @@ from app.components.estimate import draw_estimate
 from app.components.funnel import draw_funnel
 from app.components.jobs import LIVE, follow_job
 from app.components.page import draw_empty, draw_heading, draw_labels, draw_status
+from app.components.place_bias import draw_place_bias
 from app.components.plain import plain
 from app.components.run import LIVE as LIVE_RUN
 from app.components.run import run_name
@@ -130,6 +131,7 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         if now.batch:
             draw_batches(run.id)
         draw_calls(run.id)
+        draw_place_bias(run.id)
         if found.pairs <= MOST:
             draw_results(run.id)
 

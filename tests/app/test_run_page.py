@@ -5,13 +5,16 @@ from typing import Any
 
 import pytest
 from app_pages import open_page, words
+from conftest import count_rows
 from curation_runs import add_dataset, claimed_job, run_curation
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
+from app.components.place_bias import bias_in_words
 from curation.prices import Price, load_prices
 from curation.starting import start_run
 from db.batches import create_batch, end_batch, mark_submitted
+from db.position_bias import PlaceCount
 from db.run_comparison import changed_pairs, count_shared
 from db.run_workers import add_worker, beat_worker
 from db.runs import begin_run, get_run
@@ -89,6 +92,27 @@ def test_calls_are_told_by_stage_prompt_and_model(sqlite_store: Store) -> None:
     assert {"instruction positive", "validation"} <= set(table["Stage"])
     assert table["Prompt"].str.contains(r"instruction_positive\.md [0-9a-f]{8}").any()
     assert table["Accepted"].between(0, 1).all()
+
+
+def test_the_position_bias_of_the_judge_is_shown(sqlite_store: Store) -> None:
+    add_dataset(sqlite_store)
+    run_curation(sqlite_store, dataset="small", provider="offline")
+    at = open_page("curate")
+    at.toggle(key="curate.show_bias").set_value(True).run()
+    assert not at.exception
+    table = at.dataframe[-1].value
+    judged = count_rows(sqlite_store, "judgment")
+    assert table["Right passage there"].sum() == judged > 0
+    assert list(table["Place"]) == list(range(1, len(table) + 1))
+    assert f"Over {judged} answers" in words(at)
+
+
+def test_a_preference_for_a_place_is_told_in_words() -> None:
+    even = [PlaceCount(place, 50, 50, 40) for place in range(1, 6)]
+    first = [PlaceCount(1, 50, 170, 50), *(PlaceCount(n, 50, 20, 20) for n in range(2, 6))]
+    assert "No sign of a preference" in bias_in_words(even)
+    assert "not chosen equally often" in bias_in_words(first)
+    assert "No test: " in bias_in_words([PlaceCount(1, 2, 1, 1), PlaceCount(2, 1, 2, 1)])
 
 
 def test_two_runs_stand_side_by_side(sqlite_store: Store) -> None:
