@@ -241,10 +241,11 @@ class Watch(TrainerCallback):
         )
 
     def _of_step(self) -> dict[str, float]:
-        """The loss of each term, and tokens per second (of this process) of the last step."""
+        """The loss of each term, and tokens per second of all processes, of the last step."""
         told = {f"loss/{term}": float(value) for term, value in self.loss_module.of_terms.items()}
-        if self.loss_module.tokens is not None and self.step_seconds > 0:
-            told["tokens_per_second"] = float(self.loss_module.tokens) / self.step_seconds
+        tokens = self.processes.total(int(self.loss_module.tokens or 0))  # a call of all processes
+        if self.step_seconds > 0:
+            told["tokens_per_second"] = tokens / self.step_seconds
         return told
 
     def _left(self, state: Any) -> tuple[int, float]:

@@ -6,8 +6,8 @@ negatives are those of one process, however many share the work (`rows_per_batch
 together), and the gradients of DDP are those of one process too.
 
 The first process (rank 0) is the job: it reads the store, scores, saves, and decides when to stop.
-The others (`python -m trainer.follow`) are started by it (`--nproc`), or by torchrun, and are told
-everything else by the first.
+The others (`python -m trainer.follow`) are started by it (`--nproc`), by torchrun or by Ray Train
+(`trainer.ray_workers`), and are told everything else by the first.
 """
 
 import datetime
@@ -53,6 +53,17 @@ class Processes:
         box = [value]
         dist.broadcast_object_list(box, src=0)
         return box[0]
+
+    def total(self, count: int) -> int:
+        """The sum of every process's count, in all of them. Every process must call it."""
+        if self.count == 1:
+            return count
+        import torch
+        import torch.distributed as dist
+
+        summed = torch.tensor(count)
+        dist.all_reduce(summed)
+        return int(summed)
 
 
 ALONE = Processes()
@@ -102,10 +113,16 @@ def joined(wanted: int) -> Iterator[Processes]:
 
 @contextmanager
 def joined_group(count: int) -> Iterator[Processes]:
-    """Meet the others (the environment says where), on the GPU of this place where there is one."""
+    """Meet the others (the environment says where), on the GPU of this place where there is one.
+
+    Where Ray Train has introduced them to one another, that is kept.
+    """
     import torch
     import torch.distributed as dist
 
+    if dist.is_initialized():
+        yield Processes(dist.get_rank(), dist.get_world_size())
+        return
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
     backend = "cuda:nccl,cpu:gloo" if _one_gpu_each() else "gloo"

@@ -17,7 +17,12 @@ SELECTED_BY = "ndcg@10"
 
 def draw_sweep(release_id: int, settings: TrainSettings) -> None:
     """Choose the grid; everything else is as in the form above."""
-    st.text_input("Name of the sweep", key="train.sweep_name", placeholder="objectives")
+    st.text_input(
+        "Name of the sweep",
+        value=f"Table 3 on release {release_id}",
+        key="train.sweep_name",
+        help="The leaderboard goes by it.",
+    )
     st.multiselect(
         "Objectives",
         list(ALL_OBJECTIVES),

