@@ -1,5 +1,6 @@
 """Accounts: the command, the rules of the last admin, passwords."""
 
+import io
 import subprocess
 import sys
 from collections.abc import Callable
@@ -58,6 +59,33 @@ def test_a_password_comes_from_standard_input_and_is_stored_only_as_a_hash(
     assert inf("users", "list", "--json").json["accounts"][0]["role"] == "curator"
     ran = inf("users", "add", "bob", "--json")
     assert ran.code == 1 and "standard input" in ran.json["error"]
+
+
+def test_the_commands_reset_a_password_change_a_role_disable_and_are_noted(
+    sqlite_store: Store, inf_here: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with sqlite_store.write() as session:
+        add_account(session, "root", PASSWORD, role="admin", actor="test")
+        ann = add_account(session, "ann", PASSWORD, role="annotator", actor="test")
+        session.commit()
+        cookie = (ann.id, ann.epoch)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("another long password\n"))
+    assert "signed out everywhere" in inf_here("users", "reset-password", "ann").out
+    with sqlite_store.write() as session:
+        assert account_of_cookie(session, *cookie) is None
+        assert check_password(session, "ann", PASSWORD) is None
+        assert check_password(session, "ann", "another long password") is not None
+    assert inf_here("users", "role", "ann", "curator", "--json").json["role"] == "curator"
+    assert inf_here("users", "disable", "ann", "--json").json["disabled"] is True
+    assert inf_here("users", "disable", "ann", "--enable", "--json").json["disabled"] is False
+    last = inf_here("users", "disable", "root", "--json")
+    assert last.code == 1 and "the last admin" in last.json["error"]
+    assert inf_here("users", "reset-password", "eve").code == 1
+    with sqlite_store.read() as session:
+        deeds = [row.action for row in reversed(list_audit(session)[0]) if row.subject == "ann"]
+    assert deeds == [
+        f"account.{deed}" for deed in ("add", "reset-password", "role", "disable", "enable")
+    ]
 
 
 def test_only_name_and_password_together_of_an_enabled_account_are_let_in(store: Store) -> None:
