@@ -6,10 +6,11 @@ from datetime import datetime
 import click
 
 from app import launching, supervisor
-from app.cli.report import Result, launcher_options, ready_store, reporting
+from app.cli.report import Result, launcher_options, me, ready_store, reporting
 from app.ray_cluster import RayCluster
 from app.ray_supervisor import supervise_ray
 from db import jobs as queue
+from db.accounts import record_audit
 from db.tables import Job
 
 
@@ -106,6 +107,7 @@ def cancel(job_id: int) -> Result:
     store = ready_store()
     with store.write() as session:
         job = queue.request_stop(session, job_id)
+        record_audit(session, me(), "job.cancel", str(job_id))
         session.commit()
         status = "stopping" if job.status == "running" else job.status
         return {"job_id": job_id, "status": status}
@@ -120,6 +122,7 @@ def resume(job_id: int) -> Result:
     with store.write() as session:
         job = queue.requeue_job(session, job_id)
         status, launcher = job.status, job.launcher
+        record_audit(session, me(), "job.resume", str(job_id))
         session.commit()
     launching.ensure_taken(store, launcher)
     return {"job_id": job_id, "status": status}

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -204,20 +205,27 @@ def test_two_trainings_never_see_the_same_gpu_and_nothing_else_sees_one() -> Non
     assert {kind for slot in found for kind in slot.kinds} == set(JOB_KINDS)
 
 
-def test_every_launch_is_in_the_audit_log_with_who_started_it(
-    toys: Store, monkeypatch: pytest.MonkeyPatch
+def test_every_launch_cancel_and_resume_is_in_the_audit_log_with_who_did_it(
+    toys: Store, monkeypatch: pytest.MonkeyPatch, inf_here: Callable[..., Any]
 ) -> None:
     monkeypatch.setattr(launching, "ensure_supervisor", lambda store: None)
     queued = launching.launch(toys, "export", {}, started_by="cora")
     run = launching.run_in_foreground(toys, "curate", {"steps": 1}, started_by="cli:rita")
+    monkeypatch.setattr(launching, "ensure_taken", lambda store, launcher: None)
+    for deed in ("cancel", "resume"):
+        assert inf_here("jobs", deed, queued).code == 0
     with toys.read() as session:
-        rows, total = list_audit(session)
+        rows, _ = list_audit(session)
     told = [(row.actor, row.action, row.subject, row.detail) for row in reversed(rows)]
-    assert total == 2
-    assert told == [
+    assert told[:2] == [
         ("cora", "job.launch", str(queued), {"kind": "export"}),
         ("cli:rita", "job.launch", str(run.id), {"kind": "curate"}),
     ]
+    assert [row[1:3] for row in told[2:]] == [
+        ("job.cancel", str(queued)),
+        ("job.resume", str(queued)),
+    ]
+    assert all(row[0].startswith("cli:") for row in told[2:])
 
 
 def test_two_launches_for_one_gpu_queue_and_both_see_it_alone(
