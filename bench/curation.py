@@ -11,9 +11,7 @@ with 64 in flight.
 """
 
 import argparse
-import asyncio
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -23,6 +21,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -68,48 +67,31 @@ def counts(url: str) -> dict[str, int]:
         return found
 
 
-def bare_loop(url: str, in_flight: int, calls: int) -> None:
-    """The SDK with its aiohttp transport, nothing stored, nothing tried again."""
-    from openai import AsyncOpenAI, DefaultAioHttpClient
-
-    from curation.prompts import FOLDER, messages, read_prompt
-
-    prompt = read_prompt("instruction_negative", "instruction_negative.md", FOLDER)
-
-    async def run() -> None:
-        client = AsyncOpenAI(
-            base_url=url, api_key="none", http_client=DefaultAioHttpClient(), max_retries=0
-        )
-        left = iter(range(calls))
-
-        async def work() -> None:
-            for number in left:
-                inputs = {
-                    "document": f"document {number} " * 30,
-                    "query_positive": f"query {number}",
-                    "instruction_positive": f"instruction {number}",
-                }
-                await client.chat.completions.create(
-                    model="small",
-                    messages=messages(prompt, inputs),  # type: ignore[arg-type]
-                    temperature=1.0,
-                    max_tokens=160,
-                )
-
-        await asyncio.gather(*(work() for _ in range(in_flight)))
-        await client.close()
-
-    asyncio.run(run())
+def bare_loop(url: str, in_flight: int, calls: int) -> subprocess.Popen[bytes]:
+    """The SDK in a loop, as a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, str(ROOT / "bench" / "bare_loop.py"), url, str(in_flight), str(calls)]
+    )
 
 
-def engine(url: str, store_url: str, run_id: int) -> None:
-    """The engine as its job runs it."""
-    os.environ["OPENAI_BASE_URL"] = url
-    from curation_runs import work_on
-
+def engine(url: str, store_url: str, run_id: int) -> subprocess.Popen[bytes]:
+    """The job of a run in its process, as `inf curate` starts it."""
+    from curation.starting import job_config
+    from db import jobs
     from db.store import open_store
 
-    work_on(open_store(store_url), run_id)
+    with open_store(store_url).write() as session:
+        job = jobs.enqueue_job(session, "curate", job_config(run_id))
+        claimed = jobs.claim_job(session, job.id)
+        assert claimed is not None
+        session.commit()
+        place = (str(claimed.id), str(claimed.attempt))
+    return subprocess.Popen(
+        [sys.executable, "-m", "curation", *place],
+        cwd=ROOT,
+        env=os.environ | {"OPENAI_BASE_URL": url, "INF_DATABASE_URL": store_url},
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def prepare(store_url: str, in_flight: int, pairs: int) -> int:
@@ -140,17 +122,16 @@ def prepare(store_url: str, in_flight: int, pairs: int) -> int:
 
 
 def measure(
-    name: str, in_flight: int, url: str, calls: int, work: Callable[..., None], *words: object
+    name: str, in_flight: int, url: str, calls: int, start: Callable[[], subprocess.Popen[bytes]]
 ) -> Measured:
     """Run a client in a process of its own and watch it through the server's counts."""
     before = counts(url)["answered"]
-    process = multiprocessing.get_context("spawn").Process(target=work, args=(url, *words))
     began = time.monotonic()
-    process.start()
+    process = start()
     watched = psutil.Process(process.pid)
     marks: list[tuple[int, float, float]] = []
     peak = 0.0
-    while process.is_alive():
+    while process.poll() is None:
         try:
             cpu = watched.cpu_times()
             peak = max(peak, watched.memory_info().rss / 2**20)
@@ -158,8 +139,7 @@ def measure(
             break
         marks.append((counts(url)["answered"] - before, time.monotonic(), cpu.user + cpu.system))
         time.sleep(0.1)
-    process.join()
-    assert process.exitcode == 0, f"{name} failed"
+    assert process.wait() == 0, f"{name} failed"
     first = next(mark for mark in marks if mark[0] >= 0.2 * calls)
     last = [mark for mark in marks if mark[0] <= 0.8 * calls][-1]
     done = last[0] - first[0]
@@ -185,11 +165,14 @@ def show(found: Measured, beside: float | None = None) -> None:
 def side_by_side(in_flight: int, calls: int, stores: dict[str, str]) -> None:
     """The bare loop and the engine on each store, one after the other on one server."""
     with server(latency=LATENCY_SECONDS) as url:
-        bare = measure("bare SDK loop", in_flight, url, calls, bare_loop, in_flight, calls)
+        bare = measure(
+            "bare SDK loop", in_flight, url, calls, lambda: bare_loop(url, in_flight, calls)
+        )
         show(bare)
         for name, store_url in stores.items():
             run_id = prepare(store_url, in_flight, calls // CALLS_PER_PAIR)
-            found = measure(name, in_flight, url, calls, engine, store_url, run_id)
+            start = partial(engine, url, store_url, run_id)
+            found = measure(name, in_flight, url, calls, start)
             show(found, bare.per_second)
 
 
@@ -197,17 +180,14 @@ def limited(store_url: str, calls: int = 600, per_second: int = 50) -> None:
     """A server that refuses more than so many calls per second."""
     with server(latency=LATENCY_SECONDS, **{"per-second": per_second}) as url:
         run_id = prepare(store_url, 64, calls // CALLS_PER_PAIR)
-        process = multiprocessing.get_context("spawn").Process(
-            target=engine, args=(url, store_url, run_id)
-        )
-        process.start()
+        process = engine(url, store_url, run_id)
         while counts(url)["answered"] == 0:
             time.sleep(0.02)
         began = time.monotonic()
-        while counts(url)["answered"] < calls and process.is_alive():
+        while counts(url)["answered"] < calls and process.poll() is None:
             time.sleep(0.05)
         seconds = time.monotonic() - began
-        process.join()
+        process.wait()
         lost = calls - counts(url)["answered"]
     ideal = calls / per_second
     print(
@@ -221,16 +201,12 @@ def killed(store_url: str, calls: int = 2000, in_flight: int = 64) -> None:
     """SIGKILL at half, then the run goes on."""
     with server(latency=LATENCY_SECONDS) as url:
         run_id = prepare(store_url, in_flight, calls // CALLS_PER_PAIR)
-        context = multiprocessing.get_context("spawn")
-        process = context.Process(target=engine, args=(url, store_url, run_id))
-        process.start()
+        process = engine(url, store_url, run_id)
         while counts(url)["answered"] < calls // 2:
             time.sleep(0.02)
         process.kill()
-        process.join()
-        process = context.Process(target=engine, args=(url, store_url, run_id))
-        process.start()
-        process.join()
+        process.wait()
+        engine(url, store_url, run_id).wait()
         found = counts(url)
     different = found["answered"] - found["repeated"]
     print(

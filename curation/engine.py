@@ -12,6 +12,7 @@ import logging
 import time
 from collections import Counter, deque
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlalchemy import select
@@ -388,12 +389,11 @@ class Worker:
         return run.status, run.concurrency
 
     async def _report(self) -> None:
-        loop = asyncio.get_running_loop()
         with self._handle.store.read() as session:
             total = funnel(session, self._run_id).pairs
         while True:
-            await loop.run_in_executor(
-                None, self._handle.report, self._finished, total, self._message()
+            await self._journal.between(
+                partial(self._handle.report, self._finished, total, self._message())
             )
             await asyncio.sleep(REPORT_SECONDS)
 

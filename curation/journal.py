@@ -89,6 +89,10 @@ class Journal:
         self._wake.set()
         return future
 
+    def between(self, work: Callable[[], None]) -> Awaitable[None]:
+        """Run work that writes by itself between two commits: one writer, one connection."""
+        return asyncio.get_running_loop().run_in_executor(self._thread, work)
+
     async def close(self) -> None:
         """Write what waits and end."""
         self._closing = True

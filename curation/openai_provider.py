@@ -32,6 +32,7 @@ from curation.structured import response_format
 from db.errors import BadInput, ProviderError
 
 log = logging.getLogger("inf.curate")
+logging.getLogger("httpx2").setLevel(logging.WARNING)  # it has a line for every call otherwise
 MOST_ATTEMPTS: Final = 6
 BACKOFF_SECONDS: Final = 0.5
 LONGEST_BACKOFF_SECONDS: Final = 20.0

@@ -21,6 +21,7 @@ from db.errors import BadInput, InfError
 from db.settings import database_url
 
 BUSY_TIMEOUT_SECONDS = 30
+CACHE_KIB = 1000  # per connection; what is left out of it stays in the system's own cache
 
 
 class Store:
@@ -97,6 +98,7 @@ def _configure_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
             "INF_DATABASE_URL names a file that is no SQLite store: name another"
         ) from error
     cursor.execute("PRAGMA synchronous=NORMAL")
+    cursor.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_SECONDS * 1000}")
     cursor.close()
