@@ -89,7 +89,8 @@ def wait_for(store: Store, job_id: int, *, watch: Callable[[Job], None] = lambda
 
 
 def _is_tried_again(job: Job) -> bool:
-    return job.status == "lost" and job.launcher != jobs.LOCAL and job.attempt < MOST_ATTEMPTS
+    is_wanted = not job.stop_requested and job.attempt < MOST_ATTEMPTS
+    return job.status == "lost" and job.launcher != jobs.LOCAL and is_wanted
 
 
 def ended_well(job: Job) -> Job:

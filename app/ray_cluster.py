@@ -45,7 +45,13 @@ class Resources:
         return cls(_number("INF_RAY_CPUS", 1.0), _number("INF_RAY_GPUS", 0.0))
 
     def of_job(self, job: Job) -> dict[str, float]:
-        """For Ray: curation and files need no GPU; a training in n processes needs n times."""
+        """For Ray: curation and files need no GPU; a training in n processes needs n times.
+
+        A training on several nodes asks for its workers itself: its first process only waits, on
+        the head.
+        """
+        if int(job.config.get("workers") or 1) > 1:
+            return {"entrypoint_num_cpus": 0.0, "entrypoint_num_gpus": 0.0}
         count = int(job.config.get("processes") or 1)
         gpus = self.gpus * count if job.kind in MODELS else 0.0
         return {"entrypoint_num_cpus": self.cpus * count, "entrypoint_num_gpus": gpus}
@@ -141,7 +147,8 @@ class RayCluster:
         name = submission_of(store, job)
         if self.state(name) != UNKNOWN:
             return name
-        told: dict[str, Any] = {"env_vars": environment_of(store)}
+        each = {"INF_RAY_CPUS": str(resources.cpus), "INF_RAY_GPUS": str(resources.gpus)}
+        told: dict[str, Any] = {"env_vars": environment_of(store) | each}
         if folder := os.environ.get("INF_RAY_WORKING_DIR"):
             told["working_dir"] = folder
         self._ask(

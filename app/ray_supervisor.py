@@ -143,12 +143,15 @@ def _bury(store: Store, job: Job, words: str) -> None:
 
 
 def _start_lost_ones_again(store: Store, cluster: RayCluster) -> None:
-    """A lost attempt is ended in the cluster and queued again, a few times."""
+    """A lost attempt is ended in the cluster and queued again, a few times.
+
+    Not one that somebody wanted stopped.
+    """
     with store.write() as session:
         jobs.mark_lost_jobs(session)
         session.commit()
     for job in _jobs_here(store, cluster, "lost"):
-        if job.attempt >= launching.MOST_ATTEMPTS:
+        if job.attempt >= launching.MOST_ATTEMPTS or job.stop_requested:
             continue
         name = submission_of(store, job)
         try:

@@ -53,7 +53,7 @@ WORDS = {
     "lora_rank": ("LoRA rank", "Train additions of this rank, merged at the end; 0: all weights."),
     "lora_alpha": ("LoRA alpha", "The additions are scaled by alpha / rank."),
     "packing": ("Packing", "Share an instruction's prefix where a causal model reads it often."),
-    "fsdp": ("Share weights out", "FSDP; only with `inf train --nproc` or torchrun."),
+    "fsdp": ("Share weights out", "FSDP; needs several processes (`--nproc`, a cluster)."),
     "tensorboard": ("TensorBoard", "Write the curves for it too, beside the store."),
     "save_steps": ("Save every … steps", "What a resume goes on from; 0: every two minutes."),
 }

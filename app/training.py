@@ -1,6 +1,7 @@
 """What the Train page's buttons do: take a preset, check the settings, queue trainings."""
 
 import itertools
+import math
 import shlex
 from collections.abc import Sequence
 from datetime import timedelta
@@ -11,10 +12,12 @@ import streamlit as st
 from app.actions import launch_job
 from app.components.jobs import duration
 from app.identity import Visitor
+from app.launching import chosen_launcher
 from app.train_estimate import Estimate, available_bytes, estimate
 from app.visit import acting, action
 from db.checkpoints import list_checkpoints
 from db.errors import BadInput, Refused
+from db.jobs import LOCAL
 from db.releases import get_release
 from db.store import open_store
 from trainer.experiment_files import read_experiment
@@ -53,9 +56,23 @@ def as_toml(settings: TrainSettings) -> str:
 
 
 def as_command(settings: TrainSettings, release_id: int) -> str:
-    """The command that does the same."""
+    """The command that does the same, on the same cluster where there is one."""
     words = [f"{name}={value}" for name, value in changed(settings).items()]
+    if (launcher := chosen_launcher()) != LOCAL:
+        words += ["--launcher", "ray", "--address", launcher]
+        words += ["--workers", str(chosen_workers())] if chosen_workers() > 1 else []
     return shlex.join(["inf", "train", "--release", str(release_id), "--out", "DIR", *words])
+
+
+def chosen_workers() -> int:
+    """How many processes of the cluster train together; 1 on this machine."""
+    return int(st.session_state.get("train.workers") or 1) if chosen_launcher() != LOCAL else 1
+
+
+def config_of(settings: TrainSettings, release_id: int, **more: str) -> dict[str, Any]:
+    """The config of the job."""
+    workers = {"workers": chosen_workers()} if chosen_workers() > 1 else {}
+    return {"release": str(release_id), "settings": settings.as_dict(), **workers, **more}
 
 
 def changed(settings: TrainSettings) -> dict[str, Any]:
@@ -64,11 +81,15 @@ def changed(settings: TrainSettings) -> dict[str, Any]:
 
 
 def estimate_for(settings: TrainSettings, release_id: int) -> Estimate:
-    """What the training will take, going by this store and this machine."""
+    """What the training will take, going by this store and this machine.
+
+    Of a cluster's memory nothing is known here: there nothing is refused for it.
+    """
     with open_store().read() as session:
         groups = int(get_release(session, release_id).counts.get("groups", 0))
         earlier = list_checkpoints(session, limit=50)
-    return estimate(settings, groups, earlier, available_bytes())
+    there = available_bytes() if chosen_launcher() == LOCAL else math.inf
+    return estimate(settings, groups, earlier, there)
 
 
 def estimate_words(found: Estimate) -> str:
@@ -81,7 +102,8 @@ def estimate_words(found: Estimate) -> str:
         parts.append(f"about {span} (by {found.trainings} earlier)")
     if found.least_bytes is not None:
         least, there = found.least_bytes / 1e9, found.available_bytes / 1e9
-        parts.append(f"more than {least:.1f} GB of memory (there are {there:.0f} GB)")
+        known = f"there are {there:.0f} GB" if math.isfinite(there) else "in each process"
+        parts.append(f"more than {least:.1f} GB of memory ({known})")
     return " · ".join(parts)
 
 
@@ -92,7 +114,7 @@ def start(release_id: int) -> None:
     settings = chosen_settings()
     _require_trust(visitor, settings)
     _require_room(settings, release_id)
-    config = {"release": str(release_id), "settings": settings.as_dict()}
+    config = config_of(settings, release_id)
     job_id = launch_job("train", config, what=f"Training with {settings.objective}")
     st.query_params["job"] = str(job_id)
 
@@ -112,7 +134,7 @@ def start_sweep(release_id: int) -> None:
         _require_trust(visitor, settings)
         _require_room(settings, release_id)
     for settings in grid:
-        config = {"release": str(release_id), "settings": settings.as_dict(), "sweep": name}
+        config = config_of(settings, release_id, sweep=name)
         launch_job("train", config, what=f"{settings.objective}, seed {settings.seed},")
 
 

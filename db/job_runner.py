@@ -17,7 +17,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TextIO
 
 import psutil
 
@@ -29,14 +29,25 @@ from db.store import Store, open_store
 log = logging.getLogger("inf.job")
 REPORT_SECONDS = 0.3
 LAST_LINES = 12
+_before: list[TextIO] = []  # kept: a stream that nobody holds closes what is beneath it
 
 
 class Cancelled(InfError):
     """The job was asked to stop and did."""
 
 
+class Lost(InfError):
+    """A machine that the job needs went away; what it had stored is there to go on from."""
+
+
 class JobHandle:
-    """What a handler sees of its job."""
+    """What a handler sees of its job.
+
+    `works_elsewhere`: processes on other machines do the work, and one of them tells how far it is;
+    this one only lets the heart beat.
+    """
+
+    works_elsewhere = False
 
     def __init__(self, store: Store, job_id: int, attempt: int) -> None:
         self.store, self.id, self.attempt = store, job_id, attempt
@@ -105,9 +116,9 @@ class JobHandle:
 
     def _beat(self) -> None:
         try:
+            told = {} if self.works_elsewhere else self._progress | {"resources": resources_used()}
             with self.store.write() as session:
-                used = resources_used()
-                stop = jobs.beat(session, self.id, self.attempt, resources=used, **self._progress)
+                stop = jobs.beat(session, self.id, self.attempt, **told)
                 session.commit()
         except Refused:
             self._lost = stop = True
@@ -150,14 +161,7 @@ def main(handlers: Mapping[str, Handler], argv: list[str] | None = None) -> int:
     parser.add_argument("job_id", type=int)
     parser.add_argument("attempt", type=int)
     arguments = parser.parse_args(argv)
-    load_secrets()
-    sys.stdout = RedactedStream(sys.stdout.buffer)
-    sys.stderr = RedactedStream(sys.stderr.buffer)
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-    )
+    log_without_secrets()
     _watch_lifeline()
     handle = JobHandle(open_store(), arguments.job_id, arguments.attempt)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -168,6 +172,30 @@ def main(handlers: Mapping[str, Handler], argv: list[str] | None = None) -> int:
     return run(handle, handlers[handle.kind])
 
 
+def log_without_secrets() -> None:
+    """Read the secrets file, and let this process say nothing without its secrets taken out."""
+    load_secrets()
+    _before.extend((sys.stdout, sys.stderr))
+    sys.stdout = RedactedStream(sys.stdout.buffer)
+    sys.stderr = RedactedStream(sys.stderr.buffer)
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+    )
+
+
+def run_beside_heartbeat(handle: JobHandle, handler: Handler) -> dict[str, Any]:
+    """Call the handler where another process writes how the job ended."""
+    beating = threading.Thread(target=handle.beat_until_over, daemon=True)
+    beating.start()
+    try:
+        return handler(handle)
+    finally:
+        handle.over()
+        beating.join()
+
+
 def run(handle: JobHandle, handler: Handler) -> int:
     """Call the handler and write how it ended."""
     ending: dict[str, Any]
@@ -175,6 +203,9 @@ def run(handle: JobHandle, handler: Handler) -> int:
         ending = {"status": "done", "result": handler(handle)}
     except Cancelled as stopped:
         ending = {"status": "cancelled", "error": str(stopped)}
+    except Lost as error:
+        log.error("%s", error)
+        ending = {"status": "cancelled" if handle.stopping else "lost", "error": str(error)}
     except InfError as error:
         log.error("%s", error)
         ending = {"status": "failed", "error": str(error)}

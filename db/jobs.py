@@ -149,7 +149,7 @@ def finish_job(
     result: dict[str, Any] | None = None,
     error: str | None = None,
 ) -> None:
-    """End the job as done, failed or cancelled. Secrets in the error stay out. Does not commit."""
+    """End the job: `status` is one of OVER. Secrets in the error stay out. Does not commit."""
     values: dict[str, Any] = {
         "status": status,
         "result": result,

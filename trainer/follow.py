@@ -44,6 +44,12 @@ def follow(processes: Processes) -> None:
     )
 
 
+def follow_the_first() -> None:
+    """Meet the others, then train beside the first of them."""
+    with joined_group(count_from_environment(os.environ)) as processes:
+        follow(processes)
+
+
 def main() -> int:
     """Returns the exit status (0 done, 1 failed)."""
     logging.basicConfig(
@@ -54,8 +60,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):  # the first process says when to stop
         signal.signal(number, signal.SIG_IGN)
     try:
-        with joined_group(count_from_environment(os.environ)) as processes:
-            follow(processes)
+        follow_the_first()
     except (InfError, RuntimeError) as error:
         log.error("%s", error)
         return 1

@@ -30,8 +30,18 @@ if TYPE_CHECKING:
 
 def train(handle: JobHandle) -> dict[str, Any]:
     """config: {"release": folder or number, "out": folder (optional), "settings": {key: value},
-    "processes": how many train together on this machine (optional)}.
+    "processes": how many train together on this machine (optional),
+    "workers": or how many on the nodes of a Ray cluster (optional)}.
     """
+    if (workers := int(handle.config.get("workers") or 1)) > 1:
+        from trainer.ray_workers import train_on_cluster
+
+        return train_on_cluster(handle, workers)
+    return train_here(handle)
+
+
+def train_here(handle: JobHandle) -> dict[str, Any]:
+    """Train in this process and those that it, torchrun or Ray Train started beside it."""
     with joined(int(handle.config.get("processes") or 1)) as processes:
         return _train(handle, processes)
 

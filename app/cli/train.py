@@ -8,7 +8,9 @@ from pathlib import Path
 import click
 
 from app.cli.report import Result, detach_option, lines, ready_store, reporting, work
+from app.launching import chosen_launcher
 from db.errors import BadInput, NotFound
+from db.jobs import LOCAL
 from trainer.experiment_files import list_experiments, with_overrides
 from trainer.settings import FIELDS, parse_settings, split_pairs
 
@@ -55,6 +57,13 @@ def _number(value: float | None) -> str:
     help="How many processes of this machine train together, each with its GPU where there are "
     "any; the batch is shared. On several machines: torchrun --no-python … inf train …",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=1,
+    help="With --launcher ray: how many processes train together on the nodes of the cluster, "
+    "through Ray Train; each gets INF_RAY_CPUS processors and INF_RAY_GPUS GPUs.",
+)
 @click.argument("settings", nargs=-1, metavar="[KEY=VALUE]…")
 @detach_option
 @reporting(_report)
@@ -63,6 +72,7 @@ def train(
     out: Path,
     experiment: str | None,
     nproc: int,
+    workers: int,
     settings: tuple[str, ...],
     detach: bool,
 ) -> Result:
@@ -72,11 +82,16 @@ def train(
         parse_settings(chosen)
     except (BadInput, NotFound) as error:
         raise click.UsageError(str(error)) from error
+    if workers > 1 and (nproc > 1 or chosen_launcher() == LOCAL):
+        raise click.UsageError(
+            "--workers is for --launcher ray, without --nproc; on this machine: --nproc"
+        )
     if os.environ.get("RANK", "0") != "0" and "MASTER_ADDR" in os.environ:
         follower = subprocess.run([sys.executable, "-m", "trainer.follow"], check=False)
         sys.exit(follower.returncode)  # one of torchrun's: the first process has the job
     config = {"release": _absolute(release), "out": str(out.resolve()), "settings": chosen}
     config |= {"processes": nproc} if nproc > 1 else {}
+    config |= {"workers": workers} if workers > 1 else {}
     return work(ready_store(), "train", config, detach=detach, title="train")
 
 

@@ -92,7 +92,7 @@ def words(job: Job) -> str:
     if job.status == "queued":
         return "waiting for its turn"
     count = f"{job.done:,} of {job.total:,}" if job.total else f"{job.done:,} done"
-    rest = remaining(job)
+    rest = "" if job.message.endswith(" left") else remaining(job)  # a training tells it itself
     parts = [job.message, count if job.done or job.total else "", rest]
     return " · ".join(part for part in parts if part) or "starting"
 

@@ -7,8 +7,10 @@ import streamlit as st
 
 from app import training
 from app.components.plain import plain
+from app.launching import chosen_launcher
 from app.train_words import SECTIONS, WORDS, equation
 from db.errors import BadInput
+from db.jobs import LOCAL
 from trainer.experiment_files import list_experiments
 from trainer.objectives.names import ALL_OBJECTIVES
 from trainer.settings import CHOICES, FIELDS, TrainSettings
@@ -37,6 +39,21 @@ def draw_form() -> TrainSettings | None:
                         draw_field(name, is_set=is_set)
             if section == "Objective":
                 st.latex(equation(ALL_OBJECTIVES[st.session_state["train.objective"]]))
+    if (launcher := chosen_launcher()) != LOCAL:
+        st.number_input(
+            "Processes on the cluster",
+            min_value=1,
+            value=training.chosen_workers(),
+            step=1,
+            key="train.workers",
+        )
+        st.caption(
+            plain(
+                f"Jobs go to the Ray cluster at {launcher}. The processes stand on its nodes and "
+                "share each batch; each gets its own processors and GPUs (INF_RAY_CPUS, "
+                "INF_RAY_GPUS)."
+            )
+        )
     try:
         return training.chosen_settings()
     except BadInput as error:

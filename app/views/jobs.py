@@ -77,7 +77,7 @@ def draw_list() -> None:
             column_config={
                 "Progress": st.column_config.ProgressColumn(format="percent", width="small"),
                 "Queued": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
-                "Says": st.column_config.TextColumn(width="large"),
+                "Says": st.column_config.TextColumn(width="medium"),
             },
         )
         draw_pages(total, key="jobs.page")
@@ -97,11 +97,12 @@ def draw_job(job_id: int) -> None:
     left, right = st.columns(2)
     with left:
         st.markdown("**Config**")
-        st.code(json.dumps(job.config, indent=1, ensure_ascii=False), language="json")
+        config = json.dumps(job.config, indent=1, ensure_ascii=False)
+        st.code(config, language="json", wrap_lines=True)
     with right:
         st.markdown("**Result**")
         text = json.dumps(job.result, indent=1, ensure_ascii=False) if job.result else "none yet"
-        st.code(text[:20_000], language="json")
+        st.code(text[:20_000], language="json", wrap_lines=True)
     st.markdown("**Process**")
     st.code(shlex.join(["python", *command_of(job)]), language=None)
     about = [
@@ -114,6 +115,9 @@ def draw_job(job_id: int) -> None:
         used(job),
     ]
     st.caption(plain(" · ".join(filter(None, about))))
+    if places := job.shown.get("places"):
+        st.markdown(f"**Where its {len(places)} processes run**")
+        st.code("\n".join(places), language=None)
 
 
 def draw_log(job_id: int) -> None:
@@ -121,7 +125,10 @@ def draw_log(job_id: int) -> None:
         text = log_tail(read_job(job_id), lines=40)
         st.markdown("**Log**")
         st.code(
-            text or "nothing yet", language=None, height=220 if text.count("\n") > 8 else "content"
+            text or "nothing yet",
+            language=None,
+            wrap_lines=True,
+            height=220 if text.count("\n") > 8 else "content",
         )
 
 

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app import training
+from app.components.choice import choose
 from app.components.curves import draw_curves
 from app.components.jobs import follow_job
 from app.components.page import draw_empty, draw_heading, draw_labels
@@ -13,6 +14,7 @@ from app.components.train_form import draw_form
 from app.components.watched import draw_watched
 from db import jobs
 from db.checkpoints import list_checkpoints
+from db.errors import NotFound
 from db.release_overview import licence_of_card, release_overview
 from db.releases import list_releases
 from db.store import open_store
@@ -72,13 +74,37 @@ def draw_new(releases: list[Release]) -> None:
             draw_sweep(release.id, settings)
 
 
+def with_the_asked_one(trainings: list[Job]) -> list[Job]:
+    """The newest trainings, and the one that the address names: it is watched from then on."""
+    asked = st.query_params.get("job", "")
+    if asked.isdecimal() and asked != st.session_state.get("train.asked"):
+        st.session_state["train.asked"] = st.session_state["train.watched"] = asked
+    watched = st.session_state.get("train.watched", "")
+    if not watched or int(watched) in {job.id for job in trainings}:
+        return trainings
+    try:
+        with open_store().read() as session:
+            older = jobs.get_job(session, int(watched))
+    except NotFound:
+        return trainings
+    return [*trainings, older] if older.kind == "train" else trainings
+
+
 def draw_watch(trainings: list[Job]) -> None:
     """One training and its curves, with others drawn over it."""
     st.subheader("Watch", anchor=False)
-    names = {job.id: job_name(job) for job in trainings}
-    asked = st.query_params.get("job", "")
-    shown = int(asked) if asked.isdecimal() else trainings[0].id
-    others = st.multiselect(
+    names = {job.id: job_name(job) for job in with_the_asked_one(trainings)}
+    left, right = st.columns(2)
+    with left:
+        shown = choose(
+            "Training",
+            list(names),
+            key="train.watched",
+            parameter="job",
+            ident=lambda job_id: job_id,
+            name=lambda job_id: names[job_id],
+        )
+    others = right.multiselect(
         "Draw over it",
         [job_id for job_id in names if job_id != shown],
         format_func=lambda job_id: names[job_id],

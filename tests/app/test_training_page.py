@@ -217,3 +217,36 @@ def test_a_watched_training_shows_its_batch_and_where_its_probes_stand(
 )
 def test_the_licence_is_read_from_the_cards_head(card: str, licence: str) -> None:
     assert licence_of_card(card) == licence
+
+
+def test_on_a_cluster_several_processes_train_together_and_its_memory_is_not_ours(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(sqlite_store)
+    monkeypatch.setenv("INF_RAY_ADDRESS", "http://127.0.0.1:8265")
+    monkeypatch.setattr(launching, "ensure_ray_supervisor", lambda store, address: None)
+    at = open_page("train")
+    at.text_input("train.base_model").set_value("Qwen/Qwen2.5-3B").run()
+    at.number_input("train.workers").set_value(4).run()
+    shown = words(at)
+    assert "--launcher ray --address http://127.0.0.1:8265 --workers 4" in shown
+    assert "more than 49.4 GB of memory (in each process)" in shown.replace("\\", "")
+    at.button("train.start").click().run()
+    assert not at.exception
+    (job,) = trainings(sqlite_store)
+    assert job.config["workers"] == 4 and job.launcher == "http://127.0.0.1:8265"
+
+
+def test_any_training_can_be_watched_by_the_page_and_by_its_address(sqlite_store: Store) -> None:
+    """Twenty-two trainings; the page offers the twenty newest, and what the address names."""
+    with sqlite_store.write() as session:
+        for seed in range(22):
+            job = jobs.enqueue_job(session, "train", {"settings": {"seed": seed}})
+            job.status = "done"
+        session.commit()
+    at = open_page("train", job="1")
+    assert at.selectbox("train.watched").value == "1" and "**Job 1**" in words(at)
+    at.selectbox("train.watched").set_value("22").run()
+    assert not at.exception and "**Job 22**" in words(at) and "**Job 1**" not in words(at)
+    assert at.query_params["job"] == "22"
+    assert at.multiselect("train.others").options[0].startswith("job 21")
