@@ -62,7 +62,7 @@ def train_on_cluster(handle: JobHandle, workers: int) -> dict[str, Any]:
     try:
         done: dict[str, Any] = trainer.fit().return_value
     except (TrainingFailedError, RayError) as error:
-        raise _reason(error) from error
+        raise reason(error) from error
     finally:
         shutil.rmtree(notes, ignore_errors=True)
         ray.shutdown()
@@ -108,7 +108,7 @@ def _place() -> str:
     return f"{socket.gethostname()} (node {node[:8]}), process {os.getpid()}"
 
 
-def _reason(error: Exception) -> Exception:
+def reason(error: Exception) -> Exception:
     """Why the workers ended: what one of them met, or that one is gone."""
     met = list(getattr(error, "worker_failures", {}).values())
     for each in met:

@@ -145,6 +145,7 @@ def _train(handle: JobHandle, processes: Processes) -> dict[str, Any]:
     write_checkpoint(model, out, memory, card)
     result = _record(handle, memory, out)
     shutil.rmtree(work, ignore_errors=True)
+    handle.report(done["steps"], done["steps"], f"loss {first:.3f} → {last:.3f}")
     return result
 
 

@@ -51,6 +51,7 @@ def test_a_job_outlives_the_app_that_is_killed_and_the_reopened_page_shows_it(
     ended = wait_until_over(sqlite_store, job_id)
     assert (ended.status, ended.attempt) == ("done", 1)
     assert ended.result is not None and ended.result["steps"] == STEPS
+    assert ended.message.startswith("loss ")
     assert "done" in words(open_page("jobs", job=str(job_id)))
 
 

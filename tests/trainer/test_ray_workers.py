@@ -1,0 +1,65 @@
+"""How the workers of a cluster end: what one of them met, or that one is gone (no cluster here)."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+from ray.exceptions import ActorDiedError
+from ray.train import ControllerError, TrainingFailedError, WorkerGroupError
+
+from db.errors import BadInput
+from db.job_runner import Cancelled, Lost
+from trainer.ray_workers import is_broken_connection, reason
+
+MEET_AND_DIE = """
+import os, torch, torch.distributed as dist
+from trainer.ray_workers import is_broken_connection
+dist.init_process_group("gloo")
+dist.barrier()
+if dist.get_rank() == 1:
+    os._exit(9)
+try:
+    while True:
+        dist.all_reduce(torch.zeros(1000))
+except RuntimeError as error:
+    assert is_broken_connection(error), error
+"""
+BROKEN = RuntimeError("[gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.0.0.7]:4711")
+
+
+def test_a_process_sees_that_another_has_died() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        seen = os.environ | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    seen |= {"WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"}
+    first, second = (
+        subprocess.Popen([sys.executable, "-c", MEET_AND_DIE], env=seen | {"RANK": rank})
+        for rank in "01"
+    )
+    assert (second.wait(240), first.wait(240)) == (9, 0)
+
+
+def test_only_a_connection_that_broke_is_a_worker_that_went_away() -> None:
+    assert is_broken_connection(BROKEN)
+    assert not is_broken_connection(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+
+
+@pytest.mark.parametrize(
+    ("met", "ended"),
+    [
+        ({0: Cancelled("stopped")}, Cancelled),
+        ({0: BadInput("the loss is nan"), 1: Lost("gone")}, BadInput),
+        ({0: Lost("no answer"), 1: ActorDiedError()}, Lost),
+        ({1: ActorDiedError()}, Lost),
+        ({0: ZeroDivisionError("ours")}, WorkerGroupError),
+    ],
+)
+def test_the_job_ends_as_the_workers_did(met: dict[int, Exception], ended: type[Exception]) -> None:
+    assert type(reason(WorkerGroupError("…", met))) is ended
+
+
+def test_a_training_that_ray_itself_gave_up_is_lost() -> None:
+    error: TrainingFailedError = ControllerError(RuntimeError("no placement group"))
+    assert isinstance(reason(error), Lost)
