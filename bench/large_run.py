@@ -249,7 +249,7 @@ def main() -> None:
         os.environ["INF_HOME"] = folder
         os.environ["INF_DATABASE_URL"] = f"sqlite:///{folder}/large.db"
         measure(open_store(), "SQLite", arguments)
-        if not missing_programs():
+        if arguments.only != "memory" and not missing_programs():
             with Cluster() as cluster:
                 arguments.seconds = 0.0
                 measure(open_store(cluster.create("large")), "PostgreSQL", arguments)
