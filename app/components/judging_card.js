@@ -301,7 +301,8 @@ class JudgingCard extends OutboxCard {
     this.highlightButton = this.button("Shared words", "tool", () => this.toggleHighlight(), "H");
     this.highlightButton.setAttribute("aria-pressed", String(this.highlight));
     const none = this.button("None of them", "none", () => this.decide("pick", null), "0");
-    if (past && past.kind === "pick" && past.position === null) none.classList.add("chosen");
+    const wasNone = past && past.kind === "pick" && past.position === null;
+    if (wasNone || this.feedback?.chosen === null) none.classList.add("chosen");
     const isExample = this.current.round !== undefined;
     const ofTheStudy = [
       this.button("Skip", "tool", () => this.decide("skip", null), "S"),

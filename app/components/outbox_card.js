@@ -13,6 +13,7 @@
 const CARDS = new WeakMap();
 const RESEND_MS = 2500;
 const HISTORY = 30;
+const SPOKEN_KEYS = { Esc: "Escape", "↵": "Enter", "Ctrl ↵": "Control+Enter" };
 
 function receiveIn(CardClass, component) {
   const parent = component.parentElement;
@@ -271,7 +272,12 @@ class OutboxCard {
   button(words, className, act, key) {
     const button = make("button", className, words);
     button.type = "button";
-    if (key) button.appendChild(make("kbd", "", key));
+    if (key) {
+      const shown = make("kbd", "", key);
+      shown.setAttribute("aria-hidden", "true"); // the name stays "Skip", not "SkipS"
+      button.setAttribute("aria-keyshortcuts", SPOKEN_KEYS[key] || key);
+      button.appendChild(shown);
+    }
     button.addEventListener("click", (event) => {
       event.preventDefault();
       act();

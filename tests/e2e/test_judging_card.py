@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 from browser import PATIENCE, wait_past_dwell, wait_until
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Dialog, Page, expect
 from restartable import Restartable
 from sqlalchemy import select
 from study_world import judgments, make_world
@@ -31,8 +31,8 @@ def make_study(store: Store, items: int) -> int:
         return study.id
 
 
-def open_card(browser: Browser, server: Restartable, study_id: int) -> Page:
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
+def open_card(browser: Browser, server: Restartable, study_id: int, *, width: int = 1280) -> Page:
+    page = browser.new_page(viewport={"width": width, "height": 900})
     page.set_default_timeout(PATIENCE)
     page.goto(f"{server.url}/judge?study={study_id}")
     expect(page.locator(".card .pick").first).to_be_visible()
@@ -145,6 +145,49 @@ def test_note_flag_and_skip_reach_the_store_and_typing_judges_nothing(
     page.close()
 
 
+def test_the_mouse_does_everything_on_a_narrow_screen_and_every_button_has_a_name(
+    store: Store, served: Restartable, browser: Browser
+) -> None:
+    study_id = make_study(store, 5)
+    page = open_card(browser, served, study_id, width=800)
+
+    def click(name: str) -> int:
+        wait_past_dwell(page)
+        item_id = item_on_screen(page)
+        page.locator(".card").get_by_role("button", name=name, exact=True).click()
+        return item_id
+
+    click("Help")
+    expect(page.locator(".help")).to_contain_text("none of them")
+    click("Shared words")
+    expect(page.locator(".asked + .passages mark").first).to_be_visible()
+    click("Note")
+    page.get_by_label("Note for the curator").fill("by mouse")
+    click("Flag")
+    first = click("Passage 2 is the most relevant")
+    second = click("None of them")
+    click("Undo")
+    expect(page.locator(".banner")).to_contain_text("You answered: none of them")
+    assert item_on_screen(page) == second
+    click("Passage 1 is the most relevant")
+    click("Skip")
+    expect(page.locator(".badge")).to_have_text("saved")
+    wait_until(lambda: len(judgments(store, study_id)) == 3)
+    told = [
+        (one.item_id, one.order_shown.index(one.choice))
+        for one in judgments(store, study_id)
+        if one.choice != "none"
+    ]
+    assert told == [(first, 1), (second, 0)]
+    assert (judgments(store, study_id)[0].note, judgments(store, study_id)[0].flagged) == (
+        "by mouse",
+        True,
+    )
+    main = page.get_by_test_id("stMain")
+    assert main.evaluate("node => node.scrollWidth <= node.clientWidth")
+    page.close()
+
+
 @pytest.mark.slow
 def test_what_was_decided_while_the_server_was_dead_is_stored_when_it_is_back(
     store: Store, served: Restartable, browser: Browser
@@ -171,7 +214,13 @@ def test_what_was_unsent_survives_a_reload(
 ) -> None:
     study_id = make_study(store, 10)
     page = open_card(browser, served, study_id)
-    page.on("dialog", lambda dialog: dialog.accept())
+    asked: list[str] = []
+
+    def leave(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.accept()
+
+    page.on("dialog", leave)
     wait_past_dwell(page)
     served.kill()
     decided = item_on_screen(page)
@@ -179,6 +228,7 @@ def test_what_was_unsent_survives_a_reload(
     expect(page.locator(".badge")).to_have_text("1 unsent")
     served.start()
     page.goto(f"{served.url}/judge?study={study_id}")
+    assert asked == ["beforeunload"]  # leaving with something unsent warns
     wait_until(lambda: len(judgments(store, study_id)) == 1)
     assert judgments(store, study_id)[0].item_id == decided
     expect(page.locator(".badge")).to_have_text("saved")
