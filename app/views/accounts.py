@@ -15,47 +15,58 @@ from db.words import ACCOUNT_ROLES
 
 
 def draw_account(account: Account, *, is_me: bool) -> None:
-    with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{plain(account.name)}**" + (" (you)" if is_me else ""), width="content")
-        if account.disabled:
-            st.badge("disabled", color="red")
-        st.caption(f"since {account.created_at:%Y-%m-%d}", width="stretch")
-        if providers():
-            st.text_input(
-                "E-mail",
-                account.email or "",
-                key=f"accounts.email-{account.id}",
-                placeholder="e-mail",
-                help="What the OpenID provider knows the person by.",
-                on_change=set_address,
-                args=(account.name, f"accounts.email-{account.id}"),
-                label_visibility="collapsed",
-                width=220,
-            )
-        st.selectbox(
-            "Role",
-            ACCOUNT_ROLES,
-            index=ACCOUNT_ROLES.index(account.role),
-            key=f"accounts.role-{account.id}-{account.role}",
-            on_change=change,
-            args=(account.name, f"accounts.role-{account.id}-{account.role}"),
-            label_visibility="collapsed",
-            width=140,
-            disabled=is_me,
-        )
-        st.button(
-            "Enable" if account.disabled else "Disable",
-            key=f"accounts.disable-{account.id}",
-            on_click=change,
-            args=(account.name, "enable" if account.disabled else "disable"),
-            disabled=is_me,
-        )
-        st.button(
-            "Sign out everywhere",
-            key=f"accounts.out-{account.id}",
-            on_click=change,
-            args=(account.name, "sign-out"),
-        )
+    """Who it is, and below what can be changed."""
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{plain(account.name)}**" + (" (you)" if is_me else ""), width="content")
+            if account.disabled:
+                st.badge("disabled", color="red")
+            st.caption(f"since {account.created_at:%Y-%m-%d}", width="stretch")
+            if providers():
+                draw_address(account)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            draw_controls(account, is_me=is_me)
+
+
+def draw_address(account: Account) -> None:
+    st.text_input(
+        "E-mail",
+        account.email or "",
+        key=f"accounts.email-{account.id}",
+        placeholder="e-mail",
+        help="What the OpenID provider knows the person by.",
+        on_change=set_address,
+        args=(account.name, f"accounts.email-{account.id}"),
+        label_visibility="collapsed",
+        width=220,
+    )
+
+
+def draw_controls(account: Account, *, is_me: bool) -> None:
+    st.selectbox(
+        "Role",
+        ACCOUNT_ROLES,
+        index=ACCOUNT_ROLES.index(account.role),
+        key=f"accounts.role-{account.id}-{account.role}",
+        on_change=change,
+        args=(account.name, f"accounts.role-{account.id}-{account.role}"),
+        label_visibility="collapsed",
+        width=140,
+        disabled=is_me,
+    )
+    st.button(
+        "Enable" if account.disabled else "Disable",
+        key=f"accounts.disable-{account.id}",
+        on_click=change,
+        args=(account.name, "enable" if account.disabled else "disable"),
+        disabled=is_me,
+    )
+    st.button(
+        "Sign out everywhere",
+        key=f"accounts.out-{account.id}",
+        on_click=change,
+        args=(account.name, "sign-out"),
+    )
 
 
 draw_heading("Accounts", "Annotators judge, curators do everything with data, admins also this.")
@@ -73,13 +84,14 @@ for account in found:
     draw_account(account, is_me=visitor is not None and visitor.account_id == account.id)
 with st.form("accounts.add", clear_on_submit=True):
     st.markdown("**Add an account**")
-    first, second, third = st.columns([2, 1, 2])
+    first, second, third = st.columns([2, 1.5, 2])
     first.text_input("Name", key="accounts.name")
     roles = ACCOUNT_ROLES if found else ("admin",)
     second.selectbox("Role", roles, key="accounts.role")
     third.text_input(
-        f"Password, at least {accounts.SHORTEST_PASSWORD} characters",
+        "Password",
         type="password",
+        placeholder=f"at least {accounts.SHORTEST_PASSWORD} characters",
         key="accounts.password",
         autocomplete="new-password",
     )

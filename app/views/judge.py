@@ -13,7 +13,7 @@ from app.components.outbox_card import draw_lifeline
 from app.components.page import draw_empty, draw_heading
 from app.components.texts import draw_text
 from app.components.training_desk import draw_training, is_in_training
-from app.visit import failures_shown, show_what_was_said
+from app.visit import acting, failures_shown, show_what_was_said
 from db.assignments import OwnProgress, ShownItem
 from db.store import open_store
 from db.studies import StudySummary, current_guideline, list_studies
@@ -120,11 +120,15 @@ draw_heading("Judge", "Read the instruction and the query, then pick the most re
 with open_store().read() as session:
     open_studies = list_studies(session, statuses=("open",))
 if not open_studies:
-    draw_empty(
-        "No study is open.",
-        "A curator draws a study from a run; its items then appear here.",
-        command="inf study create --dataset NAME --items 50 --overlap 3",
-    )
+    with failures_shown():
+        is_curator = acting("judge").may("curator")
+        draw_empty(
+            "No study is open.",
+            "A curator draws a study from a run; its items then appear here.",
+            view="studies" if is_curator else "",
+            link="Studies",
+            command="inf study create --dataset NAME --items 50 --overlap 3" if is_curator else "",
+        )
 else:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         chosen = choose(
