@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
+from analysis.json_lines import BadLine, json_lines, text_in
 from analysis.published import read_published
 from db.corpus_texts import CorpusText, pair_sources, pair_texts, run_texts
 from db.datasets import get_dataset, text_sha256
@@ -98,20 +99,13 @@ def read_texts(path: Path) -> list[CorpusText]:
         raise BadInput(f"{path}: no such file")
     texts: list[CorpusText] = []
     bad: list[BadRow] = []
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
-                text = row.get("text") if isinstance(row, dict) else None
-            except ValueError as error:
-                bad.append(BadRow(path.name, number, f"no JSON: {error}"))
-                continue
-            if not isinstance(text, str) or not text.strip():
-                bad.append(BadRow(path.name, number, "no `text`"))
-            else:
-                texts.append(CorpusText("text", "text", text))
+    for line, row in json_lines(path):
+        try:
+            if isinstance(row, BadLine):
+                raise row
+            texts.append(CorpusText("text", "text", text_in(row, "text")))
+        except BadLine as error:
+            bad.append(BadRow(path.name, line, str(error)))
     if bad:
         raise BadRows(bad, "nothing was computed: correct these rows")
     if not texts:

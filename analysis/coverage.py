@@ -2,9 +2,13 @@
 
 Beside the picture stand numbers (see `analysis.manifold`), per field: how much of the map a corpus
 occupies, how large its hull is, and how much of each corpus another one covers.
+
+What would surprise: two corpora are compared by as many texts of each (drawn with the seed), as
+Kynkäänniemi et al. do. The fewer texts a corpus has, the wider their neighbourhoods are: against a
+whole large corpus, a small one would seem to cover most of it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
@@ -26,20 +30,25 @@ from db.datasets import text_sha256
 if TYPE_CHECKING:
     import pandas as pd
 
-VERSION = 3
+VERSION = 4
 EXCERPT = 160
 COMPARED = 5000  # vectors of a corpus and field at most, drawn with the seed
 
 
-def points_table(corpora: Sequence[Corpus], places: Mapping[str, np.ndarray]) -> pa.Table:
-    """A row per text of a corpus: x, y, corpus, field, role, verdict, source, group_id, sha256, and
-    text (its start). `places` are the points by text.
+def points_table(
+    corpora: Sequence[Corpus], places: Mapping[str, np.ndarray], fitted: Set[str]
+) -> pa.Table:
+    """A row per text of a corpus: x, y, fitted (the map was fitted on it; else it was placed),
+    corpus, field, role, verdict, source, group_id, sha256, and text (its start).
+
+    `places` are the points by text, `fitted` the texts that the map was fitted on.
     """
     rows = [(corpus.name, row) for corpus in corpora for row in corpus.texts]
     xy = np.array([places[row.text] for _, row in rows], dtype=np.float32).reshape(-1, 2)
     columns: dict[str, Any] = {
         "x": xy[:, 0],
         "y": xy[:, 1],
+        "fitted": pa.array([row.text in fitted for _, row in rows], pa.bool_()),
         "corpus": _words([name for name, _ in rows]),
         "field": _words([row.field for _, row in rows]),
         "role": _words([row.role for _, row in rows]),
@@ -81,13 +90,17 @@ def read_table(payload: bytes) -> pa.Table:
 
 
 def points_frame(payload: bytes) -> "pd.DataFrame":
-    """The points of a stored coverage analysis as a frame, without the texts' sha256."""
-    frame: pd.DataFrame = read_table(payload).drop_columns(["sha256"]).to_pandas()
+    """The points of a stored coverage analysis as a frame, as the page draws them."""
+    table = read_table(payload)
+    unshown = [name for name in ("sha256", "fitted") if name in table.column_names]
+    frame: pd.DataFrame = table.drop_columns(unshown).to_pandas()
     return frame
 
 
-def known_places(table: pa.Table) -> dict[str, np.ndarray]:
-    """The points of a stored map by the sha256 of their texts."""
+def fitted_places(table: pa.Table) -> dict[str, np.ndarray]:
+    """The points that a stored map was fitted on, by the sha256 of their texts."""
+    if "fitted" in table.column_names:
+        table = table.filter(table["fitted"])
     xy = np.stack([table["x"].to_numpy(), table["y"].to_numpy()], axis=1)
     return {
         sha256.hex(): point for sha256, point in zip(table["sha256"].to_pylist(), xy, strict=True)
@@ -134,17 +147,21 @@ def coverage_numbers(
             }
             for name in holding
         }
-        drawn = {name: _drawn(texts[name, field], vectors, seed) for name in holding}
-        numbers["covered"] += [
-            {
-                "field": field,
-                "corpus": one,
-                "by": other,
-                "k": NEAREST,
-                **_told("share", covered_share(drawn[one], drawn[other])),
-            }
-            for one, other in permutations(holding, 2)
-        ]
+        for one, other in permutations(holding, 2):
+            size = min(COMPARED, len(texts[one, field]), len(texts[other, field]))
+            ours, theirs = (
+                _drawn(texts[name, field], vectors, seed, size) for name in (one, other)
+            )
+            numbers["covered"].append(
+                {
+                    "field": field,
+                    "corpus": one,
+                    "by": other,
+                    "k": NEAREST,
+                    "size": size,
+                    **_told("share", covered_share(ours, theirs)),
+                }
+            )
     return numbers
 
 
@@ -164,10 +181,12 @@ def _different(roles: Any) -> list[str]:
     return list(dict.fromkeys(row.text for row in rows))
 
 
-def _drawn(texts: Sequence[str], vectors: Mapping[str, np.ndarray], seed: int) -> np.ndarray:
+def _drawn(
+    texts: Sequence[str], vectors: Mapping[str, np.ndarray], seed: int, size: int
+) -> np.ndarray:
     chosen = list(texts)
-    if len(texts) > COMPARED:
-        places = np.random.default_rng(seed).choice(len(texts), COMPARED, replace=False)
+    if len(texts) > size:
+        places = np.random.default_rng(seed).choice(len(texts), size, replace=False)
         chosen = [texts[place] for place in np.sort(places)]
     return np.stack([vectors[text] for text in chosen])
 

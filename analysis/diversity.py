@@ -90,7 +90,7 @@ def describe_sample(
         return {**told, **dict.fromkeys(METRICS), "reason": dict.fromkeys(METRICS, reason)}
     found: dict[str, list[float]] = {name: [] for name in METRICS}
     reasons: dict[str, str] = {}
-    for repeat in range(repeats):
+    for repeat in range(repeats if size < len(texts) else 1):
         places = np.random.default_rng([seed, repeat]).choice(len(texts), size, replace=False)
         numbers = describe_texts([texts[place] for place in np.sort(places)], vectors)
         reasons |= numbers.get("reason", {})
@@ -101,7 +101,9 @@ def describe_sample(
         if name in reasons:
             told[name] = None
         else:
-            spread = float(np.std(values, ddof=1)) if repeats > 1 else None
+            spread = None if repeats == 1 else 0.0
+            if len(values) > 1:
+                spread = float(np.std(values, ddof=1))
             told[name] = {"mean": float(np.mean(values)), "sd": spread}
     return {**told, "reason": reasons} if reasons else told
 

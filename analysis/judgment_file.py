@@ -4,12 +4,12 @@
 """
 
 import csv
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from analysis.answers import MODEL, PERSON, Decision
+from analysis.json_lines import BadLine, json_lines, require_text, shown
 from db.errors import BadInput, BadRow, BadRows
 
 COLUMNS = ("item", "judge", "label")
@@ -20,7 +20,7 @@ def read_judgments(path: Path) -> list[Decision]:
     """The decisions in a file. Raises BadInput for the file, BadRows for its rows."""
     if not path.is_file():
         raise BadInput(f"{path}: no such file")
-    read = _csv_rows if path.suffix.lower() in (".csv", ".tsv") else _jsonl_rows
+    read = _csv_rows if path.suffix.lower() in (".csv", ".tsv") else json_lines
     decisions: list[Decision] = []
     bad: list[BadRow] = []
     lines: dict[tuple[str, str], int] = {}
@@ -30,13 +30,17 @@ def read_judgments(path: Path) -> list[Decision]:
             decision = _decision(row)
             known = lines.setdefault((str(decision.item), decision.judge), line)
             if known != line:
-                raise ValueError(f"{decision.judge} judged {decision.item} already in line {known}")
+                raise BadLine(
+                    f"{decision.judge} judged {decision.item} already in line {known}: keep one of "
+                    "the two"
+                )
             kind, first = kinds.setdefault(decision.judge, (decision.kind, line))
             if kind != decision.kind:
-                raise ValueError(
-                    f"{decision.judge} is a {decision.kind} here and a {kind} in line {first}"
+                raise BadLine(
+                    f"{decision.judge} is a {decision.kind} here and a {kind} in line {first}: "
+                    "give each judge one kind"
                 )
-        except ValueError as error:
+        except BadLine as error:
             bad.append(BadRow(path.name, line, str(error)))
         else:
             decisions.append(decision)
@@ -47,27 +51,26 @@ def read_judgments(path: Path) -> list[Decision]:
     return decisions
 
 
-def _decision(row: Any) -> Decision:
-    if isinstance(row, str):
-        raise ValueError(row)
-    if not isinstance(row, dict):
-        raise ValueError(f"no JSON object: {str(row)[:60]!r}")
+def _decision(row: dict[str, Any] | BadLine) -> Decision:
+    if isinstance(row, BadLine):
+        raise row
     texts = {}
     for name in COLUMNS:
         value = row.get(name)
-        if isinstance(value, bool | dict | list | float) or value is None:
-            raise ValueError(f"no `{name}`" if value is None else f"`{name}` is {value!r}, no text")
-        texts[name] = str(value).strip()
-        if not texts[name]:
-            raise ValueError(f"empty `{name}`")
+        if value is None:
+            told = ", ".join(f"`{each}`" for each in row) or "nothing"
+            raise BadLine(f"no `{name}`: the row has {told}")
+        if isinstance(value, bool | dict | list | float):
+            raise BadLine(f"`{name}` is {shown(value)}: a text or a whole number is needed")
+        texts[name] = require_text(str(value).strip(), name)
     kind = str(row.get("kind") or PERSON).strip()
     if kind not in (PERSON, MODEL):
-        raise ValueError(f"`kind` is {kind!r}: {PERSON} or {MODEL}")
+        raise BadLine(f"`kind` is {shown(kind)}: {PERSON} or {MODEL}")
     return Decision(texts["item"], texts["judge"], texts["label"], kind)
 
 
-def _csv_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    """Rows as dictionaries; a string instead says what is wrong with the row."""
+def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | BadLine]]:
+    """Line and row; a BadLine in the place of a row that has not as many fields as the header."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
@@ -82,21 +85,11 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, Any]]:
                 if not row:
                     continue
                 if len(row) != len(header):
-                    yield reader.line_num, f"{len(row)} fields where the header has {len(header)}"
+                    told = f"{len(row)} fields where the header has {len(header)}: {shown(row)}"
+                    yield reader.line_num, BadLine(told)
                 else:
                     yield reader.line_num, dict(zip(header, row, strict=True))
     except UnicodeDecodeError as error:
         raise BadInput(f"{path.name}: not UTF-8 ({error.reason} at byte {error.start})") from error
     except csv.Error as error:
         raise BadInput(f"{path.name}, line {reader.line_num}: {error}") from error
-
-
-def _jsonl_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                yield number, json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
-            except ValueError as error:
-                yield number, f"no JSON: {error}"

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from analysis import coverage as maps
 from analysis import diversity as numbers
@@ -18,7 +17,7 @@ from analysis.corpora import Corpus, corpora_sha256, load_corpora
 from analysis.coverage import (
     add_points,
     coverage_numbers,
-    known_places,
+    fitted_places,
     points_table,
     read_table,
     to_bytes,
@@ -31,6 +30,7 @@ from db.datasets import text_sha256
 from db.embeddings import cached_vectors
 from db.errors import BadInput
 from db.job_runner import JobHandle
+from db.tables import Analysis
 
 REPEATS = 5
 MOST_FITTED = 20_000
@@ -72,7 +72,9 @@ def coverage(handle: JobHandle) -> dict[str, Any]:
     """One map of all corpora; config as for diversity, `seed`, `fit` (texts fitted at most, the
     others are placed among them) and `onto` (a stored map to place the corpora on)."""
     corpora, onto = _corpora(handle), handle.config.get("onto")
-    model, seed = handle.config.get("model") or DEFAULT_MODEL, int(handle.config.get("seed", 0))
+    before = None if onto is None else _stored_map(handle, int(onto))
+    model = _model_of(handle, before)
+    seed = int(handle.config.get("seed", 0))
     most = int(handle.config.get("fit") or MOST_FITTED)
     settings = {
         "version": maps.VERSION,
@@ -89,16 +91,15 @@ def coverage(handle: JobHandle) -> dict[str, Any]:
     vectors = _vectors(handle, corpora, model)
     handle.report(len(vectors), len(vectors), "drawing the map")
     texts, whole = list(vectors), _stack(vectors, list(vectors))
-    before = None
-    if onto is None:
-        points = _fitted(whole, most, seed)
+    if before is None:
+        points, chosen = _fitted(whole, most, seed)
     else:
-        before = _stored_map(handle, int(onto))
-        points = place(whole, *_map_vectors(handle, before, model))
+        vectors_of_map, map_ = _map_vectors(handle, before, model)
+        points, chosen = place(whole, vectors_of_map, map_, seed=seed), np.zeros(0, np.int64)
     places = dict(zip(texts, points, strict=True))
-    table = points_table(corpora, places)
+    table = points_table(corpora, places, {texts[number] for number in chosen})
     if before is not None:
-        table = add_points(before, table)
+        table = add_points(read_table(before.payload or b""), table)
     table = with_clusters(table, seed=seed)
     result = {
         "model": model,
@@ -106,7 +107,9 @@ def coverage(handle: JobHandle) -> dict[str, Any]:
         "onto": onto,
         "points": sum(len(corpus.texts) for corpus in corpora),
         "different": len(texts),
-        "fitted": 0 if onto is not None else min(len(texts), most),
+        "fitted": len(chosen),
+        "neighbours": NEIGHBOURS,
+        "min_dist": MIN_DIST,
         "corpora": [
             {
                 "corpus": corpus.name,
@@ -122,29 +125,50 @@ def coverage(handle: JobHandle) -> dict[str, Any]:
     return _keep(handle, "coverage", sha256, corpora, result, payload=to_bytes(table))
 
 
-def _fitted(vectors: np.ndarray, most: int, seed: int) -> np.ndarray:
-    """The map of the vectors, fitted on `most` of them at most."""
+def _fitted(vectors: np.ndarray, most: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The map of the vectors and which of them, at most `most`, it was fitted on."""
     if len(vectors) <= most:
-        return project(vectors, seed=seed)
+        return project(vectors, seed=seed), np.arange(len(vectors))
     chosen = np.sort(np.random.default_rng(seed).choice(len(vectors), most, replace=False))
-    return place(vectors, vectors[chosen], project(vectors[chosen], seed=seed))
+    map_ = project(vectors[chosen], seed=seed)
+    return place(vectors, vectors[chosen], map_, seed=seed), chosen
 
 
-def _stored_map(handle: JobHandle, analysis_id: int) -> pa.Table:
+def _stored_map(handle: JobHandle, analysis_id: int) -> Analysis:
     with handle.store.read() as session:
         stored = get_analysis(session, analysis_id)
     if stored.kind != "coverage" or stored.payload is None:
         raise BadInput(f"analysis {analysis_id} is no map: `inf analyze coverage` makes one")
-    return read_table(stored.payload)
+    return stored
 
 
-def _map_vectors(handle: JobHandle, table: pa.Table, model: str) -> tuple[np.ndarray, np.ndarray]:
-    """The vectors of a stored map's texts, from the cache, and their points."""
-    known = known_places(table)
+def _model_of(handle: JobHandle, map_: Analysis | None) -> str:
+    """The model that was asked for, of a stored map its own. Raises BadInput for another one."""
+    asked: str | None = handle.config.get("model")
+    if map_ is None:
+        return asked or DEFAULT_MODEL
+    drawn_with: str = map_.result["model"]
+    if asked and asked != drawn_with:
+        raise BadInput(
+            f"the map {map_.id} was drawn with the model {drawn_with}, not with {asked}: leave "
+            "--model out, or draw a new map"
+        )
+    return drawn_with
+
+
+def _map_vectors(handle: JobHandle, map_: Analysis, model: str) -> tuple[np.ndarray, np.ndarray]:
+    """The vectors of the texts that a stored map was fitted on, from the cache, and their points.
+
+    Raises BadInput where they are gone: the model was trained anew, or the map drawn elsewhere.
+    """
+    known = fitted_places(read_table(map_.payload or b""))
     with handle.store.read() as session:
         vectors = cached_vectors(session, model_identity(model), list(known))
-    if not vectors:
-        raise BadInput(f"the map was not drawn with the model {model}: give it with --model")
+    if len(vectors) < len(known):
+        raise BadInput(
+            f"the store has vectors of {len(vectors):,} of the {len(known):,} texts that map "
+            f"{map_.id} was fitted on (model {model}): draw it again without --onto"
+        )
     return np.stack(list(vectors.values())), np.stack([known[sha256] for sha256 in vectors])
 
 

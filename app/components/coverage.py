@@ -34,6 +34,7 @@ def draw_numbers(result: dict[str, Any], origin: Origin) -> None:
             "Texts": row["field"],
             "Of corpus": row["corpus"],
             "Covered by": row["by"],
+            "Texts of each": row.get("size"),
             "Share": row["share"],
             "Undefined because": row.get("reason", ""),
         }
@@ -44,7 +45,8 @@ def draw_numbers(result: dict[str, Any], origin: Origin) -> None:
     st.caption(
         "Share of the map: cells of a 40 × 40 grid that hold a text of the corpus, of those that "
         "hold any. Hull: volume in the first three principal components. Covered: texts within "
-        "the 3-nearest-neighbour ball of a text of the other corpus, in the space of the vectors."
+        "the 3-nearest-neighbour ball of a text of the other corpus, in the space of the vectors; "
+        "as many texts of each, drawn with the seed."
     )
 
 

@@ -1,8 +1,10 @@
+import warnings
+
 import numpy as np
 import pytest
 
 from analysis.neighbours import nearest
-from analysis.projection import place, project
+from analysis.projection import place, project, restored_fit, sparse
 from db.errors import BadInput
 
 
@@ -50,12 +52,44 @@ def test_too_few_texts_are_refused() -> None:
         project(unit(9))
 
 
-def test_new_texts_are_placed_among_their_neighbours_and_known_ones_where_they_are() -> None:
-    fitted, map_ = unit(30), np.random.default_rng(1).normal(size=(30, 2)).astype(np.float32)
-    assert np.allclose(place(fitted, fitted, map_), map_, atol=1e-4)
+@pytest.mark.slow
+def test_new_texts_are_placed_as_umaps_own_fitted_object_places_them() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import umap
+
+        fitted, new = unit(120), unit(40, seed=1)
+        reducer = umap.UMAP(metric="cosine", random_state=7, transform_seed=7, n_jobs=1)
+        map_ = reducer.fit_transform(fitted)
+        restored = restored_fit(map_, 15, 0.1, 7)
+        # what the layout of `transform` starts from; it magnifies roundings, so it is compared here
+        reducer.transform_mode = restored.transform_mode = "graph"
+        weights = restored.transform(sparse(*nearest(new, fitted, 15), 120)).toarray()
+        assert np.allclose(weights, reducer.transform(new).toarray(), atol=1e-5)
+    for name in ("_a", "_b", "_initial_alpha", "transform_seed", "negative_sample_rate"):
+        assert getattr(restored, name) == getattr(reducer, name)
+    assert np.array_equal(restored.embedding_, reducer.embedding_)
+    found = place(new, fitted, map_, seed=7)
+    assert (found.dtype, found.shape) == (np.float32, (40, 2))
+    assert np.array_equal(place(new, fitted, map_, seed=7), found)
+
+
+@pytest.mark.slow
+def test_texts_of_the_map_keep_their_points_and_near_ones_come_near() -> None:
+    centre = np.zeros(16, dtype=np.float32)
+    centre[0] = 3
+    fitted = np.concatenate([unit(40) + centre, unit(40, seed=1) - centre])
+    fitted /= np.linalg.norm(fitted, axis=1, keepdims=True)
+    map_ = project(fitted, seed=3)
     near = fitted[:1] + 0.01 * unit(1, seed=9)
     near /= np.linalg.norm(near)
-    found = place(near, fitted, map_)[0]
-    assert np.linalg.norm(found - map_[0]) < np.linalg.norm(map_ - map_[0], axis=1).max()
-    low, high = map_.min(axis=0), map_.max(axis=0)
-    assert ((low <= found) & (found <= high)).all()
+    found = place(np.concatenate([fitted, near]), fitted, map_, seed=3)
+    assert np.array_equal(found[:80], map_)
+    middles = map_[:40].mean(axis=0), map_[40:].mean(axis=0)
+    assert np.linalg.norm(found[80] - middles[0]) < np.linalg.norm(found[80] - middles[1])
+    assert place(np.zeros((0, 16), np.float32), fitted, map_).shape == (0, 2)
+
+
+def test_a_map_of_too_few_texts_takes_no_others() -> None:
+    with pytest.raises(BadInput, match="a map of 9 texts: at least 10 are needed"):
+        place(unit(1), unit(9), np.zeros((9, 2), np.float32))

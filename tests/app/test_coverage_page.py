@@ -39,7 +39,7 @@ def test_two_corpora_on_one_map_have_their_shares_beside_it(sqlite_store: Store)
             inputs_sha256="x",
             config={},
             result=result,
-            payload=to_bytes(points_table(corpora, places)),
+            payload=to_bytes(points_table(corpora, places, set(places))),
         )
         session.commit()
     page = open_page("coverage")
