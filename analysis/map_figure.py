@@ -5,7 +5,7 @@ that holds any point, in the colour of its most frequent category, the more opaq
 a part of the map with fewer points is drawn exactly again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
 MOST_DRAWN: Final = 200_000
 MOST_WRAPPED: Final = 20_000  # above this many points the hover is the text's start alone
+TURNS, TRACES = 8, 48
+HOVERED: Final = 110  # characters of each text of a triplet
 CELLS, CONTOUR_CELLS, LEVELS = 400, 80, 5
+TRIPLETS: Final = {
+    "positive": ("I+", "Q+", "P+"),
+    "instruction_negative": ("I-", "Q+", "P1-"),
+    "query_negative": ("I+", "Q-", "P2-"),
+}
 
 
 def coverage_scatter(
@@ -46,7 +53,7 @@ def coverage_scatter(
     if len(points) > most:
         _add_cells(figure, points, categories, colours)
     else:
-        _add_points(figure, points, categories, colours)
+        _add_points(figure, points, categories, colours, faint=contours)
     if contours:
         _add_contours(figure, points)
     figure.update_layout(
@@ -83,22 +90,38 @@ def selected_rows(
 
 
 def _add_points(
-    figure: go.Figure, points: "pd.DataFrame", categories: np.ndarray, colours: dict[str, str]
+    figure: go.Figure,
+    points: "pd.DataFrame",
+    categories: np.ndarray,
+    colours: dict[str, str],
+    *,
+    faint: bool,
 ) -> None:
+    """A trace per category. Of many points several that take turns: drawn one after the other, the
+    last category would hide all before it. Under contours, which lie beneath, points are faint."""
     hover = _hover(points)
     x, y = points["x"].to_numpy(np.float32), points["y"].to_numpy(np.float32)
-    for name, colour in colours.items():
-        here = np.flatnonzero(categories == name)
-        figure.add_scattergl(
-            x=x[here],
-            y=y[here],
-            name=escape(str(name)),
-            mode="markers",
-            marker={"size": 6 if len(points) < 5000 else 3, "opacity": 0.75, "color": colour},
-            text=hover[here],
-            customdata=here,
-            hovertemplate="%{text}<extra></extra>",
-        )
+    many = len(points) > MOST_WRAPPED
+    turns = max(1, min(TURNS, TRACES // max(1, len(colours)))) if many else 1
+    for turn in range(turns):
+        for name, colour in colours.items():
+            here = np.flatnonzero(categories == name)[turn::turns]
+            figure.add_scattergl(
+                x=x[here],
+                y=y[here],
+                name=escape(str(name)),
+                legendgroup=escape(str(name)),
+                showlegend=turn == 0,
+                mode="markers",
+                marker={
+                    "size": 2 if many else 3 if len(points) >= 5000 else 6,
+                    "opacity": 0.4 if faint or many else 0.75,
+                    "color": colour,
+                },
+                text=hover[here],
+                customdata=here,
+                hovertemplate="%{text}<extra></extra>",
+            )
 
 
 def _add_cells(
@@ -191,15 +214,41 @@ def _grid(points: "pd.DataFrame", cells: int) -> np.ndarray:
 
 
 def _hover(points: "pd.DataFrame") -> np.ndarray:
-    """What stands on hover: the sign, the corpus and the text; of very many points its start."""
+    """What stands on hover: the text with its sign and corpus, and the triplet it belongs to in its
+    group; of very many points the text's start alone."""
     if len(points) > MOST_WRAPPED:
         starts = points["text"].str.slice(0, 60)
         return np.array([escape(text) for text in starts], dtype=object)
-    rows = zip(points["field"], points["role"], points["corpus"], points["text"], strict=True)
-    return np.array(
-        [
-            f"<b>{escape(sign(field, role))}</b> {escape(str(corpus))}<br>{wrapped(text)}"
-            for field, role, corpus, text in rows
-        ],
-        dtype=object,
+    columns = zip(
+        *(points[name] for name in ("group_id", "field", "role", "corpus", "text")), strict=True
     )
+    rows = [
+        (None if group is None or group != group else int(group), field, role, corpus, text)
+        for group, field, role, corpus, text in columns
+    ]
+    texts = {(group, sign(field, role)): text for group, field, role, _, text in rows}
+    return np.array([_told(texts, *row) for row in rows], dtype=object)
+
+
+def _told(
+    texts: Mapping[tuple[int | None, str], str],
+    group: int | None,
+    field: str,
+    role: str,
+    corpus: str,
+    text: str,
+) -> str:
+    mine = sign(field, role)
+    head = f"<b>{escape(mine)}</b> {escape(str(corpus))}"
+    if group is None or role not in TRIPLETS:
+        return f"{head}<br>{wrapped(text)}"
+    lines = [
+        f"<b>{each}</b> {wrapped(_start(texts[group, each]))}"
+        for each in TRIPLETS[role]
+        if (group, each) in texts
+    ]
+    return "<br>".join([f"{head}, group {group}", *lines])
+
+
+def _start(text: str) -> str:
+    return text if len(text) <= HOVERED else f"{text[:HOVERED]}…"

@@ -31,6 +31,34 @@ def test_the_map_has_a_colour_per_role_and_shows_texts_verbatim() -> None:
     assert [list(trace.customdata) for trace in figure.data] == [[0], [1], [2]]
 
 
+def test_the_hover_shows_the_triplet_a_text_belongs_to() -> None:
+    found = {
+        ("instruction", "positive"): "Mention <bees>.",
+        ("query", "positive"): "who sells honey",
+        ("passage", "positive"): "p " * 200,
+        ("instruction", "instruction_negative"): "Omit bees.",
+        ("passage", "instruction_negative"): "no insects here",
+    }
+    points = pd.DataFrame(
+        {
+            **{name: [0.0] * len(found) for name in ("x", "y")},
+            "corpus": "demo",
+            "field": [field for field, _ in found],
+            "role": [role for _, role in found],
+            "group_id": 7,
+            "text": list(found.values()),
+        }
+    )
+    hover = {trace.name: trace.text[0] for trace in coverage_scatter(points).data}
+    assert hover["P1-"] == (
+        "<b>P1-</b> demo, group 7<br><b>I-</b> Omit bees.<br><b>Q+</b> who sells honey<br>"
+        "<b>P1-</b> no insects here"
+    )
+    assert "<b>I+</b> Mention &lt;bees&gt;." in hover["Q+"]
+    assert hover["I+"].endswith("…")
+    assert "group" not in coverage_scatter(POINTS).data[2].text[0]
+
+
 def test_the_map_can_be_coloured_by_corpus_or_verdict() -> None:
     by_corpus = coverage_scatter(POINTS, "corpus")
     assert [trace.name for trace in by_corpus.data] == ["demo", "other"]
@@ -51,6 +79,16 @@ def many(number: int) -> pd.DataFrame:
             "text": "a <text>",
         }
     )
+
+
+def test_many_points_are_drawn_in_turns_so_that_no_category_hides_the_others() -> None:
+    points = many(30_000)
+    figure = coverage_scatter(points, "corpus")
+    assert [trace.name for trace in figure.data][:4] == ["one", "two", "one", "two"]
+    assert [trace.showlegend for trace in figure.data] == [True, True] + [False] * 14
+    assert {trace.legendgroup for trace in figure.data} == {"one", "two"}
+    drawn = np.concatenate([trace.customdata for trace in figure.data])
+    assert sorted(drawn.tolist()) == list(range(30_000))
 
 
 def test_beyond_the_limit_every_point_is_in_one_cell_of_the_picture() -> None:

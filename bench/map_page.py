@@ -1,0 +1,157 @@
+"""The map of the Coverage page in a browser: seconds to the picture, milliseconds per frame.
+
+    .venv/bin/python bench/map_page.py [--points 200000] [--picture FOLDER]
+
+A store is made with one stored map of so many texts (seeded heaps of points, four corpora), served
+by `inf serve`, and opened in headless Chromium, 1280 pixels wide. Told are the seconds from the
+request to the drawn picture, and while the map is dragged and zoomed the time between two frames
+that the browser could show (median, 95 of 100), and how long one move takes to be drawn. WebGL is
+drawn by the processor here (SwiftShader): a machine with a graphics card is faster.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:] = [place for place in sys.path if Path(place).resolve() != Path(__file__).parent]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
+
+from browser import FLAGS, PROGRAM  # noqa: E402
+from live_server import serving  # noqa: E402
+from playwright.sync_api import Page, sync_playwright  # noqa: E402
+
+from analysis.corpora import Corpus  # noqa: E402
+from analysis.coverage import points_table, to_bytes  # noqa: E402
+from db import schema  # noqa: E402
+from db.analyses import store_analysis  # noqa: E402
+from db.corpus_texts import CorpusText  # noqa: E402
+from db.store import open_store  # noqa: E402
+
+CORPORA, HEAPS = 4, 40
+PATIENCE = 180_000
+PLOT = ".st-key-coverage-map .js-plotly-plot"
+DRAWN = f"""() => {{
+  const plot = document.querySelector({PLOT!r});
+  return plot && plot.calcdata && plot.querySelector('.gl-canvas, .main-svg');
+}}"""
+FRAMES = """() => {
+  window.frames_seen = [];
+  let last = performance.now();
+  const step = now => {
+    window.frames_seen.push(now - last); last = now;
+    if (window.frames_seen) requestAnimationFrame(step);
+  };
+  requestAnimationFrame(step);
+}"""
+SEEN = "() => { const seen = window.frames_seen; window.frames_seen = null; return seen; }"
+TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
+def fill(points: int) -> None:
+    """A map of so many texts, in the store that the environment names."""
+
+    store = open_store()
+    schema.upgrade(store)
+    generator = np.random.default_rng(0)
+    heap = generator.integers(0, HEAPS, points)
+    xy = generator.normal(0, 6, (HEAPS, 2))[heap] + generator.normal(0, 0.7, (points, 2))
+    texts = [
+        f"text number {number} of heap {heap[number]}, of no meaning" for number in range(points)
+    ]
+    corpora = [
+        Corpus(
+            f"corpus {each}",
+            "dataset",
+            [CorpusText("query", "positive", text) for text in texts[each::CORPORA]],
+        )
+        for each in range(CORPORA)
+    ]
+    places = dict(zip(texts, xy.astype(np.float32), strict=True))
+    result = {
+        "model": "none: made for a measurement",
+        "seed": 0,
+        "points": points,
+        "different": points,
+        "corpora": [{"corpus": each.name, "run_id": None, "offline": True} for each in corpora],
+        "fields": {},
+        "covered": [],
+    }
+    with store.write() as session:
+        store_analysis(
+            session,
+            kind="coverage",
+            inputs_sha256="bench",
+            config={},
+            result=result,
+            payload=to_bytes(points_table(corpora, places, set())),
+        )
+        session.commit()
+
+
+def measure(page: Page, url: str) -> None:
+    """Open the page, drag and zoom the map, and print what it took."""
+    began = time.perf_counter()
+    page.goto(f"{url}/coverage")
+    page.wait_for_function(DRAWN, timeout=PATIENCE)
+    page.evaluate(TWO_FRAMES)
+    print(f"from the request to the drawn map: {time.perf_counter() - began:.1f} s", flush=True)
+    plot = page.locator(PLOT)
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    _follow(page, "dragged", lambda number: page.mouse.move(x + 4 * number, y + 2 * number))
+    page.mouse.up()
+    _follow(page, "zoomed", lambda number: page.mouse.wheel(0, -40 if number % 2 else 40))
+
+
+def _follow(page: Page, what: str, move: object) -> None:
+    page.evaluate(FRAMES)
+    moves = []
+    for number in range(30):
+        began = time.perf_counter()
+        move(number)  # type: ignore[operator]
+        page.evaluate(TWO_FRAMES)
+        moves.append(1000 * (time.perf_counter() - began))
+    frames = [each for each in page.evaluate(SEEN) if each > 0]
+    print(
+        f"{what}: a frame every {statistics.median(frames):.0f} ms "
+        f"(95 of 100 within {np.quantile(frames, 0.95):.0f} ms), a move and two frames "
+        f"{statistics.median(moves):.0f} ms",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Serve the map and measure it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--points", type=int, default=200_000)
+    parser.add_argument("--picture", type=Path, help="Keep a picture of the page in this folder.")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        folder = Path(name)
+        os.environ["INF_HOME"] = str(folder / "home")
+        os.environ.pop("INF_DATABASE_URL", None)
+        fill(arguments.points)
+        flags = [*FLAGS, "--enable-unsafe-swiftshader", "--use-angle=swiftshader"]
+        with serving(folder / "serve", INF_HOME=os.environ["INF_HOME"]) as server:
+            browser = playwright.chromium.launch(executable_path=PROGRAM, args=flags)
+            page = browser.new_page(viewport={"width": 1280, "height": 1000})
+            print(f"{arguments.points:,} points")
+            measure(page, server.url)
+            if arguments.picture:
+                page.screenshot(path=arguments.picture / f"map_{arguments.points}.png")
+            browser.close()
+
+
+if __name__ == "__main__":
+    main()
