@@ -46,8 +46,10 @@ def _contaminated(session: Session, plan: Plan) -> frozenset[int]:
         return frozenset()
     found = contaminated_groups(session, plan)
     if found is None:
+        every = " --groups all" if plan.choice.include_dropped else ""
         raise Refused(
-            f"nobody has compared run {plan.run.id} with evaluation sets: run `inf analyze "
-            f"contamination --dataset {plan.dataset.name}` first"
+            f"nobody has compared all of run {plan.run.id} with evaluation sets: run `inf analyze "
+            f"contamination --dataset {plan.dataset.name} --run {plan.run.id}{every} --against "
+            "PATH` first"
         )
     return found

@@ -33,9 +33,14 @@ def findings(session: Session, plan: Plan) -> list[str]:
 
 
 def contaminated_groups(session: Session, plan: Plan) -> frozenset[int] | None:
-    """The groups that overlap with an evaluation set, None where nobody has looked."""
+    """The groups that overlap with an evaluation set, None where nobody has looked at all of them:
+    a comparison of some sources, or of kept groups where dropped ones go out, is none."""
     found = _of_run(session, plan, "contamination")
-    return None if found is None else frozenset(found.result.get("groups", ()))
+    if found is None or found.config.get("sources"):
+        return None
+    if plan.choice.include_dropped and found.config.get("groups") != "all":
+        return None
+    return frozenset(found.result.get("groups", ()))
 
 
 def _agreement(session: Session, plan: Plan) -> list[str]:

@@ -56,7 +56,8 @@ def draw_found(question: str, found: list[Analysis]) -> None:
     )
     st.caption(
         "The switch “Leave out what overlaps with evaluation sets” uses the newest comparison of "
-        "the run alone: one data set, no release and no file beside it."
+        "the whole run alone: one data set, no release and no file beside it, and the dropped "
+        "groups too where they are released."
     )
 
 

@@ -23,7 +23,7 @@ def test_what_nobody_measured_is_said_with_the_command(store: Store, tmp_path: P
     card = (tmp_path / "out" / "README.md").read_text()
     for words in ("inf study create", "inf analyze diversity --dataset books", "contamination"):
         assert words in card
-    with pytest.raises(Refused, match="nobody has compared run"):
+    with pytest.raises(Refused, match="nobody has compared all of run"):
         export(store, tmp_path / "clean", leave_out_contaminated=True)
 
 
@@ -81,3 +81,35 @@ def test_agreement_diversity_and_contamination_stand_on_the_card(
     clean = export(store, tmp_path / "clean", leave_out_contaminated=True)
     assert clean["groups"] == 3
     assert "left out of this release" in (tmp_path / "clean" / "README.md").read_text()
+
+
+def test_a_comparison_of_a_part_leaves_nothing_out(store: Store, tmp_path: Path) -> None:
+    run_id = make_run(store)
+    result = {
+        "corpora": [{"corpus": "books", "run_id": run_id}],
+        "against": [{"corpus": "FollowIR"}],
+        "texts": 1,
+        "groups": [group_ids(store, run_id)[0]],
+    }
+
+    def compared(name: str, **config: object) -> None:
+        with store.write() as session:
+            store_analysis(
+                session,
+                kind="contamination",
+                inputs_sha256=name,
+                config=config,
+                result=result,
+                dataset_id=session.scalars(select(Dataset.id)).one(),
+            )
+            session.commit()
+
+    compared("of one source", sources=["nq"])
+    with pytest.raises(Refused, match="nobody has compared all of run"):
+        export(store, tmp_path / "a", leave_out_contaminated=True)
+    compared("of kept groups")
+    with pytest.raises(Refused, match="--groups all --against"):
+        export(store, tmp_path / "b", leave_out_contaminated=True, include_dropped=True)
+    export(store, tmp_path / "c", leave_out_contaminated=True)
+    compared("of all groups", groups="all")
+    export(store, tmp_path / "d", leave_out_contaminated=True, include_dropped=True)
