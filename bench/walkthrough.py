@@ -1,16 +1,20 @@
 """Walk the whole path on real questions and write what each command printed.
 
     .venv/bin/python bench/walkthrough.py ../shared/data/google_queries docs/walkthrough.md
+        [--before-curation]
 
-Runs in a temporary folder with a store of its own, offline. Takes about half an hour on 2 cores.
+Runs in a temporary folder with a store of its own, offline. Takes about half an hour on 2 cores;
+with `--before-curation` the steps before curation alone, which take the place of those on the page.
 """
 
 import argparse
+import json
 import os
 import shlex
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from pathlib import Path
 
@@ -30,6 +34,8 @@ they print; the times are those of one run on 2 shared cores. `$DATA` is
 `../shared/data/google_queries`, `$DEMO` is `curation/demo`.
 """
 
+BEFORE_CURATION = "The texts before curation"
+
 STEPS: list[tuple[str, str, list[str]]] = [
     ("1. Store", "The tables, on the embedded SQLite.", ["inf db upgrade"]),
     (
@@ -45,11 +51,17 @@ STEPS: list[tuple[str, str, list[str]]] = [
         ],
     ),
     (
-        "The texts before curation",
-        "Two sources of one data set, as corpora of their own, on samples of equal size.",
+        BEFORE_CURATION,
+        "The 900 questions of Natural Questions beside as many of BoolQ, and their passages (896 "
+        "different ones, beside as many): samples of the size of the smaller corpus, five times. "
+        "Then how much of each other, and of the demo set, they cover. MiniLM embeddings. "
+        "The same numbers, unrounded, with `--json` (broken into lines here).",
         [
-            "inf analyze diversity --dataset google --source nq --source boolq --sample 900",
+            "inf analyze diversity --dataset google --source nq --source boolq",
+            "inf analyze diversity --dataset google --source nq --source boolq --json",
             "inf analyze coverage --dataset google --source nq --source boolq --dataset demo",
+            "inf analyze coverage --dataset google --source nq --source boolq --dataset demo"
+            " --json",
         ],
     ),
     (
@@ -106,22 +118,45 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("page", type=Path)
+    parser.add_argument("--before-curation", action="store_true")
     arguments = parser.parse_args()
+    page = arguments.page.resolve()
     with tempfile.TemporaryDirectory() as folder:
-        walk(arguments.data.resolve(), arguments.page.resolve(), Path(folder))
+        if arguments.before_curation:
+            renew_start(arguments.data.resolve(), page, Path(folder))
+        else:
+            walk(arguments.data.resolve(), page, Path(folder))
 
 
 def walk(data: Path, page: Path, folder: Path) -> None:
     """All steps in `folder`; the page is written after each, so that a failure shows where."""
     parts = [INTRODUCTION]
-    for title, words, commands in STEPS:
-        parts.append(f"\n## {title}\n" + (f"\n{words}\n" if words else ""))
-        for command in commands:
-            words = command.replace("$DATA", str(data)).replace("$DEMO", str(DEMO))
-            said, seconds = run(words, folder)
-            said = said.replace(str(data), "$DATA").replace(f"{folder}/", "")
-            parts.append(f"\n```\n$ {command}\n{said}\n```\n({seconds:.0f} s)\n")
-            page.write_text("".join(parts), encoding="utf-8")
+    for step in STEPS:
+        parts.append(walked(step, data, folder))
+        page.write_text("".join(parts), encoding="utf-8")
+
+
+def renew_start(data: Path, page: Path, folder: Path) -> None:
+    """The steps before curation, in the place of those on the page."""
+    titles = [step[0] for step in STEPS]
+    early = STEPS[: titles.index(BEFORE_CURATION) + 1]
+    rest = page.read_text(encoding="utf-8").split(f"\n## {titles[len(early)]}\n", 1)[1]
+    parts = [INTRODUCTION, *(walked(step, data, folder) for step in early)]
+    page.write_text("".join([*parts, f"\n## {titles[len(early)]}\n", rest]), encoding="utf-8")
+
+
+def walked(step: tuple[str, str, list[str]], data: Path, folder: Path) -> str:
+    """A section of the page: the step's commands and what they said."""
+    title, words, commands = step
+    parts = [f"\n## {title}\n" + (f"\n{textwrap.fill(words, 120)}\n" if words else "")]
+    for command in commands:
+        words = command.replace("$DATA", str(data)).replace("$DEMO", str(DEMO))
+        said, seconds = run(words, folder)
+        if command.startswith("inf analyze") and command.endswith("--json"):
+            said = json.dumps(json.loads(said), indent=1, ensure_ascii=False)
+        said = said.replace(str(data), "$DATA").replace(f"{folder}/", "")
+        parts.append(f"\n```\n$ {command}\n{said}\n```\n({seconds:.0f} s)\n")
+    return "".join(parts)
 
 
 def run(command: str, folder: Path) -> tuple[str, float]:
