@@ -58,10 +58,12 @@ def draw_sweep(release_id: int, settings: TrainSettings) -> None:
 
 
 def job_name(job: Job) -> str:
-    """A training in one line."""
+    """A training in one line, always the same one: a select box knows its options by their words,
+    and would lose a choice whose words have changed.
+    """
     settings = job.config.get("settings") or {}
     objective = settings.get("objective", "P")
-    return f"job {job.id} · {objective} · seed {settings.get('seed', 42)} · {job.status}"
+    return f"job {job.id} · {objective} · seed {settings.get('seed', 42)}"
 
 
 def draw_leaderboard() -> None:

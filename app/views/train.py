@@ -80,7 +80,7 @@ def with_the_asked_one(trainings: list[Job]) -> list[Job]:
     if asked.isdecimal() and asked != st.session_state.get("train.asked"):
         st.session_state["train.asked"] = st.session_state["train.watched"] = asked
     watched = st.session_state.get("train.watched", "")
-    if not watched or int(watched) in {job.id for job in trainings}:
+    if not watched.isdecimal() or int(watched) in {job.id for job in trainings}:
         return trainings
     try:
         with open_store().read() as session:

@@ -8,7 +8,7 @@ from full_store import fill
 
 from app import launching
 from app.components.curves import smoothed
-from app.components.sweeps import leaderboard
+from app.components.sweeps import job_name, leaderboard
 from app.train_estimate import Estimate, estimate
 from app.train_words import SECTIONS, WORDS, equation
 from app.training import as_command, as_toml, combinations
@@ -250,3 +250,12 @@ def test_any_training_can_be_watched_by_the_page_and_by_its_address(sqlite_store
     assert not at.exception and "**Job 22**" in words(at) and "**Job 1**" not in words(at)
     assert at.query_params["job"] == "22"
     assert at.multiselect("train.others").options[0].startswith("job 21")
+
+
+def test_the_name_of_a_training_stays_the_same_while_it_runs() -> None:
+    job = Job(id=7, kind="train", config={"settings": {"objective": "P,I:multi", "seed": 3}})
+    names = set()
+    for status in ("queued", "running", "done"):
+        job.status = status
+        names.add(job_name(job))
+    assert names == {"job 7 · P,I:multi · seed 3"}
