@@ -97,6 +97,10 @@ if not runs:
     )
     st.stop()
 place = st.container()
+providers = sorted({run.provider for run in runs})
+if len(providers) > 1:
+    provider = st.selectbox("Provider", (ALL, *providers), key="groups.provider", width=160)
+    runs = [run for run in runs if provider in (ALL, run.provider)]
 chosen = choose(
     "Run", runs, key="groups.run", parameter="run", ident=lambda run: run.id, name=run_name
 )

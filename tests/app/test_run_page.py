@@ -83,6 +83,20 @@ def test_a_drop_reason_leads_to_its_groups(sqlite_store: Store) -> None:
     assert at.selectbox(key="groups.reason").value == "all"
 
 
+def test_groups_are_those_of_one_provider_where_runs_had_several(
+    sqlite_store: Store, running: int
+) -> None:
+    with sqlite_store.write() as session:
+        offline = start_run(session, dataset="small", provider="offline", limit=5).id
+        session.commit()
+    at = open_page("groups")
+    assert at.selectbox(key="groups.run").value == str(offline)
+    at.selectbox(key="groups.provider").select("openai").run()
+    assert not at.exception
+    assert at.selectbox(key="groups.run").value == str(running)
+    assert len(at.selectbox(key="groups.run").options) == 1 and "12 groups" in words(at)
+
+
 def test_calls_are_told_by_stage_prompt_and_model(sqlite_store: Store) -> None:
     add_dataset(sqlite_store)
     run_curation(sqlite_store, dataset="small", provider="offline")
