@@ -47,7 +47,8 @@ def over_time_lines(windows: Sequence[Mapping[str, Any]]) -> go.Figure:
 def kappa_against_cost(validators: Sequence[Mapping[str, Any]]) -> go.Figure:
     """A point per model judge: USD per 1,000 items, mean kappa with the people and its interval.
 
-    The axis of cost is linear, since offline judges cost nothing.
+    The axis of cost is linear, since judges on this machine cost nothing. An open point's price is
+    estimated, a full one's comes from its calls.
     """
     figure = go.Figure()
     shown = [row for row in validators if is_placed(row)]
@@ -61,14 +62,20 @@ def kappa_against_cost(validators: Sequence[Mapping[str, Any]]) -> go.Figure:
             mode="markers+text",
             text=[escape(row["judge"])],
             textposition="top right",
-            marker={"size": 12, "color": CATEGORY_COLOURS[place % len(CATEGORY_COLOURS)]},
+            marker={
+                "size": 12,
+                "color": CATEGORY_COLOURS[place % len(CATEGORY_COLOURS)],
+                "symbol": "circle-open" if row["price_from"] == "estimate" else "circle",
+                "line": {"width": 2},
+            },
             error_y={
                 "type": "data",
                 "symmetric": False,
                 "array": [high - mean["kappa"]],
                 "arrayminus": [mean["kappa"] - low],
             },
-            hovertemplate="%{x:.4f} USD per 1,000 items<br>kappa %{y:.3f}<extra></extra>",
+            hovertemplate=f"%{{x:.4f}} USD per 1,000 items ({row['price_from']})"
+            "<br>kappa %{y:.3f}<extra></extra>",
         )
     figure.update_layout(margin=MARGIN, height=380, showlegend=False)
     most = max((row["usd_per_1000_items"] for row in shown), default=0.0) or 1.0

@@ -73,33 +73,56 @@ def choosing_report(
     costs: Mapping[str, tuple[int, float]],
     human_model: Mapping[str, Mapping[str, Any]],
     voters: Sequence[str] = (),
+    estimates: Mapping[str, tuple[float | None, str]] | None = None,
 ) -> dict[str, Any]:
     """Every model judge of a run as its validator, and votes of them under each policy.
 
-    `models` are judges' models and whether they are offline, `costs` by model the journaled calls
+    `models` are judges' models and whether they cost nothing, `costs` by model the journaled calls
     and what they cost, `human_model` the mean kappas of `agreement_report` (may be empty), `voters`
-    who votes (default: every judge that answered a whole group). A price is undefined, with its
-    reason, where the journal holds no call of the model.
+    who votes (default: every judge that answered a whole group), `estimates` by model what 1,000
+    items would cost, or None and why nobody knows. A model's price is that of its calls; where the
+    journal holds none it is the estimate (`price_from` says which); else undefined, with its
+    reason. `not_asked` are the models of the estimates that judged nothing here.
     """
+    estimates = estimates or {}
     judges = sorted({answer.judge for answer in answers} & set(models))
     found = []
     for judge in judges:
-        model, offline = models[judge]
-        calls, cost = costs.get(model, (0, 0.0))
-        price = 0.0 if offline else (1000 * cost / calls if calls else None)
-        row = {**judge_as_validator(answers, kept, judge), "usd_per_1000_items": price}
-        if price is None:
-            row["price_reason"] = f"the journal holds no judging call of {model}"
+        model, free = models[judge]
+        row = {**judge_as_validator(answers, kept, judge), **_price(model, free, costs, estimates)}
         found.append({**row, "human_kappa": human_model[judge]} if judge in human_model else row)
     whole = list(voters) or [row["judge"] for row in found if row["groups"]]
     return {
         "groups": len(kept),
         "kept": sum(kept.values()),
         "validators": found,
+        "not_asked": [
+            {"model": model, "usd_per_1000_items": usd, "price_from": "estimate"}
+            for model, (usd, _) in sorted(estimates.items())
+            if usd is not None and model not in {models[row["judge"]][0] for row in found}
+        ],
         "policies": [vote_as_validator(answers, kept, whole, policy) for policy in POLICIES]
         if len(whole) > 1
         else [],
     }
+
+
+def _price(
+    model: str,
+    free: bool,
+    costs: Mapping[str, tuple[int, float]],
+    estimates: Mapping[str, tuple[float | None, str]],
+) -> dict[str, Any]:
+    calls, cost = costs.get(model, (0, 0.0))
+    if free:
+        return {"usd_per_1000_items": 0.0, "price_from": "nothing is paid"}
+    if calls:
+        return {"usd_per_1000_items": 1000 * cost / calls, "price_from": "calls"}
+    estimated, reason = estimates.get(model, (None, ""))
+    if estimated is not None:
+        return {"usd_per_1000_items": estimated, "price_from": "estimate"}
+    why = f"the journal holds no judging call of {model}" + f", and {reason}" * bool(reason)
+    return {"usd_per_1000_items": None, "price_from": None, "price_reason": why}
 
 
 def _by_group(answers: Iterable[Answer]) -> dict[int, dict[str, bool]]:

@@ -5,20 +5,22 @@ and a query as people write them, a passage as long as P+, a judge's answer with
 pair is taken to come through to validation, so that the estimate is rather too high than too low.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from curation.prices import FREE, Price, load_prices
-from curation.recipes import Recipe
+from curation.recipes import DEFAULT, Recipe, load_recipe
 from curation.tasks import TASKS, Task
-from db.tables import Pair, Passage
+from db.tables import Group, Item, Pair, Passage
 from db.words import ROLES
 
 CHARACTERS_PER_TOKEN = 4.0
 USUAL_TOKENS = {"Instruction": 45.0, "Query": 15.0, "Choice": 700.0}
 LABEL_TOKENS = 3.0
+ITEMS_READ = 200
 
 
 @dataclass(frozen=True)
@@ -113,3 +115,44 @@ def _stage(
         output_tokens=round(calls * came),
         usd=None if price is None else price.usd(calls * sent, calls * came),
     )
+
+
+def judging_prices(
+    session: Session, run_id: int, models: Iterable[str]
+) -> dict[str, tuple[float | None, str]]:
+    """USD per 1,000 of the run's items by model, or None and why not; before anything is asked.
+
+    The tokens of an item: the validator's prompt, instruction, query and all candidate passages
+    at four characters each, on average over at most `ITEMS_READ` items; the answer at its usual
+    length. Prices are the table's.
+    """
+    wanted, prices = sorted(set(models)), load_prices()
+    items = session.execute(
+        select(Item.instruction, Item.query, Item.candidates)
+        .join(Group, Group.id == Item.group_id)
+        .where(Group.run_id == run_id)
+        .order_by(Item.id)
+        .limit(ITEMS_READ)
+    ).all()
+    if not items:
+        return dict.fromkeys(wanted, (None, f"run {run_id} has no item to take the length from"))
+    ids = {entry["passage_id"] for _, _, candidates in items for entry in candidates}
+    rows = session.execute(
+        select(Passage.id, func.length(Passage.text).label("characters")).where(Passage.id.in_(ids))
+    )
+    lengths: dict[int, int] = {row.id: row.characters for row in rows}
+    characters = sum(
+        len(instruction) + len(query) + sum(lengths.get(each["passage_id"], 0) for each in listed)
+        for instruction, query, listed in items
+    ) / len(items)
+    labels = LABEL_TOKENS * sum(len(listed) for _, _, listed in items) / len(items)
+    stage = load_recipe(DEFAULT["openai"]).stages["validation"]
+    sent = (characters + len(stage.prompt.text)) / CHARACTERS_PER_TOKEN + labels
+    most = stage.parameters.get("max_output_tokens")
+    came = min(USUAL_TOKENS["Choice"], most) if most else USUAL_TOKENS["Choice"]
+    return {
+        model: (1000 * prices[model].usd(sent, came), "")
+        if model in prices
+        else (None, f"the price of {model} is unknown: write it into prices.toml")
+        for model in wanted
+    }

@@ -7,6 +7,8 @@ from sqlalchemy.orm import Session
 
 from db.tables import Call, Group, Item, Judge, Judgment
 
+ON_THIS_MACHINE = ("offline", "transformers")
+
 
 def run_answers(session: Session, run_id: int) -> list[tuple[str, int, str, str]]:
     """(judge, group, scenario, choice) of every current judgment of the run's newest items."""
@@ -35,11 +37,15 @@ def run_verdicts(session: Session, run_id: int) -> dict[int, bool]:
 
 
 def judge_models(session: Session) -> dict[str, tuple[str, bool]]:
-    """The model of each model judge, and whether it works offline (and costs nothing)."""
+    """The model of each model judge, and whether asking it costs nothing: rules, an embedding
+    model, or a language model on this machine."""
     rows = session.execute(
-        select(Judge.name, Judge.model, Judge.offline).where(Judge.kind == "model")
+        select(Judge.name, Judge.model, Judge.offline, Judge.provider).where(Judge.kind == "model")
     )
-    return {name: (model, offline) for name, model, offline in rows}
+    return {
+        name: (model, offline or provider in ON_THIS_MACHINE)
+        for name, model, offline, provider in rows
+    }
 
 
 def judging_cost(session: Session, tasks: tuple[str, ...]) -> dict[str, tuple[int, float]]:

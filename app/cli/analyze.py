@@ -9,13 +9,17 @@ import click
 
 from analysis.agreement import agreement_report
 from analysis.bootstrap import RESAMPLES
+from analysis.corpora import read_texts
 from analysis.figures import sign
 from analysis.judge_profile import judge_profiles
 from analysis.judgment_file import read_judgments
 from analysis.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
 from analysis.over_time import agreement_over_time
 from analysis.validators import Answer, choosing_report
+from app.cli.import_ import bad_rows_in_json
 from app.cli.report import Result, counts, detach_option, ready_store, reporting, work
+from curation.estimate import judging_prices
+from curation.prices import load_prices
 from db.datasets import get_dataset
 from db.items import study_item_places
 from db.judgments import judgment_frame
@@ -111,7 +115,7 @@ DAY = click.DateTime(["%Y-%m-%d"])
 @click.option("--study", type=int, help="The id of a study.")
 @click.option(
     "--judgments",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="CSV or JSONL with item, judge, label and, if there are models, kind (person or model).",
 )
 @click.option(
@@ -151,13 +155,17 @@ def agreement(
     """Kappa of every pair of judges, human–human and human–model means, with intervals."""
     if (study is None) == (judgments is None):
         raise click.UsageError("give --study ID or --judgments FILE, one of them")
+    if since and until and since > until:
+        raise click.UsageError(f"--since {since:%Y-%m-%d} is after --until {until:%Y-%m-%d}")
     chosen = JudgmentFilter(
         role, source, recipe, judge, since and since.date(), until and until.date()
     )
     if judgments is not None:
         if over_time or by_judge or chosen != JudgmentFilter():
             raise click.UsageError("a file has no roles, sources, recipes and days: --study ID has")
-        report = agreement_report(read_judgments(judgments), resamples=resamples)
+        with bad_rows_in_json():
+            decisions = read_judgments(judgments)
+        report = agreement_report(decisions, resamples=resamples)
         return {"judgments_file": str(judgments), **report}
     store = ready_store()
     with store.read() as session:
@@ -173,7 +181,8 @@ def agreement(
     return {"study_id": study, **report, **windows, **profiles}
 
 
-FILE = click.Path(path_type=Path, dir_okay=False)
+FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
+PLACE = click.Path(path_type=Path, exists=True)
 FIELD_SIGNS = {"instruction": "I", "query": "Q", "passage": "P", "text": "text"}
 
 
@@ -198,7 +207,7 @@ def corpora_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--corpus",
             multiple=True,
-            type=click.Path(path_type=Path),
+            type=PLACE,
             help="A release's folder, or FollowIR, Promptriever, InstructIR, InF-IR, MAIR, BRIGHT "
             "as published: a file or a folder.",
         ),
@@ -222,6 +231,13 @@ def _config(
 ) -> dict[str, Any]:
     if not dataset and not texts and not corpus:
         raise click.UsageError("give --dataset NAME, --corpus PATH or --texts FILE")
+    if run is not None and len(dataset) != 1:
+        raise click.UsageError("--run belongs to one data set: give one --dataset with it")
+    if source and not dataset:
+        raise click.UsageError("--source chooses pairs of a data set: give --dataset NAME with it")
+    with bad_rows_in_json():
+        for path in texts:
+            read_texts(path)  # the job reads them again; bad lines are told here, at once
     return {
         "datasets": list(dataset),
         "sources": list(source),
@@ -295,8 +311,8 @@ def diversity(detach: bool, sample: int | None, repeats: int, seed: int, **corpo
     Several corpora are also compared on samples of equal size: INGF grows with the size.
     """
     samples = {"sample": sample, "repeats": repeats, "seed": seed}
-    store, config = ready_store(), {**_config(**corpora), **samples}
-    return work(store, "embed", config, detach=detach, title="diversity")
+    config = {**_config(**corpora), **samples}
+    return work(ready_store(), "embed", config, detach=detach, title="diversity")
 
 
 def _shown_coverage(result: Result) -> str:
@@ -315,7 +331,10 @@ def _shown_coverage(result: Result) -> str:
         share = (
             f"{row['share']:.3f}" if row["share"] is not None else f"undefined ({row['reason']})"
         )
-        lines.append(f"{row['field']}: share of {row['corpus']} covered by {row['by']}: {share}")
+        lines.append(
+            f"{row['field']}: share of {row['corpus']} covered by {row['by']}: {share} "
+            f"({row['size']:,} texts of each)"
+        )
     known = "was stored before" if result["known"] else "is stored"
     return "\n".join([*lines, f"the map {known} as analysis {result['analysis_id']}"])
 
@@ -331,16 +350,10 @@ def _shown_coverage(result: Result) -> str:
 @reporting(_shown_coverage)
 def coverage(detach: bool, seed: int, onto: int | None, fit: int | None, **corpora: Any) -> Result:
     """One UMAP of instructions, queries and passages, stored for the Coverage page."""
-    store, config = (
-        ready_store(),
-        {
-            **_config(**corpora),
-            "seed": seed,
-            "onto": onto,
-            "fit": fit,
-        },
-    )
-    return work(store, "project", config, detach=detach, title="coverage")
+    if onto is not None and fit is not None:
+        raise click.UsageError("--onto fits nothing: leave --fit out")
+    config = {**_config(**corpora), "seed": seed, "onto": onto, "fit": fit}
+    return work(ready_store(), "project", config, detach=detach, title="coverage")
 
 
 def _start(text: str) -> str:
@@ -367,8 +380,8 @@ def _shown_duplicates(result: Result) -> str:
 @reporting(_shown_duplicates)
 def near_duplicates(detach: bool, **corpora: Any) -> Result:
     """Near-duplicate texts inside and between corpora."""
-    store, config = ready_store(), {**_config(**corpora), "what": "near_duplicates"}
-    return work(store, "embed", config, detach=detach, title="near-duplicates")
+    config = {**_config(**corpora), "what": "near_duplicates"}
+    return work(ready_store(), "embed", config, detach=detach, title="near-duplicates")
 
 
 def _shown_contamination(result: Result) -> str:
@@ -391,7 +404,7 @@ def _shown_contamination(result: Result) -> str:
 @click.option(
     "--against",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PLACE,
     help="An evaluation set as published, or any texts: a file or a folder; may be repeated.",
 )
 @click.option("--against-dataset", multiple=True, help="A data set that serves for evaluation.")
@@ -420,7 +433,12 @@ def _shown_validators(result: Result) -> str:
     for row in result["validators"]:
         passed = "–" if row["items_passed"] is None else f"{row['items_passed']:.3f}"
         cost = row["usd_per_1000_items"]
-        price = "cost unknown" if cost is None else f"{cost:.4f} USD per 1,000 items"
+        estimated = " (estimated)" * (row["price_from"] == "estimate")
+        price = (
+            f"cost unknown: {row['price_reason']}"
+            if cost is None
+            else f"{cost:.4f} USD per 1,000 items{estimated}"
+        )
         kappa = _number(row["human_kappa"]["kappa"]) if "human_kappa" in row else "not asked for"
         lines.append(
             f"{row['judge']}: passes {passed} of {row['items']:,} items, {price}, "
@@ -430,6 +448,11 @@ def _shown_validators(result: Result) -> str:
     for row in result["policies"]:
         lines.append(f"{row['policy']} of {', '.join(row['judges'])}:")
         lines.append(_beside_line(row))
+    if result["not_asked"]:
+        told = ", ".join(
+            f"{row['model']} {row['usd_per_1000_items']:.4f}" for row in result["not_asked"]
+        )
+        lines.append(f"not asked, estimated USD per 1,000 items: {told}")
     return "\n".join(lines)
 
 
@@ -465,7 +488,9 @@ def validators(dataset: str, run: int | None, study: int | None, judge: tuple[st
         answers = [Answer(*row) for row in run_answers(session, run_id)]
         kept, models = run_verdicts(session, run_id), judge_models(session)
         costs = judging_cost(session, ("validation",))
+        known = {model for model, _ in models.values()} | set(load_prices())
+        estimates = judging_prices(session, run_id, known)
         rows = [] if study is None else judgment_frame(session, study)
     people = agreement_report(decisions_of(rows))["human_model"]
-    report = choosing_report(answers, kept, models, costs, people, judge)
+    report = choosing_report(answers, kept, models, costs, people, judge, estimates)
     return {"run_id": run_id, "study_id": study, **report}

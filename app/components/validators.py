@@ -32,7 +32,31 @@ def draw_validators(report: Mapping[str, Any], origin: Origin) -> None:
             "Items passed": st.column_config.NumberColumn(format="percent"),
         },
     )
+    if not any(is_placed(row) for row in validators):
+        draw_origin(rows, origin, key="validators.prices")
     draw_kept(report, origin)
+    _draw_not_asked(report["not_asked"], origin)
+
+
+def _draw_not_asked(models: Sequence[Mapping[str, Any]], origin: Origin) -> None:
+    """What the models of the price table would cost, before one of them is asked."""
+    if not models:
+        return
+    with st.expander("What other models would cost"):
+        rows = [
+            {"Model": row["model"], "USD per 1,000 items": row["usd_per_1000_items"]}
+            for row in sorted(models, key=lambda row: row["usd_per_1000_items"])
+        ]
+        st.dataframe(
+            rows,
+            hide_index=True,
+            column_config={"USD per 1,000 items": st.column_config.NumberColumn(format="%.4f")},
+        )
+        st.caption(
+            "Estimated from the price table and the length of this run's items; nothing was asked. "
+            "Their agreement with people is known once they judged a study."
+        )
+        draw_origin(rows, origin, key="validators.not_asked")
 
 
 def draw_kept(report: Mapping[str, Any], origin: Origin) -> None:
@@ -86,6 +110,7 @@ def validator_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "Judge": row["judge"],
         "USD per 1,000 items": row["usd_per_1000_items"],
+        "Price from": row["price_from"],
         "Kappa with people": mean["kappa"],
         **interval_cells(dict(mean)),
         "Items": row["items"],

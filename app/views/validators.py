@@ -12,6 +12,8 @@ from app.components.figure import Origin
 from app.components.page import draw_empty, draw_heading
 from app.components.run import run_name
 from app.components.validators import draw_validators
+from curation.estimate import judging_prices
+from curation.prices import load_prices
 from db.judgments import judgment_frame
 from db.runs import RunSummary, list_runs
 from db.store import open_store
@@ -26,7 +28,8 @@ from db.validations import (
 
 LEAD = (
     "Which model judge should filter? Its agreement with people against its price, and the groups "
-    "that it, or a vote of several, would keep: from stored judgments, no call is made."
+    "that it, or a vote of several, would keep: from stored judgments and the price table, no call "
+    "is made."
 )
 
 
@@ -44,6 +47,8 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
         answers = [Answer(*row) for row in run_answers(session, run.id)]
         kept, models = run_verdicts(session, run.id), judge_models(session)
         costs = judging_cost(session, ("validation",))
+        known = {model for model, _ in models.values()} | set(load_prices())
+        estimates = judging_prices(session, run.id, known)
         rows = [] if study_id is None else judgment_frame(session, study_id)
         newest, last_at = answers_state(session, run.id)
     judges = sorted({answer.judge for answer in answers} & set(models))
@@ -70,6 +75,7 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
         costs,
         agreement_report(decisions_of(rows))["human_model"] if rows else {},
         voters,
+        estimates,
     )
     words = ["inf", "analyze", "validators", "--dataset", run.dataset, "--run", str(run.id)]
     words += [] if study_id is None else ["--study", str(study_id)]

@@ -3,6 +3,7 @@ import random
 import re
 
 import pytest
+from conftest import count_rows
 from grown_dataset import grown
 from hypothesis import given
 from hypothesis import strategies as st
@@ -217,7 +218,15 @@ def test_the_command_reads_a_csv_and_prints_the_report(inf, tmp_path) -> None:
         ),
         ("j.jsonl", '{"item": 1, "judge": "ann"}\n', "line 1: no `label`"),
         ("j.jsonl", '{"item": 1, "judge": "ann", "label": "x"}\nnonsense\n', "line 2: no JSON"),
-        ("j.jsonl", "[1, 2]\n", "line 1: no JSON object"),
+        ("j.jsonl", "[1, 2]\n", "line 1: no JSON object {…}: [1, 2]"),
+        ("j.csv", "item,judge,label\n1,ann,a\0b\n", "line 2: NUL byte in `label`: 'a\\x00b'"),
+        (
+            "j.jsonl",
+            '{"item": 1, "judge": "a\\u0000", "label": "x"}\n',
+            "line 1: NUL byte in `judge`: 'a\\x00'; take it out",
+        ),
+        ("j.jsonl", '{"item": 1, "judge": "a", "label": "\\ud800"}\n', "half a character (U+D800)"),
+        ("j.jsonl", '{"item": 1, "judge": "a", "label": 0.5}\n', "line 1: `label` is 0.5: a text"),
         ("j.jsonl", "", "holds no judgment"),
         ("none.csv", None, "no such file"),
     ],
@@ -234,9 +243,41 @@ def test_the_command_tells_what_is_wrong_with_a_file(inf, tmp_path) -> None:
     done = inf("analyze", "agreement", "--judgments", tmp_path / "j.csv", "--json")
     assert done.code == 1
     assert "j.csv, line 2: empty `label`" in json.loads(done.out)["error"]
+    assert done.json["bad_rows"] == [{"file": "j.csv", "line": 2, "reason": "empty `label`: ''"}]
+
+
+def test_wrong_arguments_end_with_2(inf, tmp_path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"text": "one"}\n')
+    for words in (
+        ("agreement", "--judgments", tmp_path / "none.csv"),
+        ("agreement", "--study", 1, "--since", "2026-02-01", "--until", "2026-01-01"),
+        ("diversity", "--texts", tmp_path / "none.jsonl"),
+        ("diversity", "--corpus", tmp_path / "none"),
+        ("diversity", "--texts", tmp_path / "t.jsonl", "--run", 1),
+        ("diversity", "--texts", tmp_path / "t.jsonl", "--source", "nq"),
+        ("coverage", "--texts", tmp_path / "t.jsonl", "--onto", 1, "--fit", 20),
+        ("contamination", "--texts", tmp_path / "t.jsonl"),
+        ("contamination", "--texts", tmp_path / "t.jsonl", "--against", tmp_path / "none"),
+    ):
+        done = inf("analyze", *words, "--json")
+        assert done.code == 2, words
+        assert done.json["error"]
+
+
+def test_bad_lines_of_texts_are_told_before_a_job_is_made(sqlite_store: Store, inf, tmp_path):
+    path = tmp_path / "texts.jsonl"
+    path.write_bytes(b'{"text": "one"}\n{"txt": "two"}\n{"text": "a\\u0000"}\n')
+    done = inf("analyze", "diversity", "--texts", path, "--json")
+    assert done.code == 1
+    assert done.json["bad_rows"] == [
+        {"file": "texts.jsonl", "line": 2, "reason": "no `text`: the row has `txt`"},
+        {"file": "texts.jsonl", "line": 3, "reason": "NUL byte in `text`: 'a\\x00'; take it out"},
+    ]
+    assert count_rows(sqlite_store, "job") == 0
 
 
 def test_a_study_or_a_file_is_asked_for_but_not_both(inf, tmp_path) -> None:
+    (tmp_path / "x").touch()
     for words in ((), ("--study", 1, "--judgments", tmp_path / "x")):
         done = inf("analyze", "agreement", *words, "--json")
         assert done.code == 2

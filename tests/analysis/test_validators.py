@@ -69,6 +69,29 @@ def test_a_price_that_nobody_paid_is_undefined_and_an_offline_judge_is_free() ->
     assert [row["judges"] for row in report["policies"]] == [["strict", "mild"]] * 3
 
 
+def test_without_stored_calls_the_price_is_the_estimate_and_said_to_be_one() -> None:
+    models = {"strict": ("m1", False), "mild": ("m2", False)}
+    estimates = {
+        "m1": (9.0, ""),
+        "m2": (None, "the price of m2 is unknown: write it into prices.toml"),
+        "m4": (0.5, ""),
+    }
+    paid = choosing_report([*STRICT, *MILD], KEPT, models, {"m1": (4, 0.02)}, {}, (), estimates)
+    strict = next(row for row in paid["validators"] if row["judge"] == "strict")
+    assert (strict["usd_per_1000_items"], strict["price_from"]) == (5.0, "calls")
+    unpaid = choosing_report([*STRICT, *MILD], KEPT, models, {}, {}, (), estimates)
+    mild, strict = unpaid["validators"]
+    assert (strict["usd_per_1000_items"], strict["price_from"]) == (9.0, "estimate")
+    assert (mild["usd_per_1000_items"], mild["price_from"]) == (None, None)
+    assert mild["price_reason"] == (
+        "the journal holds no judging call of m2, and the price of m2 is unknown: write it into "
+        "prices.toml"
+    )
+    assert unpaid["not_asked"] == [
+        {"model": "m4", "usd_per_1000_items": 0.5, "price_from": "estimate"}
+    ]
+
+
 def test_a_judge_without_answers_is_undefined() -> None:
     nobody = judge_as_validator(MILD, KEPT, "nobody")
     assert (nobody["items_passed"], nobody["reason"]) == (None, "the judge answered no item")
@@ -138,3 +161,9 @@ def test_the_command_tells_cost_and_kept_set(store: Store, inf: Any) -> None:
     assert (gpt["usd_per_1000_items"], gpt["kept"]) == (1.5, 2)
     assert (done.json["kept"], done.json["groups"]) == (2, 3)
     assert [row["kept"] for row in done.json["policies"]] == [3, 2, 2]
+    unasked = {row["model"]: row["usd_per_1000_items"] for row in done.json["not_asked"]}
+    assert unasked["gpt-4o"] > unasked["gpt-4o-mini"] > 0
+    assert (
+        "not asked, estimated USD per 1,000 items: "
+        in inf("analyze", "validators", "--dataset", "demo").out
+    )

@@ -78,6 +78,19 @@ def test_price_kappa_kept_sets_and_votes_stand_side_by_side(sqlite_store: Store)
     assert "O3 is not in the figure: the journal holds no judging call of o3" in shown
     assert "inf analyze validators --dataset demo --run 1 --study 1 --json" in shown
     assert len(page.get("plotly_chart")) == 2
+    assert dict(zip(tables[0]["Judge"], tables[0]["Price from"], strict=True))["GPT"] == "calls"
+    assert "What other models would cost" in [each.label for each in page.expander]
+
+
+def test_a_judge_without_stored_calls_has_an_estimated_price(sqlite_store: Store) -> None:
+    judged(sqlite_store, {"ann": "ppnnpp"})
+    letters = ["yyy", "yyy", "nyy", "nyy", "yyy", "yyn"]
+    answered_whole(sqlite_store, "GPT", "gpt-4o-mini", letters)
+    page = open_page("validators")
+    assert not page.exception
+    row = page.dataframe[0].value.iloc[0]
+    assert (row["Judge"], row["Price from"]) == ("GPT", "estimate")
+    assert row["USD per 1,000 items"] > 0
 
 
 def test_a_vote_of_chosen_judges_stands_in_the_command(sqlite_store: Store) -> None:

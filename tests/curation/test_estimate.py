@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 from curation_runs import add_dataset
+from records_world import make_run
+from sqlalchemy import select
 
-from curation.estimate import estimate_run
+from curation.estimate import estimate_run, judging_prices
 from curation.prices import Price, load_prices
 from curation.recipes import load_recipe
 from db.store import Store
+from db.tables import Item
 
 
 def test_calls_tokens_and_usd_by_stage(store: Store) -> None:
@@ -37,3 +40,25 @@ def test_an_unknown_price_is_said_and_how_to_give_it(
     known, unknown = inf(*words).json, inf(*words, "--set", "model=mine").json
     assert known["usd"] > 0 and known["pairs"] == 10
     assert unknown["usd"] is None and "prices.toml" in unknown["reason"]
+
+
+def test_judging_is_priced_by_the_length_of_the_items_before_anything_is_asked(
+    store: Store,
+) -> None:
+    run_id = make_run(store)
+    with store.write() as session:
+        item = session.scalars(select(Item).order_by(Item.id)).first()
+        assert item is not None
+        found = judging_prices(session, run_id, ["gpt-4o", "gpt-4o-mini", "mine"])
+        assert found["mine"] == (None, "the price of mine is unknown: write it into prices.toml")
+        usd, reason = found["gpt-4o"]
+        assert usd is not None and reason == ""
+        # 1,000 answers of 700 tokens at 10 USD a million are 7 USD; the rest is what is sent
+        assert 7.0 < usd < 14.0
+        cheap = found["gpt-4o-mini"][0]
+        assert cheap is not None and cheap < usd / 10
+        item.query = "long " * 40_000
+        session.flush()
+        dearer = judging_prices(session, run_id, ["gpt-4o"])["gpt-4o"][0]
+        assert dearer is not None and dearer > usd
+        assert judging_prices(session, run_id + 1, ["gpt-4o"])["gpt-4o"][0] is None
