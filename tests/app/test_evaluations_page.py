@@ -2,11 +2,14 @@
 
 import pytest
 from app_pages import open_page, words
+from full_store import fill as fill_whole_store
 
+from app import launching
 from app.components.figure import as_csv
 from app.components.ranking_plot import ranking_figure, ranking_rows
 from app.components.result_table import as_latex, table_rows
 from app.model_sizes import named_parameters
+from db import jobs
 from db.checkpoints import record_checkpoint
 from db.evaluations import newest_scores, record_evaluation
 from db.store import Store
@@ -154,3 +157,21 @@ def test_only_the_chosen_models_are_compared(sqlite_store: Store) -> None:
     assert models.value == ["models/mine", "bm25"]
     models.set_value(["bm25"]).run()
     assert not at.exception and "Choose two models or more" in words(at)
+
+
+def test_a_benchmark_is_evaluated_by_name_with_some_of_its_tasks(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launching, "ensure_supervisor", lambda store: None)  # jobs stay queued
+    fill_whole_store(sqlite_store)
+    at = open_page("evaluations")
+    at.selectbox("evaluations.subset").select("mair-paper")
+    at.button("evaluations.submit").click().run()
+    assert not at.exception and "tasks are chosen of a benchmark" in words(at)
+    at.text_input("evaluations.benchmark").set_value("mair")
+    at.button("evaluations.submit").click().run()
+    assert not at.exception
+    with sqlite_store.read() as session:
+        (job,) = jobs.list_jobs(session, kind="evaluate", statuses=("queued",))
+    assert (job.config["benchmark"], job.config["subset"]) == ("mair", "mair-paper")
+    assert job.config["release"] is None
