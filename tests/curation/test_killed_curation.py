@@ -31,12 +31,13 @@ ASKED: dict[str, Any] = {
     "concurrency": IN_FLIGHT,
 }
 COMMIT_SECONDS = 0.05
+DROPS = {"wrong_candidate": 0.06, "no_agreement": 0.06}  # of judges' answers: every call is made
 CALLS_AT_ONCE = 3  # of one group: its three scenarios are judged side by side
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    with Server(latency_seconds=0.02) as server:
+    with Server(latency_seconds=0.02, faults=DROPS) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         yield server
 
@@ -72,13 +73,15 @@ def test_twenty_kills_at_seeded_moments_change_nothing_in_the_store(
     assert 0 < repeated <= kills * (IN_FLIGHT + committed_late)
     server.hold_after = None
     result = run_curation(sqlite_store, run_id)
-    assert result["status"] == "done" and result["kept"] == PAIRS
+    assert result["status"] == "done"
+    assert result["kept"] + sum(result["dropped"].values()) == PAIRS
+    assert set(result["dropped"]) == {"unknown_candidate", "judge_none"}
     assert len(server.answered) == CALLS
 
     with sqlite_store.write() as session:  # the same run in peace, asked anew
         session.execute(Call.__table__.update().values(key=Call.key + "-old"))
         session.commit()
-    with Server() as other:
+    with Server(faults=DROPS) as other:
         monkeypatch.setenv("OPENAI_BASE_URL", other.url)
         calm = run_curation(sqlite_store, **ASKED)
     assert calm["calls"] == {"made": CALLS, "reused": 0}
@@ -100,7 +103,7 @@ def test_four_workers_share_a_run_and_one_may_be_killed(store: Store, server: Se
     with store.read() as session:
         counted = funnel(session, run_id)
         assert get_run(session, run_id).status == "done"
-    assert (counted.kept, counted.pairs, counted.in_work) == (PAIRS, PAIRS, 0)
+    assert (counted.finished, counted.pairs, counted.in_work) == (PAIRS, PAIRS, 0)
     assert len(server.answered) == CALLS
     unsaved = (
         4 * OpenAIProvider.groups_per_call * CALLS_AT_ONCE
@@ -113,6 +116,7 @@ def test_a_command_that_is_killed_goes_on_with_resume(
     sqlite_store: Store, server: Server, inf: Callable[..., Any]
 ) -> None:
     add_dataset(sqlite_store, pairs=20, pool=10)
+    server.faults.clear()
     server.hold_after = 100
     words = ["--dataset", "small", "--provider", "openai", "--set", "model=small"]
     launched = subprocess.Popen(
