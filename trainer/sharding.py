@@ -2,8 +2,8 @@
 
 Each layer's weights are gathered while it computes and let go afterwards; the gradients are those
 of DDP. The first process also has an ordinary copy in main memory: the weights are gathered into it
-to be scored or kept, and after the training it is the model. A state to resume from is a whole one
-(weights and moments of all shares), so any number of processes can go on from it.
+to be scored or kept, and after the training it is the model. A state to resume from is a whole one:
+weights and moments of all shares, written by the first process.
 
 What would surprise: transformers' own FSDP setting is not used, because accelerate takes it on
 GPUs alone and passes over it silently elsewhere; so the same code is tested with gloo on a CPU.
