@@ -98,8 +98,8 @@ def draw_run(run: RunSummary) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         draw_status(run.status)
         draw_labels(offline=run.offline)
-        budget = f" of ${run.budget_usd:,.2f}" if run.budget_usd is not None else ""
-        money = "" if run.offline else f" · ${run.spent_usd:,.4f}{budget} spent"
+        # what is spent stands below, where it is drawn anew while the run works
+        money = f" · budget ${run.budget_usd:,.2f}" if run.budget_usd is not None else ""
         st.caption(
             plain(f"recipe {run.recipe} {run.recipe_sha256[:10]} · by {run.created_by}{money}"),
             width="stretch",
