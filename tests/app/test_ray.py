@@ -1,5 +1,6 @@
 """Jobs on a real Ray cluster: a head and two nodes as processes, a token, PostgreSQL."""
 
+import json
 import os
 import subprocess
 import sys
@@ -153,6 +154,82 @@ def _supervisor_is_free(store: Store, address: str) -> bool:
     return lock is not None
 
 
+def losses(store: Store, job_id: int) -> dict[int, float]:
+    with store.read() as session:
+        points = jobs.metric_points(session, job_id)
+    return {point.step: point.value for point in points if point.name == "loss"}
+
+
+def cancel(store: Store, job_id: int) -> None:
+    with store.write() as session:
+        jobs.request_stop(session, job_id)
+        session.commit()
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_a_training_over_two_nodes_has_the_losses_of_one_process_and_outlives_a_node(
+    cluster: RayCluster,
+    ray: LocalRay,
+    postgres_store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both trainings are endless and stopped after some steps, so no machine is too fast.
+
+    The model has no dropout: what is dropped would differ by process.
+    """
+    monkeypatch.setenv("INF_RAY_CPUS", "2")  # a worker fills a node
+    release = write_release(tmp_path / "release", 10)
+    settings = ["base_model=tiny-random-qwen2", "objective=P,I:multi", "rows_per_batch=4"]
+    settings += ["held_out=0.2", "epochs=100000", "save_steps=1", "learning_rate=1e-4"]
+    words = ["train", "--release", str(release), "--detach", "--json", *settings]
+
+    def launched(out: str, *more: str) -> int:
+        ran = CliRunner().invoke(inf_command, [*words, "--out", str(tmp_path / out), *more])
+        assert ran.exit_code == 0, ran.output
+        return int(json.loads(ran.output)["job_id"])
+
+    monkeypatch.setattr(launching, "_start_supervisor", lambda *words: None)  # ours are below
+    there = ["--launcher", "ray", "--address", cluster.address, "--workers", "2"]
+    spread = launched("spread", *there)
+    supervisor = supervised()
+    until(lambda: len(losses(postgres_store, spread)) >= 3)
+    first = now(postgres_store, spread)
+    assert first.config["workers"] == 2
+    places = first.shown["places"]
+    nodes = {each.split("node ")[1][:8] for each in places}
+    pids = [int(each.rsplit(" ", 1)[1]) for each in places]
+    assert len(nodes) == 2 and pids[0] == first.pid
+    kill_node(ray.node_of(pids[1]))
+    until(lambda: ray.alive() == 2)  # the head and the other node
+    until(lambda: now(postgres_store, spread).attempt == 2)
+    before = max(losses(postgres_store, spread))
+    ray.add_nodes(1)  # the dead node is replaced
+    until(lambda: max(losses(postgres_store, spread)) >= before + 3)
+    cancel(postgres_store, spread)
+    until(lambda: is_over(postgres_store, spread))
+    ended = now(postgres_store, spread)
+    assert (ended.status, ended.attempt) == ("cancelled", 2)
+    places = ended.shown["places"]
+    until(lambda: not any(psutil.pid_exists(int(each.rsplit(" ", 1)[1])) for each in places))
+    found = losses(postgres_store, spread)
+    assert list(found) == list(range(1, len(found) + 1))  # every step, once
+    assert supervisor.wait(WAIT_SECONDS) == 0
+
+    alone = launched("alone", "--launcher", "local")
+    with postgres_store.write() as session:
+        claimed = jobs.claim_job(session, alone)
+        session.commit()
+    assert claimed is not None
+    child = launching.start_process(postgres_store, claimed)
+    until(lambda: len(losses(postgres_store, alone)) >= len(found))
+    cancel(postgres_store, alone)
+    assert child.wait(WAIT_SECONDS) == 1
+    wanted = losses(postgres_store, alone)
+    assert list(found.values()) == pytest.approx([wanted[step] for step in found], rel=1e-3)
+
+
 @pytest.mark.slow
 @pytest.mark.postgres
 def test_four_workers_curate_a_node_dies_and_nothing_is_done_twice(
@@ -196,9 +273,7 @@ def test_cancel_frees_what_the_job_held_and_the_next_one_runs(
     third = queue(postgres_store, cluster.address, "train", {"steps": 2})
     until(lambda: "free resources" in now(postgres_store, third).message)
     for each in held:
-        with postgres_store.write() as session:
-            jobs.request_stop(session, each)
-            session.commit()
+        cancel(postgres_store, each)
         until(lambda each=each: is_over(postgres_store, each))
     until(lambda: is_over(postgres_store, third))
     assert supervisor.wait(WAIT_SECONDS) == 0
@@ -244,9 +319,20 @@ def test_an_sqlite_store_is_refused_for_a_cluster_elsewhere(sqlite_store: Store)
 def test_a_training_in_several_processes_asks_for_as_many_gpus() -> None:
     training = Job(kind="train", config={"processes": 4})
     curation = Job(kind="curate", config={})
+    spread = Job(kind="train", config={"workers": 4})  # Ray Train asks for the workers
     asked = Resources(cpus=2, gpus=1)
+    assert asked.of_job(spread) == {"entrypoint_num_cpus": 0.0, "entrypoint_num_gpus": 0.0}
     assert asked.of_job(training) == {"entrypoint_num_cpus": 8, "entrypoint_num_gpus": 4}
     assert asked.of_job(curation) == {"entrypoint_num_cpus": 2, "entrypoint_num_gpus": 0.0}
+
+
+@pytest.mark.parametrize("more", [[], ["--launcher", "ray", "--nproc", "2"]])
+def test_workers_are_for_a_cluster_alone(more: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INF_RAY_ADDRESS", "http://head:8265" if more else "")
+    ran = CliRunner().invoke(
+        inf_command, ["train", "--release", "1", "--out", "x", "--workers", "2", *more]
+    )
+    assert ran.exit_code == 2 and "--workers is for --launcher ray" in ran.output
 
 
 @pytest.mark.parametrize(
