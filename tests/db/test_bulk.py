@@ -10,7 +10,7 @@ from db.bulk import insert_for_ids, insert_new, insert_rows
 from db.store import Store
 from db.tables import Call, Dataset, Passage, utc_now
 
-AWKWARD = ("it's \"quoted\" :rows %s %(x)s {braces}", "two\nlines\ttab \\ back", "𝔘 é ½ 日本", "a")
+AWKWARD = ('it\'s "quoted" :rows %s %(x)s {braces}', "two\nlines\ttab \\ back", "𝔘 é ½ 日本", "a")
 
 
 def passages(dataset_id: int) -> list[dict[str, Any]]:
