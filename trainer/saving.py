@@ -53,6 +53,7 @@ def write_checkpoint(
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether the disk was full (safetensors says so in words only)."""
+    """Whether the disk was full: safetensors says so in words only, torch.save in strange ones."""
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return full or "No space left on device" in str(error)
+    words = ("No space left on device", "basic_ios::clear: iostream error", "inline_container.cc")
+    return full or any(each in str(error) for each in words)

@@ -68,6 +68,16 @@ def test_a_disk_that_fills_up_while_a_state_is_kept_leaves_the_one_before(
     assert run(tmp_path, settings_for())["steps"] == 3
 
 
+def test_a_disk_that_is_full_for_the_optimizer_leaves_the_state_before(tmp_path: Path) -> None:
+    """The real error of torch.save on a full device, which does not say so in these words."""
+    state = tmp_path / "work" / "checkpoint-2"
+    state.mkdir(parents=True)
+    (state / "optimizer.pt").symlink_to("/dev/full")
+    with pytest.raises(BadInput, match="the state before it is intact"):
+        run(tmp_path, settings_for())
+    assert newest_state(tmp_path / "work") == (1, tmp_path / "work" / "checkpoint-1")
+
+
 def test_weights_that_are_no_numbers_are_not_kept(tmp_path: Path) -> None:
     settings = settings_for()
     model = load_backbone(settings)
