@@ -253,7 +253,8 @@ def test_any_training_can_be_watched_by_the_page_and_by_its_address(sqlite_store
 
 
 def test_the_name_of_a_training_stays_the_same_while_it_runs() -> None:
-    job = Job(id=7, kind="train", config={"settings": {"objective": "P,I:multi", "seed": 3}})
+    job = Job(kind="train", config={"settings": {"objective": "P,I:multi", "seed": 3}})
+    job.id = 7
     names = set()
     for status in ("queued", "running", "done"):
         job.status = status
