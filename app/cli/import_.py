@@ -94,9 +94,6 @@ def _place(path: Path | None) -> str | None:
 
 
 def _human_either(result: Result) -> str:
-    if "imported" not in result:
-        job = result["job_id"]
-        return f"the import is queued as job {job}: `inf jobs show {job}` follows it"
     if "study_id" in result:
         return lines(
             ("study", result["study_id"]),

@@ -33,9 +33,6 @@ def _human(result: Result) -> str:
             ("fail", result["fails"]),
             ("no usable answer", counts(result["unusable"])),
         )
-    if "action" not in result:
-        job = result["job_id"]
-        return f"queued as job {job}: `inf jobs show {job}` follows it"
     words = {"approve": "approved", "reject": "rejected", "edit": "edited"}[result["action"]]
     said = f"group {result['group_id']} {words} by {result['reviewed_by']}"
     reason = f": {result['reason']}" if result["reason"] else ""
