@@ -32,15 +32,22 @@ def take_preset() -> None:
     name = st.session_state["train.preset"]
     settings = parse_settings(read_experiment(name) if name else {})
     for field, value in settings.as_dict().items():
-        st.session_state[f"train.{field}"] = value
+        st.session_state[f"train.{field}"] = as_typed(value)
     st.session_state["train.preset_taken"] = True
+
+
+def as_typed(value: object) -> str:
+    """A setting as it stands in its field: `2` and not `2.0`."""
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 def chosen_settings() -> TrainSettings:
     """The settings as the form stands. Raises BadInput naming the setting."""
+    chosen_workers()
     state = st.session_state
-    given = {name: state[f"train.{name}"] for name in FIELDS if f"train.{name}" in state}
-    return parse_settings({name: value for name, value in given.items() if value is not None})
+    return parse_settings(
+        {name: state[f"train.{name}"] for name in FIELDS if f"train.{name}" in state}
+    )
 
 
 def as_toml(settings: TrainSettings) -> str:
@@ -65,8 +72,13 @@ def as_command(settings: TrainSettings, release_id: int) -> str:
 
 
 def chosen_workers() -> int:
-    """How many processes of the cluster train together; 1 on this machine."""
-    return int(st.session_state.get("train.workers") or 1) if chosen_launcher() != LOCAL else 1
+    """How many processes of the cluster train together; 1 on this machine. Raises BadInput."""
+    if chosen_launcher() == LOCAL:
+        return 1
+    typed = str(st.session_state.get("train.workers", "1")).strip()
+    if not typed.isdecimal() or int(typed) < 1:
+        raise BadInput(f"workers={typed!r}: a whole number from 1 is needed")
+    return int(typed)
 
 
 def config_of(settings: TrainSettings, release_id: int, **more: str) -> dict[str, Any]:

@@ -1,7 +1,11 @@
-"""The form of a training: every setting with its sentence, checked at every change."""
+"""The form of a training: every setting with its sentence, checked while it is typed.
 
+Numbers are typed into text fields too: a field of Streamlit's for numbers tells what was typed only
+once it is left, and then silently keeps the old number in place of one that cannot be.
+"""
+
+import re
 from collections.abc import Sequence
-from typing import Any
 
 import streamlit as st
 
@@ -16,6 +20,8 @@ from trainer.objectives.names import ALL_OBJECTIVES
 from trainer.settings import CHOICES, FIELDS, TrainSettings
 
 OPEN = ("Model", "Objective", "Length of the training")
+TOLD_AFTER = "400ms"  # without a key
+OBJECTIVE_LABELS = {name: objective.label for name, objective in ALL_OBJECTIVES.items()}
 
 
 def draw_form() -> TrainSettings | None:
@@ -29,6 +35,11 @@ def draw_form() -> TrainSettings | None:
         help="Rows of Tables 2, 3 and 4, and baselines; everything can be changed afterwards.",
     )
     is_set = st.session_state.pop("train.preset_taken", False)
+    settings, wrong = None, ""
+    try:
+        settings = training.chosen_settings()
+    except BadInput as error:
+        wrong = str(error)
     known = {name for names in SECTIONS.values() for name in names}
     rest = tuple(name for name in FIELDS if name not in known)
     for section, names in {**SECTIONS, **({"More": rest} if rest else {})}.items():
@@ -36,65 +47,60 @@ def draw_form() -> TrainSettings | None:
             for place in range(0, len(names), 3):
                 for name, column in zip(names[place : place + 3], st.columns(3), strict=False):
                     with column:
-                        draw_field(name, is_set=is_set)
+                        draw_field(name, wrong if is_about(wrong, name) else "", is_set=is_set)
             if section == "Objective":
                 st.latex(equation(ALL_OBJECTIVES[st.session_state["train.objective"]]))
     if (launcher := chosen_launcher()) != LOCAL:
-        st.number_input(
-            "Processes on the cluster",
-            min_value=1,
-            value=training.chosen_workers(),
-            step=1,
-            key="train.workers",
-        )
-        st.caption(
-            plain(
-                f"Jobs go to the Ray cluster at {launcher}. The processes stand on its nodes and "
-                "share each batch; each gets its own processors and GPUs (INF_RAY_CPUS, "
-                "INF_RAY_GPUS)."
-            )
-        )
-    try:
-        return training.chosen_settings()
-    except BadInput as error:
-        st.error(plain(str(error)), icon=":material/error:")
-        return None
+        _draw_workers(launcher, wrong if is_about(wrong, "workers") else "")
+    if wrong:
+        st.error(plain(wrong), icon=":material/error:")
+    return settings
 
 
-def draw_field(name: str, *, is_set: bool) -> None:
-    """The widget that fits a setting's type, and its sentence.
+def is_about(wrong: str, name: str) -> bool:
+    """Whether an error tells of this setting: it begins with its name."""
+    told = re.match(r"\w+", wrong)
+    return told is not None and told[0] == name
+
+
+def _draw_workers(launcher: str, wrong: str) -> None:
+    now = st.session_state.get("train.workers", "1")
+    st.text_input("Processes on the cluster", value=now, key="train.workers", live=TOLD_AFTER)
+    _draw_sentence(
+        f"Jobs go to the Ray cluster at {launcher}. The processes stand on its nodes and share "
+        "each batch; each gets its own processors and GPUs (INF_RAY_CPUS, INF_RAY_GPUS).",
+        wrong,
+    )
+
+
+def draw_field(name: str, wrong: str, *, is_set: bool) -> None:
+    """The widget that fits a setting's type, and its sentence, or what is wrong with it.
 
     It is told what it shows at every run, and not only once through the session: a run that was
-    broken off in between would leave the browser with 0 for a number. Only where a preset has just
-    set it (`is_set`) Streamlit wants it told in one way.
+    broken off in between would leave the browser with nothing. Only where a preset has just set it
+    (`is_set`) Streamlit wants it told in one way.
     """
     label, sentence = WORDS.get(name, (name, ""))
-    key, default = f"train.{name}", FIELDS[name].default
-    now = st.session_state.get(key, default)
-    told = {} if is_set else {"value": now}
+    key = f"train.{name}"
+    now = st.session_state.get(key, training.as_typed(FIELDS[name].default))
     if name == "objective":
-        _draw_choice(
-            label,
-            list(ALL_OBJECTIVES),
-            key,
-            None if is_set else now,
-            format_func=lambda n: ALL_OBJECTIVES[n].label,
-        )
+        _draw_choice(label, list(OBJECTIVE_LABELS), key, now, is_set=is_set)
     elif name in CHOICES:
-        _draw_choice(label, CHOICES[name], key, None if is_set else now)
-    elif FIELDS[name].type is int:
-        st.number_input(label, min_value=0, step=1, key=key, **told)
-    elif FIELDS[name].type is float:
-        small = isinstance(default, float) and 0 < default < 0.01
-        shown = "%.1e" if small else ("%.2f" if default < 10 else "%.0f")
-        st.number_input(label, min_value=0.0, format=shown, key=key, **told)
+        _draw_choice(label, CHOICES[name], key, now, is_set=is_set)
     else:
-        st.text_input(label, key=key, **told)
-    st.caption(sentence)
+        st.text_input(label, key=key, live=TOLD_AFTER, **({} if is_set else {"value": now}))
+    _draw_sentence(sentence, wrong)
 
 
-def _draw_choice(
-    label: str, options: Sequence[str], key: str, now: str | None, **more: Any
-) -> None:
-    place = {"index": list(options).index(now)} if now in options else {}
-    st.selectbox(label, options, key=key, **place, **more)
+def _draw_sentence(sentence: str, wrong: str) -> None:
+    if wrong:
+        st.markdown(f":red[{plain(wrong)}]")
+    else:
+        st.caption(plain(sentence))
+
+
+def _draw_choice(label: str, options: Sequence[str], key: str, now: str, *, is_set: bool) -> None:
+    place = {"index": list(options).index(now)} if now in options and not is_set else {}
+    st.selectbox(
+        label, options, key=key, format_func=lambda each: OBJECTIVE_LABELS.get(each, each), **place
+    )

@@ -44,7 +44,7 @@ def test_the_form_becomes_a_job_with_all_its_settings(
 ) -> None:
     fill(sqlite_store)
     at = open_page("train")
-    at.number_input("train.max_steps").set_value(7).run()
+    at.text_input("train.max_steps").set_value("7").run()
     at.selectbox("train.objective").select("P,I:multi").run()
     at.button("train.start").click().run()
     assert not at.exception
@@ -96,7 +96,26 @@ def test_a_preset_fills_the_form_with_the_papers_row(sqlite_store: Store) -> Non
     at.selectbox("train.preset").select("table2-modernbert-base").run()
     assert at.text_input("train.base_model").value == "answerdotai/ModernBERT-base"
     assert at.selectbox("train.objective").value == "P,I,IQ:multi"
-    assert at.number_input("train.rows_per_batch").value == 32
+    assert at.text_input("train.rows_per_batch").value == "32"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("epochs", "2,5", "epochs='2,5': a number is needed"),
+        ("max_steps", "", "max_steps='': a whole number is needed"),
+        ("learning_rate", "-1", "learning_rate=-1.0: it must be more than 0"),
+        ("template", "{query}", "template '{query}' has no {instruction}"),
+    ],
+)
+def test_what_is_wrong_stands_under_its_field_and_above_the_button(
+    sqlite_store: Store, name: str, value: str, told: str
+) -> None:
+    fill(sqlite_store)
+    at = open_page("train")
+    at.text_input(f"train.{name}").set_value(value).run()
+    assert words(at).replace("\\", "").count(told) == 2
+    assert at.button("train.start").disabled
 
 
 @pytest.mark.parametrize("name", list_experiments())
@@ -227,10 +246,14 @@ def test_on_a_cluster_several_processes_train_together_and_its_memory_is_not_our
     monkeypatch.setattr(launching, "ensure_ray_supervisor", lambda store, address: None)
     at = open_page("train")
     at.text_input("train.base_model").set_value("Qwen/Qwen2.5-3B").run()
-    at.number_input("train.workers").set_value(4).run()
+    at.text_input("train.workers").set_value("4").run()
     shown = words(at)
     assert "--launcher ray --address http://127.0.0.1:8265 --workers 4" in shown
     assert "more than 49.4 GB of memory (in each process)" in shown.replace("\\", "")
+    at.text_input("train.workers").set_value("0").run()
+    assert "workers='0': a whole number from 1" in at.error[0].value.replace("\\", "")
+    assert at.button("train.start").disabled
+    at.text_input("train.workers").set_value("4").run()
     at.button("train.start").click().run()
     assert not at.exception
     (job,) = trainings(sqlite_store)
