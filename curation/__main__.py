@@ -4,6 +4,7 @@ import importlib
 import sys
 from typing import Any, cast
 
+from curation.sdk_types import load_types_by_name
 from db.job_runner import Handler, JobHandle, main
 
 HANDLERS = {
@@ -27,4 +28,5 @@ def lazily(path: str) -> Handler:
 
 
 if __name__ == "__main__":
+    load_types_by_name()
     sys.exit(main({kind: lazily(path) for kind, path in HANDLERS.items()}))
