@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
-from analysis.json_lines import BadLine, json_lines, text_in
 from analysis.published import read_published
+from analysis.row_files import BadValue, read_rows
+from analysis.row_values import text_in
 from db.corpus_texts import CorpusText, pair_sources, pair_texts, run_texts
 from db.datasets import get_dataset, text_sha256
 from db.errors import BadInput, BadRow, BadRows, NotFound, Refused
@@ -94,18 +95,16 @@ def corpora_sha256(corpora: Sequence[Corpus], settings: dict[str, Any]) -> str:
 
 
 def read_texts(path: Path) -> list[CorpusText]:
-    """The texts of a JSONL file with a `text` column. Raises BadInput, BadRows with the line."""
-    if not path.is_file():
-        raise BadInput(f"{path}: no such file")
+    """The texts of a file with a `text` column. Raises BadInput, BadRows with the line."""
     texts: list[CorpusText] = []
     bad: list[BadRow] = []
-    for line, row in json_lines(path):
+    for row in read_rows(path):
         try:
-            if isinstance(row, BadLine):
-                raise row
-            texts.append(CorpusText("text", "text", text_in(row, "text")))
-        except BadLine as error:
-            bad.append(BadRow(path.name, line, str(error)))
+            if row.reason:
+                raise BadValue(row.reason)
+            texts.append(CorpusText("text", "text", text_in(row.values, "text")))
+        except BadValue as error:
+            bad.append(BadRow(path.name, row.line, str(error)))
     if bad:
         raise BadRows(bad, "nothing was computed: correct these rows")
     if not texts:

@@ -15,23 +15,18 @@ text and are passed over. A text that occurs in many rows (a passage, a document
 queries and instructions of every row are.
 """
 
-import csv
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as parquet
-
+from analysis.row_files import READERS, Row, read_rows
 from db.corpus_texts import CorpusText
 from db.errors import BadInput
 
-SUFFIXES = (".jsonl", ".json", ".parquet", ".csv")
+SUFFIXES = tuple(READERS)
 POOL = "pool"  # the role of a document that belongs to no query
 CHANGED = "changed"  # the role of FollowIR's changed instruction
 NAMES_WITHOUT_TEXT = ("qrels", "top_ranked", "release.json", "dataset_infos", "state.json")
-ROWS_AT_ONCE = 10_000
 
 INF_IR = {
     "query_positive": ("query", "positive"),
@@ -68,7 +63,7 @@ def read_published(path: Path) -> list[CorpusText]:
     unknown: dict[str, list[str]] = {}
     for file in _files(path):
         name = str(file.relative_to(path)) if path.is_dir() else file.name
-        for row in read_rows(file):
+        for row in _rows(file):
             found = texts_of_row(row, name)
             if found is None:
                 unknown.setdefault(file.name, sorted(row))
@@ -120,38 +115,17 @@ def texts_of_row(row: Mapping[str, Any], name: str) -> list[CorpusText] | None:
     return None
 
 
-def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a file, one in memory at a time (Parquet: a batch). Raises BadInput."""
-    try:
-        if path.suffix == ".parquet":
-            for batch in parquet.ParquetFile(path).iter_batches(ROWS_AT_ONCE):
-                yield from batch.to_pylist()
-        elif path.suffix == ".csv":
-            with path.open(newline="", encoding="utf-8-sig") as file:
-                yield from csv.DictReader(file)
-        else:
-            yield from _jsonl(path)
-    except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
-        raise BadInput(f"{path}: cannot be read ({error})") from error
-
-
-def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise BadInput(f"{path.name}, line {number}: no JSON ({error})") from error
-            if not isinstance(row, dict):
-                raise BadInput(f"{path.name}, line {number}: no JSON object")
-            yield row
+def _rows(path: Path) -> Iterator[Row]:
+    """The rows of a file. Raises BadInput with the line of the first that cannot be read."""
+    for row in read_rows(path):
+        if row.reason:
+            raise BadInput(f"{path.name}, line {row.line}: {row.reason}")
+        yield row.values
 
 
 def _files(path: Path) -> list[Path]:
     if path.is_file():
-        if path.suffix not in SUFFIXES:
+        if path.suffix.lower() not in SUFFIXES:
             raise BadInput(f"{path}: {path.suffix or 'no suffix'}; known are {', '.join(SUFFIXES)}")
         return [path]
     if not path.is_dir():
@@ -162,7 +136,7 @@ def _files(path: Path) -> list[Path]:
         file
         for file in sorted(path.rglob("*"))
         if file.is_file()
-        and file.suffix in SUFFIXES
+        and file.suffix.lower() in SUFFIXES
         and not any(
             word in part
             for part in file.relative_to(path).parts

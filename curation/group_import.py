@@ -17,9 +17,9 @@ from typing import Any
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
+from analysis.row_files import BadValue, read_rows
 from curation.import_rows import MAX_TEXT_BYTES
 from curation.release_rows import TEXTS
-from curation.row_files import BadValue, read_rows
 from db.datasets import (
     add_pairs,
     add_passages,

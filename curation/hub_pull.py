@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from analysis.row_files import READERS
 from curation.group_import import GroupImport, Progress, has_groups, import_groups
 from curation.hub import in_our_words, reading_api
 from curation.importing import ImportReport, import_dataset
 from curation.release_plan import read_manifest
-from curation.row_files import READERS
 from db.errors import BadInput, Refused
 from db.store import Store
+
+DATA = READERS.keys() - {".json"}  # on the Hub a .json tells about the data set
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def pull(
     Refused for a repository whose files we do not know how to read.
     """
     api = reading_api()
-    patterns = [f"*{suffix}" for suffix in READERS] + ["release.json"]
+    patterns = [f"*{suffix}" for suffix in DATA] + ["release.json"]
     with tempfile.TemporaryDirectory(prefix="inf-pull-") as folder:
         with in_our_words(f"pulling {repo}", pulling=True):
             info = api.dataset_info(repo, revision=revision)
@@ -97,7 +99,7 @@ def data_files(folder: Path) -> list[Path]:
     found = sorted(
         path
         for path in folder.rglob("*")
-        if path.suffix.lower() in READERS and ".cache" not in path.parts
+        if path.suffix.lower() in DATA and ".cache" not in path.parts
     )
     inner = [path for path in found if path.parent.name == "data"]
     if not found:

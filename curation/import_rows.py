@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from curation.row_files import BadValue
+from analysis.row_files import BadValue
 from db.datasets import pair_content, passage_content, text_sha256
 
 MAX_TEXT_BYTES = 4_000_000

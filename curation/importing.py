@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from analysis.row_files import BadValue, read_rows
 from curation.import_rows import (
     PAIR_COLUMNS,
     PASSAGE_COLUMNS,
@@ -24,7 +25,6 @@ from curation.import_rows import (
     parse_pair,
     parse_passage,
 )
-from curation.row_files import BadValue, read_rows
 from db.datasets import (
     StoredPassage,
     add_pairs,

@@ -18,7 +18,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from curation.row_files import BadValue, require_storable
+from analysis.row_files import BadValue, require_storable
 from db.errors import BadInput, BadRow, BadRows
 from db.judgments import find_judgment, get_or_create_judge, record_judgment
 from db.store import Store

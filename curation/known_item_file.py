@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from curation.row_files import Row, read_rows
+from analysis.row_files import Row, read_rows
 from db.errors import BadInput, BadRow, BadRows
 from db.known_items import add_known_item
 from db.studies import get_study, judged_groups

@@ -206,7 +206,7 @@ def test_the_command_reads_a_csv_and_prints_the_report(inf, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("j.csv", "item,judge\n1,ann\n", "line 1: no column label"),
+        ("j.csv", "item,judge\n1,ann\n", "line 2: no `label`: the row has `item`, `judge`"),
         ("j.csv", "item,judge,label\n1,ann,\n", "line 2: empty `label`"),
         ("j.csv", "item,judge,label\n1,ann\n", "line 2: 2 fields where the header has 3"),
         ("j.csv", "item,judge,label\n1,ann,a\n1,ann,b\n", "line 3: ann judged 1 already in line 2"),
@@ -217,18 +217,26 @@ def test_the_command_reads_a_csv_and_prints_the_report(inf, tmp_path) -> None:
             "line 3: a is a person here",
         ),
         ("j.jsonl", '{"item": 1, "judge": "ann"}\n', "line 1: no `label`"),
-        ("j.jsonl", '{"item": 1, "judge": "ann", "label": "x"}\nnonsense\n', "line 2: no JSON"),
-        ("j.jsonl", "[1, 2]\n", "line 1: no JSON object {…}: [1, 2]"),
+        (
+            "j.jsonl",
+            '{"item": 1, "judge": "ann", "label": "x"}\nnonsense\n',
+            "line 2: invalid JSON",
+        ),
+        ("j.jsonl", "[1, 2]\n", "line 1: invalid JSON: the line is not an object {…}: [1, 2]"),
         ("j.csv", "item,judge,label\n1,ann,a\0b\n", "line 2: NUL byte in `label`: 'a\\x00b'"),
         (
             "j.jsonl",
             '{"item": 1, "judge": "a\\u0000", "label": "x"}\n',
             "line 1: NUL byte in `judge`: 'a\\x00'; take it out",
         ),
-        ("j.jsonl", '{"item": 1, "judge": "a", "label": "\\ud800"}\n', "half a character (U+D800)"),
+        (
+            "j.jsonl",
+            '{"item": 1, "judge": "a", "label": "\\ud800"}\n',
+            "lone surrogate U+D800",
+        ),
         ("j.jsonl", '{"item": 1, "judge": "a", "label": 0.5}\n', "line 1: `label` is 0.5: a text"),
         ("j.jsonl", "", "holds no judgment"),
-        ("none.csv", None, "no such file"),
+        ("none.csv", None, "there is no such file"),
     ],
 )
 def test_a_bad_file_is_refused_with_the_line(tmp_path, name, content, words) -> None:

@@ -160,9 +160,9 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     odd = write(tmp_path / "odd.jsonl", [{"a": 1, "b": 2}])
     for path, words in (
-        (tmp_path / "bad.jsonl", "line 2: no JSON"),
+        (tmp_path / "bad.jsonl", "line 2: invalid JSON"),
         (tmp_path / "notes.txt", "known are .jsonl"),
-        (tmp_path / "broken.parquet", "cannot be read"),
+        (tmp_path / "broken.parquet", "is not a Parquet file"),
         (tmp_path / "empty", "holds no .jsonl"),
         (tmp_path / "nowhere", "no such file or folder"),
         (odd, r"no columns of a known format \(odd.jsonl: a, b\)"),

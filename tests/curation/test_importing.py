@@ -269,7 +269,7 @@ def test_bad_rows_of_parquet_are_told_with_their_number(
     assert reasons(sqlite_store, path) == [
         (2, "not UTF-8 in `query`"),
         (3, "no query (`query` is missing)"),
-        (4, "NUL byte in `query`"),
+        (4, "NUL byte in `query`: 'a\\x00b'; take it out"),
     ]
 
 

@@ -1,7 +1,8 @@
 """Reading rows of JSONL, CSV and Parquet one at a time, each with its line or why it is bad.
 
-The format is told by the extension. Every format gives the same thing: a dictionary per row whose
-strings can be stored (UTF-8, no NUL byte, no half of a surrogate pair) or the reason why not.
+The format is told by the extension (.json holds an object per line too). Every format gives the
+same thing: a dictionary per row whose strings can be stored (UTF-8, no NUL byte, no half of a
+surrogate pair) or the reason why not.
 
 What would surprise: a line is that of the file where the row begins (JSONL, CSV with its header as
 line 1), in Parquet the number of the row. A row that cannot be read does not end the reading.
@@ -21,6 +22,7 @@ from db.errors import BadInput
 
 MAX_LINE_BYTES = 64_000_000
 PARQUET_BATCH = 2000
+SHOWN = 60
 Row = dict[str, Any]
 
 
@@ -78,7 +80,8 @@ def parse_json_row(raw: bytes) -> Row:
     try:
         words = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BadValue(f"not UTF-8 (byte 0x{raw[error.start]:02x} at {error.start + 1})") from error
+        byte = f"byte 0x{raw[error.start]:02x} at {error.start + 1}"
+        raise BadValue(f"not UTF-8 ({byte}): save the file as UTF-8") from error
     try:
         values = json.loads(words, parse_constant=_no_constant, parse_float=_finite)
     except BadValue:
@@ -87,10 +90,10 @@ def parse_json_row(raw: bytes) -> Row:
         raise BadValue("invalid JSON: nested too deep") from error
     except ValueError as error:
         if "\x00" in words:
-            raise BadValue("NUL byte in the line") from error
-        raise BadValue(f"invalid JSON: {error}") from error
+            raise BadValue("NUL byte in the line: take it out") from error
+        raise BadValue(f"invalid JSON: {error}: {shown(words.strip())}") from error
     if not isinstance(values, dict):
-        raise BadValue("invalid JSON: the line is not an object {…}")
+        raise BadValue(f"invalid JSON: the line is not an object {{…}}: {shown(values)}")
     if b"\\u" in raw:  # only an escape can hide a NUL or half a surrogate pair
         for name, value in values.items():
             require_storable(name, name)
@@ -237,7 +240,7 @@ def require_storable(value: Any, name: str) -> None:
     """Raise BadValue where a string in the value holds a NUL or half a surrogate pair."""
     if isinstance(value, str):
         if "\x00" in value:
-            raise BadValue(f"NUL byte in `{name}`")
+            raise BadValue(f"NUL byte in `{name}`: {shown(value)}; take it out")
         try:
             value.encode()
         except UnicodeEncodeError as error:
@@ -251,6 +254,12 @@ def require_storable(value: Any, name: str) -> None:
             require_storable(inner, name)
 
 
+def shown(value: Any) -> str:
+    """A value as a message shows it."""
+    words = repr(value)
+    return words if len(words) <= SHOWN else f"{words[:SHOWN]}…"
+
+
 def refuse_utf16(path: Path, file: IO[bytes]) -> None:
     """Say at once that a whole file is UTF-16; leave the file after a UTF-8 byte order mark."""
     start = file.read(3)
@@ -259,4 +268,9 @@ def refuse_utf16(path: Path, file: IO[bytes]) -> None:
     file.seek(3 if start == b"\xef\xbb\xbf" else 0)
 
 
-READERS = {".jsonl": _read_jsonl, ".csv": _read_csv, ".parquet": _read_parquet}
+READERS = {
+    ".jsonl": _read_jsonl,
+    ".json": _read_jsonl,
+    ".csv": _read_csv,
+    ".parquet": _read_parquet,
+}
