@@ -1,6 +1,6 @@
 """Fixtures for all tests: a migrated store on both engines, `inf` as a command, what is missing.
 
-`INF_TEST_REQUIRE=browser,postgres` turns a skip for something missing into a failure.
+`INF_TEST_REQUIRE=browser,postgres,ray` turns a skip for something missing into a failure.
 """
 
 import json

@@ -49,12 +49,11 @@ class LocalRay:
 
     def start(self) -> None:
         """Start the head. Raises ClusterDown."""
-        self._head = self._start(
+        self._head = self._started(
             *("--head", f"--port={self._port}", "--num-cpus=0", "--dashboard-host=127.0.0.1"),
             *(f"--dashboard-port={self._dashboard}", f"--ray-client-server-port={free_port()}"),
             f"--temp-dir={self.folder}",
         )
-        self._wait_for(nodes=1)
 
     def stop(self) -> None:
         """End every node and what runs on it."""
@@ -63,23 +62,27 @@ class LocalRay:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def add_nodes(self, count: int) -> None:
-        """So many more nodes; they are there when it returns.
-
-        One after the other, and again where one gave up: Ray itself gives a node 30 s to start,
-        which a loaded machine may exceed.
-        """
+        """So many more nodes; they are there when it returns. Raises ClusterDown."""
         for _ in range(count):
-            wanted = self.alive() + 1
-            deadline = time.monotonic() + START_SECONDS
-            node = self._start(f"--address=127.0.0.1:{self._port}")
-            while self.alive() < wanted:
-                if time.monotonic() > deadline:
-                    raise ClusterDown((self.folder / "nodes.log").read_text()[-4000:])
-                if node.poll() is not None:
-                    kill_node(node)
-                    node = self._start(f"--address=127.0.0.1:{self._port}")
-                time.sleep(0.2)
-            self.nodes.append(node)
+            self.nodes.append(self._started(f"--address=127.0.0.1:{self._port}"))
+
+    def _started(self, *words: str) -> "subprocess.Popen[bytes]":
+        """A node that the cluster counts, begun again where it gave up.
+
+        Ray itself gives a node 30 s to start, which a loaded machine may exceed.
+        """
+        wanted, deadline = self.alive() + 1, time.monotonic() + START_SECONDS
+        node = self._start(*words)
+        while self.alive() < wanted:
+            gone = node.poll() is not None
+            if gone or time.monotonic() > deadline:
+                kill_node(node)
+            if time.monotonic() > deadline:
+                raise ClusterDown((self.folder / "nodes.log").read_text()[-4000:])
+            if gone:
+                node = self._start(*words)
+            time.sleep(0.2)
+        return node
 
     def _start(self, *words: str) -> "subprocess.Popen[bytes]":
         cpus = [] if "--head" in words else [f"--num-cpus={self.cpus}"]
@@ -97,13 +100,6 @@ class LocalRay:
                 stderr=log,
                 start_new_session=True,
             )
-
-    def _wait_for(self, *, nodes: int) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while self.alive() < nodes:
-            if time.monotonic() > deadline:
-                raise ClusterDown((self.folder / "nodes.log").read_text()[-4000:])
-            time.sleep(0.2)
 
     def alive(self) -> int:
         """How many nodes the cluster counts, the head too; 0 while nobody answers."""
