@@ -19,10 +19,9 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
-import psutil
-
 from db import jobs
 from db.errors import InfError, Refused
+from db.resources import Meter
 from db.secrets import RedactedStream, load_secrets
 from db.store import Store, open_store
 
@@ -55,6 +54,7 @@ class JobHandle:
             job = jobs.get_job(session, job_id)
             self.kind, self.config, self.started_by = job.kind, dict(job.config), job.started_by
             self.launcher = job.launcher
+        self.meter = Meter()
         self._stop = threading.Event()
         self._lost = False
         self._last_report = 0.0
@@ -116,7 +116,7 @@ class JobHandle:
 
     def _beat(self) -> None:
         try:
-            told = {} if self.works_elsewhere else self._progress | {"resources": resources_used()}
+            told = {} if self.works_elsewhere else self._progress | {"used": self.meter.read()}
             with self.store.write() as session:
                 stop = jobs.beat(session, self.id, self.attempt, **told)
                 session.commit()
@@ -130,29 +130,6 @@ class JobHandle:
 
 
 Handler = Callable[[JobHandle], dict[str, Any]]
-
-
-def resources_used() -> dict[str, Any]:
-    """What this process and its children use: seconds of processor, MB of memory, MB of GPU.
-
-    The GPU is asked only where the job has loaded PyTorch itself.
-    """
-    seconds = megabytes = 0.0
-    me = psutil.Process()
-    for process in (me, *me.children(recursive=True)):
-        try:
-            times = process.cpu_times()
-            megabytes += process.memory_info().rss / 1e6
-        except psutil.Error:  # it ended meanwhile
-            continue
-        seconds += times.user + times.system
-    used: dict[str, Any] = {"cpu_seconds": round(seconds, 1), "memory_mb": round(megabytes)}
-    torch = sys.modules.get("torch")
-    cuda = getattr(torch, "cuda", None)
-    if cuda is not None and cuda.is_available() and cuda.is_initialized():
-        used["gpu"] = cuda.get_device_name()
-        used["gpu_mb"] = round(cuda.memory_reserved() / 1e6)
-    return used
 
 
 def main(handlers: Mapping[str, Handler], argv: list[str] | None = None) -> int:

@@ -123,16 +123,42 @@ def note_log(session: Session, job_id: int, attempt: int, log_path: str) -> None
     )
 
 
-def beat(session: Session, job_id: int, attempt: int, **progress: Any) -> bool:
-    """Renew the heartbeat, with `done`, `total`, `message` where given.
+def beat(
+    session: Session,
+    job_id: int,
+    attempt: int,
+    *,
+    used: dict[str, Any] | None = None,
+    **progress: Any,
+) -> bool:
+    """Renew the heartbeat, with `done`, `total`, `message` where given, and what the job's first
+    process has `used`.
 
     Returns whether the job was asked to stop. Raises Refused where the attempt is no longer ours.
     Does not commit.
     """
+    if used is not None:
+        progress["resources"] = _with_part(session, job_id, 0, used)
     if "message" in progress:
         progress["message"] = redacted(progress["message"])
     _update(session, job_id, attempt, heartbeat_at=utc_now(), **progress)
     return bool(session.scalar(select(Job.stop_requested).where(Job.id == job_id)))
+
+
+def note_resources(
+    session: Session, job_id: int, attempt: int, rank: int, used: dict[str, Any]
+) -> None:
+    """Keep what one process of a job uses; what the others told stays.
+
+    Raises Refused where the attempt is no longer ours. Does not commit.
+    """
+    _update(session, job_id, attempt, resources=_with_part(session, job_id, rank, used))
+
+
+def _with_part(session: Session, job_id: int, rank: int, used: dict[str, Any]) -> dict[str, Any]:
+    """All parts with this one renewed; the row is held until the end of the transaction."""
+    query = select(Job.resources).where(Job.id == job_id).with_for_update()
+    return {**(session.scalar(query) or {}), str(rank): used}
 
 
 def show_work(session: Session, job_id: int, attempt: int, **parts: Any) -> None:

@@ -1,9 +1,11 @@
 """Run as `python several_ranks.py FOLDER` by each of several processes (or by one alone).
 
 Computes loss and gradients of one batch as a training does, under DDP where there are several
-(the environment says so), for some models and objectives; the first writes them to FOLDER.
+(the environment says so), for some models and objectives; the first writes them to FOLDER. Each
+writes how many tokens it counted, and how many a second it is told that all embed together.
 """
 
+import json
 import os
 import sys
 from contextlib import nullcontext
@@ -14,12 +16,14 @@ from safetensors.torch import save_file
 from trainer_release import make_rows
 
 from trainer.backbone import load_backbone
+from trainer.best import Best
 from trainer.embedding_loss import EmbeddingLoss
-from trainer.fitting import make_collator
+from trainer.fitting import Watch, make_collator
 from trainer.processes import ALONE, Processes, count_from_environment, joined_group
 from trainer.release_files import COLUMNS, Group
 from trainer.settings import parse_settings
 
+STEP_SECONDS = 0.5
 # The last row has texts of the first: duplicates across processes.
 ROWS = make_rows(5)
 ROWS.append({**ROWS[4], **{name: ROWS[0][name] for name in COLUMNS[:2]}})
@@ -66,6 +70,21 @@ def compute(out: Path, processes: Processes, case: dict[str, object]) -> None:
     )
     value = loss(list(columns.values()), tables)
     value.backward()
+    watch = Watch(
+        settings,
+        lambda done, total, words: None,
+        lambda step, values: None,
+        lambda: False,
+        None,
+        Best(out.parent, patience=0),
+        processes,
+        loss,
+        None,
+    )
+    watch.step_seconds = STEP_SECONDS
+    assert loss.tokens is not None
+    told = {"counted": int(loss.tokens), "per_second": watch._of_step()["tokens_per_second"]}
+    out.with_suffix(f".tokens-{processes.rank}.json").write_text(json.dumps(told))
     gradients = {
         name: parameter.grad.clone()
         for name, parameter in model.named_parameters()

@@ -1,6 +1,7 @@
 """`python -m trainer.follow`: one of the other processes of a training (see `trainer.processes`).
 
-It gets the settings and the folders from the first process, trains its share, and stores nothing.
+It gets the settings and the folders from the first process, trains its share, and stores nothing
+but what it uses of its machine.
 """
 
 import logging
@@ -10,12 +11,13 @@ import sys
 from pathlib import Path
 
 from db.errors import InfError
+from db.resources import told_resources
 from trainer.processes import Processes, count_from_environment, joined_group
 
 log = logging.getLogger("inf.train")
 
 
-def follow(processes: Processes) -> None:
+def follow(processes: Processes, node: str) -> None:
     """Train beside the first process, until it says that it is over."""
     from trainer.backbone import load_backbone
     from trainer.fitting import fit
@@ -27,27 +29,28 @@ def follow(processes: Processes) -> None:
     if plan is None:
         raise InfError("the first process refused the training: its log says why")
     settings = parse_settings(plan["settings"])
-    training, _ = split_groups(
-        read_release(Path(plan["release"])),
-        fraction=settings.held_out,
-        seed=settings.held_out_seed,
-        include_dropped=settings.dropped == "include",
-    )
-    fit(
-        load_backbone(settings),
-        training,
-        settings,
-        Path(plan["work"]),
-        report=lambda done, total, words: None,
-        stream=lambda step, values: None,
-        processes=processes,
-    )
+    with told_resources(plan["job_id"], plan["attempt"], processes.rank, node):
+        training, _ = split_groups(
+            read_release(Path(plan["release"])),
+            fraction=settings.held_out,
+            seed=settings.held_out_seed,
+            include_dropped=settings.dropped == "include",
+        )
+        fit(
+            load_backbone(settings),
+            training,
+            settings,
+            Path(plan["work"]),
+            report=lambda done, total, words: None,
+            stream=lambda step, values: None,
+            processes=processes,
+        )
 
 
-def follow_the_first() -> None:
-    """Meet the others, then train beside the first of them."""
+def follow_the_first(node: str = "") -> None:
+    """Meet the others, then train beside the first of them; `node` is the place in a cluster."""
     with joined_group(count_from_environment(os.environ)) as processes:
-        follow(processes)
+        follow(processes, node)
 
 
 def main() -> int:

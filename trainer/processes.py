@@ -18,7 +18,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from db.errors import BadInput, InfError
@@ -35,10 +35,11 @@ END_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Processes:
-    """This process's place among those that train together."""
+    """This process's place among those that train together, and the others that it started."""
 
     rank: int = 0
     count: int = 1
+    started: tuple[int, ...] = ()
 
     @property
     def is_first(self) -> bool:
@@ -93,7 +94,7 @@ def joined(wanted: int) -> Iterator[Processes]:
         others = start_others(count)
     try:
         with joined_group(count) as processes:
-            yield processes
+            yield replace(processes, started=tuple(other.pid for other in others))
         with suppress(subprocess.TimeoutExpired):
             for other in others:
                 other.wait(END_SECONDS)

@@ -13,7 +13,6 @@ next attempt goes on from the newest state. So nobody writes under the number of
 import logging
 import os
 import shutil
-import socket
 from typing import Any
 
 from db.errors import BadInput, InfError
@@ -71,25 +70,26 @@ def train_on_cluster(handle: JobHandle, workers: int) -> dict[str, Any]:
 
 def work(given: dict[str, int]) -> dict[str, Any] | None:
     """What each worker does; the first returns the result of the job."""
+    import ray
     import torch.distributed as dist
 
     from trainer.follow import follow_the_first
     from trainer.train_job import train_here
 
     log_without_secrets()
-    places: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(places, _place())
+    node = ray.get_runtime_context().get_node_id()[:8]
     try:
         if dist.get_rank() > 0:
-            follow_the_first()
+            follow_the_first(node)
             return None
         handle = JobHandle(open_store(), given["job_id"], given["attempt"])
+        handle.meter.node = node
         handle.note_place()
-        handle.show(places=places)
         return run_beside_heartbeat(handle, train_here)
     except RuntimeError as error:
         if is_broken_connection(error):
-            raise Lost(f"one of the {len(places)} workers no longer answers: {error}") from error
+            count = dist.get_world_size()
+            raise Lost(f"one of the {count} workers no longer answers: {error}") from error
         raise
 
 
@@ -98,14 +98,6 @@ def is_broken_connection(error: RuntimeError) -> bool:
     from torch.distributed import DistError
 
     return isinstance(error, DistError) or "gloo" in str(error).lower()
-
-
-def _place() -> str:
-    """Where this worker runs."""
-    import ray
-
-    node = ray.get_runtime_context().get_node_id()
-    return f"{socket.gethostname()} (node {node[:8]}), process {os.getpid()}"
 
 
 def reason(error: Exception) -> Exception:

@@ -43,6 +43,7 @@ def train(handle: JobHandle) -> dict[str, Any]:
 def train_here(handle: JobHandle) -> dict[str, Any]:
     """Train in this process and those that it, torchrun or Ray Train started beside it."""
     with joined(int(handle.config.get("processes") or 1)) as processes:
+        handle.meter.left_out = processes.started
         return _train(handle, processes)
 
 
@@ -72,7 +73,10 @@ def _train(handle: JobHandle, processes: Processes) -> dict[str, Any]:
     work = home() / "training" / f"job-{handle.id}"
     board = home() / "tensorboard" / f"job-{handle.id}" if settings.tensorboard == "on" else None
     processes.agree(
-        {"settings": settings.as_dict(), "release": str(release.path), "work": str(work)}
+        {
+            **{"settings": settings.as_dict(), "release": str(release.path), "work": str(work)},
+            **{"job_id": handle.id, "attempt": handle.attempt},
+        }
     )
     benchmark = held_out_benchmark(release.name, held_out) if held_out else None
 

@@ -11,6 +11,7 @@ from app.ray_cluster import RayCluster
 from app.ray_supervisor import supervise_ray
 from db import jobs as queue
 from db.accounts import record_audit
+from db.resources import parts_of, sum_of
 from db.tables import Job
 
 
@@ -73,6 +74,7 @@ def show(job_id: int) -> Result:
         queue.mark_lost_jobs(session)
         session.commit()
         job = queue.get_job(session, job_id)
+        found = parts_of(job.resources)
         return {
             **as_row(job),
             "command": shlex.join(["python", *launching.command_of(job)]),
@@ -80,7 +82,7 @@ def show(job_id: int) -> Result:
             "pid": job.pid,
             "slot": job.slot,
             "launcher": job.launcher,
-            "resources": job.resources,
+            "resources": {**sum_of(found), "parts": found},
             "config": job.config,
             "result": job.result,
             "remedy": launching.what_to_do(job) or None,

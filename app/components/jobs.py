@@ -1,6 +1,7 @@
 """A job on a page: one line of progress that renews itself while the job runs."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import streamlit as st
 
@@ -11,6 +12,7 @@ from app.visit import acting, action, failures_shown, say
 from db import jobs as queue
 from db.accounts import record_audit
 from db.errors import NotFound
+from db.resources import Part, parts_of, sum_of
 from db.store import open_store
 from db.tables import Job, utc_now
 
@@ -107,20 +109,54 @@ def remaining(job: Job, *, now: datetime | None = None) -> str:
 
 
 def used(job: Job) -> str:
-    """What the job used at its last heartbeat: processors on the mean, memory, GPU."""
-    found = job.resources
+    """What the job's processes together used at their last word: processors, memory, GPUs."""
+    found = sum_of(parts_of(job.resources))
     if not found:
         return ""
-    parts = [f"{found['memory_mb']:,} MB memory"] if "memory_mb" in found else []
-    if "cpu_seconds" in found and job.started_at is not None:
+    parts = [f"{found['cpus']:.1f} processors"] if "cpus" in found else []
+    if job.started_at is not None:
         until = job.finished_at or utc_now()
         seconds = max(1.0, (until - job.started_at).total_seconds())
-        parts.insert(0, f"{found['cpu_seconds'] / seconds:.1f} processors on average")
-    if "gpu" in found:
-        parts.append(f"{found['gpu']}, {found['gpu_mb']:,} MB reserved")
-    if len(places := job.shown.get("places", [])) > 1:
-        parts.append(f"this is the first of {len(places)} processes")
+        parts.append(f"{found['cpu_seconds'] / seconds:.1f} processors on average")
+    parts.append(f"{found['memory_mb']:,.0f} MB memory")
+    if "gpus" in found:
+        load = f", {found['gpu_percent']} % busy" if "gpu_percent" in found else ""
+        parts.append(f"{found['gpus']} GPU, {found['gpu_mb']:,.0f} MB reserved{load}")
+    if found["processes"] > 1:
+        places = f" on {found['nodes']} nodes" if found["nodes"] > 1 else ""
+        parts.append(f"{found['processes']} processes{places} together")
     return " · ".join(parts)
+
+
+def part_rows(job: Job) -> list[dict[str, Any]]:
+    """A row for each process of the job, by rank; GPU columns only where one has a GPU."""
+    parts = parts_of(job.resources)
+    has_gpu = any("gpu" in part for part in parts)
+    return [
+        {
+            "Process": number + 1,
+            "Where": place_of(part),
+            "Processors": part.get("cpus"),
+            "Seconds of processor": part["cpu_seconds"],
+            "Memory, MB": part["memory_mb"],
+            **(
+                {
+                    "GPU": part.get("gpu", "none"),
+                    "GPU memory, MB": part.get("gpu_mb"),
+                    "GPU busy, %": part.get("gpu_percent"),
+                }
+                if has_gpu
+                else {}
+            ),
+        }
+        for number, part in enumerate(parts)
+    ]
+
+
+def place_of(part: Part) -> str:
+    """Machine, node of the cluster, process."""
+    node = f"node {part['node']}" if part.get("node") else ""
+    return ", ".join(filter(None, (part.get("host"), node, f"process {part.get('pid')}")))
 
 
 def spent(job: Job) -> str:

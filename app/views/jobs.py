@@ -6,7 +6,7 @@ import shlex
 import streamlit as st
 
 from app.components.choice import draw_pages, page_offset
-from app.components.jobs import follow_job, read_job, spent, used
+from app.components.jobs import follow_job, part_rows, read_job, spent, used
 from app.components.page import draw_empty, draw_heading
 from app.components.plain import plain
 from app.launching import command_of, log_tail
@@ -112,12 +112,20 @@ def draw_job(job_id: int) -> None:
         f"slot {job.slot}" if job.slot else "in the foreground of a command",
         f"host {job.host}" if job.host else "no host yet",
         f"process {job.pid}" if job.pid else "no process yet",
-        used(job),
     ]
     st.caption(plain(" · ".join(filter(None, about))))
-    if places := job.shown.get("places"):
-        st.markdown(f"**Where its {len(places)} processes run**")
-        st.code("\n".join(places), language=None)
+    st.fragment(draw_used, run_every=EVERY_SECONDS if job.finished_at is None else None)(job_id)
+
+
+def draw_used(job_id: int) -> None:
+    """What the job uses in all and, where it has several processes, what each of them does."""
+    with failures_shown():
+        job = read_job(job_id)
+        if words := used(job):
+            st.markdown("**Resources**" if job.finished_at is None else "**Resources at its end**")
+            st.caption(plain(words))
+        if len(rows := part_rows(job)) > 1:
+            st.dataframe(rows, hide_index=True)
 
 
 def draw_log(job_id: int) -> None:

@@ -13,9 +13,9 @@ class Job(Base, kw_only=True):
     """Any long work, with progress, heartbeat and log.
 
     `slot` is the place on its machine it runs in (none: in the foreground of a command);
-    `resources` is what it used at the last heartbeat; `launcher` who starts it: `local`, or the
-    address of a Ray cluster; `shown` texts that it shows of its work (of a batch, of the probe
-    items of a training).
+    `resources` is what each of its processes used at its last word, by rank; `launcher` who starts
+    it: `local`, or the address of a Ray cluster; `shown` texts that it shows of its work (of a
+    batch, of the probe items of a training).
     """
 
     __tablename__ = "job"

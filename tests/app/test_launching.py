@@ -20,6 +20,7 @@ from db import jobs
 from db.accounts import list_audit
 from db.errors import BadInput, InfError
 from db.job_runner import Cancelled
+from db.resources import parts_of
 from db.store import Store
 from db.words import JOB_KINDS
 
@@ -312,5 +313,6 @@ def test_a_log_folder_that_cannot_be_written_fails_the_job_in_words(
 
 def test_a_heartbeat_says_what_the_job_uses(toys: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     job = launching.run_in_foreground(toys, "curate", {"steps": 12}, started_by="me")
-    assert job.resources["memory_mb"] > 10
-    assert job.resources["cpu_seconds"] > 0
+    (part,) = parts_of(job.resources)
+    assert part["memory_mb"] > 10 and part["cpu_seconds"] > 0
+    assert part["pid"] == job.pid

@@ -30,6 +30,7 @@ from app.ray_cluster import (
 from curation.starting import job_config, start_run
 from db import jobs
 from db.errors import BadInput
+from db.resources import parts_of, sum_of
 from db.runs import funnel, get_run
 from db.store import Store
 from db.tables import Job
@@ -197,10 +198,11 @@ def test_a_training_over_two_nodes_has_the_losses_of_one_process_and_outlives_a_
     until(lambda: len(losses(postgres_store, spread)) >= 3)
     first = now(postgres_store, spread)
     assert first.config["workers"] == 2
-    places = first.shown["places"]
-    nodes = {each.split("node ")[1][:8] for each in places}
-    pids = [int(each.rsplit(" ", 1)[1]) for each in places]
-    assert len(nodes) == 2 and pids[0] == first.pid
+    until(lambda: len(parts_of(now(postgres_store, spread).resources)) == 2)
+    parts = parts_of(now(postgres_store, spread).resources)
+    pids = [part["pid"] for part in parts]
+    assert sum_of(parts)["nodes"] == 2 and pids[0] == first.pid
+    assert all(part["memory_mb"] > 10 and part["cpu_seconds"] > 0 for part in parts)
     kill_node(ray.node_of(pids[1]))
     until(lambda: ray.alive() == 2)  # the head and the other node
     until(lambda: now(postgres_store, spread).attempt == 2)
@@ -211,8 +213,9 @@ def test_a_training_over_two_nodes_has_the_losses_of_one_process_and_outlives_a_
     until(lambda: is_over(postgres_store, spread))
     ended = now(postgres_store, spread)
     assert (ended.status, ended.attempt) == ("cancelled", 2)
-    places = ended.shown["places"]
-    until(lambda: not any(psutil.pid_exists(int(each.rsplit(" ", 1)[1])) for each in places))
+    parts = parts_of(ended.resources)
+    assert len(parts) == 2
+    until(lambda: not any(psutil.pid_exists(part["pid"]) for part in parts))
     found = losses(postgres_store, spread)
     assert list(found) == list(range(1, len(found) + 1))  # every step, once
     assert supervisor.wait(WAIT_SECONDS) == 0

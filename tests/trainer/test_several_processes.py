@@ -1,5 +1,6 @@
 """Training in several processes, real ones over gloo: the same as one process."""
 
+import json
 import os
 import re
 import socket
@@ -13,12 +14,13 @@ import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
-from several_ranks import CASES
+from several_ranks import CASES, STEP_SECONDS
 from trainer_jobs import claim, config_for
 
 from app import launching
 from db import jobs
 from db.errors import InfError
+from db.resources import parts_of
 from db.store import Store
 from trainer.backbone import load_model, read_memory
 from trainer.processes import Processes, count_from_environment, gathered_place, most_of, share_of
@@ -39,7 +41,9 @@ def start_ranks(folder: Path, count: int) -> list[subprocess.Popen[bytes]]:
     return [subprocess.Popen(words, env=seen | {"RANK": str(rank)}) for rank in range(count)]
 
 
-def test_two_gloo_ranks_have_the_loss_and_the_gradients_of_one(tmp_path: Path) -> None:
+def test_two_gloo_ranks_have_the_loss_and_the_gradients_of_one_and_count_tokens_together(
+    tmp_path: Path,
+) -> None:
     alone = start_ranks(tmp_path / "one", 1)
     both = start_ranks(tmp_path / "two", 2)
     assert [process.wait(300) for process in (*alone, *both)] == [0, 0, 0]
@@ -50,6 +54,13 @@ def test_two_gloo_ranks_have_the_loss_and_the_gradients_of_one(tmp_path: Path) -
         for name, wanted in one.items():
             most = max(1.0, float(wanted.abs().max()))
             assert float((two[name] - wanted).abs().max()) < 1e-5 * most, (case, name)
+        first, second = (
+            json.loads((tmp_path / "two" / f"{number}.tokens-{rank}.json").read_text())
+            for rank in range(2)
+        )
+        assert min(first["counted"], second["counted"]) > 0
+        together = (first["counted"] + second["counted"]) / STEP_SECONDS
+        assert first["per_second"] == second["per_second"] == together
 
 
 def losses(store: Store, job_id: int) -> list[float]:
@@ -72,6 +83,7 @@ def test_a_training_of_two_processes_by_ddp_and_fsdp_has_the_losses_of_one(
         config: dict[str, Any] = config_for(folder, **given, **extra) | {"processes": count}
         job = launching.run_in_foreground(sqlite_store, "train", config, started_by="test")
         assert job.result is not None and job.result["steps"] == 4
+        assert [part["pid"] == job.pid for part in parts_of(job.resources)] == [True, False][:count]
         found.append(losses(sqlite_store, job.id))
         weights.append(load_file(folder / "out" / "model.safetensors"))
     assert job.log_path is not None
