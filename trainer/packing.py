@@ -25,6 +25,10 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 from torch import Tensor
 
+from trainer import tree_attention
+from trainer.read_tokens import read_tokens_alone
+from trainer.tree_attention import tree_layout
+
 PADDING, PREFIX = -1, 0
 SEGMENTS = "segment_ids"
 LONGEST_ROW = 4096
@@ -119,16 +123,28 @@ class PackingSentenceTransformer(SentenceTransformer):
             return super().forward(input, **kwargs)
         backbone = self[0].model
         segments = input[SEGMENTS]
-        states = backbone(
-            input_ids=input["input_ids"],
-            attention_mask=tree_mask(segments, backbone.dtype),
-            position_ids=input["position_ids"],
-            use_cache=False,
-        ).last_hidden_state  # (rows, length, d)
-        features = {"sentence_embedding": states[last_of_segments(segments)]}  # (texts, d)
+        read = last_of_segments(segments)
+        with read_tokens_alone(backbone, read):
+            states = backbone(
+                input_ids=input["input_ids"],
+                position_ids=input["position_ids"],
+                use_cache=False,
+                **self._who_sees_whom(segments),
+            ).last_hidden_state  # (rows, length, d)
+        features = {"sentence_embedding": states[read]}  # (texts, d)
         for module in list(self)[2:]:
             features = module(features)
         return features
+
+    def _who_sees_whom(self, segments: Tensor) -> dict[str, Any]:
+        """The mask and, where attention is computed by it at less cost, the layout."""
+        backbone = self[0].model
+        given: dict[str, Any] = {"attention_mask": tree_mask(segments, backbone.dtype)}
+        if backbone.config._attn_implementation == tree_attention.NAME:
+            layout = tree_layout(segments, PREFIX, PADDING)
+            if layout.saved >= tree_attention.LEAST_SAVED:
+                given["tree"] = layout
+        return given
 
 
 def can_pack(model: SentenceTransformer) -> bool:
@@ -156,6 +172,9 @@ def is_causal(model_type: str) -> bool:
 def enable_packing(model: SentenceTransformer) -> None:
     """Let the model take packed rows beside plain ones."""
     model.__class__ = PackingSentenceTransformer
+    backbone = model[0].model
+    if backbone.config._attn_implementation == "sdpa":
+        backbone.set_attn_implementation(tree_attention.NAME)
 
 
 def _common_prefix(texts: Sequence[Sequence[int]]) -> int:

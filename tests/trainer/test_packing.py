@@ -1,12 +1,13 @@
 """Packed rows give the embeddings and gradients of flat ones; a wrong mask or positions do not."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from trainer_release import make_rows
 
-from trainer import packing
+from trainer import packing, tree_attention
 from trainer.backbone import load_backbone
 from trainer.batches import CROSSED, MATCHED, PASSAGES, Collator
 from trainer.embedding_loss import EmbeddingLoss
@@ -24,8 +25,20 @@ from trainer.release_files import COLUMNS, Group
 from trainer.settings import parse_settings
 from trainer.template import Template
 
+WAYS = ["eager", "by mask", "by parts"]
 
-def build(architecture: str, attention: str = "sdpa", **settings: str) -> Any:
+
+@pytest.fixture
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """eager, or sdpa whose packed rows are all computed by their parts, or none of them is."""
+    least = {"by mask": float("inf"), "by parts": 0.0}.get(request.param)
+    if least is not None:
+        monkeypatch.setattr(tree_attention, "LEAST_SAVED", least)
+    return str(request.param)
+
+
+def build(architecture: str, way: str = "sdpa", **settings: str) -> Any:
+    attention = "eager" if way == "eager" else "sdpa"
     model = load_backbone(parse_settings({"base_model": f"tiny-random-{architecture}", **settings}))
     model[0].model.set_attn_implementation(attention)
     enable_packing(model)
@@ -107,13 +120,13 @@ def test_who_sees_whom_by_hand() -> None:
 
 
 @pytest.mark.parametrize("architecture", ["qwen2", "llama"])
-@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("way", WAYS, indirect=True)
 @pytest.mark.parametrize("checkpointing", [False, True])
 @pytest.mark.parametrize("rows", [make_rows(3), ragged_rows(4)], ids=["fixed", "ragged"])
 def test_packed_equals_flat(
-    architecture: str, attention: str, checkpointing: bool, rows: list[dict[str, Any]]
+    architecture: str, way: str, checkpointing: bool, rows: list[dict[str, Any]]
 ) -> None:
-    model = build(architecture, attention)
+    model = build(architecture, way)
     if checkpointing:
         model[0].model.activation_checkpointing_enable({"use_reentrant": False})
     model.train()
@@ -138,11 +151,85 @@ def plain_causal(segments: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return mask.masked_fill(~allowed, torch.finfo(dtype).min)[:, None]
 
 
-def test_a_wrong_mask_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = build("llama")
+def shifted(*arguments: Any) -> tree_attention.TreeLayout:
+    """A layout that reads every segment in the place of the next one."""
+    layout = tree_attention.tree_layout(*arguments)
+    return replace(layout, segments=layout.segments.roll(1, 1))
+
+
+def break_packing(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """Give attention a wrong layout where it computes by parts, else a wrong mask."""
+    if way == "by parts":
+        monkeypatch.setattr(packing, "tree_layout", shifted)
+    else:
+        monkeypatch.setattr(packing, "tree_mask", plain_causal)
+
+
+@pytest.mark.parametrize("way", WAYS, indirect=True)
+def test_a_wrong_mask_or_layout_is_found_out(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    model = build("llama", way)
     flat, packed = (collator(ragged_rows(3)) for collator in collators(model))
-    monkeypatch.setattr(packing, "tree_mask", plain_causal)
+    assert packing_difference(model, flat, packed) < 1e-5
+    break_packing(monkeypatch, way)
     assert packing_difference(model, flat, packed) > MOST_DIFFERENT
+
+
+@pytest.mark.parametrize("way", ["by mask", "by parts"], indirect=True)
+@pytest.mark.parametrize("autocast", [False, True], ids=["bf16 weights", "autocast"])
+def test_packed_equals_flat_in_bf16(way: str, autocast: bool) -> None:
+    model = build("qwen2", way)
+    if not autocast:
+        model.to(torch.bfloat16)
+    flat, packed = (collator(ragged_rows(4)) for collator in collators(model))
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        assert packing_difference(model, flat, packed) < 100 * MOST_DIFFERENT
+        flat_loss, flat_gradients = loss_and_gradients(model, flat)
+        packed_loss, packed_gradients = loss_and_gradients(model, packed)
+    assert packed_loss == pytest.approx(flat_loss, rel=0.02)
+    one, other = (
+        torch.cat([gradients[name].flatten().float() for name in flat_gradients])
+        for gradients in (flat_gradients, packed_gradients)
+    )
+    # weights of bf16 round every gradient: there mask and parts differ from flat alike
+    assert torch.cosine_similarity(one, other, dim=0) > (0.99 if autocast else 0.95)
+
+
+def test_long_rows_are_computed_by_parts_and_short_ones_under_the_mask() -> None:
+    model = build("qwen2")
+
+    def given(texts: list[list[int]]) -> dict[str, Any]:
+        features = as_features(pack_rows(texts, [0] * len(texts)), 0)
+        return model._who_sees_whom(features["segment_ids"])
+
+    prefix = list(range(48))
+    assert "tree" not in given([[*prefix, *[number] * 12] for number in range(4)])
+    assert "tree" in given([[*prefix, *[number] * 12] for number in range(16)])
+    # one long segment among short ones: padding them all to its length would cost more
+    assert "tree" not in given(
+        [[*prefix, *[number] * (1 + 90 * (number == 3))] for number in range(16)]
+    )
+    model[0].model.set_attn_implementation("eager")
+    assert "tree" not in given([[*prefix, *[number] * 12] for number in range(16)])
+
+
+def test_the_last_layer_leaves_out_what_nobody_reads() -> None:
+    model = build("llama")
+    seen: list[int] = []
+    layers = model[0].model.layers
+    for layer in layers:
+        layer.mlp.down_proj.register_forward_hook(
+            lambda *told: seen.append(told[2][..., 0].numel())
+        )
+    texts = [[1, 2, 3, number] for number in range(5, 10)]
+    features = as_features(pack_rows(texts, [0] * 5), 0)
+    model(dict(features))
+    assert seen == [
+        8,
+        5,
+    ]  # all tokens in the first layer, the last ones of the segments in the last
+    seen.clear()
+    model({"input_ids": torch.tensor(texts), "attention_mask": torch.ones(5, 4).long()})
+    assert seen == [20, 20]
 
 
 def test_wrong_positions_are_found_out() -> None:
@@ -182,19 +269,20 @@ def test_only_causal_models_with_last_token_pooling_pack(
     assert can_pack(model) is can
 
 
+@pytest.mark.parametrize("way", ["by mask", "by parts"], indirect=True)
 def test_where_packing_is_wrong_training_falls_back_with_a_warning(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, way: str
 ) -> None:
     settings = parse_settings({"base_model": "tiny-random-qwen2", "objective": "P,I:multi"})
     groups = [Group("", **{name: row[name] for name in COLUMNS}) for row in ragged_rows(3)]
     assert make_collator(load_backbone(settings), groups, settings).packing
-    monkeypatch.setattr(packing, "tree_mask", plain_causal)
+    break_packing(monkeypatch, way)
     assert not make_collator(load_backbone(settings), groups, settings).packing
     assert "packing is off" in caplog.text
 
     def cannot(*_: object) -> torch.Tensor:
         raise NotImplementedError("no masks here")
 
-    monkeypatch.setattr(packing, "tree_mask", cannot)
+    monkeypatch.setattr(packing, "tree_layout" if way == "by parts" else "tree_mask", cannot)
     assert not make_collator(load_backbone(settings), groups, settings).packing
     assert "no masks here" in caplog.text
