@@ -3,6 +3,9 @@
 Percentile bootstrap over clusters of queries that belong together (the three queries of a held-out
 group, the same query under two instructions): resampling single queries would make the interval
 too narrow. Seeded: the same scores give the same interval. Fewer than two clusters: no interval.
+
+p (two-sided) is the share of resampled means, moved so that their centre is 0, that lie at least as
+far from it as the mean difference, counted with one added so that it is never 0.
 """
 
 import re
@@ -20,11 +23,15 @@ GROUP = re.compile(r"(g\d+)(?:-|$)")
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean of second − first over the queries both have; `reason` says why there is none."""
+    """Mean of second − first over the queries both have, the interval and p of it.
+
+    `reason` says why there is no value, or no interval and p.
+    """
 
     value: float | None
     low: float | None
     high: float | None
+    p: float | None
     queries: int
     reason: str | None = None
 
@@ -52,19 +59,22 @@ def paired_difference(
     counts = np.array([len(values) for values in sums.values()], dtype=float)
     totals = np.array([sum(values) for values in sums.values()], dtype=float)
     if not len(counts):
-        return Difference(None, None, None, 0, f"no query has {metric} in both")
+        return Difference(None, None, None, None, 0, f"no query has {metric} in both")
     mean, queries = float(totals.sum() / counts.sum()), int(counts.sum())
     if len(counts) < 2:
-        return Difference(mean, None, None, queries, "one group of queries: no interval")
-    low, high = _interval(totals, counts)
-    return Difference(mean, low, high, queries)
+        return Difference(mean, None, None, None, queries, "one group of queries: no interval")
+    means = _resampled(totals, counts)
+    low, high = np.quantile(means, [0.025, 0.975])
+    # a hair's breadth of slack: equal means must count as equal whatever the order of summing
+    extreme = int(np.count_nonzero(np.abs(means - mean) >= abs(mean) - 1e-12))
+    return Difference(mean, float(low), float(high), (extreme + 1) / (RESAMPLES + 1), queries)
 
 
-def _interval(totals: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
+def _resampled(totals: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """(RESAMPLES,): the mean difference over clusters drawn with replacement."""
     chance = np.random.default_rng(SEED)
     means = []
     for _ in range(RESAMPLES // BATCH):
         drawn = chance.integers(0, len(counts), size=(BATCH, len(counts)))
         means.append(totals[drawn].sum(axis=1) / counts[drawn].sum(axis=1))
-    low, high = np.quantile(np.concatenate(means), [0.025, 0.975])
-    return float(low), float(high)
+    return np.concatenate(means)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis import paired
 from db.checkpoints import checkpoint_at
 from db.errors import BadInput
 from db.evaluations import record_evaluation
@@ -19,7 +20,6 @@ from db.store import Store
 from trainer.backbone import load_backbone, load_model, read_memory
 from trainer.benchmark_suites import read_benchmarks, suite_means, take_subset
 from trainer.benchmarks import Benchmark, held_out_benchmark
-from trainer.comparing import compare
 from trainer.embedding_server import PREFIX as OPENAI
 from trainer.embedding_server import EmbeddingServer
 from trainer.hub_benchmarks import is_hub_name, load_hub_benchmarks
@@ -102,10 +102,19 @@ def _comparisons(
         {
             "first": reports[0]["model"],
             "second": report["model"],
-            "measures": compare(per_query[0], values, COMPARED),
+            "measures": {name: _difference(per_query[0], values, name) for name in COMPARED},
         }
         for report, values in zip(reports[1:], per_query[1:], strict=True)
     ]
+
+
+def _difference(first: paired.Scores, second: paired.Scores, measure: str) -> dict[str, Any] | None:
+    """second − first with its interval; None with fewer than two groups of common queries."""
+    found = paired.paired_difference(first, second, measure)
+    if found.p is None:
+        return None
+    told = {"queries": found.queries, "difference": found.value}
+    return told | {"low": found.low, "high": found.high, "p": found.p}
 
 
 def _suite(

@@ -19,9 +19,32 @@ def test_the_difference_is_the_mean_over_the_queries_both_have() -> None:
     assert found.is_clear
 
 
+def test_p_is_the_share_of_means_as_far_from_their_centre() -> None:
+    """Gains −1 and 3, mean 1: two draws give −1, 1, 3 with ¼, ½, ¼; half lie 2 ≥ 1 from 1."""
+    found = paired_difference(scores(1.0, 0.0), scores(0.0, 3.0), "map")
+    assert found.value == 1
+    assert found.p == pytest.approx(0.5, abs=0.03)
+
+
 def test_equal_models_differ_by_nothing_and_unclearly() -> None:
     found = paired_difference(scores(0.1, 0.5, 0.3), scores(0.1, 0.5, 0.3), "map")
     assert (found.value, found.low, found.high, found.is_clear) == (0.0, 0.0, 0.0, False)
+    assert found.p == 1
+
+
+def test_a_constant_gain_is_certain() -> None:
+    found = paired_difference(scores(*[0.1] * 30), scores(*[0.4] * 30), "map")
+    assert found.low == pytest.approx(0.3) == found.high
+    assert found.p == 1 / 10_001  # no resample lies so far from none; one is added
+
+
+def test_the_interval_is_that_of_a_normal_mean_for_many_queries() -> None:
+    draw = np.random.default_rng(5)
+    first = draw.normal(size=2000)
+    found = paired_difference(scores(*first), scores(*(first + draw.normal(0.05, 1, 2000))), "map")
+    half = 1.96 / np.sqrt(2000)
+    assert found.high - found.value == pytest.approx(half, rel=0.06)
+    assert found.value - found.low == pytest.approx(half, rel=0.06)
 
 
 def test_turning_the_models_round_turns_the_interval_round() -> None:
@@ -50,4 +73,4 @@ def test_queries_of_one_group_are_resampled_together() -> None:
 )
 def test_what_has_no_interval_says_why(one: dict, other: dict, reason: str) -> None:
     found = paired_difference(one, other, "map")
-    assert found.low is None and reason in (found.reason or "")
+    assert found.low is None and found.p is None and reason in (found.reason or "")
