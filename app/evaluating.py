@@ -21,9 +21,12 @@ def start() -> None:
     subset = state["evaluations.subset"]
     if subset and not benchmark:
         raise BadInput("tasks are chosen of a benchmark: give its folder or name")
+    release = state["evaluations.release"]
+    if not benchmark and release is None:
+        raise BadInput("nothing to score on: there is no release yet, so give a benchmark")
     config = {
         "models": models,
-        "release": None if benchmark else str(state["evaluations.release"]),
+        "release": None if benchmark else str(release),
         "benchmark": benchmark or None,
         "subset": subset,
         "template": None,

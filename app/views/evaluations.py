@@ -35,8 +35,8 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
         first, second = st.columns(2)
         first.selectbox(
             "Held-out groups of",
-            list(labels),
-            format_func=lambda n: labels[n],
+            list(labels) or [None],
+            format_func=lambda n: labels.get(n, "no release yet: give a benchmark"),
             key="evaluations.release",
         )
         second.text_input(
@@ -92,6 +92,5 @@ else:
     draw_scores(evaluations)
     draw_comparison(evaluations)
     draw_result_table()
-if releases:
-    with st.expander("Evaluate", icon=":material/add:", expanded=not benchmarks):
-        draw_start(checkpoints)
+with st.expander("Evaluate", icon=":material/add:", expanded=not benchmarks):
+    draw_start(checkpoints)

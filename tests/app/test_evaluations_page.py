@@ -175,3 +175,19 @@ def test_a_benchmark_is_evaluated_by_name_with_some_of_its_tasks(
         (job,) = jobs.list_jobs(session, kind="evaluate", statuses=("queued",))
     assert (job.config["benchmark"], job.config["subset"]) == ("mair", "mair-paper")
     assert job.config["release"] is None
+
+
+def test_a_benchmark_is_evaluated_where_there_is_no_release(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launching, "ensure_supervisor", lambda store: None)  # jobs stay queued
+    at = open_page("evaluations")
+    assert "Nothing was evaluated yet" in words(at)
+    at.button("evaluations.submit").click().run()
+    assert not at.exception and "there is no release yet, so give a benchmark" in words(at)
+    at.text_input("evaluations.benchmark").set_value("followir")
+    at.button("evaluations.submit").click().run()
+    assert not at.exception
+    with sqlite_store.read() as session:
+        (job,) = jobs.list_jobs(session, kind="evaluate", statuses=("queued",))
+    assert job.config["benchmark"] == "followir" and job.config["release"] is None
