@@ -1,19 +1,22 @@
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
-from trainer_jobs import claim, config_for
-from trainer_release import make_rows
+from conftest import Ran
+from trainer_release import write_release
 
+import trainer.__main__
+from app import launching
+from db import jobs
+from db.checkpoints import list_checkpoints
 from db.errors import BadInput, NotFound
+from db.job_runner import JobHandle, run
 from db.store import Store
-from trainer.backbone import load_backbone
+from trainer.backbone import load_model
 from trainer.experiment_files import list_experiments, read_experiment, with_overrides
-from trainer.fitting import fit
 from trainer.objectives.names import OBJECTIVES
-from trainer.release_files import COLUMNS, Group
 from trainer.settings import parse_settings
-from trainer.train_job import train
 
 
 def test_every_row_of_tables_2_3_and_4_is_there_and_valid() -> None:
@@ -56,22 +59,46 @@ def backbone_for(name: str) -> str:
     return f"tiny-random-{architecture}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list_experiments())
-def test_every_experiment_trains_by_name_with_a_tiny_backbone(name: str, tmp_path: Path) -> None:
-    """Two steps with the preset's own batch of 32 rows, of which the groups fill two."""
-    given = {"backbone": backbone_for(name), "max_steps": "2"}
-    settings = parse_settings(with_overrides(name, given))
-    groups = [Group("", **{name: row[name] for name in COLUMNS}) for row in make_rows(2)]
-    model = load_backbone(settings)
-    before = {key: value.clone() for key, value in model.state_dict().items()}
-    done = fit(model, groups, settings, tmp_path, report=lambda *_: None, stream=lambda *_: None)
-    assert done["steps"] == 2 and all(0 < loss < 50 for loss in done["losses"])
-    assert any(not torch.equal(before[key], value) for key, value in model.state_dict().items())
+def test_every_experiment_trains_by_its_name(
+    name: str,
+    sqlite_store: Store,
+    tmp_path: Path,
+    inf_here: Callable[..., Ran],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`inf train --experiment NAME` with the architecture's tiny model and the preset's own batch
+    of 32 rows, of which the groups fill two: the command queues the job, which runs here."""
+    monkeypatch.setattr(launching, "ensure_supervisor", lambda store: None)  # nobody else takes it
+    release, out = write_release(tmp_path / "release", 2), tmp_path / "out"
+    words = ("train", "--release", release, "--out", out, "--experiment", name)
+    settings = (f"backbone={backbone_for(name)}", "max_steps=2", "held_out=0")
+    ran = inf_here(*words, *settings, "--detach", "--json")
+    assert ran.code == 0, ran.err
+    with sqlite_store.write() as session:
+        job = jobs.claim_job(session, ran.json["job_id"])
+        assert job is not None
+        session.commit()
+    assert run(JobHandle(sqlite_store, job.id, job.attempt), trainer.__main__.train) == 0
+    with sqlite_store.read() as session:
+        (checkpoint,) = list_checkpoints(session)
+        losses = [p.value for p in jobs.metric_points(session, job.id) if p.name == "loss"]
+    assert len(losses) == 2 and all(0 < loss < 50 for loss in losses)
+    objective = parse_settings(read_experiment(name)).parsed_objective
+    assert checkpoint.path == str(out) and checkpoint.config["objective"] == objective.name
+    assert f"(`{objective.name}`)" in (out / "README.md").read_text()
+    before = load_model(backbone_for(name)).encode_document(["a bridge"])
+    trained = load_model(str(out)).encode_document(["a bridge"])
+    assert trained.shape[0] == 1 and np.isfinite(trained).all()
+    assert not np.allclose(trained, before)
 
 
-def test_an_experiment_is_a_whole_training(sqlite_store: Store, tmp_path: Path) -> None:
-    config = config_for(tmp_path)
-    given = {"backbone": "tiny-random-qwen2", "max_steps": "1", "held_out": "0"}
-    config["settings"] = with_overrides("table4-two-last-2", given)
-    result = train(claim(sqlite_store, config))
-    assert result["steps"] == 1 and result["loss_first"] > 0
+def test_an_experiment_trains_by_a_command_of_its_own(
+    sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran]
+) -> None:
+    release, out = write_release(tmp_path / "release", 4), tmp_path / "out"
+    words = ("train", "--release", release, "--out", out, "--experiment", "table4-two-last-2")
+    ran = inf(*words, "backbone=tiny-random-qwen2", "max_steps=1", "held_out=0", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["steps"] == 1 and ran.json["loss_first"] > 0
