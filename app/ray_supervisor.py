@@ -38,6 +38,7 @@ START_SECONDS = 300.0
 class Watched:
     """What this process remembers of an attempt: when it was seen, asked to stop, its log read."""
 
+    job: Job
     since: float = field(default_factory=time.monotonic)
     stop_by: float | None = None
     log_read: float = 0.0
@@ -60,11 +61,13 @@ def supervise_ray(store: Store, cluster: RayCluster, *, idle_seconds: float) -> 
             handed += _hand_over(store, cluster, resources)
             running = _jobs_here(store, cluster, "running")
             for job in running:
-                one = watched.setdefault(submission_of(store, job), Watched())
+                one = watched.setdefault(submission_of(store, job), Watched(job))
                 try:
                     _look_after(store, cluster, job, one)
                 except InfError as error:  # the cluster does not answer: its jobs go on meanwhile
                     log.warning("%s", error)
+            for name in watched.keys() - {submission_of(store, job) for job in running}:
+                _keep_last_words(store, cluster, watched.pop(name).job, name)
             _start_lost_ones_again(store, cluster)
             if running:
                 idle_since = time.monotonic()
@@ -182,6 +185,14 @@ def _close(store: Store, job: Job, status: str, error: str) -> None:
         except Refused:
             return  # it wrote its end itself
         session.commit()
+
+
+def _keep_last_words(store: Store, cluster: RayCluster, job: Job, name: str) -> None:
+    """The whole log of an attempt that is over: it has said more since its log was last read."""
+    try:
+        _keep_log(store, job, cluster.log(name))
+    except InfError as error:
+        log.warning("%s", error)
 
 
 def _keep_log(store: Store, job: Job, text: str) -> None:

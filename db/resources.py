@@ -93,6 +93,8 @@ def _gpu_used() -> dict[str, Any]:
     """Of the GPU this process computes on; nothing where it has none."""
     torch = sys.modules.get("torch")
     cuda = getattr(torch, "cuda", None)
+    if cuda is not None and (missing := missing_gpu()):
+        return {"gpu_missing": missing}
     if cuda is None or not cuda.is_available() or not cuda.is_initialized():
         return {}
     uuid = f"GPU-{cuda.get_device_properties(cuda.current_device()).uuid}"
@@ -103,6 +105,19 @@ def _gpu_used() -> dict[str, Any]:
     }
     percent = gpu_percent(uuid)
     return used if percent is None else used | {"gpu_percent": percent}
+
+
+def missing_gpu() -> str:
+    """The GPU this process was given (CUDA_VISIBLE_DEVICES) where PyTorch sees none; "" elsewhere.
+
+    A node of a cluster may offer GPUs that it has not, or its PyTorch may be one for processors.
+    """
+    given = os.environ.get("CUDA_VISIBLE_DEVICES", "").strip()
+    if given in ("", "-1"):
+        return ""
+    import torch
+
+    return "" if torch.cuda.is_available() else given
 
 
 def gpu_percent(uuid: str) -> int | None:
@@ -167,6 +182,19 @@ def parts_of(resources: Mapping[str, Any]) -> list[Part]:
     if "memory_mb" in resources:  # a job that ended before each process told of itself
         return [resources]
     return [resources[rank] for rank in sorted(resources, key=int)]
+
+
+def told_missing(parts: Sequence[Part]) -> str:
+    """In words that processes compute without the GPU they were given; "" where none does."""
+    blind = [str(number + 1) for number, part in enumerate(parts) if "gpu_missing" in part]
+    if not blind:
+        return ""
+    which_ones = f"Process {', '.join(blind)} of {len(parts)}" if len(parts) > 1 else "The job"
+    return (
+        f"{which_ones} was given a GPU that PyTorch does not see there: the work is done by the "
+        "processor, slowly. Is there a driver, and a PyTorch for CUDA? Without GPUs, offer none "
+        "(`ray start --num-gpus=0`) or ask for none (INF_RAY_GPUS=0)."
+    )
 
 
 def sum_of(parts: Sequence[Part]) -> dict[str, Any]:

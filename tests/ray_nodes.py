@@ -29,10 +29,13 @@ class ClusterDown(Exception):
 
 
 class LocalRay:
-    """`address` is that of the dashboard; `environment` what a client needs besides."""
+    """`address` is that of the dashboard; `environment` what a client needs besides.
 
-    def __init__(self, *, cpus_per_node: int = 2, **secret: str) -> None:
-        self.cpus, self.token = cpus_per_node, secrets.token_hex(24)
+    Each node says that it has a GPU, whether there is one or not: Ray believes it and gives it out.
+    """
+
+    def __init__(self, *, cpus_per_node: int = 2, gpus_per_node: int = 1, **secret: str) -> None:
+        self.cpus, self.gpus, self.token = cpus_per_node, gpus_per_node, secrets.token_hex(24)
         self.folder = Path(tempfile.mkdtemp(prefix="inf-ray-", dir="/tmp"))  # sockets: short paths
         self.environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token}
         self._of_nodes = os.environ | self.environment | secret
@@ -85,11 +88,13 @@ class LocalRay:
         return node
 
     def _start(self, *words: str) -> "subprocess.Popen[bytes]":
-        cpus = [] if "--head" in words else [f"--num-cpus={self.cpus}"]
+        is_head = "--head" in words
+        cpus = [] if is_head else [f"--num-cpus={self.cpus}"]
         with (self.folder / "nodes.log").open("ab") as log:
             return subprocess.Popen(
                 [
-                    *(str(PROGRAM), "start", "--block", "--num-gpus=0", "--disable-usage-stats"),
+                    *(str(PROGRAM), "start", "--block", "--disable-usage-stats"),
+                    f"--num-gpus={0 if is_head else self.gpus}",
                     *(f"--object-store-memory={STORE_BYTES}", "--include-log-monitor=false"),
                     *("--min-worker-port=0", "--max-worker-port=0"),
                     *("--dashboard-agent-listen-port=0", *cpus, *words),

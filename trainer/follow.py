@@ -12,7 +12,12 @@ from pathlib import Path
 
 from db.errors import InfError
 from db.resources import told_resources
-from trainer.processes import Processes, count_from_environment, joined_group
+from trainer.processes import (
+    Processes,
+    count_from_environment,
+    joined_group,
+    warn_of_missing_gpu,
+)
 
 log = logging.getLogger("inf.train")
 
@@ -29,6 +34,7 @@ def follow(processes: Processes, node: str) -> None:
     if plan is None:
         raise InfError("the first process refused the training: its log says why")
     settings = parse_settings(plan["settings"])
+    warn_of_missing_gpu()
     with told_resources(plan["job_id"], plan["attempt"], processes.rank, node):
         training, _ = split_groups(
             read_release(Path(plan["release"])),

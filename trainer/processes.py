@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from db.errors import BadInput, InfError
+from db.resources import missing_gpu
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -158,6 +159,12 @@ def start_others(count: int) -> list[subprocess.Popen[bytes]]:
         )
         for rank in range(1, count)
     ]
+
+
+def warn_of_missing_gpu() -> None:
+    """Say in the log that this process was given a GPU and has none: it trains all the same."""
+    if gpu := missing_gpu():
+        log.warning("GPU %s was given to this process, but PyTorch sees none: processor only", gpu)
 
 
 def share_of(texts: Sequence[str], processes: Processes) -> list[str]:

@@ -1,9 +1,13 @@
 """Training on the nodes of a Ray cluster, through Ray Train (extra `ray`).
 
 The job's own process starts the workers, waits, and hands on how they ended. Each worker is one of
-the processes of `trainer.processes`; Ray Train has introduced them to one another (gloo, with NCCL
-where each has a GPU). The first is the job: it reads the store, scores, saves and stops on request;
-the others follow it.
+the processes of `trainer.processes`; Ray Train has introduced them to one another over gloo, and
+where each has a GPU of its own they meet again with NCCL beside it. The first is the job: it reads
+the store, scores, saves and stops on request; the others follow it.
+
+A cluster believes a node that says it has GPUs. Where no worker sees the one it was given, all
+compute on their processors and the job's page says so; where some do and some do not, it is
+refused.
 
 What would surprise: Ray Train's own retries are off. A worker that goes away, with its node for
 instance, ends them all and the job is lost; the supervisor of the cluster queues it again, and the
@@ -13,6 +17,7 @@ next attempt goes on from the newest state. So nobody writes under the number of
 import logging
 import os
 import shutil
+import socket
 from typing import Any
 
 from db.errors import BadInput, InfError
@@ -44,11 +49,10 @@ def train_on_cluster(handle: JobHandle, workers: int) -> dict[str, Any]:
     notes = home() / "training" / f"ray-{handle.id}-{handle.attempt}"
     trainer = TorchTrainer(
         work,
-        train_loop_config={"job_id": handle.id, "attempt": handle.attempt},
-        torch_config=TorchConfig(
-            backend="cuda:nccl,cpu:gloo" if each["GPU"] >= 1 else "gloo",
-            timeout_s=int(PATIENCE.total_seconds()),
-        ),
+        train_loop_config={
+            **{"job_id": handle.id, "attempt": handle.attempt, "gpus": each["GPU"]},
+        },
+        torch_config=TorchConfig(backend="gloo", timeout_s=int(PATIENCE.total_seconds())),
         scaling_config=ScalingConfig(
             num_workers=workers, use_gpu=each["GPU"] > 0, resources_per_worker=each
         ),
@@ -68,9 +72,10 @@ def train_on_cluster(handle: JobHandle, workers: int) -> dict[str, Any]:
     return done
 
 
-def work(given: dict[str, int]) -> dict[str, Any] | None:
+def work(given: dict[str, Any]) -> dict[str, Any] | None:
     """What each worker does; the first returns the result of the job."""
     import ray
+    import torch
     import torch.distributed as dist
 
     from trainer.follow import follow_the_first
@@ -78,6 +83,12 @@ def work(given: dict[str, int]) -> dict[str, Any] | None:
 
     log_without_secrets()
     node = ray.get_runtime_context().get_node_id()[:8]
+    seen: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(seen, (node, torch.cuda.is_available()))
+    if given["gpus"] and not every_worker_sees_its_gpu(seen):
+        os.environ["ACCELERATE_TORCH_DEVICE"] = "cpu"  # Ray named the GPU that it gave
+    elif given["gpus"] >= 1:
+        meet_again("cuda:nccl,cpu:gloo", ray.util.get_node_ip_address())
     try:
         if dist.get_rank() > 0:
             follow_the_first(node)
@@ -91,6 +102,33 @@ def work(given: dict[str, int]) -> dict[str, Any] | None:
             count = dist.get_world_size()
             raise Lost(f"one of the {count} workers no longer answers: {error}") from error
         raise
+
+
+def every_worker_sees_its_gpu(seen: list[tuple[str, bool]]) -> bool:
+    """Whether all (node, sees its GPU) do; False where none does. Raises BadInput for a mixture."""
+    blind = sorted({node for node, sees in seen if not sees})
+    if blind and any(sees for _, sees in seen):
+        raise BadInput(
+            f"the workers on node {', '.join(blind)} were given a GPU that PyTorch does not see "
+            "there, the others see theirs: install the driver and a PyTorch for CUDA on every node "
+            "that offers GPUs, or train on processors alone (INF_RAY_GPUS=0)"
+        )
+    return not blind
+
+
+def meet_again(backend: str, address: str) -> None:
+    """Part, and meet again over another backend, where the first is. Every process must call it."""
+    import torch.distributed as dist
+
+    rank, count = dist.get_rank(), dist.get_world_size()
+    with socket.socket() as free:
+        free.bind(("", 0))
+        place = [f"tcp://{address}:{free.getsockname()[1]}"]
+    dist.broadcast_object_list(place, src=0)
+    dist.destroy_process_group()
+    dist.init_process_group(
+        backend, init_method=place[0], rank=rank, world_size=count, timeout=PATIENCE
+    )
 
 
 def is_broken_connection(error: RuntimeError) -> bool:

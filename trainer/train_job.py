@@ -18,7 +18,7 @@ from trainer.benchmarks import held_out_benchmark
 from trainer.board import require_tensorboard, tensorboard_log
 from trainer.model_card import write_card
 from trainer.probes import choose_probes, describe_probes, probe_ranks
-from trainer.processes import Processes, joined
+from trainer.processes import Processes, joined, warn_of_missing_gpu
 from trainer.release_files import ReleaseData, find_release, read_release
 from trainer.saving import require_free, write_checkpoint
 from trainer.settings import TrainSettings, parse_settings
@@ -65,6 +65,7 @@ def _train(handle: JobHandle, processes: Processes) -> dict[str, Any]:
     )
     handle.report(0, None, "loading the model")
     model = load_backbone(settings)
+    warn_of_missing_gpu()
     handle.check()
 
     from trainer.fitting import ends_of, fit  # loads PyTorch's training side: after all refusals

@@ -11,7 +11,7 @@ from app.ray_cluster import RayCluster
 from app.ray_supervisor import supervise_ray
 from db import jobs as queue
 from db.accounts import record_audit
-from db.resources import parts_of, sum_of
+from db.resources import parts_of, sum_of, told_missing
 from db.tables import Job
 
 
@@ -59,7 +59,7 @@ def list_(status: str | None, limit: int) -> Result:
 def _shown(result: Result) -> str:
     order = (
         *("job_id", "kind", "status", "started_by", "created_at", "finished_at"),
-        *("command", "launcher", "host", "slot", "error", "remedy"),
+        *("command", "launcher", "host", "slot", "error", "remedy", "warning"),
     )
     return "\n".join(f"{name:<12} {result[name]}" for name in order if result[name] is not None)
 
@@ -86,6 +86,7 @@ def show(job_id: int) -> Result:
             "config": job.config,
             "result": job.result,
             "remedy": launching.what_to_do(job) or None,
+            "warning": told_missing(found) or None,
         }
 
 

@@ -12,7 +12,7 @@ from app.visit import acting, action, failures_shown, say
 from db import jobs as queue
 from db.accounts import record_audit
 from db.errors import NotFound
-from db.resources import Part, parts_of, sum_of
+from db.resources import Part, parts_of, sum_of, told_missing
 from db.store import open_store
 from db.tables import Job, utc_now
 
@@ -87,6 +87,8 @@ def draw_progress(job: Job, *, key: str) -> None:
             st.text(job.error)
             if remedy := launching.what_to_do(job):
                 st.caption(plain(remedy))
+        if missing := told_missing(parts_of(job.resources)):
+            st.warning(plain(missing), icon=":material/warning:")
 
 
 def words(job: Job) -> str:
@@ -131,7 +133,7 @@ def used(job: Job) -> str:
 def part_rows(job: Job) -> list[dict[str, Any]]:
     """A row for each process of the job, by rank; GPU columns only where one has a GPU."""
     parts = parts_of(job.resources)
-    has_gpu = any("gpu" in part for part in parts)
+    has_gpu = any("gpu" in part or "gpu_missing" in part for part in parts)
     return [
         {
             "Process": number + 1,
@@ -141,7 +143,7 @@ def part_rows(job: Job) -> list[dict[str, Any]]:
             "Memory, MB": part["memory_mb"],
             **(
                 {
-                    "GPU": part.get("gpu", "none"),
+                    "GPU": part.get("gpu", "not there" if "gpu_missing" in part else "none"),
                     "GPU memory, MB": part.get("gpu_mb"),
                     "GPU busy, %": part.get("gpu_percent"),
                 }

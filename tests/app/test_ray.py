@@ -30,7 +30,7 @@ from app.ray_cluster import (
 from curation.starting import job_config, start_run
 from db import jobs
 from db.errors import BadInput
-from db.resources import parts_of, sum_of
+from db.resources import parts_of, sum_of, told_missing
 from db.runs import funnel, get_run
 from db.store import Store
 from db.tables import Job
@@ -231,6 +231,40 @@ def test_a_training_over_two_nodes_has_the_losses_of_one_process_and_outlives_a_
     assert child.wait(WAIT_SECONDS) == 1
     wanted = losses(postgres_store, alone)
     assert list(found.values()) == pytest.approx([wanted[step] for step in found], rel=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_a_gpu_for_each_worker_is_found_on_two_nodes_and_given_back_by_cancel(
+    cluster: RayCluster, postgres_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each node offers one GPU that is not there: the processors of one node would do for both."""
+    monkeypatch.setenv("INF_RAY_GPUS", "1")
+    release = write_release(tmp_path / "release", 10)
+    config = {"release": str(release), "out": str(tmp_path / "spread"), "workers": 2}
+    settings = {"base_model": "tiny-random-bert", "rows_per_batch": "4", "epochs": "100000"}
+    spread = queue(postgres_store, cluster.address, "train", config | {"settings": settings})
+    supervisor = supervised()
+    until(lambda: losses(postgres_store, spread) or is_over(postgres_store, spread))
+    assert now(postgres_store, spread).status == "running", now(postgres_store, spread).error
+    until(lambda: "Process 1, 2 of 2 was given a GPU" in missing(postgres_store, spread))
+    assert sum_of(parts_of(now(postgres_store, spread).resources))["nodes"] == 2
+    config = {"release": str(release), "out": str(tmp_path / "alone")}
+    settings = {**settings, "max_steps": "1"}
+    alone = queue(postgres_store, cluster.address, "train", config | {"settings": settings})
+    until(lambda: "free resources" in now(postgres_store, alone).message)
+    cancel(postgres_store, spread)
+    until(lambda: is_over(postgres_store, spread))
+    until(lambda: is_over(postgres_store, alone))
+    assert supervisor.wait(WAIT_SECONDS) == 0
+    assert now(postgres_store, spread).status == "cancelled"
+    assert now(postgres_store, alone).status == "done"
+    assert "The job was given a GPU" in missing(postgres_store, alone)
+    assert "PyTorch sees none" in launching.log_tail(now(postgres_store, alone), lines=10_000)
+
+
+def missing(store: Store, job_id: int) -> str:
+    return told_missing(parts_of(now(store, job_id).resources))
 
 
 @pytest.mark.slow

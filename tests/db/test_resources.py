@@ -9,7 +9,15 @@ import pytest
 
 from db import jobs
 from db.errors import Refused
-from db.resources import Meter, gpu_percent, parts_of, sum_of, told_resources
+from db.resources import (
+    Meter,
+    gpu_percent,
+    missing_gpu,
+    parts_of,
+    sum_of,
+    told_missing,
+    told_resources,
+)
 from db.store import Store
 from db.tables import Job
 
@@ -104,6 +112,28 @@ def test_a_child_that_tells_of_itself_is_not_counted_twice() -> None:
         more = with_it.read()["memory_mb"] - without.read()["memory_mb"]
         child.stdin.close()
     assert 50 < more < 150
+
+
+@pytest.mark.parametrize(
+    ("given", "sees", "missing"),
+    [("0", False, "0"), ("0", True, ""), ("", False, ""), ("-1", False, ""), (None, False, "")],
+)
+def test_a_gpu_that_was_given_and_is_not_there_is_told(
+    given: str | None, sees: bool, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if given is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: sees)
+    assert missing_gpu() == missing
+    assert Meter().read().get("gpu_missing", "") == missing
+
+
+def test_the_processes_without_their_gpu_are_named() -> None:
+    blind = FIRST | {"gpu_missing": "0"}
+    assert told_missing([FIRST, SECOND]) == "" == told_missing([])
+    assert told_missing([blind]).startswith("The job was given a GPU that PyTorch does not see")
+    assert told_missing([FIRST, blind, blind]).startswith("Process 2, 3 of 3 was given a GPU")
 
 
 @pytest.mark.parametrize(("said", "percent"), [("37 %", 37), ("[N/A]", None)])
