@@ -6,7 +6,8 @@ One server (tests/openai_server.py, 200 ms per answer) in a process of its own; 
 after the other: the bare `openai` SDK in a loop with the same transport and nothing stored, and the
 engine with its journal on SQLite (and on a PostgreSQL cluster of its own with --postgres). The
 steady rate is that between 20 % and 80 % of the calls, counted by the server; CPU is that of the
-client process in the same span, memory its peak. Then: a limit of 50 calls/s, and a kill halfway
+client process in the same span, memory its peak; how long the engine's answers waited for their
+commit is what its job tells. Then: a limit of 50 calls/s, and a kill halfway
 with 64 in flight.
 """
 
@@ -42,6 +43,7 @@ class Measured:
     cpu_ms_per_call: float
     peak_mb: float
     seconds: float
+    commit_ms: dict[str, int]  # within which such a share of the answers was committed
 
 
 @contextmanager
@@ -121,8 +123,25 @@ def prepare(store_url: str, in_flight: int, pairs: int) -> int:
     return run.id
 
 
+def commit_times(store_url: str) -> dict[str, int]:
+    """What the last job of a store tells about the commits of its answers."""
+    from db.store import open_store
+    from db.tables import Job
+
+    with open_store(store_url).read() as session:
+        job = session.query(Job).order_by(Job.id.desc()).first()
+        assert job is not None and job.result is not None
+        found: dict[str, int] = job.result["commit_ms"]
+        return found
+
+
 def measure(
-    name: str, in_flight: int, url: str, calls: int, start: Callable[[], subprocess.Popen[bytes]]
+    name: str,
+    in_flight: int,
+    url: str,
+    calls: int,
+    start: Callable[[], subprocess.Popen[bytes]],
+    store_url: str | None = None,
 ) -> Measured:
     """Run a client in a process of its own and watch it through the server's counts."""
     before = counts(url)["answered"]
@@ -150,6 +169,7 @@ def measure(
         1000 * (last[2] - first[2]) / done,
         peak,
         time.monotonic() - began,
+        {} if store_url is None else commit_times(store_url),
     )
 
 
@@ -160,6 +180,11 @@ def show(found: Measured, beside: float | None = None) -> None:
         f"{found.cpu_ms_per_call:5.2f} ms CPU/call  {found.peak_mb:5.0f} MB{share}",
         flush=True,
     )
+    from curation.commit_times import SHARES
+
+    if found.commit_ms:
+        times = ", ".join(f"{name} {found.commit_ms[name]}" for name in SHARES)
+        print(f"{'':<18} ms from an answer to its commit: {times}", flush=True)
 
 
 def side_by_side(in_flight: int, calls: int, stores: dict[str, str]) -> None:
@@ -172,7 +197,7 @@ def side_by_side(in_flight: int, calls: int, stores: dict[str, str]) -> None:
         for name, store_url in stores.items():
             run_id = prepare(store_url, in_flight, calls // CALLS_PER_PAIR)
             start = partial(engine, url, store_url, run_id)
-            found = measure(name, in_flight, url, calls, start)
+            found = measure(name, in_flight, url, calls, start, store_url)
             show(found, bare.per_second)
 
 

@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 from curation.candidates import HardPassages, Pool, choose, draw, load_pool, passage_texts
 from curation.collector import calm_collector
 from curation.group_work import GroupWork, Setting
-from curation.journal import Journal
+from curation.journal import Journal, short_turns
 from curation.owners import is_dead, new_owner
 from curation.providers import Provider, Request, Stopped
 from curation.recipes import Recipe, recipe_from_store
@@ -59,6 +59,7 @@ REPORT_SECONDS = 0.5
 IDLE_SECONDS = 0.5
 BEAT_SECONDS = 1.0
 BUDGET_SECONDS = 0.05
+MOST_CLAIMED = 32  # at once: a claim is a slice of the journal's, and answers wait for its end
 
 Claimed = tuple[ClaimedGroup, list[tuple[int, str]]]
 
@@ -89,7 +90,7 @@ def curate(handle: JobHandle) -> dict[str, Any]:
             plan = _plan(handle.store, run_id, handle.config.get("concurrency"))
             owner = new_owner()
             worker = Worker(handle, plan, owner, make_provider(handle.store, plan, owner))
-            with calm_collector():
+            with calm_collector(), short_turns():
                 asyncio.run(worker.work())
         except BaseException as error:
             with handle.store.write() as session:
@@ -154,6 +155,7 @@ class Worker:
         self._stopped_by_others = False
         self.out_of_budget = False
         self.counts: Counter[str] = Counter()
+        self.commit_ms: dict[str, int] = {}
         self._spent_usd = plan.run.spent_usd
         self._finished = 0
 
@@ -177,6 +179,7 @@ class Worker:
             await asyncio.gather(*beside, *self._groups, return_exceptions=True)
             await self._journal.write(self._end)
             await self._journal.close()
+            self.commit_ms = self._journal.times.told()
             await self._provider.close()
         if self._fatal is not None:
             raise self._fatal
@@ -244,7 +247,8 @@ class Worker:
 
     def _claim(self, session: Session) -> list[Claimed]:
         plan, rules = self._plan, self._plan.recipe.validation
-        groups = claim_groups(session, self._run_id, self._owner, self._width)
+        most = min(self._width, MOST_CLAIMED)
+        groups = claim_groups(session, self._run_id, self._owner, most)
         drawn = [
             draw(plan.pool, group, count=rules.distractors, seed=plan.run.seed) for group in groups
         ]
@@ -482,6 +486,7 @@ def _close(handle: JobHandle, run_id: int, worker: Worker | None) -> dict[str, A
             "kept": counted.kept,
             "dropped": counted.dropped,
             "calls": {"made": counts["made"], "reused": counts["reused"]},
+            "commit_ms": {} if worker is None else worker.commit_ms,
             "spent_usd": run.spent_usd,
             "status": status,
             "paused": status == "paused",

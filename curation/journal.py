@@ -1,19 +1,26 @@
 """The one writer of a worker: whatever must be stored goes through here, committed in groups.
 
-Everything that waits is written in one transaction; the next one starts as soon as that is
-committed and at least `PAUSE_SECONDS` after the last. So an answer is durable within about 50 ms of
-its arrival and before anybody parses it, and no caller waits for a commit of its own.
+It is a thread with a rhythm of its own, as a busy event loop would keep it waiting. Answers come
+first: all that are there are committed at once and before anybody parses them; then a slice of
+everything else (lookups, groups that ended, claims) in a transaction of its own; then answers
+again. So an answer waits for one slice at most, and no caller waits for a commit of its own.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+import queue
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
+from curation.commit_times import CommitTimes
 from curation.providers import Answer, Request
 from db.calls import StoredCall, add_calls, find_calls
 from db.group_queue import DoneGroup, finish_groups
@@ -21,54 +28,89 @@ from db.run_workers import Grant, change_reserved, set_aside
 from db.store import Store
 from db.tables import Run, utc_now
 
-PAUSE_SECONDS = 0.02
+PAUSE_SECONDS = 0.01  # between two commits, to gather
+SLICE = 32  # how much of everything else is written between two commits of answers
+TURN_SECONDS = 0.001  # that a thread keeps the interpreter while another wants it
 
 
-@dataclass
-class _Batch:
-    lookups: list[tuple[str, float, "asyncio.Future[StoredCall | Grant]"]] = field(
-        default_factory=list
-    )
-    answers: list[tuple[Request, Answer, float, "asyncio.Future[StoredCall]"]] = field(
-        default_factory=list
-    )
-    finished: list[tuple[DoneGroup, "asyncio.Future[bool]"]] = field(default_factory=list)
-    others: list[tuple[Callable[[Session], Any], "asyncio.Future[Any]"]] = field(
-        default_factory=list
-    )
+@contextmanager
+def short_turns() -> Iterator[None]:
+    """Let the journal's thread have the interpreter soon after it asks, however busy the loop."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(TURN_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
-    def futures(self) -> "list[asyncio.Future[Any]]":
-        return [
-            *(future for _, _, future in self.lookups),
-            *(future for _, _, _, future in self.answers),
-            *(future for _, future in self.finished),
-            *(future for _, future in self.others),
-        ]
+
+@dataclass(frozen=True)
+class _Lookup:
+    key: str
+    most_usd: float
+    future: "asyncio.Future[StoredCall | Grant]"
+    weight: int = 1
+
+
+@dataclass(frozen=True)
+class _Finished:
+    done: DoneGroup
+    future: "asyncio.Future[bool]"
+    weight: int = 4
+
+
+@dataclass(frozen=True)
+class _Write:
+    work: Callable[[Session], Any]
+    future: "asyncio.Future[Any]"
+    weight: int = 16
+
+
+@dataclass(frozen=True)
+class _Between:
+    work: Callable[[], None]
+    future: "asyncio.Future[None]"
+    weight: int = SLICE
+
+
+@dataclass(frozen=True)
+class _Answered:
+    request: Request
+    answer: Answer
+    most_usd: float
+    future: "asyncio.Future[StoredCall]"
+    came: float
+
+
+_Other = _Lookup | _Finished | _Write | _Between
 
 
 class Journal:
-    """Looks up and stores calls, finishes groups, and runs other writes, in groups."""
+    """Looks up and stores calls, finishes groups, and runs other writes, in groups.
+
+    `times` tells how long answers waited for their commit.
+    """
 
     def __init__(self, store: Store, run_id: int, owner: str) -> None:
         self._store, self._run_id, self._owner = store, run_id, owner
-        self._batch = _Batch()
-        self._wake = asyncio.Event()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
-        self._closing = False
-        self._task = asyncio.create_task(self._run())
+        self._loop = asyncio.get_running_loop()
+        self._inbox: queue.SimpleQueue[_Other | _Answered | None] = queue.SimpleQueue()
+        self._answers: list[_Answered] = []
+        self._others: deque[_Other] = deque()
+        self._over: asyncio.Future[None] = self._loop.create_future()
+        self.times = CommitTimes()
+        threading.Thread(target=self._run, name="journal", daemon=True).start()
 
     def find(self, key: str, most_usd: float) -> Awaitable[StoredCall | Grant]:
         """The stored answer under a key; where there is none, `most_usd` is set aside for it."""
-        future: asyncio.Future[StoredCall | Grant] = asyncio.get_running_loop().create_future()
-        self._batch.lookups.append((key, most_usd, future))
-        self._wake.set()
+        future: asyncio.Future[StoredCall | Grant] = self._loop.create_future()
+        self._inbox.put(_Lookup(key, most_usd, future))
         return future
 
     def add(self, request: Request, answer: Answer, most_usd: float) -> Awaitable[StoredCall]:
         """Store an answer and its cost, free what was set aside; done when it is committed."""
-        future: asyncio.Future[StoredCall] = asyncio.get_running_loop().create_future()
-        self._batch.answers.append((request, answer, most_usd, future))
-        self._wake.set()
+        future: asyncio.Future[StoredCall] = self._loop.create_future()
+        self._inbox.put(_Answered(request, answer, most_usd, future, time.monotonic()))
         return future
 
     def free(self, most_usd: float) -> Awaitable[Any]:
@@ -77,80 +119,139 @@ class Journal:
 
     def finish(self, done: DoneGroup) -> Awaitable[bool]:
         """Store how a group ended; False where it was no longer ours."""
-        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._batch.finished.append((done, future))
-        self._wake.set()
+        future: asyncio.Future[bool] = self._loop.create_future()
+        self._inbox.put(_Finished(done, future))
         return future
 
     def write(self, work: Callable[[Session], Any]) -> Awaitable[Any]:
-        """Run `work(session)` in the next transaction; its result."""
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._batch.others.append((work, future))
-        self._wake.set()
+        """Run `work(session)` in one of the next transactions; its result."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._inbox.put(_Write(work, future))
         return future
 
     def between(self, work: Callable[[], None]) -> Awaitable[None]:
         """Run work that writes by itself between two commits: one writer, one connection."""
-        return asyncio.get_running_loop().run_in_executor(self._thread, work)
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._inbox.put(_Between(work, future))
+        return future
 
     async def close(self) -> None:
         """Write what waits and end."""
-        self._closing = True
-        self._wake.set()
-        await self._task
-        self._thread.shutdown()
+        self._inbox.put(None)
+        await self._over
 
-    async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            batch, self._batch = self._batch, _Batch()
-            if batch.futures():
-                try:
-                    results = await loop.run_in_executor(self._thread, self._commit, batch)
-                except BaseException as error:
-                    for future in batch.futures():
-                        if not future.done():
-                            future.set_exception(error)
+    def _run(self) -> None:
+        """The writer's thread."""
+        closing = False
+        while not closing or self._answers or self._others:
+            closing = self._take(wait=not self._answers and not self._others) or closing
+            self._write_answers()
+            if self._others:
+                self._write_slice()
+            if not self._others and not closing:
+                time.sleep(PAUSE_SECONDS)
+        self._loop.call_soon_threadsafe(self._over.set_result, None)
+
+    def _take(self, *, wait: bool) -> bool:
+        """Sort what came; whether the end was asked for."""
+        closing = False
+        try:
+            while True:
+                one = self._inbox.get(block=wait)
+                wait = False
+                if one is None:
+                    closing = True
+                elif isinstance(one, _Answered):
+                    self._answers.append(one)
                 else:
-                    for future, result in zip(batch.futures(), results, strict=True):
-                        if not future.done():
-                            future.set_result(result)
-            if self._closing and not self._batch.futures():
-                return
-            await asyncio.sleep(PAUSE_SECONDS)
-            if self._closing:
-                self._wake.set()
+                    self._others.append(one)
+        except queue.Empty:
+            return closing
 
-    def _commit(self, batch: _Batch) -> list[Any]:
-        """Write a batch in one transaction. Runs in the writer's thread."""
-        with self._store.write() as session:
-            results: list[Any] = []
-            results += self._look_up(session, batch)
-            results += self._add_answers(session, batch)
-            done = [one for one, _ in batch.finished]
-            finished = {
-                one.group.id
-                for one in (finish_groups(session, self._run_id, self._owner, done) if done else ())
-            }
-            results += [one.group.id in finished for one, _ in batch.finished]
-            results += [work(session) for work, _ in batch.others]
-            session.commit()
-        return results
+    def _write_answers(self) -> None:
+        answers, self._answers = self._answers, []
+        if not answers:
+            return
 
-    def _look_up(self, session: Session, batch: _Batch) -> Sequence[StoredCall | Grant]:
-        found = find_calls(session, list({key for key, _, _ in batch.lookups}))
-        missing = [usd for key, usd, _ in batch.lookups if key not in found]
+        def commit() -> list[StoredCall]:
+            with self._store.write() as session:
+                kept = self._add_answers(session, answers)
+                session.commit()
+            committed = time.monotonic()
+            for one in answers:
+                self.times.add(committed - one.came)
+            return kept
+
+        self._settle(answers, commit)
+
+    def _write_slice(self) -> None:
+        """Write what has waited longest of everything else."""
+        first = self._others[0]
+        if isinstance(first, _Between):
+            self._others.popleft()
+
+            def between() -> list[None]:
+                first.work()
+                return [None]
+
+            self._settle([first], between)
+            return
+        part: list[_Lookup | _Finished | _Write] = []
+        weight = 0
+        while self._others and weight < SLICE:
+            one = self._others[0]
+            if isinstance(one, _Between):
+                break
+            part.append(one)
+            weight += one.weight
+            self._others.popleft()
+        lookups = [one for one in part if isinstance(one, _Lookup)]
+        finished = [one for one in part if isinstance(one, _Finished)]
+        writes = [one for one in part if isinstance(one, _Write)]
+
+        def commit() -> list[Any]:
+            with self._store.write() as session:
+                results: list[Any] = [
+                    *self._look_up(session, lookups),
+                    *self._finish(session, finished),
+                    *(one.work(session) for one in writes),
+                ]
+                session.commit()
+            return results
+
+        self._settle([*lookups, *finished, *writes], commit)
+
+    def _settle(
+        self, waiting: Sequence[_Other | _Answered], work: Callable[[], Sequence[Any]]
+    ) -> None:
+        """Do the work and tell those who wait, in the event loop, what became of it."""
+        futures = [one.future for one in waiting]
+        try:
+            results = work()
+        except BaseException as error:
+            self._loop.call_soon_threadsafe(_fail, futures, error)
+        else:
+            self._loop.call_soon_threadsafe(_resolve, futures, results)
+
+    def _look_up(self, session: Session, lookups: Sequence[_Lookup]) -> list[StoredCall | Grant]:
+        if not lookups:
+            return []
+        found = find_calls(session, list({one.key for one in lookups}))
+        missing = [one.most_usd for one in lookups if one.key not in found]
         if any(missing):
             grants = iter(set_aside(session, self._run_id, self._owner, missing))
         else:
             grants = iter([Grant(True, 0.0)] * len(missing))
-        return [found[key] if key in found else next(grants) for key, _, _ in batch.lookups]
+        return [found[one.key] if one.key in found else next(grants) for one in lookups]
 
-    def _add_answers(self, session: Session, batch: _Batch) -> Sequence[StoredCall]:
-        if not batch.answers:
+    def _finish(self, session: Session, finished: Sequence[_Finished]) -> list[bool]:
+        if not finished:
             return []
+        done = [one.done for one in finished]
+        ours = {one.group.id for one in finish_groups(session, self._run_id, self._owner, done)}
+        return [one.group.id in ours for one in done]
+
+    def _add_answers(self, session: Session, answers: Sequence[_Answered]) -> list[StoredCall]:
         now = utc_now()
         kept = add_calls(
             session,
@@ -172,13 +273,25 @@ class Journal:
                     "latency_seconds": answer.latency_seconds,
                     "created_at": now,
                 }
-                for request, answer, _, _ in batch.answers
+                for request, answer in ((one.request, one.answer) for one in answers)
             ],
         )
-        change_reserved(session, self._owner, -sum(usd for _, _, usd, _ in batch.answers))
-        spent = sum(answer.cost_usd for _, answer, _, _ in batch.answers)
+        change_reserved(session, self._owner, -sum(one.most_usd for one in answers))
+        spent = sum(one.answer.cost_usd for one in answers)
         if spent:
             session.execute(
                 update(Run).where(Run.id == self._run_id).values(spent_usd=Run.spent_usd + spent)
             )
-        return [kept[request.key] for request, _, _, _ in batch.answers]
+        return [kept[one.request.key] for one in answers]
+
+
+def _resolve(futures: "Sequence[asyncio.Future[Any]]", results: Sequence[Any]) -> None:
+    for future, result in zip(futures, results, strict=True):
+        if not future.done():
+            future.set_result(result)
+
+
+def _fail(futures: "Sequence[asyncio.Future[Any]]", error: BaseException) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_exception(error)
