@@ -276,13 +276,6 @@ def fit(
     Goes on from the newest complete state in `work`, where there is one. With several `processes`
     all call it with the same arguments; only the first reports, scores and saves.
     """
-    if settings.fsdp == "on" and processes.count == 1:
-        raise BadInput("fsdp=on shares weights out over several processes: give --nproc 2 or more")
-    if processes.count > 1 and settings.encoders == "two" and settings.texts_at_once:
-        raise BadInput(
-            "encoders=two with texts_at_once trains in one process only (DDP would wait for the "
-            "other encoder): give texts_at_once=0, or one process"
-        )
     objective = settings.parsed_objective
     collator = make_collator(model, groups, settings, processes)
     if settings.lora_rank:

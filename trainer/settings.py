@@ -227,4 +227,18 @@ def _check_fsdp(settings: TrainSettings) -> None:
         )
     for name, wanted in (("encoders", "shared"), ("interaction", "I")):
         if getattr(settings, name) != wanted:
-            raise BadInput(f"fsdp=on needs {name}={wanted}")
+            raise BadInput(
+                f"fsdp=on needs {name}={wanted}: with {getattr(settings, name)} it was never seen "
+                "to give the gradients of one process"
+            )
+
+
+def check_processes(settings: TrainSettings, count: int) -> None:
+    """Refuse what so many processes cannot train. Raises BadInput with the remedy."""
+    if settings.fsdp == "on" and count == 1:
+        raise BadInput("fsdp=on shares weights out over several processes: give --nproc 2 or more")
+    if count > 1 and settings.encoders == "two" and settings.texts_at_once:
+        raise BadInput(
+            "encoders=two with texts_at_once trains in one process only (DDP would wait for the "
+            "other encoder): give texts_at_once=0, or one process"
+        )

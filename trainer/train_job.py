@@ -21,7 +21,7 @@ from trainer.probes import choose_probes, describe_probes, probe_ranks
 from trainer.processes import Processes, joined, warn_of_missing_gpu
 from trainer.release_files import ReleaseData, find_release, read_release
 from trainer.saving import require_free, write_checkpoint
-from trainer.settings import TrainSettings, parse_settings
+from trainer.settings import TrainSettings, check_processes, parse_settings
 from trainer.splitting import split_groups
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def train_here(handle: JobHandle) -> dict[str, Any]:
 
 def _train(handle: JobHandle, processes: Processes) -> dict[str, Any]:
     settings = parse_settings(handle.config.get("settings") or {})
+    check_processes(settings, processes.count)
     out = Path(handle.config.get("out") or home() / "checkpoints" / f"job-{handle.id}")
     out = out.expanduser().resolve()
     require_free(out, handle.id)

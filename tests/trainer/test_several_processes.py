@@ -102,6 +102,29 @@ def test_a_training_of_two_processes_by_ddp_and_fsdp_has_the_losses_of_one(
 
 
 @pytest.mark.slow
+def test_lora_with_shared_out_weights_has_the_losses_of_one_process(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    given = QWEN | {"max_steps": "3", "learning_rate": "1e-3", "lora_rank": "4", "held_out": "0"}
+    start = load_model(QWEN["base_model"])[0].model.state_dict()
+    found, weights = [], []
+    for count, extra in ((1, {}), (2, {"fsdp": "on"})):
+        folder = tmp_path / str(count)
+        config: dict[str, Any] = config_for(folder, **given, **extra) | {"processes": count}
+        job = launching.run_in_foreground(sqlite_store, "train", config, started_by="test")
+        found.append(losses(sqlite_store, job.id))
+        weights.append(load_file(folder / "out" / "model.safetensors"))
+    alone, shared_out = weights
+    assert len(found[0]) == 3 and found[1] == pytest.approx(found[0], rel=1e-3)
+    assert shared_out.keys() == alone.keys() == start.keys()  # merged: an ordinary model
+    moved = sum(float((alone[key] - start[key]).abs().sum()) for key in alone)
+    apart = sum(float((shared_out[key] - alone[key]).abs().sum()) for key in alone)
+    assert moved > 0.1 and apart < 0.02 * moved
+    embedded = "embed_tokens.weight"
+    assert torch.equal(alone[embedded], start[embedded])  # only linear layers have additions
+
+
+@pytest.mark.slow
 def test_a_process_that_dies_ends_the_training_with_a_reason(
     sqlite_store: Store, tmp_path: Path
 ) -> None:

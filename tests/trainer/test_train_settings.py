@@ -2,7 +2,7 @@ import pytest
 
 from db.errors import BadInput
 from trainer.objectives.names import OBJECTIVES, parse_objective
-from trainer.settings import parse_settings, split_pairs
+from trainer.settings import check_processes, parse_settings, split_pairs
 from trainer.template import Template
 
 
@@ -43,6 +43,7 @@ def test_texts_become_values() -> None:
         ({"positive_counted": "twice", "objective": "P,I:multi"}, "one of once, as-printed"),
         ({"fsdp": "on", "texts_at_once": "5"}, "texts_at_once=0"),
         ({"fsdp": "on", "encoders": "two"}, "fsdp=on needs encoders=shared"),
+        ({"fsdp": "on", "interaction": "II"}, "fsdp=on needs interaction=I"),
         ({"base_model": " "}, "base_model is empty"),
         ({"max_steps": True}, "a whole number"),
     ],
@@ -51,6 +52,17 @@ def test_a_conflict_is_refused_with_the_reason(given: dict[str, str], words: str
     with pytest.raises(BadInput) as refused:
         parse_settings(given)
     assert words in str(refused.value)
+
+
+def test_what_so_many_processes_cannot_train_is_refused() -> None:
+    shared_out = parse_settings({"fsdp": "on"})
+    with pytest.raises(BadInput, match="give --nproc 2 or more"):
+        check_processes(shared_out, 1)
+    check_processes(shared_out, 2)
+    two = parse_settings({"encoders": "two", "texts_at_once": "4"})
+    with pytest.raises(BadInput, match="give texts_at_once=0, or one process"):
+        check_processes(two, 2)
+    check_processes(two, 1)
 
 
 def test_a_word_without_equals_or_a_key_given_twice_is_refused() -> None:
