@@ -7,9 +7,9 @@ nobody shares one by accident.
 """
 
 import os
-import subprocess
 from dataclasses import dataclass, field
-from shutil import which
+
+from db.gpus import ask_gpus
 
 CURATION = ("curate", "judge")
 FILES = ("export", "push", "backup", "import")
@@ -45,17 +45,4 @@ def visible_gpus() -> list[str]:
     allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
     if allowed is not None:
         return [gpu.strip() for gpu in allowed.split(",") if gpu.strip() not in ("", "-1")]
-    program = which("nvidia-smi")
-    if program is None:
-        return []
-    try:
-        said = subprocess.run(
-            [program, "--query-gpu=index", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=True,
-        ).stdout
-    except (subprocess.SubprocessError, OSError):
-        return []  # a driver without a card, or a card that does not answer
-    return [line.strip() for line in said.splitlines() if line.strip().isdecimal()]
+    return [str(number) for number in ask_gpus("index")]

@@ -8,15 +8,14 @@ needs more than there is cannot fit and is refused.
 
 import math
 import statistics
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from shutil import which
 
 import psutil
 
 from app.model_sizes import parameters_of
+from db.gpus import ask_gpus
 from db.tables import Checkpoint
 from trainer.settings import TrainSettings
 
@@ -76,19 +75,5 @@ def _pace(checkpoint: Checkpoint, settings: TrainSettings) -> float | None:
 @cache
 def available_bytes() -> float:
     """The memory of the largest GPU of this machine, or of the machine where it has none."""
-    program = which("nvidia-smi")
-    if program is not None:
-        try:
-            said = subprocess.run(
-                [program, "--query-gpu=memory.total", "--format=csv,noheader,nounits"],
-                capture_output=True,
-                text=True,
-                timeout=20,
-                check=True,
-            ).stdout
-            sizes = [float(line) for line in said.splitlines() if line.strip().isdecimal()]
-            if sizes:
-                return max(sizes) * 2**20
-        except (subprocess.SubprocessError, OSError):
-            return float(psutil.virtual_memory().total)
-    return float(psutil.virtual_memory().total)
+    sizes = ask_gpus("memory.total")
+    return max(sizes) * 2**20 if sizes else psutil.virtual_memory().total

@@ -8,23 +8,21 @@ the first one), and the GPU's is the driver's own figure, of all who use that GP
 import logging
 import os
 import socket
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from shutil import which
 from typing import Any
 
 import psutil
 
 from db import jobs
 from db.errors import Refused
+from db.gpus import ask_gpus
 from db.store import open_store
 
 log = logging.getLogger("inf.job")
-ASK_SECONDS = 20.0
 Part = Mapping[str, Any]
 
 
@@ -103,8 +101,8 @@ def _gpu_used() -> dict[str, Any]:
         "gpu_id": uuid,
         "gpu_mb": round(cuda.memory_reserved() / 1e6),
     }
-    percent = gpu_percent(uuid)
-    return used if percent is None else used | {"gpu_percent": percent}
+    busy = ask_gpus("utilization.gpu", uuid)  # a part of a GPU does not say
+    return used | {"gpu_percent": busy[0]} if busy else used
 
 
 def missing_gpu() -> str:
@@ -118,26 +116,6 @@ def missing_gpu() -> str:
     import torch
 
     return "" if torch.cuda.is_available() else given
-
-
-def gpu_percent(uuid: str) -> int | None:
-    """How busy the driver says that a GPU is; None where it does not say (a part of a GPU)."""
-    program = which("nvidia-smi")
-    if program is None:
-        return None
-    try:
-        said = subprocess.run(
-            [program, f"--id={uuid}", "--query-gpu=utilization.gpu", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            timeout=ASK_SECONDS,
-            check=True,
-        ).stdout
-    except (subprocess.SubprocessError, OSError) as error:
-        log.info("nvidia-smi does not say how busy the GPU is: %s", error)
-        return None
-    number = said.strip().removesuffix("%").strip()
-    return int(number) if number.isdecimal() else None
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import psutil
 import pytest
@@ -11,7 +10,6 @@ from db import jobs
 from db.errors import Refused
 from db.resources import (
     Meter,
-    gpu_percent,
     missing_gpu,
     parts_of,
     sum_of,
@@ -134,15 +132,3 @@ def test_the_processes_without_their_gpu_are_named() -> None:
     assert told_missing([FIRST, SECOND]) == "" == told_missing([])
     assert told_missing([blind]).startswith("The job was given a GPU that PyTorch does not see")
     assert told_missing([FIRST, blind, blind]).startswith("Process 2, 3 of 3 was given a GPU")
-
-
-@pytest.mark.parametrize(("said", "percent"), [("37 %", 37), ("[N/A]", None)])
-def test_the_driver_says_how_busy_a_gpu_is(
-    said: str, percent: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = tmp_path / "nvidia-smi"
-    program.write_text(f'#!/bin/sh\n[ "$1" = "--id=GPU-1" ] && echo "{said}"\n')
-    program.chmod(0o700)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert gpu_percent("GPU-1") == percent
-    assert gpu_percent("GPU-2") is None  # it ends with an error

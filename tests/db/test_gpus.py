@@ -1,0 +1,50 @@
+"""What NVIDIA's driver is asked, of a program that answers as it does."""
+
+from pathlib import Path
+
+import pytest
+
+from app.slots import slots, visible_gpus
+from app.train_estimate import available_bytes
+from db.gpus import ask_gpus
+
+DRIVER = """#!/bin/sh
+case "$*" in
+  "--query-gpu=index --format=csv,noheader,nounits") printf '0\\n1\\n' ;;
+  "--query-gpu=memory.total --format=csv,noheader,nounits") printf '81559\\n143771\\n' ;;
+  "--query-gpu=utilization.gpu --format=csv,noheader,nounits --id=GPU-1") echo 37 ;;
+  "--query-gpu=utilization.gpu --format=csv,noheader,nounits --id=GPU-2") echo '[N/A]' ;;
+  *) echo 'No devices were found'; exit 6 ;;
+esac
+"""
+
+
+@pytest.fixture
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only program in the path."""
+    program = tmp_path / "nvidia-smi"
+    program.write_text(DRIVER)
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return program
+
+
+def test_the_driver_says_how_busy_a_gpu_is(driver: Path) -> None:
+    assert ask_gpus("utilization.gpu", "GPU-1") == [37]
+    assert ask_gpus("utilization.gpu", "GPU-2") == []  # a part of a GPU does not say
+    assert ask_gpus("utilization.gpu", "GPU-3") == []  # it ends with an error
+
+
+def test_a_slot_for_each_gpu_and_the_memory_of_the_largest(driver: Path) -> None:
+    assert visible_gpus() == ["0", "1"]
+    assert [one.name for one in slots()] == ["files", "curation", "gpu0", "gpu1"]
+    available_bytes.cache_clear()
+    assert available_bytes() == 143771 * 2**20
+    available_bytes.cache_clear()
+
+
+def test_without_a_driver_there_is_no_gpu(driver: Path) -> None:
+    driver.unlink()
+    assert ask_gpus("index") == []
+    assert [one.name for one in slots()] == ["files", "curation", "models"]
