@@ -21,12 +21,12 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from curation.commit_times import CommitTimes
-from curation.providers import Answer, Request
+from curation.providers import Answer, Request, call_row
 from db.calls import StoredCall, add_calls, find_calls
 from db.group_queue import DoneGroup, finish_groups
 from db.run_workers import Grant, change_reserved, set_aside
 from db.store import Store
-from db.tables import Run, utc_now
+from db.tables import Run
 
 PAUSE_SECONDS = 0.01  # between two commits, to gather
 SLICE = 32  # how much of everything else is written between two commits of answers
@@ -252,30 +252,7 @@ class Journal:
         return [one.group.id in ours for one in done]
 
     def _add_answers(self, session: Session, answers: Sequence[_Answered]) -> list[StoredCall]:
-        now = utc_now()
-        kept = add_calls(
-            session,
-            [
-                {
-                    "key": request.key,
-                    "task": request.task,
-                    "provider": request.provider,
-                    "model": request.model,
-                    "prompt_sha256": request.prompt.sha256,
-                    "request": request.journal(),
-                    "answer": answer.text,
-                    "finish_reason": answer.finish_reason,
-                    "input_tokens": answer.input_tokens,
-                    "output_tokens": answer.output_tokens,
-                    "reasoning_tokens": answer.reasoning_tokens,
-                    "cost_usd": answer.cost_usd,
-                    "attempts": answer.attempts,
-                    "latency_seconds": answer.latency_seconds,
-                    "created_at": now,
-                }
-                for request, answer in ((one.request, one.answer) for one in answers)
-            ],
-        )
+        kept = add_calls(session, [call_row(one.request, one.answer) for one in answers])
         change_reserved(session, self._owner, -sum(one.most_usd for one in answers))
         spent = sum(one.answer.cost_usd for one in answers)
         if spent:

@@ -11,12 +11,11 @@ from dataclasses import replace
 from curation.judges import Choice, ItemView
 from curation.openai_provider import OpenAIProvider
 from curation.prompts import Unparsable, parse
-from curation.providers import Answer, Provider, Request, RowFailed
+from curation.providers import Answer, Provider, Request, RowFailed, call_row
 from curation.recipes import DEFAULT, Recipe, load_recipe
 from db.calls import StoredCall, add_calls, find_calls
 from db.errors import BadInput
 from db.store import Store
-from db.tables import utc_now
 from db.words import AMBIGUOUS, NONE
 
 IN_FLIGHT = 16
@@ -104,25 +103,8 @@ class OpenAIJudge:
             await provider.close()
 
     def _journal(self, request: Request, answer: Answer) -> dict[str, StoredCall]:
-        row = {
-            "key": request.key,
-            "task": request.task,
-            "provider": request.provider,
-            "model": request.model,
-            "prompt_sha256": request.prompt.sha256,
-            "request": request.journal(),
-            "answer": answer.text,
-            "finish_reason": answer.finish_reason,
-            "input_tokens": answer.input_tokens,
-            "output_tokens": answer.output_tokens,
-            "reasoning_tokens": answer.reasoning_tokens,
-            "cost_usd": answer.cost_usd,
-            "attempts": answer.attempts,
-            "latency_seconds": answer.latency_seconds,
-            "created_at": utc_now(),
-        }
         with self._store.write() as session:
-            kept = add_calls(session, [row])
+            kept = add_calls(session, [call_row(request, answer)])
             session.commit()
         return kept
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from curation.prompts import Inputs, Prompt
 from curation.tasks import Task
 from db.datasets import text_sha256
+from db.tables import utc_now
 
 LONG_TEXT = 160
 
@@ -67,6 +68,27 @@ class Answer:
     cost_usd: float = 0.0
     attempts: int = 1
     latency_seconds: float = 0.0
+
+
+def call_row(request: Request, answer: Answer) -> dict[str, Any]:
+    """What the journal keeps of an answered request, as `db.calls.add_calls` takes it."""
+    return {
+        "key": request.key,
+        "task": request.task,
+        "provider": request.provider,
+        "model": request.model,
+        "prompt_sha256": request.prompt.sha256,
+        "request": request.journal(),
+        "answer": answer.text,
+        "finish_reason": answer.finish_reason,
+        "input_tokens": answer.input_tokens,
+        "output_tokens": answer.output_tokens,
+        "reasoning_tokens": answer.reasoning_tokens,
+        "cost_usd": answer.cost_usd,
+        "attempts": answer.attempts,
+        "latency_seconds": answer.latency_seconds,
+        "created_at": utc_now(),
+    }
 
 
 class RowFailed(Exception):
