@@ -1,13 +1,17 @@
 """Personal data in generated text (the paper's A.3): found by rule, dropped, counted.
 
-E-mail addresses, telephone numbers, payment cards (Luhn), IBANs (mod 97), US social security
-numbers and IP addresses. Rules for what has a check digit or a fixed form; names are not looked
-for: a passage about a public person is no leak. What P+ itself holds was not generated.
+E-mail addresses, telephone numbers, payment cards (Luhn), IBANs (mod 97), identity numbers of some
+twenty countries (`identity_numbers`) and IP addresses. Rules for what has a check digit or a fixed
+form; names are not looked for: a passage about a public person is no leak. What P+ itself holds
+was not generated.
 """
 
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from curation.check_digits import is_luhn
+from curation.identity_numbers import find_identity_numbers
 
 _EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
 _RESERVED = re.compile(r"@(?:[\w-]+\.)*example(?:\.(?:com|org|net))?$", re.IGNORECASE)
@@ -18,7 +22,6 @@ _PHONE = re.compile(
 )
 _CARD = re.compile(r"(?<![\d.-])\d(?:[ -]?\d){12,18}(?![\d.-])")
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b")
-_SSN = re.compile(r"(?<![\d-])(?!000|666|9\d\d)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\d-])")
 _IP = re.compile(
     r"(?<![\d.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\d.])"
 )
@@ -45,10 +48,11 @@ def _all(text: str) -> Iterator[Found]:
     for match in _IBAN.finditer(text):
         if is_iban(match.group()):
             yield Found("bank account", match.group())
-    for match in _SSN.finditer(text):
-        yield Found("social security number", match.group())
+    numbers = list(find_identity_numbers(text))
+    yield from (Found(kind, number) for kind, number in numbers)
+    told = [*cards, *(number for _, number in numbers)]
     for match in _PHONE.finditer(text):
-        if _is_phone(match.group()) and not any(match.group() in card for card in cards):
+        if _is_phone(match.group()) and not any(match.group() in one for one in told):
             yield Found("telephone number", match.group())
     for match in _IP.finditer(text):
         if not match.group().startswith(("0.", "127.", "10.", "192.168.", "192.0.2.", "255.")):
@@ -57,14 +61,10 @@ def _all(text: str) -> Iterator[Found]:
 
 def is_card(text: str) -> bool:
     """Whether the digits are a payment card's: 13 to 19, a known first digit, Luhn's sum."""
-    digits = [int(character) for character in text if character.isdigit()]
-    if not 13 <= len(digits) <= 19 or digits[0] not in (2, 3, 4, 5, 6) or len(set(digits)) < 2:
+    digits = "".join(character for character in text if character.isdigit())
+    if not 13 <= len(digits) <= 19 or digits[0] not in "23456" or len(set(digits)) < 2:
         return False
-    total = 0
-    for place, digit in enumerate(reversed(digits)):
-        doubled = digit * 2 if place % 2 else digit
-        total += doubled - 9 if doubled > 9 else doubled
-    return total % 10 == 0
+    return is_luhn(digits)
 
 
 def is_iban(text: str) -> bool:
