@@ -1,7 +1,11 @@
-"""Small benchmark folders in FollowIR's and BEIR's formats, for the trainer's tests."""
+"""Small benchmark folders in the formats they are published in, for the trainer's tests."""
 
 import json
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
 
 
 def write_jsonl(file: Path, rows: list[dict[str, object]]) -> None:
@@ -51,4 +55,36 @@ def write_beir(folder: Path) -> Path:
     )
     write_jsonl(folder / "corpus.jsonl", [{"_id": f"d{n}", "text": f"body {n}"} for n in range(3)])
     write_judgments(folder / "qrels" / "test.tsv", [("1", "d0", 2)])
+    return folder
+
+
+def write_bright(folder: Path, **changed: Any) -> Path:
+    """Two tasks; for a1 the document b is excluded, for the other questions none."""
+    for name in ("examples", "documents"):
+        (folder / name).mkdir(parents=True)
+    for task in ("biology", "aops"):
+        rows = [
+            {"id": "0", "query": "why", "gold_ids": ["a"], "excluded_ids": ["b"]},
+            {"id": "1", "query": "how", "gold_ids": ["b"], "excluded_ids": ["N/A"]},
+        ]
+        rows[0] |= changed
+        documents = [{"id": name, "content": f"text {name}"} for name in "abc"]
+        for kind, table in (("examples", rows), ("documents", documents)):
+            file = folder / kind / f"{task}-00000-of-00001.parquet"
+            parquet.write_table(pa.Table.from_pylist(table), file)
+    return folder
+
+
+def write_instructir(folder: Path) -> Path:
+    write_jsonl(
+        folder / "queries.jsonl",
+        [
+            {"_id": name, "text": text, "instruction": f"for {name}"}
+            for name, text in (("7_0", "one"), ("7_1", "one"), ("8_0", "two"))
+        ],
+    )
+    write_jsonl(folder / "corpus.jsonl", [{"_id": f"d{n}", "text": f"body {n}"} for n in range(3)])
+    write_judgments(
+        folder / "qrels" / "test.tsv", [("7_0", "d0", 1), ("7_1", "d1", 1), ("8_0", "d2", 1)]
+    )
     return folder

@@ -22,7 +22,7 @@ from trainer.benchmark_suites import read_benchmarks, suite_means, take_subset
 from trainer.benchmarks import Benchmark, held_out_benchmark
 from trainer.embedding_server import PREFIX as OPENAI
 from trainer.embedding_server import EmbeddingServer
-from trainer.hub_benchmarks import is_hub_name, load_hub_benchmarks
+from trainer.hub_benchmarks import is_hub_name, load_hub_benchmarks, spelled
 from trainer.release_files import find_release, read_release
 from trainer.reranking import PairScorer, is_reranker, load_reranker, score_reranker
 from trainer.settings import TrainSettings, parse_settings
@@ -161,7 +161,7 @@ def _suite(
 def _benchmarks(words: str, subset: str | None) -> tuple[list[Benchmark], str]:
     """The benchmarks of a folder or of a name on the hub, and what they are called together."""
     if is_hub_name(words):
-        benchmarks, name = load_hub_benchmarks(words), words
+        benchmarks, name = load_hub_benchmarks(words), spelled(words)
     else:
         folder = Path(words).expanduser().resolve()
         benchmarks, name = read_benchmarks(folder), folder.name

@@ -24,6 +24,8 @@ SUITES: dict[str, dict[str, str]] = {
     "mair-paper": {"MAIR-Queries": "MAIR-Bench/MAIR-Queries", "MAIR-Docs": "MAIR-Bench/MAIR-Docs"},
     "instructir": {"": "mteb/InstructIR-mteb"},
 }
+# As the suites call themselves, whatever case was typed.
+SPELLED = {"followir": "FollowIR", "bright": "BRIGHT", "mair": "MAIR", "instructir": "InstructIR"}
 LAYOUTS = ["*.jsonl", "*.tsv", "examples/*.parquet", "documents/*.parquet"]
 
 
@@ -36,13 +38,18 @@ def is_hub_name(words: str) -> bool:
     )
 
 
+def spelled(name: str) -> str:
+    """The name that evaluations are stored under: `followir` and `FollowIR` are one benchmark."""
+    return SPELLED.get(name.lower(), name)
+
+
 def load_hub_benchmarks(name: str) -> list[Benchmark]:
     """Download and read. Raises BadInput where the hub does not have it or cannot be reached."""
     parts = SUITES.get(name.lower(), {"": name})
     tasks = SUBSETS.get(name.lower(), ())
     wanted = [f"{task}/*.jsonl" for task in tasks] or LAYOUTS
     with tempfile.TemporaryDirectory(prefix="inf-benchmark-") as folder:
-        suite = Path(folder) / name.replace("/", "--")
+        suite = Path(folder) / spelled(name).replace("/", "--")
         if "" in parts:
             suite.symlink_to(_download(parts[""], LAYOUTS), target_is_directory=True)
         else:

@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 from conftest import Ran
 from hub_server import Hub, Repo
-from trainer_folders import write_beir, write_followir, write_jsonl
+from trainer_folders import (
+    write_beir,
+    write_bright,
+    write_followir,
+    write_instructir,
+    write_jsonl,
+)
 
 from db.store import Store
 from trainer.benchmark_suites import SUBSETS
@@ -34,7 +40,7 @@ def test_followir_comes_from_the_hub_by_name(
     for name in SUITES["followir"].values():
         publish(hub, name, write_followir(tmp_path / name))
     publish(hub, "ada/tiny", write_beir(tmp_path / "beir"))
-    ran = inf("evaluate", "--model", "bm25", "--benchmark", "FollowIR", "--json", **there)
+    ran = inf("evaluate", "--model", "bm25", "--benchmark", "followir", "--json", **there)
     assert ran.code == 0, ran.err
     assert [part["benchmark"] for part in ran.json["parts"]] == [
         f"FollowIR/{name}" for name in ("Core17", "News21", "Robust04")
@@ -63,6 +69,33 @@ def test_the_papers_tasks_of_mair_come_from_the_hub_without_the_others(
     assert ran.code == 0, ran.err
     wanted = [f"MAIR/{task}" for task in SUBSETS["mair-paper"]]
     assert [part["benchmark"] for part in ran.json["parts"]] == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "write", "sets", "figure"),
+    [
+        ("bright", write_bright, ["BRIGHT/aops", "BRIGHT/biology"], "ndcg@10"),
+        ("instructir", write_instructir, ["InstructIR"], "robustness@10"),
+    ],
+)
+def test_bright_and_instructir_come_from_the_hub_by_name(
+    sqlite_store: Store,
+    tmp_path: Path,
+    hub: Hub,
+    there: dict[str, str],
+    inf: Callable[..., Ran],
+    name: str,
+    write: Callable[[Path], Path],
+    sets: list[str],
+    figure: str,
+) -> None:
+    publish(hub, SUITES[name][""], write(tmp_path / name))
+    ran = inf("evaluate", "--model", "bm25", "--benchmark", name, "--json", **there)
+    assert ran.code == 0, ran.err
+    found = ran.json.get("parts", [ran.json])
+    assert [part["benchmark"] for part in found] == sets
+    assert ran.json["models"][0]["metrics"][figure] > 0
 
 
 @pytest.mark.parametrize(
