@@ -58,6 +58,41 @@ def test_prefix_and_template_come_by_themselves_in_a_fresh_process(
     )
 
 
+EACH = """
+import sys, numpy
+from sentence_transformers import SentenceTransformer
+
+for path in sys.argv[1:]:
+    model = SentenceTransformer(path)
+    numpy.savez(
+        path + ".npz", query=model.encode_query(["one"]), passage=model.encode_document(["one"])
+    )
+"""
+
+
+def test_two_encoders_and_lora_are_the_same_in_a_fresh_process(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    """Two encoders that were trained apart; LoRA merged; two decoders, pooled at the last token."""
+    paths = []
+    for number, given in enumerate(
+        (
+            {"encoders": "two", "query_prefix": "query: "},
+            {"lora_rank": "2"},
+            {"encoders": "two", "base_model": "tiny-random-qwen2", "lora_rank": "2"},
+        )
+    ):
+        some = {"max_steps": "2", "held_out": "0", "learning_rate": "1e-3"} | given
+        paths.append(train(claim(sqlite_store, config_for(tmp_path / str(number), **some)))["path"])
+    subprocess.run([sys.executable, "-c", EACH, *paths], check=True, capture_output=True)
+    for path in paths:
+        here, found = load_model(path), np.load(f"{path}.npz")
+        assert np.array_equal(found["query"], here.encode_query(["one"])), path
+        assert np.array_equal(found["passage"], here.encode_document(["one"])), path
+        apart = np.abs(found["query"] - found["passage"]).max()
+        assert (apart > 1e-4) == (path != paths[1])  # two encoders learned different things
+
+
 def test_other_numbers_of_instructions_and_queries_are_refused() -> None:
     from trainer.inference import InstructedModel
 

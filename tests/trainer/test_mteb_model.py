@@ -123,7 +123,8 @@ def mteb_scores(benchmark: Benchmark, model: object) -> dict[str, float]:
 def test_our_numbers_on_a_followir_folder_are_mtebs(sqlite_store: Store, tmp_path: Path) -> None:
     from trainer.mteb_model import MtebModel
 
-    config = config_for(tmp_path, max_steps="2", query_prefix="query: ", held_out="0")
+    given = {"query_prefix": "query: ", "template": "{query} ({instruction})"}
+    config = config_for(tmp_path, max_steps="2", held_out="0", **given)
     out = train(claim(sqlite_store, config))["path"]
     folder = write_larger_followir(tmp_path / "News21")
     result = evaluate(

@@ -135,6 +135,36 @@ def test_values_worked_by_hand() -> None:
     assert float(printed) == pytest.approx(math.log(6))
 
 
+# One anchor, e^{s/τ} = 2 for the positive; its negatives sum to 4 (P: 1 + 3), 6 (I) and 10 (IQ).
+# uni: the sum of ln((2 + Σ) / 2) over the terms, ln 3, ln 4, ln 6; multi: ln((2 + all sums) / 2).
+BY_HAND = {
+    "P": 3,
+    "I": 4,
+    "IQ": 6,
+    "P,I:uni": 3 * 4,
+    "P,IQ:uni": 3 * 6,
+    "I,IQ:uni": 4 * 6,
+    "P,I,IQ:uni": 3 * 4 * 6,
+    "P,I:multi": (2 + 4 + 6) / 2,
+    "P,IQ:multi": (2 + 4 + 10) / 2,
+    "I,IQ:multi": (2 + 6 + 10) / 2,
+    "P,I,IQ:multi": (2 + 4 + 6 + 10) / 2,
+}
+
+
+def test_each_objective_worked_by_hand() -> None:
+    assert BY_HAND.keys() == OBJECTIVES.keys()
+    exponentials = {"P": [1.0, 3.0], "I": [6.0, 0.0], "IQ": [4.0, 6.0]}
+    for name, objective in OBJECTIVES.items():
+        positive = 0.05 * torch.tensor([2.0], dtype=torch.float64).log()
+        negatives = [
+            0.05 * torch.tensor([exponentials[term]], dtype=torch.float64).log()
+            for term in objective.terms
+        ]
+        found = float(loss_of(objective, positive, negatives))
+        assert found == pytest.approx(math.log(BY_HAND[name])), name
+
+
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_the_order_of_rows_does_not_matter(name: str) -> None:
     rows = ROWS[2]

@@ -85,6 +85,32 @@ def test_a_rank_is_the_reciprocal_of_pytrec_evals(seed: int) -> None:
             assert rank_of(document, scores) == round(1 / theirs)
 
 
+def naive_measures(scores: dict[str, float], judged: dict[str, int]) -> dict[str, float]:
+    """MAP, MRR, nDCG@10 and Recall@10 along the order that the convention for ties gives."""
+    order = sorted(scores, key=lambda name: (scores[name], name), reverse=True)
+    right = [name for name, grade in judged.items() if grade > 0]
+    places = [place for place, name in enumerate(order, 1) if name in right]
+    gain = sum(judged.get(name, 0) / np.log2(1 + n) for n, name in enumerate(order[:10], 1))
+    grades = sorted(judged.values(), reverse=True)[:10]
+    best = sum(grade / np.log2(1 + n) for n, grade in enumerate(grades, 1))
+    return {
+        "map": sum(n / place for n, place in enumerate(places, 1)) / len(right),
+        "mrr": 1 / places[0] if places else 0.0,
+        "ndcg@10": gain / best,
+        "recall@10": sum(place <= 10 for place in places) / len(right),
+    }
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_measures_equal_naive_loops_on_random_runs_with_ties(seed: int) -> None:
+    run, judgments = random_runs(seed)
+    found = measure(run, judgments)
+    assert found
+    for query, values in found.items():
+        wanted = naive_measures(run[query], judgments[query])
+        assert {name: values[name] for name in wanted} == pytest.approx(wanted, abs=1e-9)
+
+
 def test_measures_by_hand() -> None:
     # right documents at ranks 1 and 3: MAP = (1/1 + 2/3)/2 = 5/6, MRR = 1
     run = {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}

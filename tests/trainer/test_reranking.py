@@ -88,6 +88,7 @@ def test_rerankers_stand_beside_bm25_by_name(sqlite_store: Store, tmp_path: Path
         "bm25",
         f"cross-encoder:{write_cross_encoder(tmp_path / 'cross')}",
         f"flan-t5:{write_t5(tmp_path / 't5', framed=False)}",
+        f"monot5:{tmp_path / 't5'}",
     ]
     folder = write_beir(tmp_path / "beir")  # lists no candidates: BM25's best are reranked
     config = {"models": names, "benchmark": str(folder)}
