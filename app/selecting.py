@@ -43,7 +43,8 @@ def show_all() -> None:
 
 
 def forget_selection() -> None:
-    """The selection is of marks that are drawn anew: a new map begins without one."""
+    """The selection is of points that are drawn anew: a new map begins without one."""
+    st.session_state.pop("coverage.shape", None)
     st.session_state["coverage.drawing"] = st.session_state.get("coverage.drawing", 0) + 1
 
 

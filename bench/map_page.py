@@ -1,15 +1,18 @@
-"""The map of the Coverage page in a browser: seconds to the picture, milliseconds per frame.
+"""The map of the Coverage page in a browser: seconds to the picture, milliseconds per move.
 
     .venv/bin/python bench/map_page.py [--points 200000] [--picture FOLDER]
 
 A store is made with one stored map of so many texts (seeded heaps of points, four corpora), served
-by `inf serve`, and opened in headless Chromium, 1280 pixels wide. Told are the seconds from the
-request to the drawn picture, and while the map is dragged and zoomed the time between two frames
-that the browser could show (median, 95 of 100), and how long one move takes to be drawn. WebGL is
-drawn by the processor here (SwiftShader): a machine with a graphics card is faster.
+by `inf serve`, and opened in headless Chromium, 1280 pixels wide, without a graphics card. Told are
+the seconds from the request to the drawn picture; while the map is dragged and zoomed the time
+between two frames that the browser could show, and from a move of the mouse to the second frame
+after it (33 ms at least, of which the two frames are most); how long the words take after the
+pointer rests on a point; and how long a box takes until its texts are listed, whose number must be
+that of the stored points inside it.
 """
 
 import argparse
+import json
 import os
 import statistics
 import sys
@@ -28,19 +31,17 @@ from live_server import serving  # noqa: E402
 from playwright.sync_api import Page, sync_playwright  # noqa: E402
 
 from analysis.corpora import Corpus  # noqa: E402
-from analysis.coverage import points_table, to_bytes  # noqa: E402
+from analysis.coverage import points_frame, points_table, to_bytes  # noqa: E402
 from db import schema  # noqa: E402
-from db.analyses import store_analysis  # noqa: E402
+from db.analyses import get_analysis, store_analysis  # noqa: E402
 from db.corpus_texts import CorpusText  # noqa: E402
 from db.store import open_store  # noqa: E402
 
 CORPORA, HEAPS = 4, 40
+SIDES = ("Width", "Height")
 PATIENCE = 180_000
-PLOT = ".st-key-coverage-map .js-plotly-plot"
-DRAWN = f"""() => {{
-  const plot = document.querySelector({PLOT!r});
-  return plot && plot.calcdata && plot.querySelector('.gl-canvas, .main-svg');
-}}"""
+MAP = ".st-key-coverage-map .map canvas"
+RESTED = f"{MAP}[data-rested]"
 FRAMES = """() => {
   window.frames_seen = [];
   let last = performance.now();
@@ -96,22 +97,69 @@ def fill(points: int) -> None:
 
 
 def measure(page: Page, url: str) -> None:
-    """Open the page, drag and zoom the map, and print what it took."""
+    """Open the page, drag, zoom, hover and select, and print what it took."""
+    page.set_default_timeout(PATIENCE)
     began = time.perf_counter()
     page.goto(f"{url}/coverage")
-    page.wait_for_function(DRAWN, timeout=PATIENCE)
-    page.evaluate(TWO_FRAMES)
+    page.locator(RESTED).wait_for()
     print(f"from the request to the drawn map: {time.perf_counter() - began:.1f} s", flush=True)
-    plot = page.locator(PLOT)
-    plot.scroll_into_view_if_needed()
-    box = plot.bounding_box()
+    drawn = page.locator(MAP)
+    drawn.scroll_into_view_if_needed()
+    box = drawn.bounding_box()
     assert box is not None
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
-    _follow(page, "dragged", lambda number: page.mouse.move(x + 4 * number, y + 2 * number))
+    _follow(page, "dragged", lambda number: page.mouse.move(x + 8 * number, y + 4 * number))
     page.mouse.up()
-    _follow(page, "zoomed", lambda number: page.mouse.wheel(0, -40 if number % 2 else 40))
+    _follow(page, "zoomed", lambda number: page.mouse.wheel(0, -60 if number < 20 else 60))
+    page.locator(RESTED).wait_for()
+    _hover(page, x, y)
+    _select(page, x, y)
+
+
+def _hover(page: Page, x: float, y: float) -> None:
+    """From the rest of the pointer on a point to its triplet."""
+    words = page.locator(".st-key-coverage-map .words:not([hidden])")
+    page.mouse.move(x + 20, y + 20)
+    for step in range(60):
+        began = time.perf_counter()
+        page.mouse.move(x + 20 + 4 * step, y + 20)
+        page.wait_for_timeout(1000)
+        if words.count():
+            break
+    words.wait_for()
+    page.mouse.move(x, y + 200)
+    page.mouse.move(x + 20 + 4 * step, y + 20)
+    began = time.perf_counter()
+    words.wait_for()
+    print(f"from the rest of the pointer to the words: {time.perf_counter() - began:.2f} s")
+
+
+def _select(page: Page, x: float, y: float) -> None:
+    """From the end of a box to the list of its texts, as many as are stored inside."""
+    page.locator(".map button[data-mode=box]").click()
+    page.mouse.move(x - 150, y - 150)
+    page.mouse.down()
+    page.mouse.move(x + 150, y + 150, steps=5)
+    began = time.perf_counter()
+    page.mouse.up()
+    told = page.get_by_text("texts of 0 groups")
+    told.wait_for()
+    seconds = time.perf_counter() - began
+    view = json.loads(page.locator(RESTED).get_attribute("data-view") or "")
+    width, height = (page.locator(MAP).evaluate(f"it => it.client{each}") for each in SIDES)
+    per_pixel = (view["x"][1] - view["x"][0]) / width
+    middle = [(view[side][0] + view[side][1]) / 2 for side in ("x", "y")]
+    with open_store().read() as session:
+        points = points_frame(get_analysis(session, 1).payload or b"")
+    reach = 150 * per_pixel
+    inside = (abs(points["x"] - middle[0]) <= reach) & (abs(points["y"] - middle[1]) <= reach)
+    print(
+        f"from a box to its list: {seconds:.2f} s; {told.inner_text()}, about "
+        f"{int(inside.sum()):,} of the stored lie there ({height} pixels high)",
+        flush=True,
+    )
 
 
 def _follow(page: Page, what: str, move: object) -> None:
@@ -142,9 +190,8 @@ def main() -> None:
         os.environ["INF_HOME"] = str(folder / "home")
         os.environ.pop("INF_DATABASE_URL", None)
         fill(arguments.points)
-        flags = [*FLAGS, "--enable-unsafe-swiftshader", "--use-angle=swiftshader"]
         with serving(folder / "serve", INF_HOME=os.environ["INF_HOME"]) as server:
-            browser = playwright.chromium.launch(executable_path=PROGRAM, args=flags)
+            browser = playwright.chromium.launch(executable_path=PROGRAM, args=FLAGS)
             page = browser.new_page(viewport={"width": 1280, "height": 1000})
             print(f"{arguments.points:,} points")
             measure(page, server.url)

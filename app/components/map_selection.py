@@ -24,7 +24,7 @@ COLUMNS = {
 def draw_selection(points: pd.DataFrame, rows: list[int], origin: Origin, analysis_id: int) -> None:
     """The selected points, and what can be done with them."""
     if not rows:
-        st.caption("Select with the box or the lasso of the toolbar: the texts are listed here.")
+        st.caption("Select with Box or Lasso above the map: the texts are listed here.")
         return
     chosen = points.iloc[rows]
     groups = sorted({int(group) for group in chosen["group_id"].dropna()})

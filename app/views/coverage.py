@@ -1,13 +1,17 @@
 """Coverage: one map of the texts of several corpora, coloured, contoured, and selectable."""
 
+from typing import TYPE_CHECKING
+
 import streamlit as st
 
 from analysis.coverage import points_frame
-from analysis.map_figure import MOST_DRAWN, coverage_scatter, selected_rows
+from analysis.map_picture import map_payload
+from analysis.map_shapes import rows_inside
 from app import selecting
 from app.components.corpora_form import draw_corpora
 from app.components.coverage import draw_numbers
-from app.components.figure import draw_figure
+from app.components.figure import draw_origin
+from app.components.map_card import SHAPE, draw_map_card
 from app.components.map_selection import draw_selection
 from app.components.page import draw_empty, draw_heading, draw_labels
 from app.components.stored_analysis import choose_analysis, draw_start, origin_of
@@ -17,9 +21,11 @@ from db.releases import list_releases
 from db.store import open_store
 from db.tables import Analysis
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 LEAD = "A map in which texts that mean similar things lie close together (UMAP of embeddings)."
 COLOURS = ("role", "corpus", "source", "cluster", "field", "verdict")
-BUTTONS = [["toImage"], ["pan2d", "zoom2d", "select2d", "lasso2d", "resetScale2d"]]
 
 
 def name_of(found: Analysis) -> str:
@@ -48,10 +54,16 @@ def draw_settings(found: list[Analysis]) -> None:
         )
 
 
+@st.cache_resource(max_entries=2, show_spinner="Reading the points …")
+def stored_points(_store_url: str, analysis_id: int) -> "pd.DataFrame":
+    """The points of a stored map, which never change; read by everybody, changed by nobody."""
+    with open_store().read() as session:
+        return points_frame(get_analysis(session, analysis_id).payload or b"")
+
+
 def draw_map(found: Analysis) -> None:
     corpora = found.result["corpora"]
-    with open_store().read() as session:
-        points = points_frame(get_analysis(session, found.id).payload or b"")
+    points = stored_points(str(open_store().engine.url), found.id)
     st.session_state["coverage.points"] = len(points)
     there = [name for name in COLOURS if name in points]
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -74,32 +86,22 @@ def draw_map(found: Analysis) -> None:
         st.caption("No text is left on the map.")
         return
     origin = origin_of(found)
-    picked = draw_figure(
-        coverage_scatter(shown, colour or "role", contours=contours),
-        lambda: shown.to_csv(index=False),
-        origin,
-        key=f"coverage.map{st.session_state.get('coverage.drawing', '')}",
-        config={"scrollZoom": True, "modeBarButtons": BUTTONS},
-        on_select="rerun",
-        selection_mode=("points", "box", "lasso"),
-    )
-    cells = " · more than can be drawn: cells, select some to see their texts"
+    with st.container(key="coverage.map"):
+        draw_map_card(
+            map_payload(shown, colour or "role", contours=contours),
+            shown,
+            key=f"coverage.card{found.id}.{st.session_state.get('coverage.drawing', 0)}",
+        )
     st.caption(
         f"{found.result['points']:,} texts, {found.result['different']:,} different · model "
-        f"{found.result['model']} · seed {found.result['seed']} · scroll to zoom, drag to move"
-        f"{cells * (len(shown) > MOST_DRAWN)}"
+        f"{found.result['model']} · seed {found.result['seed']} · every text is drawn: of more "
+        "than 4,000 in view those on one pixel share it, in the mean of their colours, the more "
+        "opaque the more there are · a selection is of all texts inside it that the legend shows"
     )
-    marks = [place_of(point) for point in picked.selection.points]
-    rows = selected_rows(shown, [mark for mark in marks if mark is not None])
+    draw_origin(lambda: shown.to_csv(index=False), origin, key="coverage.points_drawn")
+    rows = rows_inside(shown, st.session_state.get(SHAPE))
     draw_selection(points, [kept[row] for row in rows], origin, found.id)
     draw_numbers(found.result, origin)
-
-
-def place_of(point: dict[str, object]) -> int | None:
-    """The mark's number that the figure gave it; contours have none."""
-    given = point.get("customdata")
-    given = given[0] if isinstance(given, list) and given else given
-    return int(given) if isinstance(given, int | float) else None
 
 
 with open_store().read() as session:

@@ -1,6 +1,7 @@
 """The Coverage page: numbers beside the map where several corpora share it."""
 
 import numpy as np
+import pandas as pd
 from app_pages import open_page
 from grown_dataset import grown
 from sqlalchemy import select
@@ -8,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from analysis.corpora import load_corpora
 from analysis.coverage import coverage_numbers, points_table, to_bytes
+from app.components.map_card import answer
 from db.analyses import store_analysis
 from db.corpus_texts import pair_texts, run_texts
 from db.groups import groups_by_run
@@ -49,6 +51,47 @@ def test_two_corpora_on_one_map_have_their_shares_beside_it(sqlite_store: Store)
     assert set(shares["Corpus"]) == {"demo", "other"}
     assert shares["Share of the map"].between(0, 1).all()
     assert any("Covered by" in frame for frame in frames)
+
+
+def selected_on_the_map() -> None:
+    import pandas as pd
+    import streamlit as st
+
+    from analysis.map_picture import map_payload
+    from analysis.map_shapes import rows_inside
+    from app.components.map_card import draw_map_card
+
+    points = pd.DataFrame(
+        {
+            "x": [0.0, 1.0, 2.0],
+            "y": [0.0, 1.0, 2.0],
+            "corpus": "demo",
+            "field": "query",
+            "role": "positive",
+            "text": ["a", "b", "c"],
+            "group_id": None,
+        }
+    )
+    draw_map_card(map_payload(points), points, key="coverage.card")
+    st.text(rows_inside(points, st.session_state.get("coverage.shape")).tolist())
+
+
+def test_a_map_without_a_selection_forgets_one_of_another_map(sqlite_store: Store) -> None:
+    page = AppTest.from_function(selected_on_the_map, default_timeout=180)
+    page.session_state["coverage.shape"] = {"kind": "box", "x": [0, 1], "y": [0, 1]}
+    page.run()
+    assert not page.exception
+    assert page.text[0].value == "[]"
+
+
+def test_the_words_asked_for_are_of_a_point_that_is_there() -> None:
+    points = pd.DataFrame(
+        {"corpus": ["demo"], "field": "text", "role": "text", "text": "<b>", "group_id": None}
+    )
+    told = answer(points, {"row": 0, "question": 3})
+    assert (told["question"], told["lines"]) == (3, [["", "<b>"]])
+    for asked in (None, {}, {"row": 1}, {"row": -1}, {"row": "0"}, {"row": None}):
+        assert answer(points, asked) == {}
 
 
 def selection() -> None:

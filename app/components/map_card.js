@@ -1,0 +1,733 @@
+// The map of a coverage analysis: every point is drawn, into pixels that mix the colours of the
+// points they hold. While one drags or zooms, the picture that is there is moved; it is drawn anew
+// when the view rests, or has left it. Texts reach the page through textContent only.
+
+const CARDS = new WeakMap();
+const HEIGHT = 620;
+const MARGIN = 0.25; // drawn beyond each edge, as a share of the width and height
+const DISCS = 4000; // points in the picture that are drawn as discs; more share pixels
+const REST_MS = 140;
+const QUICK_MS = 8; // a picture as quick as this is drawn anew with every frame
+const REACH = 7; // pixels around the pointer in which a point is found
+
+export default function (component) {
+  const parent = component.parentElement;
+  let card = CARDS.get(parent);
+  if (!card) {
+    card = new MapCard(parent);
+    CARDS.set(parent, card);
+  }
+  card.receive(component);
+  return () => setTimeout(() => card.leaveIfGone(), 0);
+}
+
+function make(tag, className, text) {
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+function unpacked(given) {
+  const bytes = new Uint8Array(given).buffer; // a copy that begins at 0: the arrays lie aligned
+  const length = new DataView(bytes).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, length)));
+  const pieces = header.lines.reduce((sum, line) => sum + line.pieces, 0);
+  let place = 4 + length;
+  const take = (Kind, count) => {
+    const found = new Kind(bytes, place, count);
+    place += found.byteLength;
+    return found;
+  };
+  const x = take(Float32Array, header.points);
+  const y = take(Float32Array, header.points);
+  const lines = take(Float32Array, 4 * pieces);
+  return { ...header, x, y, pieces: lines, category: take(Uint16Array, header.points) };
+}
+
+function rgb(colour) {
+  return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+}
+
+// The points by cell of a grid, so that those near the pointer are found among few.
+class Grid {
+  constructor(x, y) {
+    this.cells = Math.max(1, Math.min(1024, Math.ceil(Math.sqrt(x.length / 2))));
+    [this.low, this.high] = [[0, 0], [0, 0]];
+    [x, y].forEach((values, side) => {
+      let [low, high] = [Infinity, -Infinity];
+      for (let row = 0; row < values.length; row += 1) {
+        if (values[row] < low) low = values[row];
+        if (values[row] > high) high = values[row];
+      }
+      [this.low[side], this.high[side]] = [low, high];
+    });
+    this.size = [0, 1].map((side) => (this.high[side] - this.low[side] || 1) / this.cells);
+    this.start = new Uint32Array(this.cells * this.cells + 1);
+    const cell = new Uint32Array(x.length);
+    for (let row = 0; row < x.length; row += 1) {
+      cell[row] = this.at(x[row], 0) * this.cells + this.at(y[row], 1);
+      this.start[cell[row] + 1] += 1;
+    }
+    for (let each = 0; each < this.start.length - 1; each += 1) {
+      this.start[each + 1] += this.start[each];
+    }
+    const next = this.start.slice();
+    this.rows = new Uint32Array(x.length);
+    for (let row = 0; row < x.length; row += 1) this.rows[next[cell[row]]++] = row;
+  }
+
+  at(value, side) {
+    const found = Math.floor((value - this.low[side]) / this.size[side]);
+    return Math.max(0, Math.min(this.cells - 1, found));
+  }
+
+  *near(x, y, reach) {
+    for (let i = this.at(x - reach, 0); i <= this.at(x + reach, 0); i += 1) {
+      const first = this.start[i * this.cells + this.at(y - reach, 1)];
+      const last = this.start[i * this.cells + this.at(y + reach, 1) + 1];
+      for (let place = first; place < last; place += 1) yield this.rows[place];
+    }
+  }
+}
+
+class MapCard {
+  constructor(parent) {
+    this.parent = parent;
+    this.mode = "move";
+    this.hidden = new Set();
+    this.questions = 0;
+    this.shape = null;
+    this.root = make("div", "map");
+    this.canvas = make("canvas");
+    this.canvas.tabIndex = 0;
+    this.canvas.height = HEIGHT;
+    this.canvas.style.height = `${HEIGHT}px`;
+    this.canvas.setAttribute("role", "img");
+    this.tools = make("div", "tools");
+    this.legend = make("div", "legend");
+    this.words = make("div", "words");
+    this.words.hidden = true;
+    this.root.append(this.tools, this.canvas, this.legend, this.words);
+    parent.appendChild(this.root);
+    this.drawTools();
+    this.listen();
+  }
+
+  listen() {
+    const on = (kind, act, options) => this.canvas.addEventListener(kind, act, options);
+    on("pointerdown", (event) => this.down(event));
+    on("pointermove", (event) => this.move(event));
+    on("pointerup", (event) => this.up(event));
+    on("pointercancel", () => this.stop());
+    on("pointerleave", () => this.leave());
+    on("dblclick", () => this.reset());
+    on("keydown", (event) => this.key(event));
+    on("wheel", (event) => this.wheel(event), { passive: false });
+    this.onWords = (event) => this.showWords(event.detail);
+    document.addEventListener("inf-map-words", this.onWords);
+    this.sized = new ResizeObserver(() => this.resize());
+    this.sized.observe(this.root);
+  }
+
+  leaveIfGone() {
+    if (this.parent.isConnected && this.root.isConnected) return;
+    document.removeEventListener("inf-map-words", this.onWords);
+    this.sized.disconnect();
+    clearTimeout(this.rest);
+    clearTimeout(this.asking);
+    CARDS.delete(this.parent);
+  }
+
+  receive(component) {
+    this.send = component.setStateValue;
+    this.ask = component.setTriggerValue;
+    const data = unpacked(component.data);
+    if (this.data && this.data.version === data.version && this.data.colour === data.colour) return;
+    const moved = !this.data || this.data.points !== data.points;
+    if (this.data && this.data.colour !== data.colour) this.hidden.clear();
+    this.data = data;
+    this.colours = data.categories.map((each) => rgb(each.colour));
+    this.grid = new Grid(data.x, data.y);
+    this.drawLegend();
+    this.hideWords();
+    if (moved) this.reset();
+    else this.drawAnew();
+  }
+
+  // ---- the view: the middle of the picture and pixels per unit -------------------------------
+
+  reset() {
+    if (!this.width || !this.data) return;
+    const { low, high } = this.grid;
+    const [wide, tall] = [high[0] - low[0] || 1, high[1] - low[1] || 1];
+    this.whole = Math.min(this.width / (1.06 * wide), HEIGHT / (1.06 * tall));
+    this.view = {
+      x: (low[0] + high[0]) / 2,
+      y: (low[1] + high[1]) / 2,
+      scale: this.whole,
+    };
+    this.drawAnew();
+  }
+
+  resize() {
+    const width = Math.round(this.root.clientWidth);
+    if (!width || width === this.width) return;
+    this.width = width;
+    this.ratio = window.devicePixelRatio || 1;
+    this.canvas.width = Math.round(width * this.ratio);
+    this.canvas.height = Math.round(HEIGHT * this.ratio);
+    if (this.view) this.drawAnew();
+    else this.reset();
+  }
+
+  place(event) {
+    const box = this.canvas.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  }
+
+  toMap([px, py]) {
+    const { x, y, scale } = this.view;
+    return [x + (px - this.width / 2) / scale, y - (py - HEIGHT / 2) / scale];
+  }
+
+  toScreen([x, y]) {
+    const view = this.view;
+    return [
+      (x - view.x) * view.scale + this.width / 2,
+      (view.y - y) * view.scale + HEIGHT / 2,
+    ];
+  }
+
+  zoom(factor, at) {
+    const before = this.toMap(at);
+    const scale = this.view.scale * factor;
+    this.view.scale = Math.max(this.whole / 4, Math.min(this.whole * 1e5, scale));
+    const after = this.toMap(at);
+    this.view.x += before[0] - after[0];
+    this.view.y += before[1] - after[1];
+    this.show();
+  }
+
+  // ---- drawing -------------------------------------------------------------------------------
+
+  // The points of `view` in a picture of so many pixels, `ratio` to a pixel of the screen.
+  picture(view, width, height, ratio) {
+    const canvas = make("canvas");
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+    const context = canvas.getContext("2d");
+    const inside = this.inside(view, width, height);
+    if (inside.length <= DISCS) this.drawDiscs(context, inside, view, width, height, ratio);
+    else this.drawPixels(context, inside, view, width, height, ratio);
+    this.drawLines(context, view, width, height, ratio);
+    return canvas;
+  }
+
+  inside(view, width, height) {
+    const { x, y, category, points } = this.data;
+    const [dx, dy] = [width / 2 / view.scale, height / 2 / view.scale];
+    const [x0, x1, y0, y1] = [view.x - dx, view.x + dx, view.y - dy, view.y + dy];
+    const shown = this.data.categories.map((_, each) => !this.hidden.has(each));
+    if (!this.found || this.found.length < points) this.found = new Uint32Array(points);
+    let count = 0;
+    for (let row = 0; row < points; row += 1) {
+      if (x[row] >= x0 && x[row] <= x1 && y[row] >= y0 && y[row] <= y1 && shown[category[row]]) {
+        this.found[count] = row;
+        count += 1;
+      }
+    }
+    return this.found.subarray(0, count);
+  }
+
+  // In turns of a step without a common divisor, so that no category lies above all others.
+  *interleaved(rows) {
+    const step = 7919;
+    const count = rows.length;
+    for (let turn = 0; turn < count; turn += 1) yield rows[(turn * step) % count];
+  }
+
+  radius(count) {
+    return count > 1000 ? 2.2 : count > 200 ? 3 : 4.5;
+  }
+
+  drawDiscs(context, rows, view, width, height, ratio) {
+    const { x, y, category } = this.data;
+    const radius = this.radius(rows.length) * ratio;
+    context.globalAlpha = 0.75;
+    const order = rows.length % 7919 ? this.interleaved(rows) : rows;
+    for (const row of order) {
+      context.fillStyle = this.data.categories[category[row]].colour;
+      context.beginPath();
+      context.arc(
+        ((x[row] - view.x) * view.scale + width / 2) * ratio,
+        ((view.y - y[row]) * view.scale + height / 2) * ratio,
+        radius,
+        0,
+        2 * Math.PI,
+      );
+      context.fill();
+    }
+    context.globalAlpha = 1;
+  }
+
+  drawPixels(context, rows, view, width, height, ratio) {
+    const { x, y, category } = this.data;
+    const [wide, high] = [context.canvas.width, context.canvas.height];
+    const total = wide * high;
+    if (!this.sums || this.sums.length !== 4 * total) this.sums = new Float32Array(4 * total);
+    else this.sums.fill(0);
+    const sums = this.sums;
+    const dot = Math.max(1, Math.round((rows.length > 60000 ? 1 : 2) * ratio));
+    const scale = view.scale * ratio;
+    const [left, top] = [(width * ratio) / 2, (height * ratio) / 2];
+    let most = 1;
+    for (const row of rows) {
+      const px = Math.floor((x[row] - view.x) * scale + left);
+      const py = Math.floor((view.y - y[row]) * scale + top);
+      const colour = this.colours[category[row]];
+      for (let v = py; v < py + dot; v += 1) {
+        if (v < 0 || v >= high) continue;
+        for (let u = px; u < px + dot; u += 1) {
+          if (u < 0 || u >= wide) continue;
+          const at = 4 * (v * wide + u);
+          sums[at] += colour[0];
+          sums[at + 1] += colour[1];
+          sums[at + 2] += colour[2];
+          sums[at + 3] += 1;
+          if (sums[at + 3] > most) most = sums[at + 3];
+        }
+      }
+    }
+    const image = context.createImageData(wide, high);
+    const into = image.data;
+    const steepness = 0.6 / Math.log1p(most);
+    for (let at = 0; at < into.length; at += 4) {
+      const count = sums[at + 3];
+      if (count === 0) continue;
+      into[at] = sums[at] / count;
+      into[at + 1] = sums[at + 1] / count;
+      into[at + 2] = sums[at + 2] / count;
+      into[at + 3] = 255 * Math.min(1, 0.45 + steepness * Math.log1p(count));
+    }
+    context.putImageData(image, 0, 0);
+  }
+
+  drawLines(context, view, width, height, ratio) {
+    let piece = 0;
+    context.lineWidth = 1.4 * ratio;
+    for (const line of this.data.lines) {
+      context.strokeStyle = line.colour;
+      context.beginPath();
+      for (const last = piece + line.pieces; piece < last; piece += 1) {
+        const [x0, y0, x1, y1] = this.data.pieces.subarray(4 * piece, 4 * piece + 4);
+        const at = (x, y) => [
+          ((x - view.x) * view.scale + width / 2) * ratio,
+          ((view.y - y) * view.scale + height / 2) * ratio,
+        ];
+        context.moveTo(...at(x0, y0));
+        context.lineTo(...at(x1, y1));
+      }
+      context.stroke();
+    }
+  }
+
+  drawAnew() {
+    this.drawn = null;
+    this.show();
+  }
+
+  render() {
+    const began = performance.now();
+    const [width, height] = [(1 + 2 * MARGIN) * this.width, (1 + 2 * MARGIN) * HEIGHT];
+    const view = { ...this.view };
+    this.drawn = { view, width, height, canvas: this.picture(view, width, height, this.ratio) };
+    this.took = performance.now() - began;
+  }
+
+  show() {
+    if (this.waiting || !this.width || !this.data) return;
+    this.waiting = true;
+    delete this.canvas.dataset.rested;
+    requestAnimationFrame(() => {
+      this.waiting = false;
+      if (!this.drawn || this.took < QUICK_MS || this.hasLeft()) this.render();
+      this.paint();
+      clearTimeout(this.rest);
+      this.rest = setTimeout(() => this.settle(), REST_MS);
+    });
+  }
+
+  hasLeft() {
+    const { view, width, height } = this.drawn;
+    const grown = this.view.scale / view.scale;
+    if (grown > 2 || grown < 0.75) return true;
+    const spare = (drawn, shown) => (drawn * grown - shown) / 2 / this.view.scale;
+    return (
+      Math.abs(this.view.x - view.x) > spare(width, this.width) ||
+      Math.abs(this.view.y - view.y) > spare(height, HEIGHT)
+    );
+  }
+
+  settle() {
+    const { view } = this.drawn;
+    const same = ["x", "y", "scale"].every((each) => view[each] === this.view[each]);
+    if (!same) {
+      this.render();
+      this.paint();
+    }
+    const count = this.inside(this.view, this.width, HEIGHT).length;
+    const all = this.data.points;
+    const how = count > DISCS ? ", those on one pixel mixed" : "";
+    this.told.textContent = `${count.toLocaleString("en")} of ${all.toLocaleString("en")} in view${how}`;
+    const [x0, y1] = this.toMap([0, 0]);
+    const [x1, y0] = this.toMap([this.width, HEIGHT]);
+    this.canvas.dataset.view = JSON.stringify({ x: [x0, x1], y: [y0, y1] });
+    this.canvas.dataset.inView = count;
+    this.canvas.dataset.rested = "yes";
+    this.canvas.setAttribute(
+      "aria-label",
+      `Map of ${all} texts, ${count} in view. Arrows move, plus and minus zoom, 0 shows all.`,
+    );
+  }
+
+  paint() {
+    const context = this.canvas.getContext("2d");
+    const { view, width, height, canvas } = this.drawn;
+    const grown = this.view.scale / view.scale;
+    const [x, y] = this.toScreen([view.x, view.y]);
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    const [wide, high] = [width * grown, height * grown];
+    context.imageSmoothingEnabled = grown !== 1;
+    context.drawImage(canvas, x - wide / 2, y - high / 2, wide, high);
+    if (this.shape) this.paintShape(context);
+    if (this.hovered !== undefined) {
+      const at = this.toScreen([this.data.x[this.hovered], this.data.y[this.hovered]]);
+      context.strokeStyle = getComputedStyle(this.root).color;
+      context.lineWidth = 2;
+      context.beginPath();
+      context.arc(...at, 6, 0, 2 * Math.PI);
+      context.stroke();
+    }
+    this.canvas.dataset.paints = Number(this.canvas.dataset.paints || 0) + 1;
+  }
+
+  paintShape(context) {
+    const { kind, x, y, path } = this.shape;
+    const box = kind === "box" && [[x[0], y[0]], [x[1], y[0]], [x[1], y[1]], [x[0], y[1]]];
+    context.beginPath();
+    for (const corner of box || path) context.lineTo(...this.toScreen(corner));
+    context.closePath();
+    context.strokeStyle = getComputedStyle(this.root).color;
+    context.lineWidth = 1.5;
+    context.setLineDash([5, 4]);
+    context.stroke();
+    context.setLineDash([]);
+  }
+
+  // ---- hand and keys -------------------------------------------------------------------------
+
+  down(event) {
+    if (event.button) return;
+    this.canvas.setPointerCapture(event.pointerId);
+    this.hideWords();
+    const at = this.place(event);
+    this.held = { at, from: this.toMap(at), path: [this.toMap(at)], last: at };
+    if (this.mode !== "move") this.shape = null;
+  }
+
+  move(event) {
+    const at = this.place(event);
+    if (!this.held) {
+      this.point(at);
+      return;
+    }
+    if (this.mode === "move") {
+      this.view.x -= (at[0] - this.held.last[0]) / this.view.scale;
+      this.view.y += (at[1] - this.held.last[1]) / this.view.scale;
+      this.held.last = at;
+    } else this.draft(at);
+    this.show();
+  }
+
+  draft(at) {
+    const [from, to] = [this.held.from, this.toMap(at)];
+    if (this.mode === "box") {
+      const side = (each) => [Math.min(from[each], to[each]), Math.max(from[each], to[each])];
+      this.shape = { kind: "box", x: side(0), y: side(1) };
+      return;
+    }
+    const far = Math.hypot(at[0] - this.held.last[0], at[1] - this.held.last[1]);
+    if (far < 3) return;
+    this.held.last = at;
+    this.held.path.push(to);
+    this.shape = { kind: "lasso", path: this.held.path };
+  }
+
+  up() {
+    const held = this.held;
+    this.held = null;
+    if (!held || this.mode === "move") return;
+    this.select(this.shape);
+  }
+
+  stop() {
+    this.held = null;
+  }
+
+  select(shape) {
+    this.shape = shape;
+    const names = [...this.hidden].map((each) => this.data.categories[each].name);
+    const told = shape && { ...shape, colour: this.data.colour, hidden: names };
+    if (told) this.canvas.dataset.shape = JSON.stringify(told);
+    this.send("shape", told);
+    this.show();
+  }
+
+  wheel(event) {
+    event.preventDefault();
+    this.hideWords();
+    this.zoom(Math.exp(-event.deltaY * 0.002), this.place(event));
+  }
+
+  key(event) {
+    const step = 0.1 / this.view.scale;
+    const moves = {
+      ArrowLeft: [-step * this.width, 0],
+      ArrowRight: [step * this.width, 0],
+      ArrowUp: [0, step * HEIGHT],
+      ArrowDown: [0, -step * HEIGHT],
+    };
+    const middle = [this.width / 2, HEIGHT / 2];
+    if (moves[event.key]) {
+      this.view.x += moves[event.key][0];
+      this.view.y += moves[event.key][1];
+      this.show();
+    } else if (event.key === "+" || event.key === "=") this.zoom(1.25, middle);
+    else if (event.key === "-") this.zoom(0.8, middle);
+    else if (event.key === "0") this.reset();
+    else if (event.key === "Escape") this.select(null);
+    else return;
+    event.preventDefault();
+    this.hideWords();
+  }
+
+  // ---- the words at the pointer --------------------------------------------------------------
+
+  point(at) {
+    const reach = REACH / this.view.scale;
+    const [x, y] = this.toMap(at);
+    let [nearest, best, count] = [undefined, reach * reach, 0];
+    for (const row of this.grid.near(x, y, reach)) {
+      if (this.hidden.has(this.data.category[row])) continue;
+      const far = (this.data.x[row] - x) ** 2 + (this.data.y[row] - y) ** 2;
+      if (far > reach * reach) continue;
+      count += 1;
+      if (far <= best) [nearest, best] = [row, far];
+    }
+    if (nearest === this.hovered) return;
+    this.hideWords();
+    if (nearest === undefined) return;
+    this.hovered = nearest;
+    this.around = count;
+    this.paint();
+    this.asking = setTimeout(() => {
+      this.questions += 1;
+      this.question = this.questions;
+      this.ask("asked", { row: nearest, question: this.question });
+    }, REST_MS);
+  }
+
+  leave() {
+    if (!this.held) this.hideWords();
+  }
+
+  hideWords() {
+    clearTimeout(this.asking);
+    this.words.hidden = true;
+    this.question = null;
+    if (this.hovered === undefined) return;
+    this.hovered = undefined;
+    if (this.drawn) this.paint();
+  }
+
+  showWords(told) {
+    if (!told || !told.question || told.question !== this.question) return;
+    this.words.replaceChildren();
+    const head = make("div");
+    const group = told.group === null ? "" : `, group ${told.group}`;
+    head.append(make("b", "", told.sign), make("span", "", `${told.corpus}${group}`));
+    this.words.append(head);
+    for (const [sign, text] of told.lines) {
+      const line = make("div");
+      if (sign) line.append(make("b", "", sign));
+      line.append(make("span", "", text));
+      this.words.append(line);
+    }
+    const others = this.around - 1;
+    const more = `and ${others.toLocaleString("en")} more under the pointer: zoom in`;
+    if (others) this.words.append(make("div", "more", more));
+    this.words.hidden = false;
+    const at = this.toScreen([this.data.x[this.hovered], this.data.y[this.hovered]]);
+    const [left, top] = [at[0] + this.canvas.offsetLeft, at[1] + this.canvas.offsetTop];
+    const { offsetWidth: wide, offsetHeight: high } = this.words;
+    this.words.style.left = `${Math.max(0, left + 14 + wide > this.width ? left - 14 - wide : left + 14)}px`;
+    this.words.style.top = `${Math.max(0, Math.min(top + 14, this.canvas.offsetTop + HEIGHT - high))}px`;
+  }
+
+  // ---- tools, legend, pictures ---------------------------------------------------------------
+
+  drawTools() {
+    const modes = [
+      ["move", "Move", "drag to move, scroll to zoom, double-click to see all"],
+      ["box", "Box", "drag a box: the texts inside are listed beneath"],
+      ["lasso", "Lasso", "draw around texts: they are listed beneath"],
+    ];
+    for (const [mode, name, help] of modes) {
+      const button = make("button", "", name);
+      button.title = help;
+      button.dataset.mode = mode;
+      button.onclick = () => this.choose(mode);
+      this.tools.append(button);
+    }
+    const acts = [
+      ["Show all", "the whole map", () => this.reset()],
+      ["Clear", "no selection", () => this.select(null)],
+      ["PNG", "save what is in view", () => this.savePng()],
+      ["SVG", "save what is in view", () => this.saveSvg()],
+    ];
+    for (const [name, help, act] of acts) {
+      const button = make("button", "", name);
+      button.title = help;
+      button.onclick = act;
+      this.tools.append(button);
+    }
+    this.told = make("span", "told");
+    this.tools.append(this.told);
+    this.choose("move");
+  }
+
+  choose(mode) {
+    this.mode = mode;
+    this.canvas.classList.toggle("selecting", mode !== "move");
+    for (const button of this.tools.querySelectorAll("[data-mode]")) {
+      button.setAttribute("aria-pressed", String(button.dataset.mode === mode));
+    }
+  }
+
+  drawLegend() {
+    this.legend.replaceChildren();
+    this.data.categories.forEach((category, each) => {
+      const button = make("button");
+      button.title = "hide or show";
+      button.setAttribute("aria-pressed", String(!this.hidden.has(each)));
+      const words = `${category.name} · ${category.points.toLocaleString("en")}`;
+      button.append(this.swatch(category.colour), make("span", "", words));
+      button.onclick = () => {
+        if (!this.hidden.delete(each)) this.hidden.add(each);
+        button.setAttribute("aria-pressed", String(!this.hidden.has(each)));
+        if (this.shape) this.select(this.shape);
+        this.drawAnew();
+      };
+      this.legend.append(button);
+    });
+    for (const line of this.data.lines) {
+      const entry = make("span", "line");
+      entry.append(this.swatch(line.colour), make("span", "", `density of ${line.name}`));
+      this.legend.append(entry);
+    }
+  }
+
+  swatch(colour) {
+    const found = make("span", "swatch");
+    found.style.background = colour;
+    return found;
+  }
+
+  shown() {
+    const categories = this.data.categories.filter((_, each) => !this.hidden.has(each));
+    return [...categories, ...this.data.lines.map((each) => ({ ...each, line: true }))];
+  }
+
+  ground() {
+    const named = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim();
+    return [named || "#ffffff", getComputedStyle(this.root).color];
+  }
+
+  savePng() {
+    const ratio = 2;
+    const [ground, ink] = this.ground();
+    const names = this.shown();
+    const canvas = make("canvas");
+    canvas.width = this.width * ratio;
+    canvas.height = (HEIGHT + 22 * names.length + 10) * ratio;
+    const context = canvas.getContext("2d");
+    context.fillStyle = ground;
+    context.fillRect(0, 0, canvas.width, canvas.height);
+    context.drawImage(this.picture(this.view, this.width, HEIGHT, ratio), 0, 0);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.font = "13px sans-serif";
+    names.forEach((each, place) => {
+      const y = HEIGHT + 20 + 22 * place;
+      context.fillStyle = each.colour;
+      context.fillRect(12, each.line ? y - 5 : y - 9, 14, each.line ? 2 : 10);
+      context.fillStyle = ink;
+      context.fillText(each.line ? `density of ${each.name}` : each.name, 34, y);
+    });
+    canvas.toBlob((blob) => this.save(blob, "png"), "image/png");
+  }
+
+  saveSvg() {
+    const [ground, ink] = this.ground();
+    const names = this.shown();
+    const height = HEIGHT + 22 * names.length + 10;
+    const escape = (text) =>
+      text.replace(/[&<>"]/g, (each) => `&#${each.charCodeAt(0)};`);
+    const rows = Array.from(this.inside(this.view, this.width, HEIGHT));
+    const few = rows.length <= DISCS;
+    const { x, y, category, categories } = this.data;
+    const disc = (row) => {
+      const [cx, cy] = this.toScreen([x[row], y[row]]).map((each) => each.toFixed(2));
+      const colour = categories[category[row]].colour;
+      return `<circle cx="${cx}" cy="${cy}" r="${this.radius(rows.length)}" fill="${colour}"/>`;
+    };
+    const pixels = () =>
+      `<image width="${this.width}" height="${HEIGHT}" href="${this.picture(this.view, this.width, HEIGHT, 2).toDataURL()}"/>`;
+    const points = few ? `<g fill-opacity="0.75">${rows.map(disc).join("")}</g>` : pixels();
+    let piece = 0;
+    const lines = this.data.lines.map((line) => {
+      const path = [];
+      for (const last = piece + line.pieces; piece < last; piece += 1) {
+        const [x0, y0, x1, y1] = this.data.pieces.subarray(4 * piece, 4 * piece + 4);
+        const ends = [[x0, y0], [x1, y1]].map((end) =>
+          this.toScreen(end).map((each) => each.toFixed(2)).join(" "),
+        );
+        path.push(`M${ends[0]}L${ends[1]}`);
+      }
+      return `<path d="${path.join("")}" stroke="${line.colour}" fill="none" stroke-width="1.4"/>`;
+    });
+    const legend = names.map((each, place) => {
+      const top = HEIGHT + 20 + 22 * place;
+      const name = escape(each.line ? `density of ${each.name}` : each.name);
+      return (
+        `<rect x="12" y="${each.line ? top - 5 : top - 9}" width="14" height="${each.line ? 2 : 10}" fill="${each.colour}"/>` +
+        `<text x="34" y="${top}" font-family="sans-serif" font-size="13" fill="${escape(ink)}">${name}</text>`
+      );
+    });
+    const inner = `<svg x="0" y="0" width="${this.width}" height="${HEIGHT}">${points}${lines.join("")}</svg>`;
+    const whole =
+      `<svg xmlns="http://www.w3.org/2000/svg" width="${this.width}" height="${height}">` +
+      `<rect width="100%" height="100%" fill="${escape(ground)}"/>${inner}${legend.join("")}</svg>`;
+    this.save(new Blob([whole], { type: "image/svg+xml" }), "svg");
+  }
+
+  save(blob, kind) {
+    const link = make("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = `coverage-map.${kind}`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+}

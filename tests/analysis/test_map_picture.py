@@ -1,0 +1,241 @@
+"""The map: colours, contours, shapes, words at a point, clusters named by words."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from analysis.clusters import cluster_names, cluster_points, with_clusters
+from analysis.coverage import add_points
+from analysis.map_contours import contour_lines, smoothed
+from analysis.map_picture import density_lines, map_payload
+from analysis.map_shapes import rows_inside
+from analysis.map_words import point_words
+
+POINTS = pd.DataFrame(
+    {
+        "x": [0.0, 1.0, 2.0],
+        "y": [0.0, 1.0, 2.0],
+        "corpus": ["demo", "demo", "other"],
+        "field": ["instruction", "passage", "text"],
+        "role": ["positive", "query_negative", "text"],
+        "verdict": ["kept", "kept", None],
+        "group_id": [7, 7, None],
+        "text": ["Only <b>short</b> ones", "a passage " * 20, "x"],
+    }
+)
+
+
+def unpacked(payload: bytes) -> tuple[dict[str, Any], np.ndarray, np.ndarray, np.ndarray]:
+    """Header, points (n, 2), pieces of lines (m, 4), categories: as map_card.js reads them."""
+    length = int.from_bytes(payload[:4], "little")
+    header = json.loads(payload[4 : 4 + length])
+    points, place = header["points"], 4 + length
+    pieces = sum(line["pieces"] for line in header["lines"])
+    assert place % 4 == 0
+    xy = np.frombuffer(payload, "<f4", 2 * points, place).reshape(2, points).T
+    lines = np.frombuffer(payload, "<f4", 4 * pieces, place + 8 * points).reshape(-1, 4)
+    codes = np.frombuffer(payload, "<u2", points, place + 8 * points + 16 * pieces)
+    assert len(payload) == place + 10 * points + 16 * pieces
+    return header, xy, lines, codes
+
+
+def test_every_point_is_sent_with_its_place_and_the_colour_of_its_role() -> None:
+    header, xy, _, codes = unpacked(map_payload(POINTS))
+    told = header["categories"]
+    assert [each["name"] for each in told] == ["I+", "P2-", "text"]
+    assert [each["points"] for each in told] == [1, 1, 1]
+    assert len({each["colour"] for each in told}) == 3
+    assert xy.tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert codes.tolist() == [0, 1, 2]
+
+
+def test_the_map_can_be_coloured_by_corpus_or_verdict() -> None:
+    header, _, _, codes = unpacked(map_payload(POINTS, "corpus"))
+    assert [each["name"] for each in header["categories"]] == ["demo", "other"]
+    assert codes.tolist() == [0, 0, 1]
+    header, _, _, codes = unpacked(map_payload(POINTS, "verdict"))
+    assert [each["name"] for each in header["categories"]] == ["kept", "–"]
+    assert codes.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("number", [0, 1, 30_000])
+def test_the_counts_of_the_legend_are_those_of_the_points_and_equal_points_equal_bytes(
+    number: int,
+) -> None:
+    points = many(number)
+    payload = map_payload(points, "corpus", contours=True)
+    assert payload == map_payload(many(number), "corpus", contours=True)
+    header, xy, _, codes = unpacked(payload)
+    assert sum(each["points"] for each in header["categories"]) == number == len(codes)
+    assert (xy == points[["x", "y"]].to_numpy()).all()
+    names = [each["name"] for each in header["categories"]]
+    assert [names[code] for code in codes] == points["corpus"].tolist()
+
+
+def test_the_words_at_a_point_are_the_triplet_it_belongs_to() -> None:
+    found = {
+        ("instruction", "positive"): "Mention <bees>.",
+        ("query", "positive"): "who sells honey",
+        ("passage", "positive"): "p " * 200,
+        ("instruction", "instruction_negative"): "Omit bees.",
+        ("passage", "instruction_negative"): "no insects here",
+    }
+    points = pd.DataFrame(
+        {
+            "corpus": "demo",
+            "field": [field for field, _ in found],
+            "role": [role for _, role in found],
+            "group_id": 7,
+            "text": list(found.values()),
+        }
+    )
+    words = {point_words(points, row)["sign"]: point_words(points, row) for row in range(5)}
+    assert words["P1-"] == {
+        "sign": "P1-",
+        "corpus": "demo",
+        "group": 7,
+        "lines": [["I-", "Omit bees."], ["Q+", "who sells honey"], ["P1-", "no insects here"]],
+    }
+    assert words["Q+"]["lines"][0] == ["I+", "Mention <bees>."]
+    assert words["Q+"]["lines"][2][1].endswith("…")
+    json.dumps(words)
+    alone = point_words(POINTS, 2)
+    assert alone == {"sign": "text", "corpus": "other", "group": None, "lines": [["", "x"]]}
+
+
+def test_the_words_of_a_group_are_those_of_its_own_corpus() -> None:
+    twin = POINTS.assign(corpus="twin", text="elsewhere")
+    points = pd.concat([POINTS, twin], ignore_index=True)
+    lines = point_words(points, 0)["lines"]
+    assert lines == [["I+", "Only <b>short</b> ones"]]
+
+
+def many(number: int) -> pd.DataFrame:
+    generator = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "x": generator.normal(size=number).astype(np.float32),
+            "y": generator.normal(size=number).astype(np.float32),
+            "corpus": np.where(np.arange(number) % 3 == 0, "one", "two"),
+            "field": "query",
+            "role": "positive",
+            "verdict": "kept",
+            "group_id": np.arange(number),
+            "text": "a <text>",
+        }
+    )
+
+
+def test_a_box_holds_the_stored_points_inside_it_and_its_edges() -> None:
+    points = many(5000)
+    box = {"kind": "box", "x": [-0.5, 1.0], "y": [0.0, 2.0], "hidden": [], "colour": "corpus"}
+    expected = [
+        row
+        for row, (x, y) in enumerate(zip(points["x"], points["y"], strict=True))
+        if -0.5 <= x <= 1.0 and 0.0 <= y <= 2.0
+    ]
+    assert rows_inside(points, box).tolist() == expected
+    edge = {"kind": "box", "x": [0.0, 1.0], "y": [1.0, 1.0]}
+    assert rows_inside(POINTS, edge).tolist() == [1]
+    assert rows_inside(points, None).tolist() == []
+
+
+def test_a_lasso_around_a_box_selects_what_the_box_does_and_leaves_out_a_dent() -> None:
+    points = many(5000)
+    path = [[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]]
+    lasso = rows_inside(points, {"kind": "lasso", "path": path})
+    box = rows_inside(points, {"kind": "box", "x": [-1.0, 1.0], "y": [-1.0, 1.0]})
+    assert lasso.tolist() == box.tolist()  # no point of a normal draw lies on an edge
+    turned = rows_inside(points, {"kind": "lasso", "path": path[::-1]})
+    assert turned.tolist() == lasso.tolist()
+    dented = rows_inside(points, {"kind": "lasso", "path": [*path, [0.0, 0.0]]})
+    x, y = points["x"], points["y"]
+    in_dent = (x < 0) & (abs(y) < -x)
+    assert dented.tolist() == [row for row in lasso.tolist() if not in_dent[row]]
+    assert rows_inside(points, {"kind": "lasso", "path": path[:2]}).tolist() == []
+
+
+def test_a_selection_leaves_out_what_the_legend_hides() -> None:
+    points = many(300)
+    every = {"kind": "box", "x": [-9, 9], "y": [-9, 9], "colour": "corpus", "hidden": ["one"]}
+    assert rows_inside(points, every).tolist() == np.flatnonzero(points["corpus"] == "two").tolist()
+
+
+def test_the_line_of_a_level_around_a_hill_is_a_closed_circle() -> None:
+    axis = np.linspace(-2, 2, 200)
+    hill = -np.hypot(axis[:, None], axis[None, :])
+    pieces = contour_lines(hill, -1.0, axis, axis)
+    ends = pieces.reshape(-1, 2)
+    assert np.allclose(np.hypot(*ends.T), 1, atol=1e-3)
+    length = np.hypot(*(pieces[:, :2] - pieces[:, 2:]).T).sum()
+    assert length == pytest.approx(2 * np.pi, rel=1e-3)
+    _, times = np.unique(ends.round(9), axis=0, return_counts=True)
+    assert set(times.tolist()) == {2}  # every piece goes on at both ends
+    assert len(contour_lines(hill, 5.0, axis, axis)) == 0
+
+
+def test_a_line_lies_between_two_grid_points_in_proportion() -> None:
+    side = np.array([0.0, 1.0])
+    # heights 0 and 4 along x, level 1: a quarter of the way, at all y
+    pieces = contour_lines(np.array([[0.0, 0.0], [4.0, 4.0]]), 1.0, side, side)
+    assert pieces[:, [0, 2]].tolist() == [[0.25, 0.25]]
+    assert sorted(pieces[0, [1, 3]].tolist()) == [0, 1]
+    # a saddle, high at (0, 0) and (1, 1): a line around each, half way
+    saddle = contour_lines(np.array([[1.0, 0.0], [0.0, 1.0]]), 0.5, side, side)
+    assert len(saddle) == 2
+
+
+def test_contours_are_lines_per_corpus() -> None:
+    lines = density_lines(many(500))
+    assert [line["name"] for line in lines] == ["one", "two"]
+    assert all(len(line["pieces"]) for line in lines)
+    header, _, pieces, _ = unpacked(map_payload(many(500), "corpus", contours=True))
+    assert [line["pieces"] for line in header["lines"]] == [len(line["pieces"]) for line in lines]
+    assert np.allclose(pieces, np.concatenate([line["pieces"] for line in lines]), atol=1e-6)
+
+
+def test_smoothing_keeps_the_mass_inside_and_is_symmetric() -> None:
+    counts = np.zeros((41, 41))
+    counts[20, 20] = 7
+    found = smoothed(counts)
+    assert found.sum() == pytest.approx(7)
+    assert np.allclose(found, found.T)
+    assert np.allclose(found, found[::-1])
+
+
+def test_clusters_lie_apart_and_are_named_by_their_own_words() -> None:
+    generator = np.random.default_rng(0)
+    bees = generator.normal(size=(30, 2))
+    tea = generator.normal(size=(20, 2)) + 100
+    points = np.concatenate([tea, bees])
+    labels = cluster_points(points, seed=0)
+    assert not set(labels[:20]) & set(labels[20:])
+    assert np.bincount(labels)[0] == np.bincount(labels).max()
+    again = cluster_points(points, seed=0)
+    assert (labels == again).all()
+    texts = ["The honey bees of 1999"] * 3 + ["green tea and the bees"] * 2
+    # c-TF-IDF: A = (6 + 6) / 2 = 6; of the first, honey 1/2 ln(1 + 6/3), bees 1/2 ln(1 + 6/5)
+    # of the second, green and tea 1/3 ln(1 + 6/2), bees 1/3 ln(1 + 6/5)
+    assert cluster_names(texts, np.array([0, 0, 0, 1, 1])) == ["honey, bees", "green, tea, bees"]
+
+
+def test_a_cluster_without_a_word_of_its_own_has_a_number_and_equal_names_are_told_apart() -> None:
+    assert cluster_names(["12", "the", "bees", "bees"], np.array([0, 0, 1, 2])) == [
+        "cluster 1",
+        "bees",
+        "bees (3)",
+    ]
+    assert list(cluster_points(np.zeros((4, 2)), seed=0)) == [0, 0, 0, 0]
+
+
+def test_points_on_an_older_map_leave_its_missing_columns_empty() -> None:
+    old = pa.table({"x": [0.0, 1.0], "y": [0.0, 1.0], "text": ["a bee", "a bee"]})
+    new = pa.table({"x": [2.0], "y": [2.0], "text": ["tea"], "source": ["nq"]})
+    both = with_clusters(add_points(old, new), seed=0)
+    assert both["source"].to_pylist() == [None, None, "nq"]
+    assert both.num_rows == len(both["cluster"].to_pylist()) == 3
+    assert add_points(both, new).num_rows == 4
