@@ -5,6 +5,7 @@ import math
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from db.errors import BadInput
 from db.settings import home
@@ -41,11 +42,23 @@ def load_prices() -> dict[str, Price]:
             continue
         try:
             tables = tomllib.loads(path.read_text(encoding="utf-8"))
-            for model, row in tables.items():
-                prices[model] = Price(float(row["input"]), float(row["output"]))
-        except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
-            raise BadInput(f"the price table {path} cannot be read: {error!r}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise BadInput(f"the price table {path} is no TOML ({error}): correct it") from error
+        for model, row in tables.items():
+            prices[model] = _price(path, model, row)
     return prices
+
+
+def _price(path: Path, model: str, row: Any) -> Price:
+    """A model's price as its table has it. Raises BadInput."""
+    usd = [row.get(name) if isinstance(row, dict) else None for name in ("input", "output")]
+    given = [float(one) for one in usd if isinstance(one, int | float) and math.isfinite(one)]
+    if len(given) < 2 or min(given) < 0:
+        raise BadInput(
+            f"the price of {model!r} in {path} is not input and output, each a number of USD per "
+            f"million tokens and 0 or more: write\n[{json.dumps(model)}]\ninput = 0.0\noutput = 0.0"
+        )
+    return Price(*given)
 
 
 def save_price(model: str, price: Price) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from pathlib import Path
 
 import pytest
 from curation_runs import add_dataset
@@ -125,14 +126,28 @@ def test_money_is_set_aside_for_all_workers_together(store: Store) -> None:
         ]
 
 
-def test_prices_of_ones_own_come_first(own_home: object, tmp_path: object) -> None:
-    from pathlib import Path
-
-    assert isinstance(own_home, Path)
+def test_prices_of_ones_own_come_first(own_home: Path) -> None:
     assert load_prices()["gpt-4o-mini"].usd(1e6, 1e6) == pytest.approx(0.75)
     own_home.mkdir(parents=True, exist_ok=True)
     (own_home / "prices.toml").write_text('["gpt-4o-mini"]\ninput = 1\noutput = 2\n')
     assert load_prices()["gpt-4o-mini"].usd(1e6, 1e6) == 3.0
-    (own_home / "prices.toml").write_text('["x"]\ninput = 1\n')
-    with pytest.raises(BadInput, match="price table"):
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ('["x"]\ninput = 1\n', "price of 'x'"),
+        ('["x"]\ninput = -1\noutput = 1\n', "0 or more"),
+        ('["x"]\ninput = 1\noutput = nan\n', "0 or more"),
+        ('["x"]\ninput = "1"\noutput = 1\n', "a number of USD"),
+        ("x = 1\n", "price of 'x'"),
+        ("[x\n", "no TOML"),
+    ],
+)
+def test_a_price_table_that_is_wrong_is_told_with_its_model_and_what_to_write(
+    own_home: Path, table: str, words: str
+) -> None:
+    own_home.mkdir(parents=True, exist_ok=True)
+    (own_home / "prices.toml").write_text(table)
+    with pytest.raises(BadInput, match=words):
         load_prices()
