@@ -69,6 +69,7 @@ def curve_figure(lines: Mapping[str, Sequence[tuple[int, float]]], *, title: str
     figure.update_layout(
         title={"text": title, "font": {"size": 15}},
         xaxis_title="step",
+        yaxis={"exponentformat": "power", "minexponent": 5},
         height=300,
         margin={"l": 10, "r": 10, "t": 40, "b": 10},
         hovermode="x unified",

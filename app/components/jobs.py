@@ -115,11 +115,17 @@ def used(job: Job) -> str:
     found = sum_of(parts_of(job.resources))
     if not found:
         return ""
-    parts = [f"{found['cpus']:.1f} processors"] if "cpus" in found else []
+    parts = []
     if job.started_at is not None:
         until = job.finished_at or utc_now()
         seconds = max(1.0, (until - job.started_at).total_seconds())
-        parts.append(f"{found['cpu_seconds'] / seconds:.1f} processors on average")
+        now = (
+            f"{found['cpus']:.1f} processors now, "
+            if job.status in LIVE and "cpus" in found
+            else ""
+        )
+        mean = f"{found['cpu_seconds'] / seconds:.1f}"
+        parts.append(f"{now}{mean} on average" if now else f"{mean} processors on average")
     parts.append(f"{found['memory_mb']:,.0f} MB memory")
     if "gpus" in found:
         load = f", {found['gpu_percent']} % busy" if "gpu_percent" in found else ""

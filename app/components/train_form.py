@@ -101,6 +101,5 @@ def _draw_sentence(sentence: str, wrong: str) -> None:
 
 def _draw_choice(label: str, options: Sequence[str], key: str, now: str, *, is_set: bool) -> None:
     place = {"index": list(options).index(now)} if now in options and not is_set else {}
-    st.selectbox(
-        label, options, key=key, format_func=lambda each: OBJECTIVE_LABELS.get(each, each), **place
-    )
+    words = OBJECTIVE_LABELS if key == "train.objective" else {}
+    st.selectbox(label, options, key=key, format_func=lambda each: words.get(each, each), **place)

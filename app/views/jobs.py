@@ -94,6 +94,20 @@ def draw_job(job_id: int) -> None:
         st.caption("There is no such job.")
         return
     st.fragment(draw_log, run_every=EVERY_SECONDS if job.finished_at is None else None)(job_id)
+    st.markdown("**Process**")
+    waits = job.status == "queued"
+    command = "none yet: the job waits" if waits else shlex.join(["python", *command_of(job)])
+    st.code(command, language=None)
+    about = [
+        f"started by {job.started_by or 'unknown'}",
+        f"attempt {job.attempt}" if job.attempt else "",
+        f"Ray cluster {job.launcher}" if job.launcher != jobs.LOCAL else "",
+        "" if waits else f"slot {job.slot}" if job.slot else "in the foreground of a command",
+        f"host {job.host}" if job.host else "",
+        f"process {job.pid}" if job.pid else "",
+    ]
+    st.caption(plain(" · ".join(filter(None, about))))
+    st.fragment(draw_used, run_every=EVERY_SECONDS if job.finished_at is None else None)(job_id)
     left, right = st.columns(2)
     with left:
         st.markdown("**Config**")
@@ -101,20 +115,9 @@ def draw_job(job_id: int) -> None:
         st.code(config, language="json", wrap_lines=True)
     with right:
         st.markdown("**Result**")
-        text = json.dumps(job.result, indent=1, ensure_ascii=False) if job.result else "none yet"
+        none = "none" if job.finished_at else "none yet"
+        text = json.dumps(job.result, indent=1, ensure_ascii=False) if job.result else none
         st.code(text[:20_000], language="json", wrap_lines=True)
-    st.markdown("**Process**")
-    st.code(shlex.join(["python", *command_of(job)]), language=None)
-    about = [
-        f"started by {job.started_by or 'unknown'}",
-        f"attempt {job.attempt}",
-        f"Ray cluster {job.launcher}" if job.launcher != jobs.LOCAL else "",
-        f"slot {job.slot}" if job.slot else "in the foreground of a command",
-        f"host {job.host}" if job.host else "no host yet",
-        f"process {job.pid}" if job.pid else "no process yet",
-    ]
-    st.caption(plain(" · ".join(filter(None, about))))
-    st.fragment(draw_used, run_every=EVERY_SECONDS if job.finished_at is None else None)(job_id)
 
 
 def draw_used(job_id: int) -> None:

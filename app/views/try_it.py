@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app.components.page import draw_empty, draw_heading
+from app.components.plain import plain
 from app.components.ranks import moves
 from app.components.scores import model_name
 from app.components.texts import draw_text
@@ -14,16 +15,20 @@ from db.store import open_store
 from trainer.settings import DEFAULT_BASE_MODEL
 
 BEFORE = "try_it.before"
+MOVE_COLORS = {"▲": "green", "▼": "red"}
 
 
-def draw_ranking(model: str, found: Searched, before: list[str] | None) -> None:
+def draw_ranking(found: Searched, before: list[str] | None) -> None:
     """The passages, best first, with how they moved since the last search."""
-    st.markdown(f"**{model_name(model)}**")
     st.caption(f"{found.passages:,} passages in {1000 * found.seconds:.0f} ms")
     names = [hit.passage_id for hit in found.hits]
     for place, (hit, move) in enumerate(zip(found.hits, moves(names, before), strict=True), 1):
         with st.container(border=True):
-            draw_text(hit.text, label=f"{place} · {hit.passage_id} · {hit.score:.3f} {move}")
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.caption(plain(f"{place} · {hit.passage_id} · {hit.score:.3f}"), width="content")
+                if before is not None:
+                    st.badge(move or "=", color=MOVE_COLORS.get(move[:1], "gray"))
+            draw_text(hit.text)
 
 
 def search(models: list[str], dataset: str, instruction: str, query: str) -> None:
@@ -31,11 +36,13 @@ def search(models: list[str], dataset: str, instruction: str, query: str) -> Non
     acting("try")
     earlier = st.session_state.get(BEFORE, {})
     now: dict[str, list[str]] = {}
+    for model, column in zip(models, st.columns(len(models)), strict=True):
+        column.markdown(f"**{plain(model_name(model))}**")  # may be as high as it needs
     for number, (model, column) in enumerate(zip(models, st.columns(len(models)), strict=True)):
         with column, failures_shown(), st.spinner(f"searching with {model_name(model)}"):
             found = search_with(open_store(), model, dataset, instruction=instruction, query=query)
             key = f"{number} {model} {dataset} {query}"
-            draw_ranking(model, found, earlier.get(key))
+            draw_ranking(found, earlier.get(key))
             now[key] = [hit.passage_id for hit in found.hits]
     st.session_state[BEFORE] = now
 

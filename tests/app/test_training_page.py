@@ -118,6 +118,16 @@ def test_what_is_wrong_stands_under_its_field_and_above_the_button(
     assert at.button("train.start").disabled
 
 
+def test_an_objective_is_offered_by_its_sign_and_an_interaction_by_its_name(
+    sqlite_store: Store,
+) -> None:
+    """Both have an option I."""
+    fill(sqlite_store)
+    at = open_page("train")
+    assert at.selectbox("train.interaction").options == ["I", "II"]
+    assert ALL_OBJECTIVES["I"].label in at.selectbox("train.objective").options
+
+
 @pytest.mark.parametrize("name", list_experiments())
 def test_the_shown_file_reads_back_as_the_same_settings(name: str) -> None:
     settings = parse_settings(read_experiment(name))
