@@ -32,7 +32,7 @@ def test_a_job_of_several_processes_shows_the_sum_and_each_part(running: Job) ->
     shown = words(at).replace("\\", "")
     assert "2.0 processors now" in shown and "1,500 MB memory" in shown
     assert "2 processes on 2 nodes together" in shown
-    assert at.warning[0].value.startswith("Process 2 of 2 was given a GPU that PyTorch does not see")
+    assert at.warning[0].value.startswith("Process 2 of 2 was given a GPU that PyTorch does not")
     parts = next(table.value for table in at.dataframe if "Where" in table.value)
     assert parts["Where"].tolist() == ["a, node n1, process 7", "b, node n2, process 9"]
     assert parts["Memory, MB"].tolist() == [1000, 500]
