@@ -5,6 +5,7 @@ from sqlalchemy import select
 
 from db.store import Store
 from db.tables import Group, Item, Judge, Judgment, Run, Study, StudyItem
+from db.words import ROLES
 
 
 def judged(store: Store, answers: dict[str, str]) -> None:
@@ -48,4 +49,41 @@ def judged(store: Store, answers: dict[str, str]) -> None:
                             order_shown=["positive"],
                         )
                     )
+        session.commit()
+
+
+def answered_whole(store: Store, judge: str, model: str, answers: list[str]) -> None:
+    """The judge's letters for the three scenarios of each group: y(es), n(o)."""
+    with store.write() as session:
+        found = session.scalars(select(Judge).where(Judge.name == judge)).one_or_none()
+        if found is None:
+            found = Judge(name=judge, kind="model", model=model)
+            session.add(found)
+            session.flush()
+        found.model = model
+        groups = session.scalars(select(Group).order_by(Group.id)).all()
+        for group, letters in zip(groups, answers, strict=False):
+            for scenario, letter in zip(ROLES, letters, strict=True):
+                item = session.scalars(
+                    select(Item).where(Item.group_id == group.id, Item.scenario == scenario)
+                ).one_or_none()
+                if item is None:
+                    item = Item(
+                        group_id=group.id,
+                        scenario=scenario,
+                        instruction="i",
+                        query="q",
+                        candidates=[{"passage_id": 1, "label": role} for role in ROLES],
+                    )
+                    session.add(item)
+                    session.flush()
+                session.add(
+                    Judgment(
+                        event_id=f"whole {judge} {item.id}",
+                        judge_id=found.id,
+                        item_id=item.id,
+                        choice=scenario if letter == "y" else "none",
+                        order_shown=list(ROLES),
+                    )
+                )
         session.commit()

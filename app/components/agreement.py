@@ -6,7 +6,7 @@ import streamlit as st
 
 from analysis.figures import agreement_heatmap, human_model_bars
 from app.components.counted import counted
-from app.components.figure import Origin, draw_figure
+from app.components.figure import Origin, draw_figure, draw_rows
 from app.components.plain import plain
 
 KAPPA = st.column_config.NumberColumn(format="%.4f")
@@ -44,9 +44,12 @@ def draw_report(report: dict[str, Any], origin: Origin) -> None:
         st.subheader("Pairs of judges", anchor=False)
         pairs = pair_rows(report["pairs"])
         draw_figure(agreement_heatmap(report), pairs, origin, key="agreement.heatmap")
-    draw_table(pairs or [{"Judge": "fewer than two judges"}], reasons=report["pairs"])
-    draw_differences(report["differences"])
-    draw_coefficients(report)
+    if pairs:
+        draw_table(pairs, origin, key="agreement.pairs", reasons=report["pairs"])
+    else:
+        st.caption("No pair of judges: fewer than two have judged.")
+    draw_differences(report["differences"], origin)
+    draw_coefficients(report, origin)
 
 
 def draw_mean(label: str, mean: dict[str, Any]) -> None:
@@ -112,7 +115,7 @@ def pair_rows(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def draw_differences(differences: list[dict[str, Any]]) -> None:
+def draw_differences(differences: list[dict[str, Any]], origin: Origin) -> None:
     """A row per two models: how much more the one agrees with the people."""
     if not differences:
         return
@@ -129,11 +132,11 @@ def draw_differences(differences: list[dict[str, Any]]) -> None:
         }
         for row in differences
     ]
-    draw_table(rows, reasons=differences)
+    draw_table(rows, origin, key="agreement.differences", reasons=differences)
     st.caption("Paired: both models and the people on the same resampled items.")
 
 
-def draw_coefficients(report: dict[str, Any]) -> None:
+def draw_coefficients(report: dict[str, Any], origin: Origin) -> None:
     """Coefficients for any number of judges, among people and among all."""
     st.subheader("All judges at once", anchor=False)
     found = [
@@ -151,10 +154,17 @@ def draw_coefficients(report: dict[str, Any]) -> None:
         }
         for who, measure, numbers in found
     ]
-    draw_table(rows, reasons=[numbers for _, _, numbers in found])
+    draw_table(
+        rows,
+        origin,
+        key="agreement.coefficients",
+        reasons=[numbers for _, _, numbers in found],
+    )
 
 
-def draw_table(rows: list[dict[str, Any]], *, reasons: list[dict[str, Any]]) -> None:
+def draw_table(
+    rows: list[dict[str, Any]], origin: Origin, *, key: str, reasons: list[dict[str, Any]]
+) -> None:
     """Numbers with four digits; the column of reasons only where there is one."""
     numbers = (
         "Kappa",
@@ -168,4 +178,4 @@ def draw_table(rows: list[dict[str, Any]], *, reasons: list[dict[str, Any]]) -> 
     columns = dict.fromkeys(numbers, KAPPA)
     if not any(row.get("reason") for row in reasons):
         columns["Undefined because"] = None  # type: ignore[assignment]
-    st.dataframe(rows, hide_index=True, column_config=columns)
+    draw_rows(rows, origin, key=key, column_config=columns)

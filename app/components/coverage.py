@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.components.figure import Origin, draw_origin
+from app.components.figure import Origin, draw_rows
 
 SHARE = st.column_config.NumberColumn(format="%.3f")
 
@@ -27,8 +27,7 @@ def draw_numbers(result: dict[str, Any], origin: Origin) -> None:
         for field, corpora in fields.items()
         for corpus, numbers in corpora.items()
     ]
-    draw_table(rows, ("Share of the map", "Share of the hull"))
-    draw_origin(rows, origin, key="coverage.shares")
+    draw_table(rows, ("Share of the map", "Share of the hull"), origin, key="coverage.shares")
     covered = [
         {
             "Texts": row["field"],
@@ -40,8 +39,7 @@ def draw_numbers(result: dict[str, Any], origin: Origin) -> None:
         }
         for row in result["covered"]
     ]
-    draw_table(covered, ("Share",))
-    draw_origin(covered, origin, key="coverage.covered")
+    draw_table(covered, ("Share",), origin, key="coverage.covered")
     st.caption(
         "Share of the map: cells of a 40 × 40 grid that hold a text of the corpus, of those that "
         "hold any. Hull: volume in the first three principal components. Covered: texts within "
@@ -50,9 +48,11 @@ def draw_numbers(result: dict[str, Any], origin: Origin) -> None:
     )
 
 
-def draw_table(rows: list[dict[str, Any]], shares: tuple[str, ...]) -> None:
+def draw_table(
+    rows: list[dict[str, Any]], shares: tuple[str, ...], origin: Origin, *, key: str
+) -> None:
     """Shares with three digits; the column of reasons only where there is one."""
     columns = dict.fromkeys(shares, SHARE)
     if not any(row["Undefined because"] for row in rows):
         columns["Undefined because"] = None  # type: ignore[assignment]
-    st.dataframe(rows, hide_index=True, column_config=columns)
+    draw_rows(rows, origin, key=key, column_config=columns)

@@ -5,7 +5,7 @@ import streamlit as st
 from analysis.answers import Decision
 from analysis.disagreement import ItemDisagreement, confusion_of, disagreements
 from analysis.figures import confusion_heatmap
-from app.components.figure import Origin, as_csv, draw_figure, draw_origin
+from app.components.figure import Origin, as_csv, draw_figure, draw_rows
 from db.items import ItemPlace
 
 SHOWN = 200
@@ -45,21 +45,19 @@ def draw_items(found: list[ItemDisagreement], places: dict[int, ItemPlace], orig
         return
     judges = sorted({judge for each in shown for judge in each.said})
     rows = [item_row(each, places[int(str(each.item))], judges) for each in shown]
-    st.dataframe(
+    draw_rows(
         rows,
-        hide_index=True,
+        origin,
         key="agreement.items",
+        whole=lambda: as_csv(
+            [item_row(each, places[int(str(each.item))], judges) for each in found]
+        ),
         column_config={
             "Open": st.column_config.LinkColumn(
                 display_text=r"group=(\d+)", width="small", help="Opens its group."
             ),
             "Disagreement": st.column_config.NumberColumn(format="%.2f"),
         },
-    )
-    draw_origin(
-        lambda: as_csv([item_row(each, places[int(str(each.item))], judges) for each in found]),
-        origin,
-        key="agreement.items_table",
     )
     if len(found) > SHOWN:
         st.caption(f"The first {SHOWN} of {len(found):,} items.")

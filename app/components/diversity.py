@@ -8,7 +8,7 @@ import streamlit as st
 
 from analysis.diversity_tables import drop_rows, filter_pairs, filter_rows, table_one
 from analysis.figures import METRIC_NAMES, diversity_bars, drop_bars, sign
-from app.components.figure import Origin, draw_figure, draw_origin
+from app.components.figure import Origin, draw_figure, draw_rows
 from app.components.page import draw_labels
 from app.components.plain import plain
 
@@ -35,14 +35,14 @@ def draw_diversity(result: Mapping[str, Any], origin: Origin) -> None:
     st.subheader("Counts and lengths", anchor=False)
     counted = table_one(corpora)
     lengths = {name: ONE_DIGIT for name in counted[0] if name.startswith("words per")}
-    st.dataframe(counted, hide_index=True, column_config=lengths)
-    draw_origin(counted, origin, key="diversity.table_one")
+    draw_rows(counted, origin, key="diversity.table_one", column_config=lengths)
     for filtered, unfiltered in filter_pairs(corpora):
         draw_filtered(filtered, unfiltered, origin)
     st.subheader("All numbers", anchor=False)
-    st.dataframe(
+    draw_rows(
         rows,
-        hide_index=True,
+        origin,
+        key="diversity.numbers",
         column_config={
             "Mean words": ONE_DIGIT,
             "APS": NUMBER,
@@ -58,7 +58,6 @@ def draw_diversity(result: Mapping[str, Any], origin: Origin) -> None:
     )
     for words in reasons:
         st.caption(plain(words))
-    draw_origin(rows, origin, key="diversity.numbers")
 
 
 def draw_filtered(
@@ -73,8 +72,7 @@ def draw_filtered(
         draw_figure(drop_bars(dropped), dropped, origin, key=f"diversity.drops.{name}")
     with right:
         rows = filter_rows(filtered, unfiltered)
-        st.dataframe(rows, hide_index=True, height=340)
-        draw_origin(rows, origin, key=f"diversity.filtered.{name}")
+        draw_rows(rows, origin, key=f"diversity.filtered.{name}", height=340)
     st.caption("A release of each, to train two models on equal steps and compare them:")
     st.code(export_commands(name, filtered["run_id"]), language=None, wrap_lines=True)
 

@@ -1,7 +1,8 @@
 """A figure with what makes it checkable: its numbers, itself as a picture, its data, its command.
 
-Every figure of Agreement, Diversity, Coverage, Validators and Compare is drawn here. The picture is
-written by the browser (Plotly's camera, above the figure), as SVG or PNG: no server renders it.
+Every figure and table of Agreement, Diversity, Overlaps, Coverage and Validators is drawn here (but
+the map, see `map_card`), and Compare's figure. The picture is written by the browser (Plotly's
+camera, above the figure), as SVG or PNG: no server renders it.
 """
 
 import csv
@@ -11,8 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
+from pandas.api import types as pd_types
 
 from app.components.plain import plain
 
@@ -62,6 +65,23 @@ def draw_figure(
     return picked
 
 
+def draw_rows(
+    rows: Sequence[Mapping[str, Any]],
+    origin: Origin,
+    *,
+    key: str,
+    whole: Callable[[], str] | None = None,
+    **table: Any,
+) -> None:
+    """The rows as a table, and beneath it its CSV, the data version, the command.
+
+    `whole` writes the CSV where the rows are only the first ones, or have columns for the eye.
+    `table` goes to `st.dataframe`.
+    """
+    st.dataframe(rows, hide_index=True, key=f"{key}.table", **table)
+    draw_origin(whole or rows, origin, key=key)
+
+
 def draw_origin(
     rows: Iterable[Mapping[str, Any]] | Callable[[], str],
     origin: Origin,
@@ -82,7 +102,7 @@ def draw_origin(
             on_click="ignore",
             type="tertiary",
             icon=":material/download:",
-            help="The numbers of this figure, unrounded.",
+            help="The numbers above, unrounded.",
         )
         if picture:
             st.segmented_control(
@@ -113,6 +133,17 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
     return text.getvalue()
+
+
+def frame_as_csv(frame: pd.DataFrame) -> str:
+    """A frame as CSV, its texts as careful of spreadsheets as those of `as_csv`."""
+    careful = frame.copy()
+    for name in careful.columns:
+        if not pd_types.is_numeric_dtype(careful[name]):
+            there = careful[name].astype(object)
+            risky = there.astype(str).str.startswith(FORMULA) & there.notna()
+            careful[name] = there.where(~risky, "'" + there.astype(str))
+    return str(careful.to_csv(index=False))
 
 
 def _cell(value: Any) -> Any:

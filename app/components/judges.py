@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.components.figure import Origin, draw_origin
+from app.components.figure import Origin, draw_rows
 from app.components.plain import plain
 
 WHAT = {
@@ -22,9 +22,10 @@ def draw_judges(profiles: Sequence[Mapping[str, Any]], origin: Origin) -> None:
         return
     st.subheader("Judge by judge", anchor=False)
     kappa = st.column_config.NumberColumn(format="%.3f")
-    st.dataframe(
+    draw_rows(
         rows,
-        hide_index=True,
+        origin,
+        key="agreement.judges",
         column_config={
             "Kappa with people": kappa,
             "Kappa with models": kappa,
@@ -43,7 +44,6 @@ def draw_judges(profiles: Sequence[Mapping[str, Any]], origin: Origin) -> None:
     )
     if missing := missing_words(profiles):
         st.caption(plain("\n".join(missing)))
-    draw_origin(rows, origin, key="agreement.judges_table")
 
 
 def judge_row(each: Mapping[str, Any]) -> dict[str, Any]:

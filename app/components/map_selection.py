@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from app import selecting
-from app.components.figure import Origin, draw_origin
+from app.components.figure import Origin, draw_rows, frame_as_csv
 from app.components.plain import plain
 from app.menu import view_file
 
@@ -61,9 +61,11 @@ def draw_selection(points: pd.DataFrame, rows: list[int], origin: Origin, analys
             None if pd.isna(group) else f"groups?group={int(group)}" for group in listed["group_id"]
         ]
     )
-    st.dataframe(
-        shown,
-        hide_index=True,
+    draw_rows(
+        shown.to_dict("records"),
+        origin,
+        key="coverage.selected",
+        whole=lambda: frame_as_csv(chosen),
         column_config={
             "Group": st.column_config.LinkColumn(display_text=r"group=(\d+)", width="small"),
             "Text": st.column_config.TextColumn(width="large"),
@@ -71,7 +73,6 @@ def draw_selection(points: pd.DataFrame, rows: list[int], origin: Origin, analys
     )
     if len(chosen) > LISTED:
         st.caption(f"The first {LISTED} of {len(chosen):,}; the CSV has all.")
-    draw_origin(lambda: chosen.to_csv(index=False), origin, key="coverage.selected")
 
 
 def _draw_exclusion(groups: list[int]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.components.figure import Origin, draw_origin
+from app.components.figure import Origin, draw_rows
 from app.components.page import draw_labels
 from app.components.plain import plain
 
@@ -28,17 +28,16 @@ def draw_duplicates(result: Mapping[str, Any], origin: Origin) -> None:
         }
         for field, numbers in result["fields"].items()
     ]
-    st.dataframe(counted, hide_index=True)
+    draw_rows(counted, origin, key="near_duplicates.counts")
     rows = cluster_rows(result["clusters"])
     if not rows:
         st.caption("No two texts are near-duplicates.")
     else:
-        st.dataframe(rows, hide_index=True, column_config={"Group": LINK})
+        draw_rows(rows, origin, key="near_duplicates.clusters", column_config={"Group": LINK})
         st.caption(
             f"{len(result['clusters']):,} clusters are listed, largest first. Near-duplicates have "
             "the same letters and digits, or share 70 % of their 5-character shingles (Jaccard)."
         )
-    draw_origin(rows, origin, key="near_duplicates.table")
 
 
 def cluster_rows(clusters: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -74,14 +73,18 @@ def draw_contamination(result: Mapping[str, Any], origin: Origin) -> None:
         )
     rows = pair_rows(result["pairs"])
     if rows:
-        st.dataframe(rows, hide_index=True, column_config={"Group": LINK, "Share": SHARE})
+        draw_rows(
+            rows,
+            origin,
+            key="contamination.pairs",
+            column_config={"Group": LINK, "Share": SHARE},
+        )
         if len(rows) < result["overlapping"]:
             st.caption(f"The first {len(rows):,} of {result['overlapping']:,} pairs.")
         st.caption(
             "exact: the same text; normalised: the same letters and digits; near: 70 % of the "
             "shingles shared; ngram: half of the shorter one's 8-word runs."
         )
-    draw_origin(rows, origin, key="contamination.table")
 
 
 def pair_rows(pairs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

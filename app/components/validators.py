@@ -7,7 +7,7 @@ import streamlit as st
 
 from analysis.judging_figures import is_placed, kappa_against_cost, kept_sets
 from app.components.agreement import interval_cells
-from app.components.figure import Origin, draw_figure, draw_origin
+from app.components.figure import Origin, draw_figure, draw_rows
 from app.components.plain import plain
 
 
@@ -21,9 +21,10 @@ def draw_validators(report: Mapping[str, Any], origin: Origin) -> None:
     for row in validators:
         if reason := why_not_placed(row):
             st.caption(plain(f"{row['judge']} is not in the figure: {reason}."))
-    st.dataframe(
+    draw_rows(
         rows,
-        hide_index=True,
+        origin,
+        key="validators.prices",
         column_config={
             "Kappa with people": st.column_config.NumberColumn(format="%.4f"),
             "95 % from": st.column_config.NumberColumn(format="%.4f"),
@@ -32,8 +33,6 @@ def draw_validators(report: Mapping[str, Any], origin: Origin) -> None:
             "Items passed": st.column_config.NumberColumn(format="percent"),
         },
     )
-    if not any(is_placed(row) for row in validators):
-        draw_origin(rows, origin, key="validators.prices")
     draw_kept(report, origin)
     _draw_not_asked(report["not_asked"], origin)
 
@@ -47,16 +46,16 @@ def _draw_not_asked(models: Sequence[Mapping[str, Any]], origin: Origin) -> None
             {"Model": row["model"], "USD per 1,000 items": row["usd_per_1000_items"]}
             for row in sorted(models, key=lambda row: row["usd_per_1000_items"])
         ]
-        st.dataframe(
+        draw_rows(
             rows,
-            hide_index=True,
+            origin,
+            key="validators.not_asked",
             column_config={"USD per 1,000 items": st.column_config.NumberColumn(format="%.4f")},
         )
         st.caption(
             "Estimated from the price table and the length of this run's items; nothing was asked. "
             "Their agreement with people is known once they judged a study."
         )
-        draw_origin(rows, origin, key="validators.not_asked")
 
 
 def draw_kept(report: Mapping[str, Any], origin: Origin) -> None:
@@ -74,9 +73,8 @@ def draw_kept(report: Mapping[str, Any], origin: Origin) -> None:
         st.caption("No judge answered a whole group: its verdict on none of them is known.")
     if not report["policies"]:
         st.caption("A vote needs two model judges that answered a whole group, or chosen ones.")
-    if not whole:
-        draw_origin(rows, origin, key="validators.kept")
-    st.dataframe([{TITLES[name]: row[name] for name in TITLES} for row in rows], hide_index=True)
+    shown = [{TITLES[name]: row[name] for name in TITLES} for row in rows]
+    draw_rows(shown, origin, key="validators.kept_table")
 
 
 TITLES = {

@@ -10,7 +10,7 @@ from analysis.map_shapes import rows_inside
 from app import selecting
 from app.components.corpora_form import draw_corpora
 from app.components.coverage import draw_numbers
-from app.components.figure import draw_origin
+from app.components.figure import draw_origin, frame_as_csv
 from app.components.map_card import SHAPE, draw_map_card
 from app.components.map_selection import draw_selection
 from app.components.page import draw_empty, draw_heading, draw_labels
@@ -98,7 +98,7 @@ def draw_map(found: Analysis) -> None:
         "than 4,000 in view those on one pixel share it, in the mean of their colours, the more "
         "opaque the more there are · a selection is of all texts inside it that the legend shows"
     )
-    draw_origin(lambda: shown.to_csv(index=False), origin, key="coverage.points_drawn")
+    draw_origin(lambda: frame_as_csv(shown), origin, key="coverage.points_drawn")
     rows = rows_inside(shown, st.session_state.get(SHAPE))
     draw_selection(points, [kept[row] for row in rows], origin, found.id)
     draw_numbers(found.result, origin)

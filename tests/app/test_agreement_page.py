@@ -50,7 +50,6 @@ def test_every_figure_has_its_numbers_its_data_and_its_command(sqlite_store: Sto
     page = open_page("agreement")
     figures = len(page.get("plotly_chart"))
     assert figures == 4  # Figure 4, the matrix, over time, the confusion of two judges
-    assert sum(button.proto.label == "CSV" for button in page.get("download_button")) == 6
     shown = words(page)
     assert "24 judgments of study 1, newest no\\. 24" in shown
     assert "inf analyze agreement --study 1 --json --over-time" in shown

@@ -2,47 +2,25 @@
 
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from app_pages import open_page, words
 from grown_dataset import grown
+from measured import described, kept
 from sqlalchemy import select
 
 from analysis.corpora import Corpus, load_corpora
-from analysis.diversity import Sampling, describe_corpus, sample_sizes
+from analysis.diversity import describe_corpus
 from analysis.diversity_tables import drop_rows, filter_pairs, filter_rows, table_one
 from analysis.sharing import describe_contamination, describe_duplicates
 from app.analysis_command import analysis_command
 from app.components.diversity import export_commands
 from app.corpus_files import keep_uploads
-from db.analyses import store_analysis
 from db.corpus_texts import CorpusText
 from db.errors import BadInput
 from db.store import Store
 from db.tables import Job
-
-
-def described(store: Store, **config: Any) -> dict[str, Any]:
-    """A diversity result of corpora of the store, of vectors drawn by the length of the text."""
-    with store.read() as session:
-        corpora = load_corpora(session, config)
-    sampling = Sampling(sample_sizes(corpora, None), 3, 0)
-
-    def vectors(texts: Any) -> np.ndarray:
-        found = np.array([[len(text), 1.0, text.count("e")] for text in texts], dtype=np.float32)
-        return found / np.linalg.norm(found, axis=1, keepdims=True)
-
-    return {"corpora": [describe_corpus(corpus, vectors, sampling) for corpus in corpora]}
-
-
-def kept(store: Store, kind: str, config: dict[str, Any], result: dict[str, Any]) -> None:
-    with store.write() as session:
-        store_analysis(
-            session, kind=kind, inputs_sha256="a" * 64, config=config, result=result, job_id=None
-        )
-        session.commit()
 
 
 def test_filtered_and_unfiltered_stand_side_by_side_with_the_reasons(sqlite_store: Store) -> None:

@@ -1,0 +1,81 @@
+"""Whatever figure or table the analysis pages show can be had as numbers, with its command."""
+
+import pandas as pd
+from app_pages import open_page
+from grown_dataset import grown
+from judged_study import answered_whole, judged
+from measured import described, kept, mapped
+from streamlit.testing.v1 import AppTest
+
+from analysis.corpora import Corpus, load_corpora
+from analysis.sharing import describe_contamination, describe_duplicates
+from app.components.figure import frame_as_csv
+from db.corpus_texts import CorpusText
+from db.store import Store
+
+SHOWN = {"plotly_chart", "dataframe", "bidi_component"}
+WORDS = "coverage.card1.0.words"  # brings the words at the pointer, shows nothing
+
+
+def shown_and_offered(page: AppTest, least: int) -> None:
+    """Each figure and table of the page is followed by its own CSV and its own command."""
+    told = [
+        (node.type, node)
+        for node in page.main
+        if node.type in {*SHOWN, "download_button", "code"}
+        and not getattr(node.proto, "id", "").endswith(WORDS)
+    ]
+    kinds = [kind for kind, _ in told]
+    numbers = [place for place, kind in enumerate(kinds) if kind in SHOWN]
+    assert len(numbers) >= least, kinds
+    for place in numbers:
+        assert kinds[place + 1 : place + 3] == ["download_button", "code"], (place, kinds)
+        assert told[place + 1][1].proto.label == "CSV"
+        assert told[place + 2][1].value.startswith("inf analyze ")
+        assert "--json" in told[place + 2][1].value
+
+
+def test_agreement_and_validators(sqlite_store: Store) -> None:
+    judged(sqlite_store, {"ann": "ppnnpp", "bob": "ppnnpn", "cas": "pnnnpp"})
+    for name, model in (("GPT", "gpt-4o-mini"), ("O3", "o3-mini")):
+        answered_whole(sqlite_store, name, model, ["yyy", "nyy", "yyy", "nyy", "yyy", "yyn"])
+    page = open_page("agreement")
+    # bars, matrix, pairs, differences, coefficients, over time, judges, confusion, items
+    shown_and_offered(page, 8)
+    shown_and_offered(open_page("validators"), 4)
+
+
+def test_diversity_and_overlaps(sqlite_store: Store) -> None:
+    grown(sqlite_store, groups=16)
+    config = {"datasets": ["demo"], "groups": "both"}
+    kept(sqlite_store, "diversity", config, described(sqlite_store, **config))
+    shown_and_offered(open_page("diversity"), 7)
+    with sqlite_store.read() as session:
+        corpora = load_corpora(session, {"datasets": ["demo"]})
+    bees = Corpus("followir", "published", [CorpusText("query", "positive", "What about BEES 0?")])
+    kept(sqlite_store, "near_duplicates", {"datasets": ["demo"]}, describe_duplicates(corpora))
+    against = {"datasets": ["demo"], "what": "contamination", "against": ["/e/queries.jsonl"]}
+    kept(sqlite_store, "contamination", against, describe_contamination(corpora, [bees]))
+    page = open_page("overlaps")
+    shown_and_offered(page, 2)
+    page.get("button_group")[0].set_value("contamination").run()
+    shown_and_offered(page, 1)
+
+
+def test_coverage(sqlite_store: Store) -> None:
+    grown(sqlite_store)
+    grown(sqlite_store, "other")
+    mapped(sqlite_store, "demo", "other")
+    page = open_page("coverage")
+    shown_and_offered(page, 3)
+
+
+def test_a_frame_as_csv_keeps_formulas_texts_and_numbers_numbers() -> None:
+    frame = pd.DataFrame(
+        {"x": [-1.5, 2.0], "text": ["=cmd", "fine"], "source": [None, "-nq"], "group_id": [1, None]}
+    )
+    assert frame_as_csv(frame).splitlines() == [
+        "x,text,source,group_id",
+        "-1.5,'=cmd,,1.0",
+        "2.0,fine,'-nq,",
+    ]

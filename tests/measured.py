@@ -1,0 +1,59 @@
+"""Analyses of texts of the store, stored as a job would, of vectors that need no model."""
+
+from typing import Any
+
+import numpy as np
+
+from analysis.corpora import load_corpora
+from analysis.coverage import coverage_numbers, points_table, to_bytes
+from analysis.diversity import Sampling, describe_corpus, sample_sizes
+from db.analyses import store_analysis
+from db.store import Store
+
+
+def described(store: Store, **config: Any) -> dict[str, Any]:
+    """A diversity result of corpora of the store, of vectors drawn by the length of the text."""
+    with store.read() as session:
+        corpora = load_corpora(session, config)
+    sampling = Sampling(sample_sizes(corpora, None), 3, 0)
+
+    def vectors(texts: Any) -> np.ndarray:
+        found = np.array([[len(text), 1.0, text.count("e")] for text in texts], dtype=np.float32)
+        return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+    return {"corpora": [describe_corpus(corpus, vectors, sampling) for corpus in corpora]}
+
+
+def kept(store: Store, kind: str, config: dict[str, Any], result: dict[str, Any]) -> None:
+    with store.write() as session:
+        store_analysis(
+            session, kind=kind, inputs_sha256="a" * 64, config=config, result=result, job_id=None
+        )
+        session.commit()
+
+
+def mapped(store: Store, *datasets: str) -> None:
+    """One map of the data sets, their texts placed and embedded by chance."""
+    generator = np.random.default_rng(0)
+    with store.write() as session:
+        corpora = load_corpora(session, {"datasets": list(datasets)})
+        texts = sorted({row.text for corpus in corpora for row in corpus.texts})
+        places = {text: generator.normal(size=2).astype(np.float32) for text in texts}
+        vectors = {text: generator.normal(size=8).astype(np.float32) for text in texts}
+        result = {
+            "model": "m",
+            "seed": 0,
+            "points": sum(len(corpus.texts) for corpus in corpora),
+            "different": len(texts),
+            "corpora": [{"corpus": each.name, "offline": True} for each in corpora],
+            **coverage_numbers(corpora, places, vectors, seed=0),
+        }
+        store_analysis(
+            session,
+            kind="coverage",
+            inputs_sha256="x",
+            config={},
+            result=result,
+            payload=to_bytes(points_table(corpora, places, set(places))),
+        )
+        session.commit()
