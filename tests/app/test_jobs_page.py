@@ -1,14 +1,16 @@
 """The Jobs page: what a job of several processes uses, in all and each; what a waiting one is."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from app_pages import open_page, words
+from sqlalchemy import Engine, event, insert
 
 from app.components.jobs import used
 from db import jobs
 from db.store import Store
-from db.tables import Job, utc_now
+from db.tables import Job, MetricPoint, utc_now
 
 FIRST = {"host": "a", "node": "n1", "pid": 7, "cpus": 1.5, "cpu_seconds": 4.0, "memory_mb": 1000}
 SECOND = {**FIRST, "host": "b", "node": "n2", "pid": 9, "cpus": 0.5, "memory_mb": 500}
@@ -51,6 +53,46 @@ def test_what_a_job_used_is_told_by_hand() -> None:
         "2 processes together"
     )
     assert used(Job(kind="train", config={})) == ""
+
+
+@pytest.mark.parametrize("view", ["jobs", "train"])
+def test_the_pages_look_up_the_numbers_of_a_curve_and_never_read_them_all(
+    sqlite_store: Store, view: str
+) -> None:
+    """What holds at 2,000,000 numbers too (how fast: bench/job_pages.py): every question about
+    them goes by the index, and of 30,000 at most about 1,000 of each name come back."""
+    with sqlite_store.write() as session:
+        for _ in range(500):
+            jobs.enqueue_job(session, "train", {})
+        job = jobs.claim_job(session)
+        assert job is not None
+        points = [
+            {"job_id": job.id, "name": name, "step": step, "value": 1.0, "created_at": utc_now()}
+            for name in ("loss", "learning_rate", "tokens_per_second")
+            for step in range(10_000)
+        ]
+        session.execute(insert(MetricPoint), points)
+        session.commit()
+    asked: list[tuple[str, Any]] = []
+
+    def listen(_c: object, _u: object, statement: str, values: Any, _x: object, _m: object) -> None:
+        if "metric_point" in statement:
+            asked.append((statement, values))
+
+    event.listen(Engine, "before_cursor_execute", listen)
+    try:
+        assert not open_page(view, job=str(job.id)).exception
+    finally:
+        event.remove(Engine, "before_cursor_execute", listen)
+    assert bool(asked) == (view == "train")
+    with sqlite_store.engine.connect() as connection:
+        for statement, values in asked:
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)
+            told = [row[-1] for row in plan if "metric_point" in row[-1]]
+            assert told and all(each.startswith("SEARCH metric_point USING") for each in told), told
+    with sqlite_store.read() as session:
+        series = jobs.metric_series(session, [job.id])[job.id]
+    assert [len(values) <= 1001 for values in series.values()] == [True] * 3
 
 
 def test_a_job_that_waits_has_no_command_no_slot_and_no_attempt_yet(sqlite_store: Store) -> None:
