@@ -11,7 +11,7 @@ from db.tables import Job
 from trainer.objectives.names import ALL_OBJECTIVES, OBJECTIVES
 from trainer.settings import TrainSettings
 
-MEASURES = ("ndcg@10", "map", "mrr", "p-mrr")
+MEASURES = {"ndcg@10": "nDCG@10", "map": "MAP", "mrr": "MRR", "p-mrr": "p-MRR"}
 SELECTED_BY = "ndcg@10"
 
 
@@ -83,10 +83,13 @@ def draw_leaderboard() -> None:
     st.dataframe(
         rows,
         hide_index=True,
-        column_config={name: st.column_config.NumberColumn(format="%.4f") for name in MEASURES},
+        column_config={
+            name: st.column_config.NumberColumn(label, format="%.4f")
+            for name, label in MEASURES.items()
+        },
     )
     st.caption(
-        f"Ordered by {SELECTED_BY} on the groups held out of the training, never by a benchmark "
+        f"Ordered by {MEASURES[SELECTED_BY]} on the groups held out of the training, never by a benchmark "
         "that is reported later: a choice made on the test set flatters."
     )
 
