@@ -89,8 +89,8 @@ def draw_leaderboard() -> None:
         },
     )
     st.caption(
-        f"Ordered by {MEASURES[SELECTED_BY]} on the groups held out of the training, never by a benchmark "
-        "that is reported later: a choice made on the test set flatters."
+        f"Ordered by {MEASURES[SELECTED_BY]} on the groups held out of the training, never by a "
+        "benchmark that is reported later: a choice made on the test set flatters."
     )
 
 
