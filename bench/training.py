@@ -2,7 +2,7 @@
 
     .venv/bin/python bench/training.py [--only CASE] [--rows B] [--repeat 2]
 
-Cases: packing, step, encoder, stock, interaction, throughput.
+Cases: packing, parts, step, encoder, stock, interaction, throughput.
 
 Ways that are compared run side by side, each in a process of its own (its peak memory is that
 process's alone), one after the other and over again; the least time of each counts. A step is
@@ -83,8 +83,16 @@ def columns_of(batch: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def grid_step(way: str, rows: int) -> Callable[[], None]:
-    """Embed rows × rows crossed texts (48 + 12 tokens), flat or packed, forward and backward."""
+    """Embed rows × rows crossed texts (48 + 12 tokens), flat or packed, forward and backward.
+
+    `mask` and `parts` are packed too, with all attention under the mask or all of it by parts.
+    """
+    from trainer import tree_attention
     from trainer.packing import as_features, pack_rows
+
+    tree_attention.LEAST_SAVED = {"mask": float("inf"), "parts": 0}.get(
+        way, tree_attention.LEAST_SAVED
+    )
 
     draw = random.Random(rows)
     model = decoder()
@@ -92,7 +100,7 @@ def grid_step(way: str, rows: int) -> Callable[[], None]:
     queries = [text(draw, GRID_Q) for _ in range(rows)]
     texts = [instruction + query for instruction in instructions for query in queries]
     flat = model.preprocess(texts, task="query")
-    if way == "packed":
+    if way != "flat":
         owners = [place // rows for place in range(len(texts))]
         features: Any = as_features(pack_rows(flat["input_ids"].tolist(), owners), 0)
     else:
@@ -228,6 +236,7 @@ def encoding_step(way: str, rows: int) -> Callable[[], None]:
 # name → (step, ways with the slow one first, rows, figure wanted of slow / fast)
 CASES: dict[str, tuple[Any, tuple[str, ...], tuple[int, ...], str]] = {
     "packing": (grid_step, ("flat", "packed"), (8, 16, 32), "≥ 3.2, 4, 5"),
+    "parts": (grid_step, ("mask", "parts"), (4, 8, 12, 16, 32), "-"),
     "step": (objective_step, ("naive", "packed"), (4, 8), "≥ 5, 8"),
     "encoder": (encoder_step, ("hard", "p"), (8,), "≤ 1.15"),
     "stock": (stock_step, ("ours", "stock"), (8,), "≤ 1.05"),

@@ -7,13 +7,13 @@ one softmax, and the prefix is computed by itself: with m segments of s tokens
 
     m s (p + s) + p²   instead of   (p + m s)²   scores a row.
 
-Where that is not half the scores or less (short rows, very uneven segments), the mask is as fast
-(docs/benchmarks.md) and is used.
+Where that is more than a third of the scores (short rows, very uneven segments) the mask is used:
+it is about as fast there and takes less memory (`bench/training.py --only parts`).
 
 It is registered with transformers as an attention implementation that is exactly `sdpa` for every
 batch that brings no layout, and for layers that want more than scores and a mask (soft caps,
-sinks, biases). Heads that share a key (grouped queries) stand as one block of
-questions, so keys and values are never repeated.
+sinks, biases). Heads that share a key (grouped queries) stand as one block of questions, so keys
+and values are never repeated.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 NAME = "prefix_tree"
-LEAST_SAVED = 2  # scores under a mask for each score by parts
+LEAST_SAVED = 3.0  # scores under a mask for each score by parts
 BEYOND = ("softcap", "s_aux", "position_bias")  # what only transformers' own function knows
 
 

@@ -240,11 +240,11 @@ def test_wrong_positions_are_found_out() -> None:
     assert packing_difference(model, flat, packed) > MOST_DIFFERENT
 
 
-@pytest.mark.parametrize("packs", [False, True], ids=["flat", "packed"])
-def test_cached_gradients_equal_plain_ones(packs: bool) -> None:
-    model = build("qwen2")
+@pytest.mark.parametrize("way", ["flat", "by mask", "by parts"], indirect=True)
+def test_cached_gradients_equal_plain_ones(way: str) -> None:
+    model = build("qwen2", way)
     model.train()
-    batch = collators(model)[packs](ragged_rows(4))
+    batch = collators(model)[way != "flat"](ragged_rows(4))
     plain_loss, plain = loss_and_gradients(model, batch)
     cached_loss, cached = loss_and_gradients(model, batch, texts_at_once=3)
     assert cached_loss == pytest.approx(plain_loss, abs=1e-5)

@@ -1,5 +1,6 @@
 """What can be watched of a training: each term's loss, tokens per second, a batch, probe items."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,19 @@ def test_a_training_shows_its_terms_its_speed_a_batch_and_its_probes(
     assert all(0 < len(rows) <= 3 for rows in texts.values())
     assert "bridge" in " ".join(texts["passages"]) and texts["passages"][0].startswith("<s>")
     assert not any("<pad>" in text for rows in texts.values() for text in rows)
+
+
+def test_every_step_tells_how_far_it_is_and_how_long_it_will_take(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    handle = claim(sqlite_store, config_for(tmp_path, max_steps="3", held_out="0"))
+    told: list[tuple[int, int | None, str]] = []
+    handle.report = lambda *words: told.append(words)  # type: ignore[assignment]
+    train(handle)
+    steps = [(done, total) for done, total, words in told if "left" in words]
+    assert steps == [(1, 3), (2, 3), (3, 3)]
+    for *_, words in told:
+        assert "left" not in words or re.fullmatch(r"loss \d+\.\d+ · about \d+ s left", words)
 
 
 def test_an_objective_of_one_term_has_no_losses_of_terms(
