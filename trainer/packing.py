@@ -148,12 +148,18 @@ class PackingSentenceTransformer(SentenceTransformer):
 
 
 def can_pack(model: SentenceTransformer) -> bool:
-    """Whether the model is a causal transformer with last-token pooling."""
+    """Whether the model is a causal transformer with last-token pooling.
+
+    Not where it looks back through a window that a query can be longer than: only the flat path
+    keeps to it, and the first batch may be too short to show that.
+    """
     if type(model[0]) is not Transformer or len(model) < 2:  # Interaction II has nothing to share
         return False
-    pooling = model[1]
+    pooling, window = model[1], getattr(model[0].config, "sliding_window", None)
+    longest = model[0].query_length or model.max_seq_length
     return (
-        is_causal(model[0].config.model_type)
+        (window is None or longest is None or longest <= window)
+        and is_causal(model[0].config.model_type)
         and isinstance(pooling, Pooling)
         and pooling.pooling_mode in ("lasttoken", ("lasttoken",))
     )

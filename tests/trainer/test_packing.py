@@ -269,6 +269,14 @@ def test_only_causal_models_with_last_token_pooling_pack(
     assert can_pack(model) is can
 
 
+def test_queries_longer_than_a_models_window_are_not_packed() -> None:
+    model = load_backbone(parse_settings({"base_model": "tiny-random-mistral"}))
+    model[0].config.sliding_window = 256
+    assert model[0].query_length == 256 and can_pack(model)
+    model[0].config.sliding_window = 255
+    assert not can_pack(model)
+
+
 @pytest.mark.parametrize("way", ["by mask", "by parts"], indirect=True)
 def test_where_packing_is_wrong_training_falls_back_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, way: str
