@@ -11,12 +11,13 @@ from db.tables import Pair, Passage
 
 @dataclass(frozen=True)
 class PairView:
-    """A query and the passage that answers it."""
+    """A query and the passage that answers it; the programming language of a pair that says one."""
 
     query_id: str
     query: str
     passage_id: str
     passage: str
+    language: str
 
 
 def list_pairs(
@@ -27,7 +28,7 @@ def list_pairs(
     `search` is a piece of the query, whatever its case.
     """
     query = (
-        select(Pair.external_id, Pair.query, Passage.external_id, Passage.text)
+        select(Pair.external_id, Pair.query, Passage.external_id, Passage.text, Pair.meta)
         .join(Passage, Passage.id == Pair.passage_id)
         .where(Pair.dataset_id == dataset_id)
     )
@@ -36,7 +37,11 @@ def list_pairs(
         query = query.where(contains(Pair.query, search.strip()))
         counted = counted.where(contains(Pair.query, search.strip()))
     rows = session.execute(query.order_by(Pair.id).offset(offset).limit(limit))
-    return [PairView(*row) for row in rows], session.scalar(counted) or 0
+    found = [
+        PairView(query_id, words, passage_id, passage, str(meta.get("language") or ""))
+        for query_id, words, passage_id, passage, meta in rows
+    ]
+    return found, session.scalar(counted) or 0
 
 
 def list_passages(

@@ -33,9 +33,16 @@ LASTING = (
     "wrong_candidate",
     "no_agreement",
     "no_character",
+    "leak",
+    "repeat",
+    "more_lines",
+    "other_language",
+    "much",
+    "undecided",
 )
 SILENCE_SECONDS = 30.0
 MODELS = ("small", "judge")
+GERMAN = "Der Turm des Dorfes ist in dem Jahr der Flut gebaut und er ist alt."
 
 
 class Server:
@@ -257,6 +264,10 @@ class Server:
             text = "Choice: none"
         elif fault == "no_character":
             text += " \x00 \ud800"
+        elif fault == "undecided" and task == "validation":
+            text = "Choice: ambiguous"
+        elif fault is not None and task != "validation":
+            text = _spoilt(fault, task, prompt, text)
         if self.schema == "taken" and "response_format" in body and fault is None:
             text = _to_schema(body["response_format"], text)
         message = {"role": "assistant", "content": text or None, "refusal": refusal}
@@ -284,10 +295,26 @@ class Server:
         return {"completion_tokens_details": {"reasoning_tokens": self.reasoning_tokens}}
 
 
+def _spoilt(fault: str, task: str, prompt: str, text: str) -> str:
+    """A text as a model writes it that does not quite do what it was asked."""
+    label, _, words = text.partition(": ")
+    given = {"instruction_negative": "Instruction", "query_negative": "Query"}
+    written = {
+        "leak": f"{words} Write to jane.doe@mail-server.org.",
+        "repeat": _line(prompt, given[task]) if task in given else words,
+        "more_lines": f"{words}\n\nNote: I made it harder.",
+        "other_language": GERMAN if label == "Passage" else words,
+        "much": " ".join([words] * 400),
+    }
+    return f"{label}: {written.get(fault, words)}"
+
+
 def answer_to(prompt: str) -> tuple[str, str]:
     """The task of a prompt and what a fairly good model would say."""
     if "end with one line in exactly this form" in prompt:
         return "validation", f"Choice: {_choose(prompt)}"
+    told = re.search(r"is a solution in (.+), the task|below, written in (.+), is the one", prompt)
+    where = f"In {told[1] or told[2]} " if told else ""  # the recipe for code
     query = _line(prompt, "Query")
     code = hashlib.sha256(query.encode()).hexdigest()[:8]
     if "Passage: <your passage>" in prompt:
@@ -299,10 +326,10 @@ def answer_to(prompt: str) -> tuple[str, str]:
     if "Query: <your new query>" in prompt:
         return "query_negative", f"Query: what is known about mu{code}"
     if "Instruction: <your new instruction>" in prompt:
-        return "instruction_negative", f"Instruction: I only want to read about lambda{code}"
-    document = prompt.partition("Document:")[2].partition("\nQuery:")[0]
+        return "instruction_negative", f"Instruction: {where}I only want to read about lambda{code}"
+    document = re.split("Document:|Solution:", prompt, maxsplit=1)[-1].partition("\nQuery:")[0]
     word = max(re.findall(r"[^\W\d_]+", document), key=len, default="it")
-    return "instruction_positive", f"Instruction: I only want to read about {word}"
+    return "instruction_positive", f"Instruction: {where}I only want to read about {word}"
 
 
 def _text_of(content: str | list[dict[str, Any]]) -> str:

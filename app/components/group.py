@@ -119,5 +119,5 @@ def draw_calls(group: GroupDetail) -> None:
                 )
             )
             for message in asked.get(call.id, ()):
-                draw_text(message["content"], label=f"Asked ({message['role']})")
-            draw_text(call.answer, label="Answer, as it came")
+                draw_text(message["content"], label=f"Asked ({message['role']})", whole=True)
+            draw_text(call.answer, label="Answer, as it came", whole=True)

@@ -10,11 +10,17 @@ PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 MOST_PIECES = 4000
 
 
-def draw_text(text: str, *, label: str = "", unlike: str | None = None) -> None:
-    """The text as it is; with `unlike`, what that other text has not is marked."""
+def draw_text(
+    text: str, *, label: str = "", unlike: str | None = None, whole: bool = False
+) -> None:
+    """The text as it is; with `unlike`, what that other text has not is marked.
+
+    A long text scrolls in its place, unless it is to be seen whole.
+    """
     body = escape(text) if unlike is None else marked(text, unlike)
     above = f'<p class="inf-label">{escape(label)}</p>' if label else ""
-    st.html(f'{above}<p class="inf-text" dir="auto">{body}</p>')
+    height = ' style="max-height: none"' if whole else ""
+    st.html(f'{above}<p class="inf-text" dir="auto"{height}>{body}</p>')
 
 
 def marked(text: str, other: str) -> str:

@@ -5,6 +5,7 @@ import streamlit as st
 from app import curating
 from app.components.counted import counted
 from app.components.group import draw_group
+from app.components.plain import plain
 from app.components.texts import draw_text
 from curation.prompts import messages
 from curation.starting import choose_recipe
@@ -60,10 +61,16 @@ def _draw_prompts(pairs: list[PairView]) -> None:
     stage = recipe.stages["instruction_positive"]
     if state["curate.provider"] == "offline":
         st.caption("Offline, prompts are not sent anywhere: rules stand in for them.")
+    st.caption(plain(f"The first of each group's calls, to the model {stage.model}."))
     for pair in pairs:
-        given = {"document": pair.passage, "query_positive": pair.query, "language": ""}
-        for message in messages(stage.prompt, given):
-            draw_text(message["content"], label=f"{stage.model} · {message['role']}")
+        given = {
+            "document": pair.passage,
+            "query_positive": pair.query,
+            "language": pair.language,
+        }
+        with st.container(border=True):
+            for message in messages(stage.prompt, given):
+                draw_text(message["content"], label=message["role"].capitalize(), whole=True)
 
 
 def draw_results(run_id: int) -> None:

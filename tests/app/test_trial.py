@@ -65,3 +65,20 @@ def test_a_pair_that_is_not_there_is_refused(sqlite_store: Store) -> None:
     add_dataset(sqlite_store)
     with pytest.raises(BadInput, match="has no pair 'nowhere'"):
         run_curation(sqlite_store, dataset="small", provider="offline", query_ids=["nowhere"])
+
+
+def test_the_first_prompt_for_code_names_the_language_of_each_pair(
+    sqlite_store: Store,
+) -> None:
+    add_dataset(sqlite_store, pairs=2)
+    with sqlite_store.write() as session:
+        for pair, language in zip(session.scalars(select(Pair)), ("C++", "Haskell"), strict=True):
+            pair.meta = {"language": language}
+        session.commit()
+    at = open_page("curate")
+    at.selectbox(key="curate.recipe").select("leetcode").run()
+    for name in ("q0", "q1"):
+        at.multiselect(key="curate.trial_pairs").select(name).run()
+    at.toggle(key="curate.trial_prompts").set_value(True).run()
+    assert "written in C++, is the one" in words(at)
+    assert "written in Haskell, is the one" in words(at)

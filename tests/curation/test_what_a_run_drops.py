@@ -1,0 +1,167 @@
+"""What models write that may not go on: each a counted reason of a run, the answer kept as it came.
+
+And what goes with every answer: its prompt by sha256, its words before anybody parsed them.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from curation_runs import add_dataset, claimed_job, run_curation
+from openai_server import Server
+from sqlalchemy import select
+
+from curation.engine import curate
+from curation.openai_provider import OpenAIProvider
+from curation.prompts import FOLDER
+from curation.recipes import load_recipe
+from curation.starting import start_run
+from db.datasets import text_sha256
+from db.errors import ProviderError
+from db.groups import get_group, list_groups
+from db.runs import get_run
+from db.store import Store
+from db.tables import Call, Group, GroupCall, Pair, Prompt, Run
+
+ASKED: dict[str, Any] = {"dataset": "small", "provider": "openai", "settings": ["model=small"]}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    with Server() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setattr("curation.openai_provider.BACKOFF_SECONDS", 0.01)
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("leak", "personal_data"),
+        ("repeat", "unchanged"),
+        ("other_language", "language_changed"),
+        ("much", "too_long"),
+        ("wrong_form", "unparsable"),
+        ("no_choice", "empty"),
+        ("refusal", "refused"),
+        ("no_agreement", "judge_none"),
+        ("undecided", "judge_ambiguous"),
+        ("wrong_candidate", "unknown_candidate"),
+    ],
+)
+def test_every_way_to_spoil_an_answer_is_a_counted_reason_of_its_own_groups_only(
+    sqlite_store: Store, server: Server, fault: str, reason: str
+) -> None:
+    add_dataset(sqlite_store, pairs=16)
+    server.faults = {fault: 0.1}
+    result = run_curation(sqlite_store, **ASKED)
+    assert result["status"] == "done" and server.statuses[fault] > 0
+    assert set(result["dropped"]) == {reason}
+    assert result["kept"] + result["dropped"][reason] == 16 and result["kept"] > 0
+    with sqlite_store.read() as session:
+        rows = list_groups(session, result["run_id"], reason=reason).rows
+        assert len(rows) == result["dropped"][reason]
+        assert all(get_group(session, row.id).drop_detail for row in rows)
+
+
+def test_what_follows_the_first_newline_is_cut_from_the_text_and_kept_in_the_answer(
+    sqlite_store: Store, server: Server
+) -> None:
+    add_dataset(sqlite_store, pairs=6)
+    server.faults = {"more_lines": 1.0}
+    result = run_curation(sqlite_store, **ASKED)
+    assert result["kept"] == 6
+    with sqlite_store.read() as session:
+        groups = [get_group(session, row.id) for row in list_groups(session, result["run_id"]).rows]
+        answers = list(session.scalars(select(Call.answer).where(Call.task != "validation")))
+    for group in groups:
+        for triplet in group.triplets.values():
+            assert "\n" not in triplet.instruction + triplet.query
+    assert all("\n\nNote: I made it harder." in answer for answer in answers)
+
+
+def test_the_raw_answer_is_stored_also_where_nothing_can_be_read_out_of_it(
+    store: Store, server: Server
+) -> None:
+    add_dataset(store, pairs=3)
+    server.faults = {"wrong_form": 1.0}
+    result = run_curation(store, **ASKED)
+    assert result["dropped"] == {"unparsable": 3}
+    with store.read() as session:
+        found = session.execute(
+            select(Call.answer, GroupCall.outcome).join(GroupCall, GroupCall.call_id == Call.id)
+        ).all()
+    words = "Certainly! Here is something that you did not ask for."
+    assert [tuple(row) for row in found] == [(words, "unparsable")] * 3
+
+
+def test_every_output_is_stored_with_the_sha256_of_its_prompt_file(
+    store: Store, server: Server
+) -> None:
+    add_dataset(store, pairs=2)
+    run_curation(store, **ASKED)
+    stages = load_recipe("msmarco").stages
+    with store.read() as session:
+        found = {tuple(row) for row in session.execute(select(Call.task, Call.prompt_sha256))}
+        texts = {one.sha256: one.text for one in session.scalars(select(Prompt))}
+    assert found == {
+        (task, text_sha256((FOLDER / stage.prompt.name).read_text("utf-8")))
+        for task, stage in stages.items()
+    }
+    assert all(texts[sha256] == stages[task].prompt.text for task, sha256 in found)
+
+
+def test_groups_of_code_name_their_language_in_both_instructions(
+    store: Store, server: Server
+) -> None:
+    add_dataset(store, pairs=9)
+    languages = {}
+    with store.write() as session:
+        for number, pair in enumerate(session.scalars(select(Pair).order_by(Pair.id))):
+            languages[pair.external_id] = ("C++", "Python", "")[number % 3]
+            pair.meta = {"language": languages[pair.external_id]} if number % 3 < 2 else {}
+        session.commit()
+    result = run_curation(store, **ASKED, recipe="leetcode")
+    assert result["kept"] == 6 and result["dropped"] == {"no_language": 3}
+    with store.read() as session:
+        for row in list_groups(session, result["run_id"], verdict="kept").rows:
+            group = get_group(session, row.id)
+            start = f"In {languages[group.query_id]} "
+            assert {one.instruction.startswith(start) for one in group.triplets.values()} == {True}
+            assert group.triplets["instruction_negative"].instruction != (
+                group.triplets["positive"].instruction
+            )
+
+
+def test_an_unknown_model_of_a_server_without_a_list_stops_the_run_and_says_what_to_do(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store)
+    with Server(list_models=False, models=("judge",)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        with pytest.raises(ProviderError, match=r"does not know the model 'small'.*--set"):
+            run_curation(sqlite_store, **ASKED)
+    with sqlite_store.read() as session:
+        run = session.scalars(select(Run)).one()
+        assert get_run(session, run.id).status == "failed"
+        assert session.scalars(select(Group.verdict).distinct()).all() == [None]
+
+
+def test_spent_quota_says_what_to_do(sqlite_store: Store, server: Server) -> None:
+    add_dataset(sqlite_store)
+    server.quota = 3
+    with sqlite_store.write() as session:
+        run_id = start_run(session, **ASKED).id
+        session.commit()
+    with pytest.raises(ProviderError, match=r"quota is spent.*add credit, then resume"):
+        curate(claimed_job(sqlite_store, run_id))
+
+
+def test_calls_go_through_the_transport_of_aiohttp(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:9/v1")
+    provider = OpenAIProvider.from_environment(
+        load_recipe("msmarco"), concurrency=1, with_budget=False
+    )
+    transport = provider.client._client._transport
+    assert "aiohttp" in type(transport).__module__
+    assert provider.client.max_retries == 0
