@@ -196,7 +196,12 @@ def _keep_last_words(store: Store, cluster: RayCluster, job: Job, name: str) -> 
 
 
 def _keep_log(store: Store, job: Job, text: str) -> None:
-    """The job's log in our folder, where every page and command reads it."""
+    """The job's log in our folder, where every page and command reads it.
+
+    Of a node that died nothing can be read any more: what was copied before stays.
+    """
+    if not text:
+        return
     logs().mkdir(parents=True, exist_ok=True)
     path = Path(logs() / f"job-{job.id}-{job.attempt}.log")
     path.write_text(text)
