@@ -135,19 +135,24 @@ def start(release_id: int) -> None:
 def start_sweep(release_id: int) -> None:
     """Queue a training for every combination of the chosen objectives, base models and seeds."""
     visitor = acting("train")
-    state = st.session_state
-    name = (state["train.sweep_name"] or "").strip()
-    if not name:
-        raise BadInput("the sweep has no name: give it one, the leaderboard goes by it")
-    seeds = [parse_seed(text) for text in state["train.sweep_seeds"]]
-    models = state["train.sweep_models"] or [chosen_settings().base_model]
-    grid = combinations(chosen_settings(), state["train.sweep_objectives"], models, seeds or [42])
+    name, grid = chosen_sweep()
     for settings in grid:
         _require_trust(visitor, settings)
         _require_room(settings, release_id)
     for settings in grid:
         config = config_of(settings, release_id, sweep=name)
         launch_job("train", config, what=f"{settings.objective}, seed {settings.seed},")
+
+
+def chosen_sweep() -> tuple[str, list[TrainSettings]]:
+    """Name and trainings of the sweep as the form stands. Raises BadInput."""
+    state = st.session_state
+    name = (state["train.sweep_name"] or "").strip()
+    if not name:
+        raise BadInput("the sweep has no name: give it one, the leaderboard goes by it")
+    seeds = [parse_seed(text) for text in state["train.sweep_seeds"]] or [42]
+    models = state["train.sweep_models"] or [chosen_settings().base_model]
+    return name, combinations(chosen_settings(), state["train.sweep_objectives"], models, seeds)
 
 
 def combinations(

@@ -5,7 +5,10 @@ from typing import Any
 import streamlit as st
 
 from app import training
+from app.components.counted import counted
+from app.components.plain import plain
 from db import jobs
+from db.errors import BadInput
 from db.store import open_store
 from db.tables import Job
 from trainer.objectives.names import ALL_OBJECTIVES, OBJECTIVES
@@ -13,6 +16,7 @@ from trainer.settings import TrainSettings
 
 MEASURES = {"ndcg@10": "nDCG@10", "map": "MAP", "mrr": "MRR", "p-mrr": "p-MRR"}
 SELECTED_BY = "ndcg@10"
+TOLD_AFTER = "400ms"  # without a key
 
 
 def draw_sweep(release_id: int, settings: TrainSettings) -> None:
@@ -21,6 +25,7 @@ def draw_sweep(release_id: int, settings: TrainSettings) -> None:
         "Name of the sweep",
         value=f"Table 3 on release {release_id}",
         key="train.sweep_name",
+        live=TOLD_AFTER,
         help="The leaderboard goes by it.",
     )
     st.multiselect(
@@ -49,11 +54,17 @@ def draw_sweep(release_id: int, settings: TrainSettings) -> None:
         "The eleven chosen objectives are Table 3; baselines can be added. "
         "The trainings wait for one another's slot."
     )
+    try:
+        _, grid = training.chosen_sweep()
+    except BadInput as error:
+        grid = []
+        st.error(plain(str(error)), icon=":material/error:")
     st.button(
-        "Queue the sweep",
+        f"Queue {counted(len(grid), 'training')}" if grid else "Queue the sweep",
         key="train.sweep_start",
         on_click=training.start_sweep,
         args=(release_id,),
+        disabled=not grid,
     )
 
 

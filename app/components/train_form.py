@@ -11,6 +11,7 @@ import streamlit as st
 
 from app import training
 from app.components.plain import plain
+from app.components.sweeps import TOLD_AFTER
 from app.launching import chosen_launcher
 from app.train_words import SECTIONS, WORDS, equation
 from db.errors import BadInput
@@ -20,7 +21,6 @@ from trainer.objectives.names import ALL_OBJECTIVES
 from trainer.settings import CHOICES, FIELDS, TrainSettings
 
 OPEN = ("Model", "Objective", "Length of the training")
-TOLD_AFTER = "400ms"  # without a key
 OBJECTIVE_LABELS = {name: objective.label for name, objective in ALL_OBJECTIVES.items()}
 
 

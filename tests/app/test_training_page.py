@@ -145,7 +145,11 @@ def test_a_sweep_queues_every_combination_and_the_leaderboard_orders_them(
 ) -> None:
     fill(sqlite_store)
     at = open_page("train")
+    at.text_input("train.sweep_name").set_value(" ").run()
+    assert "the sweep has no name" in at.error[0].value
+    assert at.button("train.sweep_start").disabled
     at.text_input("train.sweep_name").set_value("table 3").run()
+    assert at.button("train.sweep_start").label == "Queue 11 trainings"
     at.button("train.sweep_start").click().run()
     assert not at.exception and not at.error
     queued = trainings(sqlite_store)
