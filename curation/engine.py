@@ -403,7 +403,7 @@ class Worker:
 
     def _message(self) -> str:
         spent = f", ${self._spent_usd:.4f} spent" if self._spent_usd else ""
-        return f"{self.counts['made']} calls made, {self.counts['reused']} reused{spent}"
+        return f"{self.counts['made']:,} calls made, {self.counts['reused']:,} reused{spent}"
 
     def _fail(self, error: BaseException) -> None:
         if self._fatal is None:

@@ -40,6 +40,7 @@ def _draw_both(first: RunSummary, second: RunSummary) -> None:
     st.dataframe(
         [dict(zip(("", *names), row, strict=True)) for row in _rows((first, second), funnels)],
         hide_index=True,
+        height="content",
     )
     if not shared:
         st.caption("The two have no finished pair in common.")

@@ -90,6 +90,8 @@ def draw_pulse(run: RunSummary, found: Funnel, workers: WorkerTotals, *, live: b
     if not run.offline:
         to_come = _to_come(run.spent_usd, found)
         more = "to come: unknown" if to_come is None else f"to come: about ${to_come:,.4f}"
+        if found.finished == found.pairs:
+            more = "nothing to come"
         if workers.made and not run.spent_usd:
             more = "its models have no price in prices.toml"
         numbers.append(("Spent", f"${run.spent_usd:,.4f}", more))

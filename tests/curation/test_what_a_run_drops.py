@@ -3,25 +3,31 @@
 And what goes with every answer: its prompt by sha256, its words before anybody parsed them.
 """
 
+import asyncio
+import threading
+import time
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from curation_runs import add_dataset, claimed_job, run_curation
 from openai_server import Server
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from curation.engine import curate
 from curation.openai_provider import OpenAIProvider
-from curation.prompts import FOLDER
+from curation.prompts import FOLDER, read_prompt
+from curation.providers import Request
 from curation.recipes import load_recipe
 from curation.starting import start_run
 from db.datasets import text_sha256
 from db.errors import ProviderError
+from db.group_queue import LEASE_SECONDS, claim_groups, renew_leases
 from db.groups import get_group, list_groups
 from db.runs import get_run
 from db.store import Store
-from db.tables import Call, Group, GroupCall, Pair, Prompt, Run
+from db.tables import Call, Group, GroupCall, Pair, Prompt, Run, utc_now
 
 ASKED: dict[str, Any] = {"dataset": "small", "provider": "openai", "settings": ["model=small"]}
 
@@ -165,3 +171,74 @@ def test_calls_go_through_the_transport_of_aiohttp(monkeypatch: pytest.MonkeyPat
     transport = provider.client._client._transport
     assert "aiohttp" in type(transport).__module__
     assert provider.client.max_retries == 0
+
+
+def test_a_lease_that_ran_out_is_taken_by_another_worker_and_a_renewed_one_is_not(
+    store: Store, server: Server
+) -> None:
+    add_dataset(store, pairs=2)
+    long_ago = utc_now() - timedelta(seconds=2 * LEASE_SECONDS)
+    with store.write() as session:
+        run_id = start_run(session, **ASKED).id
+        (first, second) = claim_groups(session, run_id, "slow", 5)
+        session.execute(update(Group).values(lease_until=long_ago))
+        assert renew_leases(session, run_id, "another") == 0
+        assert renew_leases(session, run_id, "slow") == 2
+        assert claim_groups(session, run_id, "quick", 5) == [], "it is alive"
+        session.execute(update(Group).where(Group.id == second.id).values(lease_until=long_ago))
+        (taken,) = claim_groups(session, run_id, "quick", 5)
+        session.commit()
+    assert (taken.id, taken.attempt) == (second.id, second.attempt + 1)
+    assert first.attempt == 1
+
+
+def test_two_workers_of_one_store_never_claim_the_same_group(store: Store, server: Server) -> None:
+    add_dataset(store, pairs=30)
+    with store.write() as session:
+        run_id = start_run(session, **ASKED).id
+        session.commit()
+    claimed: list[int] = []
+    together = threading.Barrier(4)
+
+    def claim(owner: str) -> None:
+        together.wait()
+        until = time.monotonic() + 60
+        while len(claimed) < 30 and time.monotonic() < until:
+            with store.write() as session:
+                groups = claim_groups(session, run_id, owner, 3)
+                session.commit()
+            claimed.extend(group.id for group in groups)
+
+    workers = [threading.Thread(target=claim, args=(f"worker {n}",)) for n in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(claimed) == len(set(claimed)) == 30
+
+
+def test_the_wait_that_a_server_asks_for_is_kept(server: Server) -> None:
+    server.faults, server.retry_after = {"429_retry_after": 1.0}, 0.3
+    request = Request(
+        task="instruction_positive",
+        provider="openai",
+        model="small",
+        parameters={},
+        prompt=read_prompt("instruction_positive", "instruction_positive.md", FOLDER),
+        inputs={"document": "a long word", "query_positive": "what"},
+    )
+
+    async def ask() -> tuple[int, float, float]:
+        provider = OpenAIProvider.from_environment(
+            load_recipe("msmarco"), concurrency=4, with_budget=False
+        )
+        began = time.monotonic()
+        try:
+            answer = await provider.answer(request)
+            return answer.attempts, time.monotonic() - began, provider.state().width
+        finally:
+            await provider.close()
+
+    attempts, seconds, width = asyncio.run(ask())
+    # the backoff of these tests is 0.01 s: what was waited for is what the server said
+    assert attempts == 2 and seconds >= 0.3 and width < 4
