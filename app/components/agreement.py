@@ -6,7 +6,7 @@ import streamlit as st
 
 from analysis.figures import agreement_heatmap, human_model_bars
 from app.components.counted import counted
-from app.components.figure import Origin, draw_figure, draw_rows
+from app.components.figure import Origin, draw_figure, draw_rows, side_by_side
 from app.components.plain import plain
 
 KAPPA = st.column_config.NumberColumn(format="%.4f")
@@ -36,7 +36,7 @@ def draw_report(report: dict[str, Any], origin: Origin) -> None:
         f"{report['judgments']:,} judgments of {report['items']:,} items · in brackets: 95 % "
         f"intervals, {report['resamples']:,} resamples of the items"
     )
-    left, right = st.columns(2)
+    left, right = side_by_side(2, key="agreement.figures")
     with left:
         st.subheader("Models with people", anchor=False)
         draw_figure(human_model_bars(report), bar_rows(report), origin, key="agreement.bars")

@@ -8,7 +8,7 @@ import streamlit as st
 
 from analysis.diversity_tables import drop_rows, filter_pairs, filter_rows, table_one
 from analysis.figures import METRIC_NAMES, diversity_bars, drop_bars, sign
-from app.components.figure import Origin, draw_figure, draw_rows
+from app.components.figure import Origin, draw_figure, draw_rows, side_by_side
 from app.components.page import draw_labels
 from app.components.plain import plain
 
@@ -23,7 +23,9 @@ def draw_diversity(result: Mapping[str, Any], origin: Origin) -> None:
     draw_labels(offline=any(corpus["offline"] for corpus in corpora))
     rows = number_rows(corpora)
     reasons = sorted({words for row in rows for words in row.pop("reasons")})
-    for column, metric in zip(st.columns(len(METRIC_NAMES)), METRIC_NAMES, strict=True):
+    for column, metric in zip(
+        side_by_side(len(METRIC_NAMES), key="diversity.bars"), METRIC_NAMES, strict=True
+    ):
         with column:
             draw_figure(
                 diversity_bars(corpora, metric),
@@ -66,7 +68,7 @@ def draw_filtered(
     """Figure 6: what the filter does to size and diversity, and why groups were dropped."""
     name = filtered["corpus"].removesuffix(", filtered")
     st.subheader(f"Filtered against unfiltered: {plain(name)}", anchor=False)
-    left, right = st.columns(2)
+    left, right = side_by_side(2, key=f"diversity.{name}")
     with left:
         dropped = drop_rows(filtered, unfiltered)
         draw_figure(drop_bars(dropped), dropped, origin, key=f"diversity.drops.{name}")

@@ -16,6 +16,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 from pandas.api import types as pd_types
+from streamlit.delta_generator import DeltaGenerator
 
 from app.components.plain import plain
 
@@ -63,6 +64,12 @@ def draw_figure(
     )
     draw_origin(rows, origin, key=key, picture=True)
     return picked
+
+
+def side_by_side(number: int, *, key: str) -> Sequence[DeltaGenerator]:
+    """Columns for figures, which stand below each other where they would be too narrow to read."""
+    with st.container(key=f"side_by_side.{key}"):
+        return st.columns(number)
 
 
 def draw_rows(

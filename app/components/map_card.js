@@ -161,7 +161,7 @@ class MapCard {
     if (!this.width || !this.data) return;
     const { low, high } = this.grid;
     const [wide, tall] = [high[0] - low[0] || 1, high[1] - low[1] || 1];
-    this.whole = Math.min(this.width / (1.06 * wide), HEIGHT / (1.06 * tall));
+    this.whole = Math.min(this.width / (1.12 * wide), HEIGHT / (1.12 * tall));
     this.view = {
       x: (low[0] + high[0]) / 2,
       y: (low[1] + high[1]) / 2,
@@ -177,8 +177,8 @@ class MapCard {
     this.ratio = window.devicePixelRatio || 1;
     this.canvas.width = Math.round(width * this.ratio);
     this.canvas.height = Math.round(HEIGHT * this.ratio);
-    if (this.view) this.drawAnew();
-    else this.reset();
+    if (!this.view || this.view.scale === this.whole) this.reset();
+    else this.drawAnew();
   }
 
   place(event) {

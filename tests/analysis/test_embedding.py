@@ -7,12 +7,14 @@ import time
 import numpy as np
 import pytest
 from conftest import count_rows
+from sqlalchemy import delete
 
 from analysis import embedding
 from analysis.embedding import DEFAULT_MODEL, embed_texts, encode, model_identity, model_source
 from db.errors import BadInput
 from db.job_runner import Cancelled
 from db.store import Store
+from db.tables import Embedding
 
 
 def test_texts_of_one_meaning_are_closer_than_others() -> None:
@@ -56,6 +58,35 @@ def test_the_order_of_the_texts_is_kept_although_batches_are_sorted_by_length(
     together = embed_texts(sqlite_store, texts)
     for text, vector in zip(texts, together, strict=True):
         assert np.allclose(encode([text])[0], vector, atol=1e-5)
+
+
+def test_the_same_texts_from_scratch_have_the_same_vectors_to_the_last_bit_in_any_order(
+    sqlite_store: Store,
+) -> None:
+    words = [
+        "bees",
+        "sell",
+        "honey",
+        "to",
+        "tea",
+        "houses",
+        "by",
+        "night",
+        "and",
+        "count",
+        "their",
+        "coins",
+        "at",
+        "dawn",
+    ]
+    texts = [" ".join(words[start:] + words[:start]) for start in range(len(words))]  # one length
+    texts += [" ".join(words[:many]) for many in range(1, len(words))]
+    first = embed_texts(sqlite_store, texts)
+    with sqlite_store.write() as session:
+        session.execute(delete(Embedding))
+        session.commit()
+    again = embed_texts(sqlite_store, texts[::-1])
+    assert np.array_equal(again[::-1], first)
 
 
 def test_a_stop_keeps_the_batches_that_were_done(
