@@ -325,4 +325,6 @@ def reopen_run(
     if concurrency is not None:
         run.concurrency = concurrency
     run.error, run.finished_at = None, None
+    if run.status != "running":
+        run.status = "created"  # as a new one that waits for its worker, and so it is shown
     return run

@@ -61,7 +61,8 @@ def test_the_controls_change_the_run(sqlite_store: Store, running: int) -> None:
     at.button(key="curate.resume").click().run()
     with sqlite_store.read() as session:
         run = get_run(session, running)
-        assert (run.budget_usd, run.error) == (2.5, None)
+        assert (run.status, run.budget_usd, run.error) == ("created", 2.5, None)
+    assert at.button(key="curate.pause"), "the page follows the run from here on"
 
 
 def test_a_cancelled_run_says_so(sqlite_store: Store, running: int) -> None:
