@@ -21,6 +21,7 @@ TITLES = {
 }
 UNDER = {"asked": "under I+", "other": "under I-"}
 EVERY_SECONDS = 4.0
+FEW_RANKS = 8  # so many that each has a tick of its own
 Ranks = Mapping[str, Sequence[tuple[int, float]]]
 
 
@@ -38,6 +39,8 @@ def probe_rows(probes: Sequence[Mapping[str, Any]], ranks: Ranks) -> list[dict[s
 
 def probe_figure(number: int, ranks: Ranks) -> go.Figure:
     """The rank of one probe's right passage over the steps, rank 1 on top."""
+    lowest = max((rank for points in ranks.values() for _, rank in points), default=1)
+    whole = {"dtick": 1} if lowest <= FEW_RANKS else {}  # no tick between two ranks
     figure = go.Figure()
     for name, title in UNDER.items():
         points = ranks.get(f"{PROBE}{number}/{name}", ())
@@ -52,7 +55,7 @@ def probe_figure(number: int, ranks: Ranks) -> go.Figure:
         height=260,
         margin={"l": 10, "r": 10, "t": 10, "b": 10},
         xaxis_title="step",
-        yaxis={"title": "rank", "autorange": "reversed"},
+        yaxis={"title": "rank", "autorange": "reversed", "tickformat": ",d", **whole},
         hovermode="x unified",
         legend={"orientation": "h", "y": -0.3},
     )
