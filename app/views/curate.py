@@ -123,7 +123,7 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         with open_store().read() as session:
             found, now = funnel(session, run.id), get_run(session, run.id)
             workers = worker_totals(session, run.id)
-        if was_live and now.status not in LIVE_RUN:
+        if was_live and now.status != run.status:
             st.rerun()
         run = replace(run, spent_usd=now.spent_usd)
         draw_pulse(run, found, workers, live=was_live)
