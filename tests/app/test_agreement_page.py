@@ -27,6 +27,14 @@ def test_a_full_study_shows_its_means_tables_and_items(sqlite_store: Store) -> N
     assert "inf analyze agreement --study 1 --json" in words(page)
 
 
+def test_a_study_that_nobody_judged_yet_says_so(sqlite_store: Store) -> None:
+    judged(sqlite_store, {"ann": "........"})
+    page = open_page("agreement")
+    assert not page.exception
+    assert not page.metric
+    assert "Nobody has judged in this study yet" in words(page)
+
+
 def test_one_judge_all_equal_and_gaps_give_sentences_and_no_number(sqlite_store: Store) -> None:
     judged(sqlite_store, {"ann": "pppp...."})
     page = open_page("agreement")
