@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 from curation.candidates import HardPassages, Pool, choose, draw, load_pool, passage_texts
 from curation.collector import calm_collector
 from curation.group_work import GroupWork, Setting
-from curation.journal import Journal, short_turns
+from curation.journal import Journal
 from curation.owners import is_dead, new_owner
 from curation.providers import Provider, Request, Stopped
 from curation.recipes import Recipe, recipe_from_store
@@ -59,7 +59,7 @@ REPORT_SECONDS = 0.5
 IDLE_SECONDS = 0.5
 BEAT_SECONDS = 1.0
 BUDGET_SECONDS = 0.05
-MOST_CLAIMED = 32  # at once: a claim is a slice of the journal's, and answers wait for its end
+MOST_CLAIMED = 128  # at once: a claim is a slice of the journal's, and answers wait for its end
 
 Claimed = tuple[ClaimedGroup, list[tuple[int, str]]]
 
@@ -90,7 +90,7 @@ def curate(handle: JobHandle) -> dict[str, Any]:
             plan = _plan(handle.store, run_id, handle.config.get("concurrency"))
             owner = new_owner()
             worker = Worker(handle, plan, owner, make_provider(handle.store, plan, owner))
-            with calm_collector(), short_turns():
+            with calm_collector():
                 asyncio.run(worker.work())
         except BaseException as error:
             with handle.store.write() as session:

@@ -8,12 +8,10 @@ again. So an answer waits for one slice at most, and no caller waits for a commi
 
 import asyncio
 import queue
-import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,19 +27,7 @@ from db.store import Store
 from db.tables import Run
 
 PAUSE_SECONDS = 0.01  # between two commits, to gather
-SLICE = 32  # how much of everything else is written between two commits of answers
-TURN_SECONDS = 0.001  # that a thread keeps the interpreter while another wants it
-
-
-@contextmanager
-def short_turns() -> Iterator[None]:
-    """Let the journal's thread have the interpreter soon after it asks, however busy the loop."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(TURN_SECONDS)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
+SLICE = 128  # how much of everything else is written between two commits of answers
 
 
 @dataclass(frozen=True)

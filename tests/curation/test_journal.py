@@ -10,7 +10,7 @@ import pytest
 from curation_runs import add_dataset, stored_calls
 
 from curation.commit_times import CommitTimes
-from curation.journal import SLICE, Journal, short_turns
+from curation.journal import SLICE, Journal
 from curation.prompts import FOLDER, read_prompt
 from curation.providers import Answer, Request
 from curation.starting import start_run
@@ -144,10 +144,3 @@ def test_commit_times_are_the_milliseconds_within_which_a_share_was_committed() 
     times.add(5.0)
     # of 1,001 the 501st, the 991st, the 1,000th and the last
     assert times.told() == {"p50": 501, "p99": 991, "p99_9": 1000, "most": 5000}
-
-
-def test_threads_take_short_turns_only_while_a_worker_works() -> None:
-    before = sys.getswitchinterval()
-    with short_turns():
-        assert sys.getswitchinterval() < before
-    assert sys.getswitchinterval() == before
