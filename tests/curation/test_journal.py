@@ -1,7 +1,6 @@
 """The writer of a worker: what is committed when, and what becomes of those who wait."""
 
 import asyncio
-import sys
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
