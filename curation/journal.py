@@ -27,7 +27,7 @@ from db.store import Store
 from db.tables import Run
 
 PAUSE_SECONDS = 0.01  # between two commits, to gather
-SLICE = 128  # how much of everything else is written between two commits of answers
+SLICE = 512  # how much of everything else is written between two commits of answers
 
 
 @dataclass(frozen=True)
