@@ -2,7 +2,6 @@
 // points they hold. While one drags or zooms, the picture that is there is moved; it is drawn anew
 // when the view rests, or has left it. Texts reach the page through textContent only.
 
-const CARDS = new WeakMap();
 const HEIGHT = 620;
 const MARGIN = 0.25; // drawn beyond each edge, as a share of the width and height
 const DISCS = 4000; // points in the picture that are drawn as discs; more share pixels
@@ -11,21 +10,7 @@ const QUICK_MS = 8; // a picture as quick as this is drawn anew with every frame
 const REACH = 7; // pixels around the pointer in which a point is found
 
 export default function (component) {
-  const parent = component.parentElement;
-  let card = CARDS.get(parent);
-  if (!card) {
-    card = new MapCard(parent);
-    CARDS.set(parent, card);
-  }
-  card.receive(component);
-  return () => setTimeout(() => card.leaveIfGone(), 0);
-}
-
-function make(tag, className, text) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  return node;
+  return receiveIn(MapCard, component);
 }
 
 function unpacked(given) {

@@ -4,21 +4,20 @@ What would surprise: the words come by a component of their own, which sends not
 that a hover never sends the points again; both lie in a fragment, so that it runs nothing else.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from analysis.map_words import point_words
+from app.components.card_files import card_css, card_js
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FOLDER = Path(__file__).parent
 CARD = st.components.v2.component(
     "inf_map_card",
-    js=(FOLDER / "map_card.js").read_text(encoding="utf-8"),
-    css=(FOLDER / "map_card.css").read_text(encoding="utf-8"),
+    js=card_js("map_card.js"),
+    css=card_css("map_card.css"),
 )
 WORDS = st.components.v2.component(
     "inf_map_words",

@@ -5,33 +5,10 @@
 // mirrored in localStorage, one entry per event, before it is sent; it is sent whole as component
 // state, again and again until acknowledged by event id. The server stores an event once however
 // often it comes. Texts reach the page through textContent only.
-//
-// What would surprise: Streamlit calls the default function at every rerun and may call a stale
-// cleanup while the card is still there, so a card lives in a WeakMap by its parent element and
-// goes only when that has left the page.
 
-const CARDS = new WeakMap();
 const RESEND_MS = 2500;
 const HISTORY = 30;
 const SPOKEN_KEYS = { Esc: "Escape", "↵": "Enter", "Ctrl ↵": "Control+Enter" };
-
-function receiveIn(CardClass, component) {
-  const parent = component.parentElement;
-  let card = CARDS.get(parent);
-  if (!card) {
-    card = new CardClass(parent);
-    CARDS.set(parent, card);
-  }
-  card.receive(component);
-  return () => setTimeout(() => card.leaveIfGone(), 0);
-}
-
-function make(tag, className, text) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
 
 function newEventId() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));

@@ -6,12 +6,11 @@ is made good by the next; storing is idempotent.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-FOLDER = Path(__file__).parent
+from app.components.card_files import card_css, card_js
 
 # Outside the card's fragment, to which a server that was started again does not answer: what this
 # asks for is a rerun of the whole page, and that brings the card's outbox along.
@@ -31,13 +30,9 @@ def card_component(name: str) -> Callable[..., Any]:
     """The component of `NAME_card.js` and `.css`, with what both cards share in front."""
     return st.components.v2.component(
         f"inf_{name}_card",
-        js=_text("outbox_card.js") + _text(f"{name}_card.js"),
-        css=_text("outbox_card.css") + _text(f"{name}_card.css"),
+        js=card_js("outbox_card.js", f"{name}_card.js"),
+        css=card_css("outbox_card.css", f"{name}_card.css"),
     )
-
-
-def _text(name: str) -> str:
-    return (FOLDER / name).read_text(encoding="utf-8")
 
 
 def outbox_of(key: str) -> dict[str, Any]:

@@ -51,6 +51,7 @@ NEEDS_A_WORD = [
     ("Aadhaar number (IN)", "Aadhaar", "234123412346", "234123412347"),
     ("tax number (DE)", "Steuer-ID", "47036892816", "47036892817"),
     ("burgerservicenummer (NL)", "BSN", "111222333", "111222334"),
+    ("burgerservicenummer (NL)", "burgerservicenummer", "111222333", "111222334"),
     ("social insurance number (CA)", "SIN", "046 454 286", "046 454 287"),
     ("passport number", "passport no.", "C01234567", "C0123"),
 ]

@@ -1,0 +1,19 @@
+"""The files a card in the browser is made of, in the order in which they build on each other."""
+
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+
+
+def card_js(*names: str) -> str:
+    """One module of what every card begins with and these files."""
+    return _joined("card.js", *names)
+
+
+def card_css(*names: str) -> str:
+    """One style sheet of these files."""
+    return _joined(*names)
+
+
+def _joined(*names: str) -> str:
+    return "".join((FOLDER / name).read_text(encoding="utf-8") for name in names)
