@@ -72,7 +72,7 @@ def decoder() -> Any:
 def columns_of(batch: dict[str, Any]) -> list[dict[str, Any]]:
     """A collated batch as the loss takes it."""
     found = []
-    for name in ("matched", "passages", "crossed"):
+    for name in ("queries", "passages"):
         column = {
             key.removeprefix(f"{name}_"): value
             for key, value in batch.items()
@@ -115,6 +115,8 @@ def grid_step(way: str, rows: int) -> Callable[[], None]:
 
 def objective_step(way: str, rows: int) -> Callable[[], None]:
     """One step of ℓ_{P,I}^multi on the decoder: every crossed text flat and repeated, or packed."""
+    import torch
+
     from trainer.batches import Collator
     from trainer.embedding_loss import EmbeddingLoss
     from trainer.objectives.names import OBJECTIVES
@@ -125,12 +127,12 @@ def objective_step(way: str, rows: int) -> Callable[[], None]:
     batch = collator(rows_of(rows))
     columns = columns_of(batch)
     if way == "naive":  # N² texts, none shared: what a literal reading of Eq. 18 encodes
-        triplets = 3 * rows
-        pool = {key: columns[2][key] for key in ("input_ids", "attention_mask")}
-        repeats = -(-triplets * triplets // len(pool["input_ids"]))
-        columns[2] |= {
-            key: value.repeat(repeats, 1)[: triplets * triplets] for key, value in pool.items()
-        }
+        triplets, matched = 3 * rows, int(batch["label"]["matched"])
+        for key in ("input_ids", "attention_mask"):
+            first, pool = columns[0][key][:matched], columns[0][key][matched:]
+            repeats = -(-triplets * triplets // len(pool))
+            crossed = pool.repeat(repeats, 1)[: triplets * triplets]
+            columns[0][key] = torch.cat([first, crossed])
     loss = EmbeddingLoss(model, objective, temperature=0.05)
 
     def step() -> None:

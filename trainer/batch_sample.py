@@ -3,25 +3,39 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from trainer.batches import CROSSED, MATCHED, PASSAGES
+from trainer.batches import PASSAGES
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from torch import Tensor
 
 MOST = 3
-NAMES = (MATCHED, PASSAGES, CROSSED)
 
 
 def sample_of(
-    model: "SentenceTransformer", columns: Sequence[Mapping[str, "Tensor"]], most: int = MOST
+    model: "SentenceTransformer",
+    columns: Sequence[Mapping[str, "Tensor"]],
+    tables: Mapping[str, "Tensor"],
+    most: int = MOST,
 ) -> dict[str, list[str]]:
-    """The first rows of every column of a batch, decoded from their tokens without the padding."""
-    found: dict[str, list[str]] = {}
-    for name, column in zip(NAMES, columns, strict=False):
-        rows = zip(column["input_ids"][:most], column["attention_mask"][:most], strict=True)
-        found[name] = [
-            model.tokenizer.decode(ids[mask.bool()].tolist(), skip_special_tokens=False)
-            for ids, mask in rows
+    """The first matched and crossed queries and passages, decoded from their tokens, no padding.
+
+    Packed rows hold both kinds of queries: they are shown whole, as `matched`.
+    """
+    queries, passages = columns
+    ids, mask = queries["input_ids"], queries["attention_mask"]
+    matched = int(tables["matched"]) if "matched" in tables else len(ids)
+
+    def decoded(ids: "Tensor", mask: "Tensor") -> list[str]:
+        rows = zip(ids[:most], mask[:most], strict=True)
+        return [
+            model.tokenizer.decode(row[kept.bool()].tolist(), skip_special_tokens=False)
+            for row, kept in rows
         ]
-    return found
+
+    found = {
+        "matched": decoded(ids[:matched], mask[:matched]),
+        PASSAGES: decoded(passages["input_ids"], passages["attention_mask"]),
+        "crossed": decoded(ids[matched:], mask[matched:]),
+    }
+    return {name: texts for name, texts in found.items() if texts}

@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 NOWHERE = -1
 TRIPLETS_OF_A_ROW = 3
 # No name may start with another one: sentence-transformers finds columns by their prefix.
-MATCHED, PASSAGES, CROSSED = "matched", "passages", "crossed"
+QUERIES, PASSAGES = "queries", "passages"
 
 
 @dataclass(frozen=True)
 class TripletBatch:
     """Different texts and where each triplet finds its own.
 
-    matched: instruction-queries iq_{i,i}; crossed: further iq_{j,i}; passages.
-    matched_of, passage_of: N places; matched_of is NOWHERE where the objective does not embed that
-    triplet's instruction-query. crossed_of: N × M places into matched followed by crossed,
-    of the instruction negatives of anchor i; NOWHERE = none. instruction_of: for matched followed
-    by crossed, which instruction the text begins with (equal numbers, equal instructions).
+    queries: instruction-queries, first the `matched` many iq_{i,i}, then the crossed iq_{j,i}.
+    matched_of, passage_of: N places; matched_of is NOWHERE where the objective does not
+    embed that triplet's instruction-query. crossed_of: N × M places into queries, of the
+    instruction negatives of anchor i; NOWHERE = none. instruction_of: for each of queries which
+    instruction it begins with (equal numbers, equal instructions).
     """
 
-    matched: list[str]
+    queries: list[str]
+    matched: int
     passages: list[str]
-    crossed: list[str]
     matched_of: list[int]
     passage_of: list[int]
     crossed_of: list[list[int]]
@@ -63,19 +63,18 @@ def build_batch(
     triplets = [triplet for group in groups for triplet in group.triplets()]
     texts = [template.apply(i, q) for i, q, _ in triplets]
     every = TRIPLETS_OF_A_ROW if objective.baseline == "promptriever" else 1
-    matched, _ = _different(texts[::every])
-    place_of = {text: place for place, text in enumerate(matched)}
+    queries, _ = _different(texts[::every])
+    matched = len(queries)
+    place_of = {text: place for place, text in enumerate(queries)}
     matched_of = [place_of.get(text, NOWHERE) for text in texts]
     passages, passage_of = _different([passage for _, _, passage in triplets])
-    crossed: list[str] = []
     crossed_of: list[list[int]] = []
     numbers: dict[str, int] = {}
     owners = {
         template.apply(i, q): numbers.setdefault(i, len(numbers)) for i, q, _ in reversed(triplets)
     }
-    instruction_of = [owners[text] for text in matched]
+    instruction_of = [owners[text] for text in queries]
     if "I" in objective.terms:
-        places = dict(place_of)
         for instructions, (_, query, _) in zip(
             _negatives(groups, triplets, instructions_sampled), triplets, strict=True
         ):
@@ -85,14 +84,14 @@ def build_batch(
                     row.append(NOWHERE)
                     continue
                 text = template.apply(instruction, query)
-                if text not in places:
-                    places[text] = len(matched) + len(crossed)
-                    crossed.append(text)
+                if text not in place_of:
+                    place_of[text] = len(queries)
+                    queries.append(text)
                     instruction_of.append(numbers[instruction])
-                row.append(places[text])
+                row.append(place_of[text])
             crossed_of.append(row)
     return TripletBatch(
-        matched, passages, crossed, matched_of, passage_of, crossed_of, instruction_of
+        queries, matched, passages, matched_of, passage_of, crossed_of, instruction_of
     )
 
 
@@ -131,8 +130,8 @@ def _different(texts: Sequence[str]) -> tuple[list[str], list[int]]:
 class Collator:
     """Rows of the release → tokenised columns and the index table (under `label`).
 
-    A column is emitted only where the objective reads it: gradient caching refuses a column that
-    gets no gradient.
+    Two columns: all instruction-queries, matched and crossed, in one pass of the model, and the
+    passages. A text is listed only where the objective reads it: what gets no gradient costs.
     """
 
     # What SentenceTransformerTrainer asks of a collator besides calling it.
@@ -167,41 +166,29 @@ class Collator:
         if batch.crossed_of:
             tables["crossed_of"] = torch.tensor(batch.crossed_of)  # (N, M)
         if self.packing:
-            columns, rows_of, place_of = self._packed(batch)
+            columns, of_queries, place_of = self._packed(batch)
         else:
-            columns = self._column(MATCHED, batch.matched, "query")
-            rows_of, place_of = self._places(len(batch.matched), len(batch.crossed))
+            columns = self._column(QUERIES, batch.queries, "query")
+            of_queries = most_of(len(batch.queries), self.processes)
+            places = torch.arange(len(batch.queries))
+            place_of = gathered_place(places, self.processes.count, of_queries)
+            own = range(self.processes.rank, batch.matched, self.processes.count)
+            tables["matched"] = torch.tensor(len(own))  # (): the first of this process's queries
         columns |= self._column(PASSAGES, batch.passages, "document")
-        if batch.crossed and not self.packing:
-            columns |= self._column(CROSSED, batch.crossed, "query")
-        if self.packing or self.processes.count > 1:
-            for name in ("matched_of", "crossed_of"):
-                if name in tables:
-                    old = tables[name]
-                    new = place_of[old.clamp(min=0)]
-                    tables[name] = new.masked_fill(old == NOWHERE, NOWHERE)
+        for name in ("matched_of", "crossed_of"):
+            if name in tables:
+                old = tables[name]
+                tables[name] = place_of[old.clamp(min=0)].masked_fill(old == NOWHERE, NOWHERE)
         if self.processes.count > 1:
             of_passages = most_of(len(batch.passages), self.processes)
             tables["passage_of"] = gathered_place(
                 tables["passage_of"], self.processes.count, of_passages
             )
-            tables["rows_of"] = torch.tensor([rows_of[0], of_passages, *rows_of[1:]])  # (columns,)
+            tables["rows_of"] = torch.tensor([of_queries, of_passages])  # (columns,)
         return {**columns, "label": tables}
 
-    def _places(self, matched: int, crossed: int) -> "tuple[list[int], Tensor]":
-        """Rows of the largest share of each column, and every text's place once gathered."""
-        import torch
-
-        count = self.processes.count
-        rows_of = [most_of(texts, self.processes) for texts in (matched, crossed) if texts]
-        first = gathered_place(torch.arange(matched), count, rows_of[0])
-        if not crossed:
-            return rows_of, first
-        second = gathered_place(torch.arange(crossed), count, rows_of[1])
-        return rows_of, torch.cat([first, second + count * rows_of[0]])
-
-    def _packed(self, batch: TripletBatch) -> "tuple[dict[str, Any], list[int], Tensor]":
-        """Matched and crossed texts as packed rows, and each text's place once gathered.
+    def _packed(self, batch: TripletBatch) -> "tuple[dict[str, Any], int, Tensor]":
+        """Instruction-queries as packed rows, most of a process's texts, each text's place.
 
         An instruction's texts stay together: processes share the instructions.
         """
@@ -209,7 +196,7 @@ class Collator:
 
         from trainer.packing import as_features, pack_rows
 
-        texts = [*batch.matched, *batch.crossed]
+        texts = batch.queries
         by_owner: dict[int, list[int]] = {}
         for place, owner in enumerate(batch.instruction_of):
             by_owner.setdefault(owner, []).append(place)
@@ -232,7 +219,7 @@ class Collator:
         for rank, share in enumerate(shares):
             place_of[torch.tensor(share, dtype=torch.long)] = rank * most + torch.arange(len(share))
         features = as_features(packed, self.pad_token_id)
-        return {f"{MATCHED}_{key}": value for key, value in features.items()}, [most], place_of
+        return {f"{QUERIES}_{key}": value for key, value in features.items()}, most, place_of
 
     def _column(self, name: str, texts: list[str], task: str) -> dict[str, Any]:
         prompt = self.prompts.get(task) or None

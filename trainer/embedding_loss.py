@@ -41,35 +41,33 @@ if TYPE_CHECKING:
 
 
 def scores_of_terms(
-    objective: Objective, matched: Tensor, passages: Tensor, crossed: Tensor, tables: dict[str, Any]
+    objective: Objective, queries: Tensor, passages: Tensor, tables: dict[str, Any]
 ) -> tuple[Tensor, list[Tensor]]:
     """(positive (A,), negatives for each term (A, M), −inf where masked), of A anchors.
 
-    matched (U, d), passages (V, d), crossed (W, d): unit vectors of the different texts;
+    queries (U, d), passages (V, d): unit vectors of the different texts;
     tables: `matched_of` (N,), `passage_of` (N,), `crossed_of` (N, M) as `batches` builds them.
     A = N, but for promptriever: there (I+,Q+), the first of a row's three triplets, is the anchor.
     """
     matched_of, passage_of = tables["matched_of"], tables["passage_of"]
-    queries = torch.cat([matched, crossed])  # (U+W, d)
-    is_positive = torch.zeros(len(queries), len(passages), dtype=torch.bool, device=matched.device)
+    is_positive = torch.zeros(len(queries), len(passages), dtype=torch.bool, device=queries.device)
     known = matched_of != NOWHERE
     is_positive[matched_of[known], passage_of[known]] = True
     every = TRIPLETS_OF_A_ROW if objective.baseline == "promptriever" else 1
     query_of, own_of = matched_of[::every], passage_of[::every]  # (A,)
-    grid = matched @ passages.T  # (U, V)
-    positive = grid[query_of, own_of]  # (A,)
+    asked, own = queries[query_of], passages[own_of]  # (A, d)
+    positive = (asked * own).sum(dim=1)  # (A,)
     negatives: list[Tensor] = []
     for term in objective.terms:
         if term == "P":  # (A, N): iq_{i,i} against p_m
-            scores = grid[query_of][:, passage_of]
+            scores = (asked @ passages.T)[:, passage_of]
             mask = is_positive[query_of][:, passage_of]
         elif term == "IQ":  # (A, N): p_i against iq_{k,k}
-            scores = grid.T[own_of][:, matched_of]
+            scores = own @ queries[matched_of].T
             mask = is_positive.T[own_of][:, matched_of]
         else:  # (A, M): p_i against iq_{j,i}
             crossed_of = tables["crossed_of"]
             places = crossed_of.clamp(min=0)
-            own = passages[own_of]  # (A, d)
             scores = torch.einsum("nd,nmd->nm", own, queries[places])
             mask = (crossed_of == NOWHERE) | is_positive[places, own_of[:, None]]
         negatives.append(scores.masked_fill(mask, -torch.inf))
@@ -85,18 +83,17 @@ def objective_loss(
     positive_as_printed: bool = False,
     of_terms: dict[str, Tensor] | None = None,
 ) -> Tensor:
-    """The objective of the embeddings: columns matched (U, d), passages (V, d), maybe crossed.
+    """The objective of the embeddings: columns queries (U, d) and passages (V, d).
 
     of_terms: is given, where there are several terms, the univariate loss of each, detached.
     """
     unit = [nn.functional.normalize(column.float(), dim=1) for column in columns]
-    matched, passages = unit[0], unit[1]
-    crossed = unit[2] if len(unit) > 2 else matched[:0]
+    queries, passages = unit
     if objective.baseline == "mnrl":
         stock = MultipleNegativesRankingLoss(nn.Identity(), scale=1 / temperature)
-        anchors, positives = matched[tables["matched_of"]], passages[tables["passage_of"]]
+        anchors, positives = queries[tables["matched_of"]], passages[tables["passage_of"]]
         return stock.compute_loss_from_embeddings([anchors, positives], torch.empty(0))
-    positive, negatives = scores_of_terms(objective, matched, passages, crossed, tables)
+    positive, negatives = scores_of_terms(objective, queries, passages, tables)
     if of_terms is not None and len(negatives) > 1:
         for term, scores in zip(objective.terms, negatives, strict=True):
             of_terms[term] = univariate_loss(positive.detach(), [scores.detach()], temperature)
@@ -131,7 +128,9 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
         self.uses_gradient_cache = texts_at_once > 0
         self.of_terms: dict[str, Tensor] = {}  # of the last step
         self.tokens: Tensor | None = None  # of the last step, in this process
-        self.on_first: Callable[[Sequence[dict[str, Tensor]]], None] | None = None
+        self.on_first: Callable[[Sequence[dict[str, Tensor]], dict[str, Tensor]], None] | None = (
+            None
+        )
 
     def forward(
         self, sentence_features: Iterable[dict[str, Tensor]], labels: dict[str, Tensor]
@@ -139,7 +138,7 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
         columns = list(sentence_features)
         self.tokens = torch.stack([column["attention_mask"].sum() for column in columns]).sum()
         if self.on_first is not None:
-            self.on_first(columns)
+            self.on_first(columns, labels)
             self.on_first = None
         if self.uses_gradient_cache:
             return self.forward_cached(columns, labels)  # type: ignore[arg-type]
@@ -150,7 +149,7 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
     def calculate_loss(
         self, reps: list[list[Tensor]], labels: Any = None, *, with_backward: bool = False
     ) -> Tensor:
-        """The objective from the embeddings of the columns, `crossed` only where there is one."""
+        """The objective from the embeddings of the two columns."""
         columns = [torch.cat(parts) for parts in reps]
         if "rows_of" in labels:  # several processes, each with its share of the texts
             rows_of = labels["rows_of"].tolist()

@@ -28,7 +28,7 @@ from transformers.trainer_callback import PrinterCallback
 
 from db.errors import BadInput
 from trainer.batch_sample import sample_of
-from trainer.batches import CROSSED, MATCHED, NOWHERE, Collator
+from trainer.batches import NOWHERE, QUERIES, Collator
 from trainer.best import Best
 from trainer.embedding_loss import EmbeddingLoss
 from trainer.lora import attach_lora, merge_lora
@@ -295,7 +295,7 @@ def fit(
         texts_at_once=settings.texts_at_once,
     )
     if show is not None:
-        loss.on_first = lambda columns: show(sample_of(model, columns))
+        loss.on_first = lambda *batch: show(sample_of(model, *batch))
     sharded = Sharded(model, processes) if settings.fsdp == "on" else None
     rows = Dataset.from_dict({name: [group.row()[name] for group in groups] for name in COLUMNS})
     best = Best(work, patience=settings.patience)
@@ -400,21 +400,19 @@ def packing_difference(
     was_training = model.training
     model.eval()
 
-    def embed(batch: dict[str, Any], *columns: str) -> torch.Tensor:
-        parts = []
-        for column in columns:
-            features = {
-                key.removeprefix(f"{column}_"): value.to(model.device)
-                if isinstance(value, torch.Tensor)
-                else value
-                for key, value in batch.items()
-                if key.startswith(f"{column}_")
-            }
-            parts += [model(features)["sentence_embedding"]] if features else []
-        return torch.cat(parts).float()
+    def embed(batch: dict[str, Any]) -> torch.Tensor:
+        features = {
+            key.removeprefix(f"{QUERIES}_"): value.to(model.device)
+            if isinstance(value, torch.Tensor)
+            else value
+            for key, value in batch.items()
+            if key.startswith(f"{QUERIES}_")
+        }
+        embedded: torch.Tensor = model(features)["sentence_embedding"]
+        return embedded.float()
 
     with torch.no_grad():
-        one, other = embed(flat, MATCHED, CROSSED), embed(packed, MATCHED)
+        one, other = embed(flat), embed(packed)
     model.train(was_training)
     differences = [0.0]
     for table in ("matched_of", "crossed_of"):

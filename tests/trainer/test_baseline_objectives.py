@@ -54,7 +54,7 @@ def computed(objective: Objective, rows: list[Group], temperature: float = 0.05)
         "matched_of": torch.tensor(batch.matched_of),
         "passage_of": torch.tensor(batch.passage_of),
     }
-    columns = [columns_of(batch.matched), columns_of(batch.passages)]
+    columns = [columns_of(batch.queries), columns_of(batch.passages)]
     return float(objective_loss(objective, columns, tables, temperature))
 
 
@@ -118,7 +118,7 @@ def test_promptriever_by_hand() -> None:
 
 def test_promptriever_embeds_only_its_anchors() -> None:
     batch = build_batch(ROWS[1], Template(), PROMPTRIEVER)
-    assert batch.matched == ["i1 q1", "i2 q2", "i3 q3"] and not batch.crossed
+    assert batch.queries == ["i1 q1", "i2 q2", "i3 q3"] and batch.matched == 3
     assert batch.matched_of == [0, -1, -1, 1, -1, -1, 2, -1, -1]
     assert len(batch.passages) == 9
 
@@ -130,11 +130,11 @@ def test_promptrievers_gradients_are_right() -> None:
         "matched_of": torch.tensor(batch.matched_of),
         "passage_of": torch.tensor(batch.passage_of),
     }
-    matched = torch.randn(len(batch.matched), 4, dtype=torch.float64, requires_grad=True)
+    matched = torch.randn(len(batch.queries), 4, dtype=torch.float64, requires_grad=True)
     passages = torch.randn(len(batch.passages), 4, dtype=torch.float64, requires_grad=True)
 
     def loss(one: Tensor, other: Tensor) -> Tensor:
-        positive, negatives = scores_of_terms(PROMPTRIEVER, one, other, one[:0], tables)
+        positive, negatives = scores_of_terms(PROMPTRIEVER, one, other, tables)
         return univariate_loss(positive, negatives, 1.0)
 
     assert torch.autograd.gradcheck(loss, (matched, passages))

@@ -18,19 +18,22 @@ def make_groups(count: int) -> list[Group]:
 def test_each_different_text_is_there_once() -> None:
     groups = make_groups(2)
     batch = build_batch([*groups, groups[0]], Template(), OBJECTIVES["P,I:multi"])
-    texts = [*batch.matched, *batch.crossed]
+    texts = batch.queries
     assert len(set(texts)) == len(texts) and len(set(batch.passages)) == len(batch.passages)
     assert len(batch.matched_of) == 9 and batch.matched_of[:3] == batch.matched_of[6:]
 
 
 def test_crossed_texts_only_where_the_objective_has_the_term_i() -> None:
-    assert build_batch(make_groups(2), Template(), OBJECTIVES["P,IQ:multi"]).crossed == []
-    assert build_batch(make_groups(2), Template(), OBJECTIVES["I"]).crossed
+    plain = build_batch(make_groups(2), Template(), OBJECTIVES["P,IQ:multi"])
+    assert plain.matched == len(plain.queries) and not plain.crossed_of
+    crossed = build_batch(make_groups(2), Template(), OBJECTIVES["I"])
+    assert crossed.queries[: crossed.matched] == plain.queries
+    assert len(crossed.queries) > crossed.matched
 
 
 def test_all_instructions_of_the_batch_but_equal_ones_are_negatives() -> None:
     batch = build_batch(make_groups(2), Template(), OBJECTIVES["I"])
-    texts = [*batch.matched, *batch.crossed]
+    texts = batch.queries
     # anchor 0 is (i0, q0): its own i0 stands in triplets 0 and 2 of the row and is left out
     assert [NOWHERE if place == NOWHERE else texts[place] for place in batch.crossed_of[0]] == [
         NOWHERE,
@@ -45,7 +48,7 @@ def test_all_instructions_of_the_batch_but_equal_ones_are_negatives() -> None:
 @pytest.mark.parametrize("sampled", [1, 2, 5])
 def test_a_sample_always_has_the_rows_own_contrast(sampled: int) -> None:
     batch = build_batch(make_groups(4), Template(), OBJECTIVES["I"], sampled)
-    texts = [*batch.matched, *batch.crossed]
+    texts = batch.queries
     for anchor, places in enumerate(batch.crossed_of):
         row, view = divmod(anchor, 3)
         query = f"q-{row}" if view == 2 else f"q{row}"

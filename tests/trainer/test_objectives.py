@@ -58,9 +58,8 @@ def computed(objective: Objective, groups: list[Group], *, printed: bool = False
     }
     positive, negatives = scores_of_terms(
         objective,
-        unit_vectors(batch.matched),
+        unit_vectors(batch.queries),
         unit_vectors(batch.passages),
-        unit_vectors(batch.crossed),
         tables,
     )
     return float(loss_of(objective, positive, negatives, printed=printed))

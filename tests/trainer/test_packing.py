@@ -9,7 +9,7 @@ from trainer_release import make_rows
 
 from trainer import packing, tree_attention
 from trainer.backbone import load_backbone
-from trainer.batches import CROSSED, MATCHED, PASSAGES, Collator
+from trainer.batches import PASSAGES, QUERIES, Collator
 from trainer.embedding_loss import EmbeddingLoss
 from trainer.fitting import MOST_DIFFERENT, make_collator, packing_difference
 from trainer.objectives.names import OBJECTIVES
@@ -65,10 +65,10 @@ def loss_and_gradients(
             for key, value in batch.items()
             if key.startswith(f"{name}_")
         }
-        for name in (MATCHED, PASSAGES, CROSSED)
+        for name in (QUERIES, PASSAGES)
     ]
     model.zero_grad()
-    value = loss([column for column in columns if column], batch["label"])
+    value = loss(columns, batch["label"])
     value.backward()
     return float(value.detach()), {
         name: parameter.grad.clone()
@@ -235,8 +235,8 @@ def test_the_last_layer_leaves_out_what_nobody_reads() -> None:
 def test_wrong_positions_are_found_out() -> None:
     model = build("qwen2")
     flat, packed = (collator(ragged_rows(3)) for collator in collators(model))
-    width = packed[f"{MATCHED}_position_ids"].shape[1]
-    packed[f"{MATCHED}_position_ids"][:] = torch.arange(width)
+    width = packed[f"{QUERIES}_position_ids"].shape[1]
+    packed[f"{QUERIES}_position_ids"][:] = torch.arange(width)
     assert packing_difference(model, flat, packed) > MOST_DIFFERENT
 
 
