@@ -1,19 +1,20 @@
 """How fast curation calls a language-model server, beside a bare loop over the same SDK.
 
-    .venv/bin/python bench/curation.py [--in-flight 64 256] [--calls 4000] [--postgres]
+    .venv/bin/python bench/curation.py [--in-flight 64 256] [--calls 4000] [--rounds 3] [--postgres]
 
 One server (tests/openai_server.py, 200 ms per answer) in a process of its own; against it, one
 after the other: the bare `openai` SDK in a loop with the same transport and nothing stored, and the
 engine with its journal on SQLite (and on a PostgreSQL cluster of its own with --postgres). The
 steady rate is that between 20 % and 80 % of the calls, counted by the server; CPU is that of the
-client process in the same span, memory its peak; how long the engine's answers waited for their
-commit is what its job tells. Then: a limit of 50 calls/s, and a kill halfway
-with 64 in flight.
+client process in the same span, memory its peak; how long the engine's answers waited until they
+were a line of a file, which outlives a kill, and until their commit is what its job tells. Then: a
+limit of 50 calls/s, and a kill halfway with 64 and with 256 in flight.
 """
 
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -43,7 +44,7 @@ class Measured:
     cpu_ms_per_call: float
     peak_mb: float
     seconds: float
-    commit_ms: dict[str, int]  # within which such a share of the answers was committed
+    waits: dict[str, dict[str, int]]  # in ms, within which such a share of the answers was safe
 
 
 @contextmanager
@@ -123,16 +124,15 @@ def prepare(store_url: str, in_flight: int, pairs: int) -> int:
     return run.id
 
 
-def commit_times(store_url: str) -> dict[str, int]:
-    """What the last job of a store tells about the commits of its answers."""
+def waits_of(store_url: str) -> dict[str, dict[str, int]]:
+    """What the last job of a store tells about how long its answers waited."""
     from db.store import open_store
     from db.tables import Job
 
     with open_store(store_url).read() as session:
         job = session.query(Job).order_by(Job.id.desc()).first()
         assert job is not None and job.result is not None
-        found: dict[str, int] = job.result["commit_ms"]
-        return found
+        return {"line of a file": job.result["kept_ms"], "commit": job.result["commit_ms"]}
 
 
 def measure(
@@ -169,7 +169,7 @@ def measure(
         1000 * (last[2] - first[2]) / done,
         peak,
         time.monotonic() - began,
-        {} if store_url is None else commit_times(store_url),
+        {} if store_url is None else waits_of(store_url),
     )
 
 
@@ -180,25 +180,42 @@ def show(found: Measured, beside: float | None = None) -> None:
         f"{found.cpu_ms_per_call:5.2f} ms CPU/call  {found.peak_mb:5.0f} MB{share}",
         flush=True,
     )
-    from curation.commit_times import SHARES
+    from curation.wait_times import SHARES
 
-    if found.commit_ms:
-        times = ", ".join(f"{name} {found.commit_ms[name]}" for name in SHARES)
-        print(f"{'':<18} ms from an answer to its commit: {times}", flush=True)
+    for end, waited in found.waits.items():
+        times = ", ".join(f"{name} {waited[name]}" for name in SHARES)
+        print(f"{'':<18} ms from an answer to its {end}: {times}", flush=True)
 
 
-def side_by_side(in_flight: int, calls: int, stores: dict[str, str]) -> None:
+def side_by_side(in_flight: int, calls: int, stores: dict[str, str]) -> list[Measured]:
     """The bare loop and the engine on each store, one after the other on one server."""
+    every = []
     with server(latency=LATENCY_SECONDS) as url:
         bare = measure(
             "bare SDK loop", in_flight, url, calls, lambda: bare_loop(url, in_flight, calls)
         )
         show(bare)
+        every.append(bare)
         for name, store_url in stores.items():
             run_id = prepare(store_url, in_flight, calls // CALLS_PER_PAIR)
             start = partial(engine, url, store_url, run_id)
             found = measure(name, in_flight, url, calls, start, store_url)
             show(found, bare.per_second)
+            every.append(found)
+    return every
+
+
+def show_medians(rounds: list[list[Measured]]) -> None:
+    """Each client's median over the rounds, beside that of the bare loop."""
+    bare, *others = (
+        statistics.median(one.per_second for one in each) for each in zip(*rounds, strict=True)
+    )
+    for found, rate in zip(rounds[0][1:], others, strict=True):
+        print(
+            f"{found.name:<18} {found.in_flight:>4} in flight: median of {len(rounds)} rounds "
+            f"{rate:.0f} calls/s, {rate / bare:.2f} of the bare loop's {bare:.0f}",
+            flush=True,
+        )
 
 
 def limited(store_url: str, calls: int = 600, per_second: int = 50) -> None:
@@ -222,7 +239,7 @@ def limited(store_url: str, calls: int = 600, per_second: int = 50) -> None:
     )
 
 
-def killed(store_url: str, calls: int = 2000, in_flight: int = 64) -> None:
+def killed(store_url: str, in_flight: int, calls: int = 2000) -> None:
     """SIGKILL at half, then the run goes on."""
     with server(latency=LATENCY_SECONDS) as url:
         run_id = prepare(store_url, in_flight, calls // CALLS_PER_PAIR)
@@ -245,6 +262,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--in-flight", type=int, nargs="+", default=[64, 256])
     parser.add_argument("--calls", type=int, default=4000)
+    parser.add_argument("--rounds", type=int, default=1, help="of the speed, each in turn")
     parser.add_argument("--postgres", action="store_true")
     parser.add_argument("--only", choices=["speed", "limit", "kill"])
     arguments = parser.parse_args()
@@ -267,11 +285,18 @@ def main() -> None:
         try:
             if arguments.only in (None, "speed"):
                 for in_flight in arguments.in_flight:
-                    side_by_side(in_flight, arguments.calls, stores(f"speed{in_flight}"))
+                    rounds = [
+                        side_by_side(in_flight, arguments.calls, stores(f"{in_flight}_{number}"))
+                        for number in range(arguments.rounds)
+                    ]
+                    show_medians(rounds)
             if arguments.only in (None, "limit"):
                 limited(stores("limit")["engine, SQLite"])
             if arguments.only in (None, "kill"):
-                killed(stores("kill")["engine, SQLite"])
+                for in_flight in arguments.in_flight:
+                    for name, store_url in stores(f"kill{in_flight}").items():
+                        print(name, end=" ")
+                        killed(store_url, in_flight)
         finally:
             if cluster is not None:
                 cluster.__exit__(None, None, None)

@@ -18,6 +18,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from curation.answer_files import store_left_answers
 from curation.candidates import HardPassages, Pool, choose, draw, load_pool, passage_texts
 from curation.collector import calm_collector
 from curation.group_work import GroupWork, Setting
@@ -44,6 +45,7 @@ from db.run_workers import (
     add_worker,
     beat_worker,
     end_workers,
+    living_owners,
     silent_owners,
     worker_totals,
     working_owners,
@@ -155,6 +157,7 @@ class Worker:
         self._stopped_by_others = False
         self.out_of_budget = False
         self.counts: Counter[str] = Counter()
+        self.kept_ms: dict[str, int] = {}
         self.commit_ms: dict[str, int] = {}
         self._spent_usd = plan.run.spent_usd
         self._finished = 0
@@ -166,6 +169,7 @@ class Worker:
         try:
             models = dict.fromkeys(stage.model for stage in self._plan.recipe.stages.values())
             await self._provider.check_models(list(models))
+            await self._journal.between(self._store_left_answers)
             await self._journal.write(self._begin)
             beside = [
                 asyncio.create_task(part)
@@ -179,7 +183,8 @@ class Worker:
             await asyncio.gather(*beside, *self._groups, return_exceptions=True)
             await self._journal.write(self._end)
             await self._journal.close()
-            self.commit_ms = self._journal.times.told()
+            self.kept_ms = self._journal.kept.told()
+            self.commit_ms = self._journal.committed.told()
             await self._provider.close()
         if self._fatal is not None:
             raise self._fatal
@@ -233,6 +238,7 @@ class Worker:
                 claimed = await self._journal.write(self._claim)
                 self._ready.extend(claimed)
                 if not claimed and not self._ready:
+                    await self._journal.between(self._store_left_answers)
                     if any(await self._journal.write(self._look_for_open)):
                         await asyncio.sleep(IDLE_SECONDS)
                     else:
@@ -341,6 +347,12 @@ class Worker:
     def _stop_calling(self) -> None:
         self._provider.stop()
         self._news.set()
+
+    def _store_left_answers(self) -> None:
+        """Answers that dead workers of any run had not committed, before they are asked again."""
+        with self._handle.store.read() as session:
+            living = living_owners(session)
+        store_left_answers(self._handle.store, lambda owner: owner not in living or is_dead(owner))
 
     def _take_over(self, session: Session) -> None:
         """Give back what dead workers held: those of this machine, and those long silent."""
@@ -486,6 +498,7 @@ def _close(handle: JobHandle, run_id: int, worker: Worker | None) -> dict[str, A
             "kept": counted.kept,
             "dropped": counted.dropped,
             "calls": {"made": counts["made"], "reused": counts["reused"]},
+            "kept_ms": {} if worker is None else worker.kept_ms,
             "commit_ms": {} if worker is None else worker.commit_ms,
             "spent_usd": run.spent_usd,
             "status": status,

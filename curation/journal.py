@@ -3,7 +3,8 @@
 It is a thread with a rhythm of its own, as a busy event loop would keep it waiting. Answers come
 first: all that are there are committed at once and before anybody parses them; then a slice of
 everything else (lookups, groups that ended, claims) in a transaction of its own; then answers
-again. So an answer waits for one slice at most, and no caller waits for a commit of its own.
+again. So an answer waits for one slice at most, and no caller waits for a commit of its own. Until
+then it is a line of a file (`answer_files`), so that a kill does not lose it.
 """
 
 import asyncio
@@ -15,16 +16,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import update
 from sqlalchemy.orm import Session
 
-from curation.commit_times import CommitTimes
+from curation.answer_files import AnswerFiles
 from curation.providers import Answer, Request, call_row
-from db.calls import StoredCall, add_calls, find_calls
+from curation.wait_times import WaitTimes
+from db.calls import StoredCall, add_calls, add_spending, find_calls
 from db.group_queue import DoneGroup, finish_groups
 from db.run_workers import Grant, change_reserved, set_aside
 from db.store import Store
-from db.tables import Run
 
 PAUSE_SECONDS = 0.01  # between two commits, to gather
 SLICE = 512  # how much of everything else is written between two commits of answers
@@ -61,8 +61,8 @@ class _Between:
 
 @dataclass(frozen=True)
 class _Answered:
-    request: Request
-    answer: Answer
+    row: dict[str, Any]
+    file: int
     most_usd: float
     future: "asyncio.Future[StoredCall]"
     came: float
@@ -74,7 +74,8 @@ _Other = _Lookup | _Finished | _Write | _Between
 class Journal:
     """Looks up and stores calls, finishes groups, and runs other writes, in groups.
 
-    `times` tells how long answers waited for their commit.
+    `kept` tells how long answers waited until they were a line of a file, `committed` how long
+    until they were in the store.
     """
 
     def __init__(self, store: Store, run_id: int, owner: str) -> None:
@@ -84,7 +85,8 @@ class Journal:
         self._answers: list[_Answered] = []
         self._others: deque[_Other] = deque()
         self._over: asyncio.Future[None] = self._loop.create_future()
-        self.times = CommitTimes()
+        self._files = AnswerFiles(store, run_id, owner)
+        self.kept, self.committed = WaitTimes(), WaitTimes()
         threading.Thread(target=self._run, name="journal", daemon=True).start()
 
     def find(self, key: str, most_usd: float) -> Awaitable[StoredCall | Grant]:
@@ -94,9 +96,16 @@ class Journal:
         return future
 
     def add(self, request: Request, answer: Answer, most_usd: float) -> Awaitable[StoredCall]:
-        """Store an answer and its cost, free what was set aside; done when it is committed."""
+        """Store an answer and its cost, free what was set aside; done when it is committed.
+
+        On return it is a line of a file already: a kill loses it no more.
+        """
+        came = time.monotonic()
+        row = call_row(request, answer)
+        file = self._files.append(row)
+        self.kept.add(time.monotonic() - came)
         future: asyncio.Future[StoredCall] = self._loop.create_future()
-        self._inbox.put(_Answered(request, answer, most_usd, future, time.monotonic()))
+        self._inbox.put(_Answered(row, file, most_usd, future, came))
         return future
 
     def free(self, most_usd: float) -> Awaitable[Any]:
@@ -125,6 +134,7 @@ class Journal:
         """Write what waits and end."""
         self._inbox.put(None)
         await self._over
+        self._files.close()
 
     def _run(self) -> None:
         """The writer's thread."""
@@ -165,7 +175,9 @@ class Journal:
                 session.commit()
             committed = time.monotonic()
             for one in answers:
-                self.times.add(committed - one.came)
+                self.committed.add(committed - one.came)
+            files = [one.file for one in answers]
+            self._loop.call_soon_threadsafe(self._files.release, files)
             return kept
 
         self._settle(answers, commit)
@@ -238,14 +250,10 @@ class Journal:
         return [one.group.id in ours for one in done]
 
     def _add_answers(self, session: Session, answers: Sequence[_Answered]) -> list[StoredCall]:
-        kept = add_calls(session, [call_row(one.request, one.answer) for one in answers])
+        kept = add_calls(session, [one.row for one in answers])
         change_reserved(session, self._owner, -sum(one.most_usd for one in answers))
-        spent = sum(one.answer.cost_usd for one in answers)
-        if spent:
-            session.execute(
-                update(Run).where(Run.id == self._run_id).values(spent_usd=Run.spent_usd + spent)
-            )
-        return [kept[one.request.key] for one in answers]
+        add_spending(session, self._run_id, sum(one.row["cost_usd"] for one in answers))
+        return [kept[one.row["key"]] for one in answers]
 
 
 def _resolve(futures: "Sequence[asyncio.Future[Any]]", results: Sequence[Any]) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Text, any_, bindparam, func, select
+from sqlalchemy import Text, any_, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Session
 
 from db.bulk import insert_new
-from db.tables import Base, Call, Group, GroupCall
+from db.tables import Base, Call, Group, GroupCall, Run
 
 KEYS_PER_QUERY = 500
 _CALL = Base.metadata.tables[Call.__tablename__]
@@ -70,6 +70,24 @@ def add_calls(session: Session, rows: Sequence[dict[str, Any]]) -> dict[str, Sto
         row = by_key[new["key"]]
         kept[new["key"]] = StoredCall(new["id"], new["key"], row["answer"], row["finish_reason"])
     return kept | find_calls(session, [key for key in by_key if key not in kept])
+
+
+def add_left_calls(session: Session, run_id: int, rows: Sequence[dict[str, Any]]) -> int:
+    """Store answers that a killed worker of a run had kept, those that are not stored yet.
+
+    How many they were; what they cost is spent by the run. Does not commit.
+    """
+    by_key = {str(row["key"]): row for row in reversed(rows)}
+    new = insert_new(session, Call, [by_key[key] for key in sorted(by_key)], ("key",))
+    spent = sum(by_key[row["key"]]["cost_usd"] for row in new)
+    add_spending(session, run_id, spent)
+    return len(new)
+
+
+def add_spending(session: Session, run_id: int, usd: float) -> None:
+    """A run has spent so much more. Does not commit."""
+    if usd:
+        session.execute(update(Run).where(Run.id == run_id).values(spent_usd=Run.spent_usd + usd))
 
 
 def call_totals(session: Session, run_id: int) -> list[CallTotals]:

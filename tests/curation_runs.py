@@ -95,13 +95,15 @@ def start_worker(
         assert claimed is not None
         session.commit()
         place = (claimed.id, claimed.attempt)
-    started = context.Process(target=_work, args=(store.url, *place, base_url), daemon=True)
+    started = context.Process(
+        target=_work, args=(store.url, *place, base_url, os.environ["INF_HOME"]), daemon=True
+    )
     started.start()
     return started
 
 
-def _work(url: str, job_id: int, attempt: int, base_url: str) -> None:
-    os.environ["OPENAI_BASE_URL"] = base_url
+def _work(url: str, job_id: int, attempt: int, base_url: str, home: str) -> None:
+    os.environ.update(OPENAI_BASE_URL=base_url, INF_HOME=home)
     handle = JobHandle(open_store(url), job_id, attempt)
     threading.Thread(target=handle.beat_until_over, daemon=True).start()
     sys.exit(run_handler(handle, curate))

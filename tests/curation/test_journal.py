@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from curation_runs import add_dataset, stored_calls
 
-from curation.commit_times import CommitTimes
 from curation.journal import SLICE, Journal
 from curation.prompts import FOLDER, read_prompt
 from curation.providers import Answer, Request
 from curation.starting import start_run
+from curation.wait_times import WaitTimes
 from db.calls import StoredCall
 from db.run_workers import Grant
 from db.store import Store
@@ -128,7 +128,7 @@ def test_the_journal_tells_how_long_answers_waited(store: Store) -> None:
         await asyncio.gather(
             *(journal.add(request(number), Answer("yes"), 0.0) for number in range(20))
         )
-        return journal.times.told()
+        return journal.committed.told()
 
     told = with_journal(store, scene)
     assert list(told) == ["p50", "p99", "p99_9", "most"]
@@ -136,7 +136,7 @@ def test_the_journal_tells_how_long_answers_waited(store: Store) -> None:
 
 
 def test_commit_times_are_the_milliseconds_within_which_a_share_was_committed() -> None:
-    times = CommitTimes()
+    times = WaitTimes()
     assert times.told() == {}
     for ms in range(1, 1001):
         times.add(ms / 1000 - 0.0004)

@@ -30,7 +30,6 @@ ASKED: dict[str, Any] = {
     "settings": ["model=small"],
     "concurrency": IN_FLIGHT,
 }
-COMMIT_SECONDS = 0.05
 DROPS = {"wrong_candidate": 0.06, "no_agreement": 0.06}  # of judges' answers: every call is made
 CALLS_AT_ONCE = 3  # of one group: its three scenarios are judged side by side
 
@@ -69,8 +68,7 @@ def test_twenty_kills_at_seeded_moments_change_nothing_in_the_store(
             assert funnel(session, run_id).finished < PAIRS, "the kill did not land mid-work"
             assert get_run(session, run_id).status == "running"
     repeated = sum(server.answered.values()) - len(server.answered)
-    committed_late = COMMIT_SECONDS * IN_FLIGHT / server.latency_seconds
-    assert 0 < repeated <= kills * (IN_FLIGHT + committed_late)
+    assert 0 < repeated <= kills * IN_FLIGHT, "only what was in flight is asked again"
     server.hold_after = None
     result = run_curation(sqlite_store, run_id)
     assert result["status"] == "done"
@@ -131,11 +129,12 @@ def test_a_command_that_is_killed_goes_on_with_resume(
         job = session.scalars(select(Job)).one()
     wait_for(lambda: not is_alive(job.pid))
     server.hold_after = None
-    stored = stored_calls(sqlite_store)
     done = inf("curate", "--resume", 1, "--json")
     assert done.code == 0, done.err
     assert done.json["kept"] == 20 and done.json["dropped"] == {}
-    assert done.json["calls"]["made"] == 20 * 8 - stored
+    made = done.json["calls"]["made"]
+    assert stored_calls(sqlite_store) == 20 * 8 and made < 20 * 8 - 40
+    assert sum(server.answered.values()) - 20 * 8 <= 4 * CALLS_AT_ONCE
     again = inf("curate", "--resume", 1, "--json")
     assert again.code == 1 and "nothing to resume" in again.json["error"]
     assert inf("curate", "--resume", 1, "--limit", 3).code == 2

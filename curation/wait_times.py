@@ -1,6 +1,4 @@
-"""How long answers waited for their commit: what a `kill -9` can still cost, beside what is in
-flight.
-"""
+"""How long answers waited, until a kill cost them no more, or until they were in the store."""
 
 import math
 from collections import Counter
@@ -8,7 +6,7 @@ from collections import Counter
 SHARES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999, "most": 1.0}
 
 
-class CommitTimes:
+class WaitTimes:
     """Counts waits by the millisecond."""
 
     def __init__(self) -> None:
@@ -19,7 +17,7 @@ class CommitTimes:
         self._by_ms[math.ceil(1000 * seconds)] += 1
 
     def told(self) -> dict[str, int]:
-        """The milliseconds within which so many of the answers were committed; empty for none."""
+        """The milliseconds within which so many of the answers had waited; empty for none."""
         total = sum(self._by_ms.values())
         told: dict[str, int] = {}
         for name, share in SHARES.items() if total else ():
