@@ -14,7 +14,8 @@ from db.run_workers import WorkerTotals
 from db.runs import Funnel, RunSummary
 from db.store import open_store
 
-STOPPED = ("paused", "failed", "cancelled")
+STOPPED = ("paused", "failed", "cancelled", "lost")
+COUNTS = ("Calls", "Tokens in", "Tokens out", "Reasoning")
 RATE_SECONDS = 10.0  # the rate is over about this long
 
 
@@ -42,7 +43,7 @@ def draw_controls(run: RunSummary, concurrency: int) -> None:
                 help="What is in flight is finished and kept. It can be resumed.",
             )
             st.button(
-                "Cancel",
+                "Cancel run",
                 key="curate.cancel",
                 icon=":material/stop:",
                 on_click=curating.stop,
@@ -79,13 +80,12 @@ def draw_pulse(run: RunSummary, found: Funnel, workers: WorkerTotals, *, live: b
             ("Calls/s", "…" if rate is None else f"{rate:,.1f}", counted(workers.alive, "worker")),
             ("In flight", f"{workers.in_flight:,}", f"of {workers.width:,.0f} allowed now"),
         ]
+    slowed = "never slowed down"
+    if workers.throttled:
+        slowed = f"slowed down {counted(workers.throttled, 'time')}"
     numbers += [
         ("Calls made", f"{workers.made:,}", f"{workers.reused:,} answers reused"),
-        (
-            "Failed tries",
-            f"{workers.failures:,}",
-            f"slowed down {counted(workers.throttled, 'time')}",
-        ),
+        ("Failed tries", f"{workers.failures:,}", slowed),
     ]
     if not run.offline:
         to_come = _to_come(run.spent_usd, found)
@@ -97,7 +97,7 @@ def draw_pulse(run: RunSummary, found: Funnel, workers: WorkerTotals, *, live: b
         numbers.append(("Spent", f"${run.spent_usd:,.4f}", more))
     with st.container(horizontal=True, gap="small"):
         for label, number, more in numbers:
-            with st.container(border=True, width=136):
+            with st.container(border=True, width=136, height="stretch"):
                 st.metric(label, plain(number))
                 st.caption(plain(more))
 
@@ -118,6 +118,7 @@ def draw_calls(run_id: int) -> None:
         column_config={
             "Accepted": st.column_config.ProgressColumn(format="percent", color="primary"),
             "USD": st.column_config.NumberColumn(format="%.4f"),
+            **dict.fromkeys(COUNTS, st.column_config.NumberColumn(format="localized")),
         },
     )
     st.caption("Accepted: parsed and passed by the rules. Reasoning tokens are output tokens.")
@@ -126,14 +127,14 @@ def draw_calls(run_id: int) -> None:
 def _row(each: CallTotals, stage: dict[str, str]) -> dict[str, object]:
     return {
         "Stage": each.task.replace("_", " "),
-        "Prompt": f"{stage.get('prompt', '')} {stage.get('prompt_sha256', '')[:8]}",
-        "Model": each.model,
         "Calls": each.calls,
         "Accepted": each.parsed / each.calls if each.calls else None,
         "Tokens in": each.input_tokens,
         "Tokens out": each.output_tokens,
         "Reasoning": each.reasoning_tokens,
         "USD": each.cost_usd,
+        "Model": each.model,
+        "Prompt": f"{stage.get('prompt', '')} {stage.get('prompt_sha256', '')[:8]}",
     }
 
 

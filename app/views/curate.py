@@ -14,7 +14,7 @@ from app.components.page import draw_empty, draw_heading, draw_labels, draw_stat
 from app.components.place_bias import draw_place_bias
 from app.components.plain import plain
 from app.components.run import LIVE as LIVE_RUN
-from app.components.run import run_name
+from app.components.run import as_it_is, run_name
 from app.components.run_comparison import draw_comparison
 from app.components.run_live import draw_calls, draw_controls, draw_pulse
 from app.components.trial import MOST, draw_results, draw_trial
@@ -94,7 +94,9 @@ def draw_form(found: list[DatasetSummary]) -> None:
         draw_trial(found)
 
 
-def draw_run(run: RunSummary) -> None:
+def draw_run(listed: RunSummary) -> None:
+    with open_store().read() as session:
+        run = as_it_is(session, listed)
     with st.container(horizontal=True, vertical_alignment="center"):
         draw_status(run.status)
         draw_labels(offline=run.offline)
@@ -123,7 +125,8 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         with open_store().read() as session:
             found, now = funnel(session, run.id), get_run(session, run.id)
             workers = worker_totals(session, run.id)
-        if was_live and now.status != run.status:
+            is_other = as_it_is(session, replace(run, status=now.status)).status != run.status
+        if was_live and is_other:
             st.rerun()
         run = replace(run, spent_usd=now.spent_usd)
         draw_pulse(run, found, workers, live=was_live)

@@ -14,6 +14,7 @@ from db.runs import STAGES, Funnel, funnel, list_runs
 from db.store import open_store
 
 ALL = "all"
+ROWS = 10  # what a table shows without scrolling; the chosen group stands right below it
 VERDICTS = (ALL, "kept", "dropped")
 REVIEWS = (ALL, "none", "approve", "reject", "edit")
 
@@ -116,10 +117,11 @@ with open_store().read() as session:
         draw_funnel(found)
     take_reason_from_address(found)
     filters = draw_filters(found, pair_sources(session, chosen.dataset_id))
-    page = list_groups(session, chosen.id, **filters, offset=page_offset("groups.page"), limit=20)
+    offset = page_offset("groups.page", ROWS)
+    page = list_groups(session, chosen.id, **filters, offset=offset, limit=ROWS)
     st.caption(f"{counted(page.total, 'group')}. Click on the left of a row to open it.")
     draw_rows(page.rows)
-    draw_pages(page.total, key="groups.page")
+    draw_pages(page.total, key="groups.page", rows=ROWS)
     asked = st.query_params.get("group", "")
     if asked.isdecimal():
         draw_group(get_group(session, int(asked)))

@@ -1,6 +1,7 @@
 """The page of a run at work: its controls reach the run, its drops lead to the groups."""
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -19,7 +20,9 @@ from db.run_comparison import changed_pairs, count_shared
 from db.run_workers import add_worker, beat_worker
 from db.runs import begin_run, get_run
 from db.store import Store
-from db.tables import Group
+from db.tables import Group, Job, RunWorker, utc_now
+
+DAY = timedelta(days=1)
 
 
 @pytest.fixture
@@ -225,3 +228,20 @@ def test_a_run_in_batches_says_what_is_at_the_server(
     at.run()
     assert "No batch is at the server now" in words(at)
     assert list(shown_batches(at)["Asked again"]) == [1]
+
+
+def test_a_run_whose_worker_was_killed_is_told_and_can_be_resumed(
+    sqlite_store: Store, running: int
+) -> None:
+    with sqlite_store.write() as session:  # as a killed process leaves them once it is missed
+        session.execute(RunWorker.__table__.update().values(heartbeat_at=utc_now() - DAY))
+        session.commit()
+    at = open_page("curate")
+    assert at.button(key="curate.pause"), "a job for it may be about to start its worker"
+    with sqlite_store.write() as session:
+        session.execute(Job.__table__.update().values(status="failed", finished_at=utc_now()))
+        session.commit()
+    at = open_page("curate")
+    assert "lost" in words(at) and "Nobody is at it any more" in words(at)
+    at.button(key="curate.resume").click().run()
+    assert at.button(key="curate.pause"), "its new job is queued"
