@@ -5,7 +5,7 @@ Each row is known by its columns, so that a folder is read as it was downloaded:
     InF-IR, our releases   query_positive, instruction_positive, document_positive, …
     Promptriever           only_query, only_instruction, positive_passages, negative_passages
     FollowIR               queries: _id, text, instruction_og, instruction_changed (keywords, …)
-    InstructIR, BEIR       queries / corpus: _id, text; instructions: query-id, text
+    InstructIR, BEIR       queries / corpus: _id, text; instructions: query-id, instruction
     MAIR                   queries: qid, instruction, query; docs: id, doc
     BRIGHT                 examples: query, gold_ids; documents: id, content
     pairs, topics, texts   query, passage; title, description, narrative; text
@@ -96,8 +96,9 @@ def texts_of_row(row: Mapping[str, Any], name: str) -> list[CorpusText] | None:
         if "instruction_og" in row or "quer" in name:
             return _by_column(row, FOLLOW_IR)
         return _titled(row, "text", POOL)
-    if "query-id" in row and "text" in row:
-        return _by_column(row, {"text": ("instruction", "positive")})
+    for column in ("instruction", "text"):
+        if "query-id" in row and column in row:
+            return _by_column(row, {column: ("instruction", "positive")})
     if "doc" in row:
         return _by_column(row, {"doc": ("passage", POOL)})
     if "content" in row:

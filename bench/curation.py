@@ -289,7 +289,8 @@ def main() -> None:
                         side_by_side(in_flight, arguments.calls, stores(f"{in_flight}_{number}"))
                         for number in range(arguments.rounds)
                     ]
-                    show_medians(rounds)
+                    if len(rounds) > 1:
+                        show_medians(rounds)
             if arguments.only in (None, "limit"):
                 limited(stores("limit")["engine, SQLite"])
             if arguments.only in (None, "kill"):

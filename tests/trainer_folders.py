@@ -75,16 +75,58 @@ def write_bright(folder: Path, **changed: Any) -> Path:
     return folder
 
 
-def write_instructir(folder: Path) -> Path:
-    write_jsonl(
-        folder / "queries.jsonl",
+INSTRUCTIR_PARTS: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "corpus": ("corpus", [{"_id": f"d{n}", "title": "", "text": f"body {n}"} for n in range(3)]),
+    "queries": (
+        "queries",
+        [{"_id": f"{n}", "text": t} for n, t in (("7_0", "one"), ("7_1", "one"), ("8_0", "two"))],
+    ),
+    "instruction": (
+        "instruction",
+        [{"query-id": name, "instruction": f"for {name}"} for name in ("7_0", "7_1", "8_0")],
+    ),
+    "default": (
+        "test",
         [
-            {"_id": name, "text": text, "instruction": f"for {name}"}
-            for name, text in (("7_0", "one"), ("7_1", "one"), ("8_0", "two"))
+            {"query-id": query, "corpus-id": document, "score": 1}
+            for query, document in (("7_0", "d0"), ("7_1", "d1"), ("8_0", "d2"))
         ],
-    )
-    write_jsonl(folder / "corpus.jsonl", [{"_id": f"d{n}", "text": f"body {n}"} for n in range(3)])
-    write_judgments(
-        folder / "qrels" / "test.tsv", [("7_0", "d0", 1), ("7_1", "d1", 1), ("8_0", "d2", 1)]
-    )
+    ),
+}
+FILES = {
+    "corpus": "corpus.jsonl",
+    "queries": "queries.jsonl",
+    "instruction": "instructions.jsonl",
+    "default": "qrels/test.jsonl",
+    "top_ranked": "top_ranked/test.jsonl",
+}
+
+
+def write_instructir(folder: Path, **changed: list[dict[str, Any]] | None) -> Path:
+    """InstructIR as mteb publishes it: parts as configurations of the card, in JSON lines."""
+    told = ["---", "configs:"]
+    parts = dict(INSTRUCTIR_PARTS)
+    for name, rows in changed.items():
+        split = parts[name][0] if name in parts else "test"
+        if rows is None:
+            del parts[name]
+        else:
+            parts[name] = (split, rows)
+    for name, (split, rows) in parts.items():
+        write_jsonl(folder / FILES[name], rows)
+        told += [f"- config_name: {name}", "  data_files:"]
+        told += [f"  - split: {split}", f"    path: {FILES[name]}"]
+    (folder / "README.md").write_text("\n".join([*told, "---", "# InstructIR", ""]))
+    return folder
+
+
+def write_instructions_of_a_query(folder: Path) -> Path:
+    """The same questions as a BEIR folder whose queries hold their instructions."""
+    parts = {name: rows for name, (_, rows) in INSTRUCTIR_PARTS.items()}
+    told = {row["query-id"]: row["instruction"] for row in parts["instruction"]}
+    queries = [row | {"instruction": told[row["_id"]]} for row in parts["queries"]]
+    write_jsonl(folder / "queries.jsonl", queries)
+    write_jsonl(folder / "corpus.jsonl", parts["corpus"])
+    judged = [(row["query-id"], row["corpus-id"], row["score"]) for row in parts["default"]]
+    write_judgments(folder / "qrels" / "test.tsv", judged)
     return folder

@@ -4,7 +4,8 @@ A FollowIR folder has `queries.jsonl` {_id, text, instruction_og, instruction_ch
 `corpus.jsonl` {_id, title, text}, `top_ranked.jsonl` {qid, pid}, `qrels_og/test.tsv` and
 `qrels_changed/test.tsv` {query-id, corpus-id, score}. A BEIR folder has `queries.jsonl`
 {_id, text, and `instruction` where there is one}, `corpus.jsonl` and `qrels/test.tsv`.
-InstructIR is a BEIR folder in which a query has several instructions (ids `17_0`, `17_1`, …).
+InstructIR is a BEIR folder in which a query has several instructions (ids `17_0`, `17_1`, …). What
+mteb publishes is read in `mteb_folders`.
 """
 
 import csv
@@ -166,20 +167,32 @@ def _read_beir(folder: Path) -> Benchmark:
     judgments = _judgments(folder / "qrels" / "test.tsv", corpus)
     if unknown := sorted(judgments.keys() - questions.keys()):
         raise BadInput(f"{folder / 'qrels' / 'test.tsv'}: no query {unknown[0]!r} in queries.jsonl")
-    same_query = _instructions_of_a_query({query: questions[query] for query in judgments})
+    return retrieval_benchmark(folder.name, questions, corpus, judgments)
+
+
+def retrieval_benchmark(
+    name: str,
+    questions: dict[str, Question],
+    corpus: dict[str, str],
+    judgments: dict[str, dict[str, int]],
+    candidates: dict[str, list[str]] | None = None,
+) -> Benchmark:
+    """The judged questions over a corpus, or over `candidates`; InstructIR where they are so."""
+    asked = {query: questions[query] for query in judgments}
+    same_query = _instructions_of_a_query(asked)
+    ranked = "a query's top_ranked documents are" if candidates else "the whole corpus is"
+    robustness = (
+        "; robustness@10: the lowest nDCG@10 over a query's instructions, mean over queries"
+    )
     return Benchmark(
-        name=folder.name,
+        name=name,
         kind="InstructIR" if same_query else "BEIR",
-        convention="the whole corpus is ranked; queries of qrels/test.tsv; ties by score, then id, "
-        "both descending"
-        + (
-            "; robustness@10: the lowest nDCG@10 over a query's instructions, mean over queries"
-            if same_query
-            else ""
-        ),
-        questions={query: questions[query] for query in judgments},
+        convention=f"{ranked} ranked; queries of the test judgments; ties by score, then id, "
+        "both descending" + (robustness if same_query else ""),
+        questions=asked,
         corpus=corpus,
         judgments=judgments,
+        candidates=candidates or {},
         same_query=same_query,
     )
 

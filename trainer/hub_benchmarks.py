@@ -11,6 +11,7 @@ from pathlib import Path
 from db.errors import BadInput
 from trainer.benchmark_suites import SUBSETS, read_benchmarks, take_subset
 from trainer.benchmarks import Benchmark
+from trainer.mteb_folders import CARD, files_of_parts
 
 # Name → the folder that each data set is given in the suite.
 SUITES: dict[str, dict[str, str]] = {
@@ -51,7 +52,7 @@ def load_hub_benchmarks(name: str) -> list[Benchmark]:
     with tempfile.TemporaryDirectory(prefix="inf-benchmark-") as folder:
         suite = Path(folder) / spelled(name).replace("/", "--")
         if "" in parts:
-            suite.symlink_to(_download(parts[""], LAYOUTS), target_is_directory=True)
+            suite.symlink_to(_download(parts[""], _files_of(parts[""])), target_is_directory=True)
         else:
             suite.mkdir()
             for inner, repository in parts.items():
@@ -59,6 +60,13 @@ def load_hub_benchmarks(name: str) -> list[Benchmark]:
         benchmarks = read_benchmarks(suite)
         subset = name.lower()
         return take_subset(benchmarks, subset) if subset in SUBSETS else benchmarks
+
+
+def _files_of(repository: str) -> list[str]:
+    """What to download: the files that the card names, where it is in mteb's layout."""
+    parts = files_of_parts(Path(_download(repository, [CARD])))
+    named = [path for paths in parts.values() for path in paths]
+    return [CARD, *named] if named else LAYOUTS
 
 
 def _download(repository: str, wanted: list[str]) -> str:

@@ -15,5 +15,10 @@ def card_css(*names: str) -> str:
     return _joined(*names)
 
 
+def nothing() -> None:
+    """Streamlit keeps a card's state only where a callback is named; what came is read where the
+    card is drawn."""
+
+
 def _joined(*names: str) -> str:
     return "".join((FOLDER / name).read_text(encoding="utf-8") for name in names)

@@ -1,6 +1,7 @@
 """The judging card (a Streamlit component, version 2)."""
 
-from app.components.outbox_card import card_component, nothing, outbox_of
+from app.components.card_files import nothing
+from app.components.outbox_card import card_component, outbox_of
 from app.judging import card_data
 
 CARD = card_component("judging")

@@ -4,76 +4,12 @@
 
 const HEIGHT = 620;
 const MARGIN = 0.25; // drawn beyond each edge, as a share of the width and height
-const DISCS = 4000; // points in the picture that are drawn as discs; more share pixels
 const REST_MS = 140;
 const QUICK_MS = 8; // a picture as quick as this is drawn anew with every frame
 const REACH = 7; // pixels around the pointer in which a point is found
 
 export default function (component) {
   return receiveIn(MapCard, component);
-}
-
-function unpacked(given) {
-  const bytes = new Uint8Array(given).buffer; // a copy that begins at 0: the arrays lie aligned
-  const length = new DataView(bytes).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, length)));
-  const pieces = header.lines.reduce((sum, line) => sum + line.pieces, 0);
-  let place = 4 + length;
-  const take = (Kind, count) => {
-    const found = new Kind(bytes, place, count);
-    place += found.byteLength;
-    return found;
-  };
-  const x = take(Float32Array, header.points);
-  const y = take(Float32Array, header.points);
-  const lines = take(Float32Array, 4 * pieces);
-  return { ...header, x, y, pieces: lines, category: take(Uint16Array, header.points) };
-}
-
-function rgb(colour) {
-  return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-}
-
-// The points by cell of a grid, so that those near the pointer are found among few.
-class Grid {
-  constructor(x, y) {
-    this.cells = Math.max(1, Math.min(1024, Math.ceil(Math.sqrt(x.length / 2))));
-    [this.low, this.high] = [[0, 0], [0, 0]];
-    [x, y].forEach((values, side) => {
-      let [low, high] = [Infinity, -Infinity];
-      for (let row = 0; row < values.length; row += 1) {
-        if (values[row] < low) low = values[row];
-        if (values[row] > high) high = values[row];
-      }
-      [this.low[side], this.high[side]] = [low, high];
-    });
-    this.size = [0, 1].map((side) => (this.high[side] - this.low[side] || 1) / this.cells);
-    this.start = new Uint32Array(this.cells * this.cells + 1);
-    const cell = new Uint32Array(x.length);
-    for (let row = 0; row < x.length; row += 1) {
-      cell[row] = this.at(x[row], 0) * this.cells + this.at(y[row], 1);
-      this.start[cell[row] + 1] += 1;
-    }
-    for (let each = 0; each < this.start.length - 1; each += 1) {
-      this.start[each + 1] += this.start[each];
-    }
-    const next = this.start.slice();
-    this.rows = new Uint32Array(x.length);
-    for (let row = 0; row < x.length; row += 1) this.rows[next[cell[row]]++] = row;
-  }
-
-  at(value, side) {
-    const found = Math.floor((value - this.low[side]) / this.size[side]);
-    return Math.max(0, Math.min(this.cells - 1, found));
-  }
-
-  *near(x, y, reach) {
-    for (let i = this.at(x - reach, 0); i <= this.at(x + reach, 0); i += 1) {
-      const first = this.start[i * this.cells + this.at(y - reach, 1)];
-      const last = this.start[i * this.cells + this.at(y + reach, 1) + 1];
-      for (let place = first; place < last; place += 1) yield this.rows[place];
-    }
-  }
 }
 
 class MapCard {
@@ -132,7 +68,7 @@ class MapCard {
     const moved = !this.data || this.data.points !== data.points;
     if (this.data && this.data.colour !== data.colour) this.hidden.clear();
     this.data = data;
-    this.colours = data.categories.map((each) => rgb(each.colour));
+    this.painter = new Painter(data, this.hidden);
     this.grid = new Grid(data.x, data.y);
     this.drawLegend();
     this.hideWords();
@@ -176,12 +112,8 @@ class MapCard {
     return [x + (px - this.width / 2) / scale, y - (py - HEIGHT / 2) / scale];
   }
 
-  toScreen([x, y]) {
-    const view = this.view;
-    return [
-      (x - view.x) * view.scale + this.width / 2,
-      (view.y - y) * view.scale + HEIGHT / 2,
-    ];
+  toScreen(point) {
+    return this.painter.onScreen(point, this.view, this.width, HEIGHT);
   }
 
   zoom(factor, at) {
@@ -196,127 +128,6 @@ class MapCard {
 
   // ---- drawing -------------------------------------------------------------------------------
 
-  // The points of `view` in a picture of so many pixels, `ratio` to a pixel of the screen.
-  picture(view, width, height, ratio) {
-    const canvas = make("canvas");
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(height * ratio);
-    const context = canvas.getContext("2d");
-    const inside = this.inside(view, width, height);
-    if (inside.length <= DISCS) this.drawDiscs(context, inside, view, width, height, ratio);
-    else this.drawPixels(context, inside, view, width, height, ratio);
-    this.drawLines(context, view, width, height, ratio);
-    return canvas;
-  }
-
-  inside(view, width, height) {
-    const { x, y, category, points } = this.data;
-    const [dx, dy] = [width / 2 / view.scale, height / 2 / view.scale];
-    const [x0, x1, y0, y1] = [view.x - dx, view.x + dx, view.y - dy, view.y + dy];
-    const shown = this.data.categories.map((_, each) => !this.hidden.has(each));
-    if (!this.found || this.found.length < points) this.found = new Uint32Array(points);
-    let count = 0;
-    for (let row = 0; row < points; row += 1) {
-      if (x[row] >= x0 && x[row] <= x1 && y[row] >= y0 && y[row] <= y1 && shown[category[row]]) {
-        this.found[count] = row;
-        count += 1;
-      }
-    }
-    return this.found.subarray(0, count);
-  }
-
-  // In turns of a step without a common divisor, so that no category lies above all others.
-  *interleaved(rows) {
-    const step = 7919;
-    const count = rows.length;
-    for (let turn = 0; turn < count; turn += 1) yield rows[(turn * step) % count];
-  }
-
-  radius(count) {
-    return count > 1000 ? 2.2 : count > 200 ? 3 : 4.5;
-  }
-
-  drawDiscs(context, rows, view, width, height, ratio) {
-    const { x, y, category } = this.data;
-    const radius = this.radius(rows.length) * ratio;
-    context.globalAlpha = 0.75;
-    const order = rows.length % 7919 ? this.interleaved(rows) : rows;
-    for (const row of order) {
-      context.fillStyle = this.data.categories[category[row]].colour;
-      context.beginPath();
-      context.arc(
-        ((x[row] - view.x) * view.scale + width / 2) * ratio,
-        ((view.y - y[row]) * view.scale + height / 2) * ratio,
-        radius,
-        0,
-        2 * Math.PI,
-      );
-      context.fill();
-    }
-    context.globalAlpha = 1;
-  }
-
-  drawPixels(context, rows, view, width, height, ratio) {
-    const { x, y, category } = this.data;
-    const [wide, high] = [context.canvas.width, context.canvas.height];
-    const total = wide * high;
-    if (!this.sums || this.sums.length !== 4 * total) this.sums = new Float32Array(4 * total);
-    else this.sums.fill(0);
-    const sums = this.sums;
-    const dot = Math.max(1, Math.round((rows.length > 60000 ? 1 : 2) * ratio));
-    const scale = view.scale * ratio;
-    const [left, top] = [(width * ratio) / 2, (height * ratio) / 2];
-    let most = 1;
-    for (const row of rows) {
-      const px = Math.floor((x[row] - view.x) * scale + left);
-      const py = Math.floor((view.y - y[row]) * scale + top);
-      const colour = this.colours[category[row]];
-      for (let v = py; v < py + dot; v += 1) {
-        if (v < 0 || v >= high) continue;
-        for (let u = px; u < px + dot; u += 1) {
-          if (u < 0 || u >= wide) continue;
-          const at = 4 * (v * wide + u);
-          sums[at] += colour[0];
-          sums[at + 1] += colour[1];
-          sums[at + 2] += colour[2];
-          sums[at + 3] += 1;
-          if (sums[at + 3] > most) most = sums[at + 3];
-        }
-      }
-    }
-    const image = context.createImageData(wide, high);
-    const into = image.data;
-    const steepness = 0.6 / Math.log1p(most);
-    for (let at = 0; at < into.length; at += 4) {
-      const count = sums[at + 3];
-      if (count === 0) continue;
-      into[at] = sums[at] / count;
-      into[at + 1] = sums[at + 1] / count;
-      into[at + 2] = sums[at + 2] / count;
-      into[at + 3] = 255 * Math.min(1, 0.45 + steepness * Math.log1p(count));
-    }
-    context.putImageData(image, 0, 0);
-  }
-
-  drawLines(context, view, width, height, ratio) {
-    let piece = 0;
-    context.lineWidth = 1.4 * ratio;
-    for (const line of this.data.lines) {
-      context.strokeStyle = line.colour;
-      context.beginPath();
-      for (const last = piece + line.pieces; piece < last; piece += 1) {
-        const [x0, y0, x1, y1] = this.data.pieces.subarray(4 * piece, 4 * piece + 4);
-        const at = (x, y) => [
-          ((x - view.x) * view.scale + width / 2) * ratio,
-          ((view.y - y) * view.scale + height / 2) * ratio,
-        ];
-        context.moveTo(...at(x0, y0));
-        context.lineTo(...at(x1, y1));
-      }
-      context.stroke();
-    }
-  }
-
   drawAnew() {
     this.drawn = null;
     this.show();
@@ -326,7 +137,7 @@ class MapCard {
     const began = performance.now();
     const [width, height] = [(1 + 2 * MARGIN) * this.width, (1 + 2 * MARGIN) * HEIGHT];
     const view = { ...this.view };
-    this.drawn = { view, width, height, canvas: this.picture(view, width, height, this.ratio) };
+    this.drawn = { view, width, height, canvas: this.painter.picture(view, width, height, this.ratio) };
     this.took = performance.now() - began;
   }
 
@@ -361,7 +172,7 @@ class MapCard {
       this.render();
       this.paint();
     }
-    const count = this.inside(this.view, this.width, HEIGHT).length;
+    const count = this.painter.inside(this.view, this.width, HEIGHT).length;
     const all = this.data.points;
     const how = count > DISCS ? ", those on one pixel mixed" : "";
     this.told.textContent = `${count.toLocaleString("en")} of ${all.toLocaleString("en")} in view${how}`;
@@ -580,8 +391,8 @@ class MapCard {
     const acts = [
       ["Show all", "the whole map", () => this.reset()],
       ["Clear", "no selection", () => this.select(null)],
-      ["PNG", "save what is in view", () => this.savePng()],
-      ["SVG", "save what is in view", () => this.saveSvg()],
+      ["PNG", "save what is in view", () => this.save(savePng)],
+      ["SVG", "save what is in view", () => this.save(saveSvg)],
     ];
     for (const [name, help, act] of acts) {
       const button = make("button", "", name);
@@ -631,88 +442,14 @@ class MapCard {
     return found;
   }
 
-  shown() {
-    const categories = this.data.categories.filter((_, each) => !this.hidden.has(each));
-    return [...categories, ...this.data.lines.map((each) => ({ ...each, line: true }))];
+  save(how) {
+    how(this.painter, this.view, this.width, HEIGHT, this.inks());
   }
 
-  ground() {
-    const named = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim();
-    return [named || "#ffffff", getComputedStyle(this.root).color];
-  }
-
-  savePng() {
-    const ratio = 2;
-    const [ground, ink] = this.ground();
-    const names = this.shown();
-    const canvas = make("canvas");
-    canvas.width = this.width * ratio;
-    canvas.height = (HEIGHT + 22 * names.length + 10) * ratio;
-    const context = canvas.getContext("2d");
-    context.fillStyle = ground;
-    context.fillRect(0, 0, canvas.width, canvas.height);
-    context.drawImage(this.picture(this.view, this.width, HEIGHT, ratio), 0, 0);
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.font = "13px sans-serif";
-    names.forEach((each, place) => {
-      const y = HEIGHT + 20 + 22 * place;
-      context.fillStyle = each.colour;
-      context.fillRect(12, each.line ? y - 5 : y - 9, 14, each.line ? 2 : 10);
-      context.fillStyle = ink;
-      context.fillText(each.line ? `density of ${each.name}` : each.name, 34, y);
-    });
-    canvas.toBlob((blob) => this.save(blob, "png"), "image/png");
-  }
-
-  saveSvg() {
-    const [ground, ink] = this.ground();
-    const names = this.shown();
-    const height = HEIGHT + 22 * names.length + 10;
-    const escape = (text) =>
-      text.replace(/[&<>"]/g, (each) => `&#${each.charCodeAt(0)};`);
-    const rows = Array.from(this.inside(this.view, this.width, HEIGHT));
-    const few = rows.length <= DISCS;
-    const { x, y, category, categories } = this.data;
-    const disc = (row) => {
-      const [cx, cy] = this.toScreen([x[row], y[row]]).map((each) => each.toFixed(2));
-      const colour = categories[category[row]].colour;
-      return `<circle cx="${cx}" cy="${cy}" r="${this.radius(rows.length)}" fill="${colour}"/>`;
-    };
-    const pixels = () =>
-      `<image width="${this.width}" height="${HEIGHT}" href="${this.picture(this.view, this.width, HEIGHT, 2).toDataURL()}"/>`;
-    const points = few ? `<g fill-opacity="0.75">${rows.map(disc).join("")}</g>` : pixels();
-    let piece = 0;
-    const lines = this.data.lines.map((line) => {
-      const path = [];
-      for (const last = piece + line.pieces; piece < last; piece += 1) {
-        const [x0, y0, x1, y1] = this.data.pieces.subarray(4 * piece, 4 * piece + 4);
-        const ends = [[x0, y0], [x1, y1]].map((end) =>
-          this.toScreen(end).map((each) => each.toFixed(2)).join(" "),
-        );
-        path.push(`M${ends[0]}L${ends[1]}`);
-      }
-      return `<path d="${path.join("")}" stroke="${line.colour}" fill="none" stroke-width="1.4"/>`;
-    });
-    const legend = names.map((each, place) => {
-      const top = HEIGHT + 20 + 22 * place;
-      const name = escape(each.line ? `density of ${each.name}` : each.name);
-      return (
-        `<rect x="12" y="${each.line ? top - 5 : top - 9}" width="14" height="${each.line ? 2 : 10}" fill="${each.colour}"/>` +
-        `<text x="34" y="${top}" font-family="sans-serif" font-size="13" fill="${escape(ink)}">${name}</text>`
-      );
-    });
-    const inner = `<svg x="0" y="0" width="${this.width}" height="${HEIGHT}">${points}${lines.join("")}</svg>`;
-    const whole =
-      `<svg xmlns="http://www.w3.org/2000/svg" width="${this.width}" height="${height}">` +
-      `<rect width="100%" height="100%" fill="${escape(ground)}"/>${inner}${legend.join("")}</svg>`;
-    this.save(new Blob([whole], { type: "image/svg+xml" }), "svg");
-  }
-
-  save(blob, kind) {
-    const link = make("a");
-    link.href = URL.createObjectURL(blob);
-    link.download = `coverage-map.${kind}`;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  // The colours of the page: ground and ink.
+  inks() {
+    const style = getComputedStyle(this.root);
+    const ground = style.getPropertyValue("--st-background-color").trim();
+    return [ground || "#ffffff", style.color];
   }
 }

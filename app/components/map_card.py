@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from analysis.map_words import point_words
-from app.components.card_files import card_css, card_js
+from app.components.card_files import card_css, card_js, nothing
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CARD = st.components.v2.component(
     "inf_map_card",
-    js=card_js("map_card.js"),
+    js=card_js("map_points.js", "map_painter.js", "map_saving.js", "map_card.js"),
     css=card_css("map_card.css"),
 )
 WORDS = st.components.v2.component(
@@ -52,7 +52,3 @@ def answer(points: "pd.DataFrame", asked: Any) -> dict[str, Any]:
     if not isinstance(row, int) or not 0 <= row < len(points):
         return {}
     return {"question": asked.get("question"), **point_words(points, row)}
-
-
-def nothing() -> None:
-    """Streamlit keeps a state only where a callback is named."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.components.card_files import card_css, card_js
+from app.components.card_files import card_css, card_js, nothing
 
 # Outside the card's fragment, to which a server that was started again does not answer: what this
 # asks for is a rerun of the whole page, and that brings the card's outbox along.
@@ -45,8 +45,3 @@ def outbox_of(key: str) -> dict[str, Any]:
 def draw_lifeline() -> None:
     """What brings a card back after the server was started again; once per page."""
     LIFELINE(key="card.lifeline", on_asked_change=nothing)
-
-
-def nothing() -> None:
-    """Streamlit keeps a state only where a callback is named; the work is done where a card is
-    drawn."""

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from app.components.card_files import nothing
 from app.components.group import TITLES, labels
-from app.components.outbox_card import card_component, nothing, outbox_of
+from app.components.outbox_card import card_component, outbox_of
 from app.components.texts import differences
 from app.reviewing import Desk, card_data
 from db.groups import GroupDetail, Texts

@@ -64,15 +64,22 @@ def draw_settings(found: list[Analysis]) -> None:
 
 
 @st.cache_resource(max_entries=2, show_spinner="Reading the points …")
-def stored_points(_store_url: str, analysis_id: int) -> "pd.DataFrame":
+def stored_points(store_url: str, analysis_id: int) -> "pd.DataFrame":
     """The points of a stored map, which never change; read by everybody, changed by nobody."""
-    with open_store().read() as session:
+    with open_store(store_url).read() as session:
         return points_frame(get_analysis(session, analysis_id).payload or b"")
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def stored_picture(store_url: str, analysis_id: int, colour: str, *, contours: bool) -> bytes:
+    """All points of a stored map as the browser takes them."""
+    return map_payload(stored_points(store_url, analysis_id), colour, contours=contours)
 
 
 def draw_map(found: Analysis) -> None:
     corpora = found.result["corpora"]
-    points = stored_points(str(open_store().engine.url), found.id)
+    store_url = open_store().url
+    points = stored_points(store_url, found.id)
     st.session_state["coverage.points"] = len(points)
     there = [name for name in COLOURS if name in points]
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -95,9 +102,13 @@ def draw_map(found: Analysis) -> None:
         st.caption("No text is left on the map.")
         return
     origin = origin_of(found)
+    if shown is points:
+        payload = stored_picture(store_url, found.id, colour or "role", contours=contours)
+    else:
+        payload = map_payload(shown, colour or "role", contours=contours)
     with st.container(key="coverage.map"):
         draw_map_card(
-            map_payload(shown, colour or "role", contours=contours),
+            payload,
             shown,
             key=f"coverage.card{found.id}.{st.session_state.get('coverage.drawing', 0)}",
         )

@@ -110,11 +110,15 @@ def test_promptriever_keeps_query_and_instruction_apart(tmp_path: Path) -> None:
 def test_instructir_mair_bright_and_plain_files_are_known(tmp_path: Path) -> None:
     instructir = tmp_path / "InstructIR"
     write(instructir / "queries.jsonl", [{"_id": "1", "text": "a question"}])
-    write(instructir / "instructions.jsonl", [{"query-id": "1", "text": "I am a nurse"}])
+    write(
+        instructir / "instructions.jsonl",
+        [{"query-id": "1", "instruction": "I am a nurse"}, {"query-id": "2", "text": "I am two"}],
+    )
     write(instructir / "corpus.jsonl", [{"_id": "d", "title": "", "text": "doc"}])
     write(instructir / "qrels" / "test.jsonl", [{"query-id": "1", "corpus-id": "d", "score": 1}])
     assert sorted(told(instructir)) == [
         ("instruction", "positive", "I am a nurse"),
+        ("instruction", "positive", "I am two"),
         ("passage", "pool", "doc"),
         ("query", "positive", "a question"),
     ]

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 from conftest import Ran
-from trainer_folders import write_bright, write_followir, write_instructir, write_jsonl
+from trainer_folders import (
+    write_bright,
+    write_followir,
+    write_instructions_of_a_query,
+    write_instructir,
+    write_jsonl,
+)
 from trainer_jobs import claim
 
 from db.errors import BadInput
@@ -41,8 +47,11 @@ def test_what_bright_excludes_is_out_of_the_ranking(tmp_path: Path) -> None:
     assert scores.per_query["1"]["mrr"] == 0.5
 
 
-def test_robustness_is_the_lowest_over_a_querys_instructions(tmp_path: Path) -> None:
-    (benchmark,) = read_benchmarks(write_instructir(tmp_path))
+@pytest.mark.parametrize("write", [write_instructir, write_instructions_of_a_query])
+def test_robustness_is_the_lowest_over_a_querys_instructions(
+    tmp_path: Path, write: Callable[[Path], Path]
+) -> None:
+    (benchmark,) = read_benchmarks(write(tmp_path))
     assert benchmark.kind == "InstructIR" and "robustness@10" in benchmark.convention
     run = {
         "7_0": {"d0": 2.0, "d1": 1.0},  # nDCG 1

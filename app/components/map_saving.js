@@ -1,0 +1,89 @@
+// What is in view of a map, with its legend, as a picture to save.
+
+const LEGEND_ROW = 22;
+
+// The names and colours under a saved map: the categories that are shown, and the contours.
+function legendOf(painter) {
+  const shown = painter.data.categories.filter((_, each) => !painter.hidden.has(each));
+  const lines = painter.data.lines.map((line) => ({ ...line, name: `density of ${line.name}` }));
+  return [
+    ...shown.map(({ name, colour }) => ({ name, colour, tall: 10 })),
+    ...lines.map(({ name, colour }) => ({ name, colour, tall: 2 })),
+  ];
+}
+
+function savePng(painter, view, width, height, [ground, ink]) {
+  const ratio = 2;
+  const names = legendOf(painter);
+  const canvas = make("canvas");
+  canvas.width = width * ratio;
+  canvas.height = (height + LEGEND_ROW * names.length + 10) * ratio;
+  const context = canvas.getContext("2d");
+  context.fillStyle = ground;
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  context.drawImage(painter.picture(view, width, height, ratio), 0, 0);
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.font = "13px sans-serif";
+  names.forEach(({ name, colour, tall }, place) => {
+    const y = height + 20 + LEGEND_ROW * place;
+    context.fillStyle = colour;
+    context.fillRect(12, y - 4 - tall / 2, 14, tall);
+    context.fillStyle = ink;
+    context.fillText(name, 34, y);
+  });
+  canvas.toBlob((blob) => saveAs(blob, "png"), "image/png");
+}
+
+function saveSvg(painter, view, width, height, [ground, ink]) {
+  const names = legendOf(painter);
+  const tallest = height + LEGEND_ROW * names.length + 10;
+  const escape = (text) => text.replace(/[&<>"]/g, (each) => `&#${each.charCodeAt(0)};`);
+  const at = (point) =>
+    painter.onScreen(point, view, width, height).map((side) => side.toFixed(2));
+  const path = (pieces) =>
+    pieces.map(([from, to]) => `M${at(from).join(" ")}L${at(to).join(" ")}`).join("");
+  const lines = painter.lines().map(
+    ([{ colour }, pieces]) =>
+      `<path d="${path(pieces)}" stroke="${colour}" fill="none" stroke-width="1.4"/>`,
+  );
+  const legend = names.map(({ name, colour, tall }, place) => {
+    const y = height + 20 + LEGEND_ROW * place;
+    return (
+      `<rect x="12" y="${y - 4 - tall / 2}" width="14" height="${tall}" fill="${colour}"/>` +
+      `<text x="34" y="${y}" font-family="sans-serif" font-size="13" fill="${escape(ink)}">` +
+      `${escape(name)}</text>`
+    );
+  });
+  const whole =
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${tallest}">` +
+    `<rect width="100%" height="100%" fill="${escape(ground)}"/>` +
+    `<svg x="0" y="0" width="${width}" height="${height}">` +
+    `${svgPoints(painter, view, width, height, at)}${lines.join("")}</svg>` +
+    `${legend.join("")}</svg>`;
+  saveAs(new Blob([whole], { type: "image/svg+xml" }), "svg");
+}
+
+// Few points as discs that stay sharp at any size, many as the pixels of the screen.
+function svgPoints(painter, view, width, height, at) {
+  const rows = Array.from(painter.inside(view, width, height));
+  if (rows.length > DISCS) {
+    const pixels = painter.picture(view, width, height, 2).toDataURL();
+    return `<image width="${width}" height="${height}" href="${pixels}"/>`;
+  }
+  const { x, y, category, categories } = painter.data;
+  const discs = rows.map((row) => {
+    const [cx, cy] = at([x[row], y[row]]);
+    const colour = categories[category[row]].colour;
+    return `<circle cx="${cx}" cy="${cy}" r="${painter.radius(rows.length)}" fill="${colour}"/>`;
+  });
+  return `<g fill-opacity="0.75">${discs.join("")}</g>`;
+}
+
+function saveAs(blob, kind) {
+  const link = make("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = `coverage-map.${kind}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
