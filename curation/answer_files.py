@@ -4,24 +4,31 @@ A commit waits for the writer's turn and for the disk: tens of milliseconds, or 
 another program's lock. A line at the end of a file is there at once, and what a process has written
 stays when the process is killed. So each answer is a line here before anything else is done with
 it. When it is committed the line is no longer needed, and a file without a needed line is removed.
-Whoever next works on the store stores what dead workers left, before it claims their groups.
 
-The files are `$INF_HOME/answers/STORE/OWNER.NUMBER.jsonl`, STORE a hash of the store's address. A
-line is {"run_id", "row"}, the row as `db.calls.add_calls` takes it. They outlive the process, not a
-loss of power, and stay on their machine: a worker elsewhere that takes over asks again.
+Every worker looks for files that a dead worker left and stores their answers, before it begins and
+while it works, sooner than a dead worker's groups are given to another one. A worker holds a lock
+on its files, which the system takes back when the process ends, however it ends: a file that can be
+locked is nobody's any more.
+
+The files are `$INF_HOME/answers/STORE/OWNER.NUMBER.jsonl`, STORE a hash of the store's address as
+it is written (two addresses of one server are two folders). A line is {"run_id", "row"}, the row as
+`db.calls.add_calls` takes it. They do not outlive a loss of power, and a worker that does not share
+the folder asks again.
 """
 
+import fcntl
 import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from db.calls import add_left_calls
 from db.settings import home
@@ -29,6 +36,7 @@ from db.store import Store
 
 log = logging.getLogger("inf.curate")
 LONGEST_FILE = 2**20  # bytes; then the next file begins
+NOT_KEPT = -1
 
 
 class AnswerFiles:
@@ -36,76 +44,86 @@ class AnswerFiles:
 
     def __init__(self, store: Store, run_id: int, owner: str) -> None:
         self._folder, self._run_id, self._owner = folder_of(store), run_id, owner
-        self._number, self._file, self._length = 0, -1, 0
+        self._number, self._length = 0, LONGEST_FILE
+        self._opened: dict[int, int] = {}  # number of a file → its descriptor, which holds the lock
         self._needed: dict[int, int] = {}  # number of a file → lines that are not committed
-        self._broken = False
+        self._warned = False
 
     def append(self, row: dict[str, Any]) -> int:
         """Keep an answer; the number of the file that holds it, to be told at `release`.
 
-        Where the disk takes no more, a warning says so once: the answer is then as safe as its
-        commit.
+        NOT_KEPT where the disk takes no more: the answer is then as safe as its commit, which a
+        warning says once.
         """
         line = json.dumps({"run_id": self._run_id, "row": row}, default=str) + "\n"
         try:
             self._write(line.encode())
         except OSError as error:
-            if not self._broken:
+            self._length = LONGEST_FILE  # nothing may follow a torn line: the next file begins
+            if not self._warned:
                 log.warning(
                     "answers cannot be kept in %s until they are committed (%s): a kill may now "
                     "cost those of the last commit",
                     self._folder,
                     error,
                 )
-            self._broken = True
-        else:
-            self._needed[self._number] += 1
-            return self._number
-        return -1
+            self._warned = True
+            return NOT_KEPT
+        self._needed[self._number] += 1
+        return self._number
 
     def release(self, numbers: Iterable[int]) -> None:
         """The answers in these files, one for each number, are committed."""
         for number in numbers:
             if number in self._needed:
                 self._needed[number] -= 1
-        for number in [one for one, lines in self._needed.items() if not lines]:
-            if number != self._number:
-                self._remove(number)
+        self._remove(one for one in self._done() if one != self._number)
 
     def close(self) -> None:
         """End; a file whose answers are not committed stays for whoever comes next."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
-        for number in [one for one, lines in self._needed.items() if not lines]:
-            self._remove(number)
+        self._remove(self._done())
+        for opened in self._opened.values():
+            os.close(opened)
+        self._opened.clear()
 
     def _write(self, line: bytes) -> None:
-        if self._file < 0 or self._length > LONGEST_FILE:
+        if self._length >= LONGEST_FILE:
             self._begin()
-        written = os.write(self._file, line)
+        written = os.write(self._opened[self._number], line)
         self._length += written
         if written < len(line):
             raise OSError("the disk is full")
 
     def _begin(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
-            if not self._needed[self._number]:
-                self._remove(self._number)
-        self._number += 1
+        """The next file, which has its name once it is locked: nobody can take it in between."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
-        self._file = os.open(self._path(self._number), flags, 0o600)
-        self._needed[self._number], self._length = 0, 0
+        number = self._number + 1
+        path = self._path(number)
+        unnamed = path.with_suffix(".new")
+        opened = os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            unnamed.rename(path)
+        except OSError:
+            os.close(opened)
+            unnamed.unlink(missing_ok=True)
+            raise
+        self._number, self._length = number, 0
+        self._opened[number], self._needed[number] = opened, 0
+        self._remove(one for one in self._done() if one != number)
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{quote(self._owner, safe='')}.{number}.jsonl"
 
-    def _remove(self, number: int) -> None:
-        self._path(number).unlink(missing_ok=True)
-        del self._needed[number]
+    def _done(self) -> list[int]:
+        """The files that are open and hold no needed line."""
+        return [number for number in self._opened if not self._needed[number]]
+
+    def _remove(self, numbers: Iterable[int]) -> None:
+        for number in list(numbers):
+            self._path(number).unlink(missing_ok=True)
+            os.close(self._opened.pop(number))
+            del self._needed[number]
 
 
 def folder_of(store: Store) -> Path:
@@ -118,32 +136,50 @@ def folder_of(store: Store) -> Path:
     return home() / "answers" / hashlib.sha256(place.encode()).hexdigest()[:16]
 
 
-def store_left_answers(store: Store, is_over: Callable[[str], bool]) -> int:
-    """Store what workers that are over had not committed; how many answers that was."""
+def store_left_answers(store: Store, unusable: set[Path]) -> int:
+    """Store what dead workers had not committed; how many answers that was.
+
+    A file that cannot be read or stored is told, left, and added to those that are `unusable`: it
+    costs its answers, not the run. Raises OperationalError where the store cannot be written.
+    """
     stored = 0
-    for path in sorted(folder_of(store).glob("*.jsonl")):
-        owner = unquote(path.name.rsplit(".", 2)[0])
-        if not is_over(owner):
-            continue
-        by_run: dict[int, list[dict[str, Any]]] = {}
-        for run_id, row in _lines(path):
-            by_run.setdefault(run_id, []).append(row)
-        with store.write() as session:
-            stored += sum(add_left_calls(session, run_id, rows) for run_id, rows in by_run.items())
-            session.commit()
-        path.unlink(missing_ok=True)
+    for path in sorted(set(folder_of(store).glob("*.jsonl")) - unusable):
+        try:
+            stored += _store_file(store, path)
+        except OperationalError:
+            raise
+        except (OSError, SQLAlchemyError) as error:
+            log.warning("the answers in %s cannot be stored and are left there: %s", path, error)
+            unusable.add(path)
     if stored:
         log.info("%d answers that a killed worker had not committed are stored", stored)
     return stored
 
 
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The answers of a file; a line that a kill tore off is told and passed over."""
+def _store_file(store: Store, path: Path) -> int:
+    """Store the answers of one file and remove it, unless its worker lives."""
     try:
-        lines = path.read_bytes().splitlines()
+        file = path.open("rb")
     except FileNotFoundError:  # another worker was faster
-        return
-    for number, line in enumerate(lines, start=1):
+        return 0
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return 0
+        by_run: dict[int, list[dict[str, Any]]] = {}
+        for run_id, row in _answers(path, file.read()):
+            by_run.setdefault(run_id, []).append(row)
+        with store.write() as session:
+            stored = sum(add_left_calls(session, run_id, rows) for run_id, rows in by_run.items())
+            session.commit()
+        path.unlink(missing_ok=True)
+    return stored
+
+
+def _answers(path: Path, content: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Run and row of each line; a line that a kill tore off is told and passed over."""
+    for number, line in enumerate(content.splitlines(), start=1):
         try:
             found = json.loads(line)
             row = found["row"] | {"created_at": datetime.fromisoformat(found["row"]["created_at"])}

@@ -13,6 +13,7 @@ import time
 from collections import Counter, deque
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
@@ -45,7 +46,6 @@ from db.run_workers import (
     add_worker,
     beat_worker,
     end_workers,
-    living_owners,
     silent_owners,
     worker_totals,
     working_owners,
@@ -146,6 +146,7 @@ class Worker:
             judge_id=plan.judge_id,
             parameters=provider.parameters(),
         )
+        self._left = partial(store_left_answers, handle.store, set[Path]())
         self._with_budget = plan.run.budget_usd is not None
         self._concurrency = plan.concurrency
         self._asked: dict[str, asyncio.Future[StoredCall]] = {}
@@ -169,7 +170,7 @@ class Worker:
         try:
             models = dict.fromkeys(stage.model for stage in self._plan.recipe.stages.values())
             await self._provider.check_models(list(models))
-            await self._journal.between(self._store_left_answers)
+            await self._journal.between(self._left)
             await self._journal.write(self._begin)
             beside = [
                 asyncio.create_task(part)
@@ -181,8 +182,10 @@ class Worker:
             for task in (*beside, *self._groups):
                 task.cancel()
             await asyncio.gather(*beside, *self._groups, return_exceptions=True)
-            await self._journal.write(self._end)
-            await self._journal.close()
+            try:
+                await self._journal.write(self._end)
+            finally:
+                await self._journal.close()
             self.kept_ms = self._journal.kept.told()
             self.commit_ms = self._journal.committed.told()
             await self._provider.close()
@@ -238,7 +241,7 @@ class Worker:
                 claimed = await self._journal.write(self._claim)
                 self._ready.extend(claimed)
                 if not claimed and not self._ready:
-                    await self._journal.between(self._store_left_answers)
+                    await self._journal.between(self._left)
                     if any(await self._journal.write(self._look_for_open)):
                         await asyncio.sleep(IDLE_SECONDS)
                     else:
@@ -348,12 +351,6 @@ class Worker:
         self._provider.stop()
         self._news.set()
 
-    def _store_left_answers(self) -> None:
-        """Answers that dead workers of any run had not committed, before they are asked again."""
-        with self._handle.store.read() as session:
-            living = living_owners(session)
-        store_left_answers(self._handle.store, lambda owner: owner not in living or is_dead(owner))
-
     def _take_over(self, session: Session) -> None:
         """Give back what dead workers held: those of this machine, and those long silent."""
         owners = {
@@ -370,6 +367,8 @@ class Worker:
     async def _keep_leases(self) -> None:
         while True:
             await asyncio.sleep(LEASE_SECONDS / 3)
+            # before a dead worker's leases run out and its groups are claimed
+            await self._journal.between(self._left)
             await self._journal.write(
                 lambda session: renew_leases(session, self._run_id, self._owner)
             )

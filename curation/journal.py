@@ -18,7 +18,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from curation.answer_files import AnswerFiles
+from curation.answer_files import NOT_KEPT, AnswerFiles
 from curation.providers import Answer, Request, call_row
 from curation.wait_times import WaitTimes
 from db.calls import StoredCall, add_calls, add_spending, find_calls
@@ -54,7 +54,7 @@ class _Write:
 
 @dataclass(frozen=True)
 class _Between:
-    work: Callable[[], None]
+    work: Callable[[], Any]
     future: "asyncio.Future[None]"
     weight: int = SLICE
 
@@ -103,7 +103,8 @@ class Journal:
         came = time.monotonic()
         row = call_row(request, answer)
         file = self._files.append(row)
-        self.kept.add(time.monotonic() - came)
+        if file != NOT_KEPT:
+            self.kept.add(time.monotonic() - came)
         future: asyncio.Future[StoredCall] = self._loop.create_future()
         self._inbox.put(_Answered(row, file, most_usd, future, came))
         return future
@@ -124,7 +125,7 @@ class Journal:
         self._inbox.put(_Write(work, future))
         return future
 
-    def between(self, work: Callable[[], None]) -> Awaitable[None]:
+    def between(self, work: Callable[[], Any]) -> Awaitable[None]:
         """Run work that writes by itself between two commits: one writer, one connection."""
         future: asyncio.Future[None] = self._loop.create_future()
         self._inbox.put(_Between(work, future))

@@ -91,18 +91,6 @@ def working_owners(session: Session, run_id: int) -> list[str]:
     )
 
 
-def living_owners(session: Session) -> set[str]:
-    """The names of all runs' workers that have not ended and whose heart beats."""
-    limit = utc_now() - timedelta(seconds=DEAD_AFTER_SECONDS)
-    return set(
-        session.scalars(
-            select(RunWorker.owner).where(
-                RunWorker.ended_at.is_(None), RunWorker.heartbeat_at >= limit
-            )
-        )
-    )
-
-
 def silent_owners(session: Session, run_id: int) -> list[str]:
     """Those of them whose heartbeat stopped."""
     limit = utc_now() - timedelta(seconds=DEAD_AFTER_SECONDS)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -51,6 +52,13 @@ class Hub:
     seen: list[str] = field(default_factory=list)
     slow: dict[str, float] = field(default_factory=dict)  # method → seconds before its answer
     whoami: dict[str, Any] = field(default_factory=dict)  # instead of what it says of a user
+
+    def publish(self, name: str, folder: Path) -> None:
+        """A public data set with the files of a folder."""
+        found = (file for file in folder.rglob("*") if file.is_file())
+        repo = Repo(private=False)
+        repo.commit({str(file.relative_to(folder)): file.read_bytes() for file in found}, "main")
+        self.repos[f"datasets/{name}"] = repo
 
     def files(self, name: str, revision: str = "main") -> dict[str, bytes]:
         repo = self.repos[name]

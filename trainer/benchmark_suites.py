@@ -18,7 +18,7 @@ from typing import Any
 
 from db.errors import BadInput, NotFound
 from trainer.benchmarks import Benchmark, Question, read_benchmark, read_rows
-from trainer.mteb_folders import files_of_parts, read_mteb
+from trainer.mteb_folders import parts_of, read_mteb
 
 FOLLOWIR_SCORES = {"robust04": "map@1000", "news21": "ndcg@5", "core17": "map@1000"}
 NONE_EXCLUDED = "N/A"
@@ -48,7 +48,7 @@ def read_benchmarks(folder: Path) -> list[Benchmark]:
         return _read_bright(folder)
     if (folder / "MAIR-Queries").is_dir():
         return _read_mair(folder / "MAIR-Queries", folder / "MAIR-Docs")
-    if files_of_parts(folder):
+    if parts_of(folder):
         return [read_mteb(folder)]
     if not any((folder / name).exists() for name in ("queries.jsonl", "corpus.jsonl", "qrels")):
         inner = sorted(path for path in folder.iterdir() if (path / "queries.jsonl").is_file())

@@ -167,7 +167,7 @@ def _read_beir(folder: Path) -> Benchmark:
     judgments = _judgments(folder / "qrels" / "test.tsv", corpus)
     if unknown := sorted(judgments.keys() - questions.keys()):
         raise BadInput(f"{folder / 'qrels' / 'test.tsv'}: no query {unknown[0]!r} in queries.jsonl")
-    return retrieval_benchmark(folder.name, questions, corpus, judgments)
+    return retrieval_benchmark(folder.name, questions, corpus, judgments, "qrels/test.tsv")
 
 
 def retrieval_benchmark(
@@ -175,9 +175,13 @@ def retrieval_benchmark(
     questions: dict[str, Question],
     corpus: dict[str, str],
     judgments: dict[str, dict[str, int]],
+    judged: str,
     candidates: dict[str, list[str]] | None = None,
 ) -> Benchmark:
-    """The judged questions over a corpus, or over `candidates`; InstructIR where they are so."""
+    """The judged questions over a corpus, or over `candidates`; InstructIR where they are so.
+
+    judged: where the judgments stand, for the convention.
+    """
     asked = {query: questions[query] for query in judgments}
     same_query = _instructions_of_a_query(asked)
     ranked = "a query's top_ranked documents are" if candidates else "the whole corpus is"
@@ -187,7 +191,7 @@ def retrieval_benchmark(
     return Benchmark(
         name=name,
         kind="InstructIR" if same_query else "BEIR",
-        convention=f"{ranked} ranked; queries of the test judgments; ties by score, then id, "
+        convention=f"{ranked} ranked; queries of {judged}; ties by score, then id, "
         "both descending" + (robustness if same_query else ""),
         questions=asked,
         corpus=corpus,

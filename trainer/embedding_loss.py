@@ -85,7 +85,7 @@ def objective_loss(
 ) -> Tensor:
     """The objective of the embeddings: columns queries (U, d) and passages (V, d).
 
-    of_terms: is given, where there are several terms, the univariate loss of each, detached.
+    of_terms: receives each term's univariate loss, detached, where there are several terms.
     """
     unit = [nn.functional.normalize(column.float(), dim=1) for column in columns]
     queries, passages = unit

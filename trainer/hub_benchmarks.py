@@ -11,7 +11,7 @@ from pathlib import Path
 from db.errors import BadInput
 from trainer.benchmark_suites import SUBSETS, read_benchmarks, take_subset
 from trainer.benchmarks import Benchmark
-from trainer.mteb_folders import CARD, files_of_parts
+from trainer.mteb_folders import CARD, parts_of
 
 # Name → the folder that each data set is given in the suite.
 SUITES: dict[str, dict[str, str]] = {
@@ -64,8 +64,8 @@ def load_hub_benchmarks(name: str) -> list[Benchmark]:
 
 def _files_of(repository: str) -> list[str]:
     """What to download: the files that the card names, where it is in mteb's layout."""
-    parts = files_of_parts(Path(_download(repository, [CARD])))
-    named = [path for paths in parts.values() for path in paths]
+    parts = parts_of(Path(_download(repository, [CARD])))
+    named = [path for splits in parts.values() for paths in splits.values() for path in paths]
     return [CARD, *named] if named else LAYOUTS
 
 

@@ -2,15 +2,18 @@
 
 `corpus` {_id or id, title, text}, `queries` {_id or id, text, maybe instruction}, the judgments as
 `default` or `qrels` {query-id, corpus-id, score}, and where there are some `instruction` {query-id,
-instruction} and `top_ranked` {query-id, corpus-ids}: the documents a query is ranked over. Which
-files they are, of which format and split, the card says (README.md) and `datasets` reads; of
-several splits `test` counts, as in mteb. InstructIR is published so, and mteb's retrieval tasks.
+instruction} and `top_ranked` {query-id, corpus-ids}: the documents a query is ranked over. The card
+(README.md) says which files a part's splits are: JSON lines, CSV, TSV or Parquet; of several splits
+`test` counts, as in mteb. InstructIR is published so, and mteb's retrieval tasks of one language.
 """
 
+import csv
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from analysis.row_files import read_rows
 from db.errors import BadInput
 from trainer.benchmarks import Benchmark, Question, retrieval_benchmark
 
@@ -18,92 +21,131 @@ CARD = "README.md"
 PARTS = ("corpus", "queries", "default", "qrels", "instruction", "top_ranked")
 JUDGMENTS = ("default", "qrels")  # the first one that is there, as in mteb
 SPLIT = "test"
+Parts = dict[str, dict[str, list[str]]]
 
 
-def files_of_parts(folder: Path) -> dict[str, list[str]]:
-    """The files of each part, as the card names them; empty where the folder is not so."""
-    from huggingface_hub import DatasetCard
-
-    if not (folder / CARD).is_file():
-        return {}
-    try:
-        told = DatasetCard.load(folder / CARD).data.to_dict().get("configs")
-    except (ValueError, OSError):  # no card of a data set: the folder may be in another layout
-        return {}
-    found: dict[str, list[str]] = {}
-    for config in told if isinstance(told, list) else ():
+def parts_of(folder: Path) -> Parts:
+    """{part: {split: paths or patterns}} as the card says; empty where the folder is not so."""
+    found: Parts = {}
+    for config in _configurations(folder / CARD):
         name = config.get("config_name") if isinstance(config, dict) else None
-        if name in PARTS:
-            found[str(name)] = list(_paths(config.get("data_files")))
+        splits = _splits(config.get("data_files")) if name in PARTS else {}
+        if splits:
+            found[str(name)] = splits
     has_judgments = any(name in found for name in JUDGMENTS)
     return found if has_judgments and {"corpus", "queries"} <= found.keys() else {}
 
 
 def read_mteb(folder: Path) -> Benchmark:
-    """The benchmark of a folder that `files_of_parts` knows. Raises BadInput with part and row."""
-    parts = files_of_parts(folder)
+    """The benchmark of a folder that has `parts_of`. Raises BadInput with file and line."""
+    parts = parts_of(folder)
     corpus: dict[str, str] = {}
-    for place, row in _rows(folder, "corpus", ("text",)):
+    for place, row in _rows(folder, parts["corpus"], ("text",)):
         document = _id(place, row)
         if document in corpus:
             raise BadInput(f"{place}: document {document!r} is there twice")
         corpus[document] = f"{row.get('title') or ''} {row['text']}".strip()
-    instructions: dict[str, str] = {}
-    if "instruction" in parts:
-        for _, row in _rows(folder, "instruction", ("query-id", "instruction")):
-            instructions[str(row["query-id"])] = row["instruction"] or ""
+    instructions = {
+        str(row["query-id"]): str(row.get("instruction") or "")
+        for _, row in _rows(folder, parts.get("instruction", {}), ("query-id",))
+    }
     questions: dict[str, Question] = {}
-    for place, row in _rows(folder, "queries", ("text",)):
+    for place, row in _rows(folder, parts["queries"], ("text",)):
         query = _id(place, row)
         if query in questions:
             raise BadInput(f"{place}: query {query!r} is there twice")
         own = instructions.get(query) or row.get("instruction")
-        questions[query] = Question(own or "", row["text"])
+        questions[query] = Question(str(own or ""), str(row["text"]))
+    part = next(name for name in JUDGMENTS if name in parts)
     judgments: dict[str, dict[str, int]] = {}
-    name = next(each for each in JUDGMENTS if each in parts)
-    for place, row in _rows(folder, name, ("query-id", "corpus-id", "score")):
+    for place, row in _rows(folder, parts[part], ("query-id", "corpus-id", "score")):
         query, document = str(row["query-id"]), str(row["corpus-id"])
         if query not in questions:
             raise BadInput(f"{place}: no query {query!r} among the queries")
-        if document not in corpus:
-            raise BadInput(f"{place}: no document {document!r} in the corpus")
-        try:
-            judgments.setdefault(query, {})[document] = int(row["score"])
-        except (TypeError, ValueError) as error:
-            raise BadInput(f"{place}: `score` must be a whole number") from error
+        _check_document(place, document, corpus)
+        judgments.setdefault(query, {})[document] = _grade(place, row["score"])
+    if not judgments:
+        raise BadInput(f"{folder}: its part {part} holds no judgment")
     candidates: dict[str, list[str]] = {}
-    if "top_ranked" in parts:
-        for place, row in _rows(folder, "top_ranked", ("query-id", "corpus-ids")):
-            listed = [str(document) for document in row["corpus-ids"]]
-            if missing := [document for document in listed if document not in corpus]:
-                raise BadInput(f"{place}: no document {missing[0]!r} in the corpus")
-            candidates[str(row["query-id"])] = listed
-    if not corpus or not judgments:
-        raise BadInput(f"{folder}: the {'judgments' if corpus else 'corpus'} are empty")
-    return retrieval_benchmark(folder.name, questions, corpus, judgments, candidates)
+    for place, row in _rows(folder, parts.get("top_ranked", {}), ("query-id", "corpus-ids")):
+        listed = [str(document) for document in row["corpus-ids"]]
+        for document in listed:
+            _check_document(place, document, corpus)
+        candidates[str(row["query-id"])] = listed
+    if candidates and (missing := sorted(judgments.keys() - candidates.keys())):
+        raise BadInput(f"{folder}: its part top_ranked has nothing for the query {missing[0]!r}")
+    judged = f"the judgments' split {_split(folder, parts[part])}".rstrip()
+    return retrieval_benchmark(folder.name, questions, corpus, judgments, judged, candidates)
 
 
-def _rows(folder: Path, part: str, needed: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(place, row) of one part, read from its files without a copy in a cache."""
-    import datasets
+def _configurations(card: Path) -> list[Any]:
+    """The `configs` of a data set's card; none where there is no card or it says nothing."""
+    import yaml
+    from huggingface_hub import DatasetCard
 
+    if not card.is_file():
+        return []
     try:
-        splits = datasets.load_dataset(str(folder), part, streaming=True)
-    except (ValueError, OSError, datasets.exceptions.DatasetsError) as error:
-        raise BadInput(f"{folder}, part {part}: {error}") from error
+        told = DatasetCard.load(card).data.to_dict().get("configs")
+    except (ValueError, TypeError, OSError, yaml.YAMLError):
+        return []  # some README: the folder may be in another layout
+    return told if isinstance(told, list) else []
+
+
+def _splits(data_files: Any) -> dict[str, list[str]]:
+    """Of a card's data_files: a path, a list of paths, or splits with one path or several each."""
+    if isinstance(data_files, str):
+        return {"": [data_files]}
+    if isinstance(data_files, dict):
+        given: list[tuple[Any, Any]] = list(data_files.items())
+    elif isinstance(data_files, list):
+        given = [
+            (each.get("split"), each.get("path")) if isinstance(each, dict) else ("", each)
+            for each in data_files
+        ]
+    else:
+        given = []
+    found: dict[str, list[str]] = {}
+    for split, paths in given:
+        found.setdefault(str(split), []).extend([paths] if isinstance(paths, str) else paths or [])
+    return found
+
+
+def _split(folder: Path, splits: dict[str, list[str]]) -> str:
+    """The split that counts: `test`, or the only one."""
     if SPLIT not in splits and len(splits) != 1:
-        raise BadInput(
-            f"{folder}, part {part}: no split {SPLIT!r} among {', '.join(map(str, splits))}"
-        )
-    rows = splits[SPLIT] if SPLIT in splits else next(iter(splits.values()))
-    try:
-        for number, row in enumerate(rows, start=1):
-            place = f"{folder}, part {part}, row {number}"
-            if missing := [name for name in needed if row.get(name) is None]:
-                raise BadInput(f"{place} has no `{missing[0]}`")
-            yield place, row
-    except (ValueError, OSError, datasets.exceptions.DatasetsError) as error:
-        raise BadInput(f"{folder}, part {part}: {error}") from error
+        raise BadInput(f"{folder / CARD}: no split {SPLIT!r} among {', '.join(splits)}")
+    return SPLIT if SPLIT in splits else next(iter(splits))
+
+
+def _rows(
+    folder: Path, splits: dict[str, list[str]], needed: tuple[str, ...]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(place, row) of the split that counts, its files in order; none for a part without splits."""
+    for pattern in splits[_split(folder, splits)] if splits else ():
+        if Path(pattern).is_absolute() or ".." in Path(pattern).parts or "://" in pattern:
+            raise BadInput(f"{folder / CARD}: {pattern!r} is no file of the data set itself")
+        files = sorted(folder.glob(pattern))
+        if not files:
+            raise BadInput(f"{folder / CARD} names {pattern}, and there is no such file")
+        for file in files:
+            for place, row in _rows_of(file):
+                if missing := [name for name in needed if row.get(name) is None]:
+                    raise BadInput(f"{place} has no `{missing[0]}`")
+                yield place, row
+
+
+def _rows_of(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    if file.suffix == ".tsv":
+        with file.open(encoding="utf-8", newline="") as lines:
+            for line, cells in enumerate(csv.DictReader(lines, delimiter="\t"), start=2):
+                yield f"{file}, line {line}", cells
+        return
+    for found in read_rows(file):
+        place = f"{file}, line {found.line}"
+        if found.reason is not None:
+            raise BadInput(f"{place}: {found.reason}")
+        yield place, found.values
 
 
 def _id(place: str, row: dict[str, Any]) -> str:
@@ -113,12 +155,16 @@ def _id(place: str, row: dict[str, Any]) -> str:
     return str(found)
 
 
-def _paths(data_files: Any) -> Iterator[str]:
-    """A card's data_files: a path, a list of paths, or splits with one or several each."""
-    if isinstance(data_files, str):
-        yield data_files
-    elif isinstance(data_files, dict):
-        yield from _paths(data_files.get("path") or list(data_files.values()))
-    elif isinstance(data_files, list):
-        for each in data_files:
-            yield from _paths(each)
+def _grade(place: str, value: Any) -> int:
+    try:
+        grade = float(value)
+    except (TypeError, ValueError):
+        grade = math.nan
+    if not grade.is_integer():
+        raise BadInput(f"{place}: `score` must be a whole number, not {value!r}")
+    return int(grade)
+
+
+def _check_document(place: str, document: str, corpus: dict[str, str]) -> None:
+    if document not in corpus:
+        raise BadInput(f"{place}: no document {document!r} in the corpus")

@@ -2,6 +2,9 @@
 
 import logging
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,8 +77,11 @@ def spent(store: Store, run_id: int) -> float:
         return get_run(session, run_id).spent_usd
 
 
-def everyone(_owner: str) -> bool:
-    return True
+def die(worker: AnswerFiles) -> None:
+    """What the system does to the files of a process that ends."""
+    for opened in worker._opened.values():
+        os.close(opened)
+    worker._opened.clear()
 
 
 @pytest.mark.slow
@@ -98,6 +104,27 @@ def test_answers_that_wait_behind_a_locked_store_survive_a_kill(
     assert files(store) == []
 
 
+@pytest.mark.slow
+def test_a_worker_that_has_enough_to_do_stores_what_another_left_all_the_same(
+    sqlite_store: Store, server: Server
+) -> None:
+    run_id = new_run(sqlite_store, PAIRS)
+    server.hold_after = CALLS // 4
+    worker = start_worker(sqlite_store, run_id, base_url=server.url)
+    wait_for(lambda: stored_calls(sqlite_store) >= CALLS // 8)  # it has begun, and cannot end
+    dead = AnswerFiles(sqlite_store, run_id, "another")
+    dead.append(answer(1))
+    (left,) = [path for path in files(sqlite_store) if "another" in path.name]
+    die(dead)
+    wait_for(lambda: not left.exists())
+    with sqlite_store.read() as session:
+        assert session.scalars(select(Call.answer).where(Call.key == "key 1")).one() == "yes"
+    assert server.answered.total() < CALLS
+    server.hold_after = None
+    worker.join(120)
+    assert worker.exitcode == 0
+
+
 def lines(store: Store) -> int:
     """How many answers files hold, those of the same file that are stored among them."""
     return sum(len(path.read_bytes().splitlines()) for path in files(store))
@@ -111,20 +138,29 @@ def at_rest(store: Store, server: Server) -> bool:
 
 
 def test_an_answer_is_in_a_file_until_it_is_committed(store: Store) -> None:
-    mine = AnswerFiles(store, 1, "host:1:2.0:a")
+    mine = AnswerFiles(store, 1, "us")
     numbers = [mine.append(answer(number)) for number in range(3)]
     (path,) = files(store)
     assert len(path.read_bytes().splitlines()) == 3 and path.stat().st_mode & 0o777 == 0o600
     mine.release(numbers[:2])
-    mine.close()
     assert files(store) == [path], "one of three is not committed"
     mine.release(numbers[2:])
     mine.close()
     assert files(store) == []
 
 
+def test_what_is_not_committed_at_the_end_is_left_for_whoever_comes_next(store: Store) -> None:
+    run_id = new_run(store)
+    mine = AnswerFiles(store, run_id, "us")
+    first, _ = mine.append(answer(1)), mine.append(answer(2))
+    mine.release([first])
+    assert store_left_answers(store, set()) == 0, "its worker lives"
+    mine.close()
+    assert store_left_answers(store, set()) == 2 and files(store) == []
+
+
 def test_long_runs_leave_short_files(store: Store) -> None:
-    mine = AnswerFiles(store, 1, "host:1:2.0:a")
+    mine = AnswerFiles(store, 1, "us")
     long = "x" * (LONGEST_FILE // 4)
     for number in range(40):
         mine.release([mine.append(answer(number, words=long))])
@@ -136,16 +172,17 @@ def test_long_runs_leave_short_files(store: Store) -> None:
 
 def test_what_a_dead_worker_left_is_stored_and_paid_for_once(store: Store) -> None:
     run_id = new_run(store)
-    dead = AnswerFiles(store, run_id, "host:1:2.0:a")
+    dead, again = AnswerFiles(store, run_id, "one"), AnswerFiles(store, run_id, "two")
     for number in range(3):
         dead.append(answer(number))
-    again = AnswerFiles(store, run_id, "host:1:2.0:b")
     for number in range(2, 5):  # one of them two workers asked at the same moment
         again.append(answer(number, words="no"))
-    assert store_left_answers(store, lambda owner: owner.endswith("a")) == 3
+    die(dead)
+    assert store_left_answers(store, set()) == 3
     assert len(files(store)) == 1, "the other worker lives"
-    assert store_left_answers(store, everyone) == 2
-    assert store_left_answers(store, everyone) == 0
+    die(again)
+    assert store_left_answers(store, set()) == 2
+    assert store_left_answers(store, set()) == 0
     assert files(store) == [] and spent(store, run_id) == pytest.approx(5 * 0.25)
     with store.read() as session:
         found = dict(session.execute(select(Call.key, Call.answer)).all())
@@ -154,24 +191,84 @@ def test_what_a_dead_worker_left_is_stored_and_paid_for_once(store: Store) -> No
     assert all(abs((utc_now() - time).total_seconds()) < 600 for time in times)
 
 
+def test_files_of_a_living_worker_are_its_own_also_those_it_has_finished(
+    sqlite_store: Store,
+) -> None:
+    mine = AnswerFiles(sqlite_store, new_run(sqlite_store), "us")
+    kept = [mine.append(answer(n, words="x" * (LONGEST_FILE // 2))) for n in range(7)]
+    assert len(set(kept)) > 2 and store_left_answers(sqlite_store, set()) == 0
+    die(mine)
+    assert store_left_answers(sqlite_store, set()) == 7 and files(sqlite_store) == []
+
+
 def test_a_line_that_a_kill_tore_off_costs_itself_alone(
     sqlite_store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
-    dead = AnswerFiles(sqlite_store, new_run(sqlite_store), "host:1:2.0:a")
+    dead = AnswerFiles(sqlite_store, new_run(sqlite_store), "us")
     for number in range(3):
         dead.append(answer(number))
+    die(dead)
     (path,) = files(sqlite_store)
     path.write_bytes(path.read_bytes()[:-20])
     with caplog.at_level(logging.WARNING):
-        assert store_left_answers(sqlite_store, everyone) == 2
+        assert store_left_answers(sqlite_store, set()) == 2
     assert f"{path}:3 is no whole answer" in caplog.text
+
+
+def test_a_file_that_cannot_be_stored_is_told_and_holds_up_nobody(
+    sqlite_store: Store, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    run_id = new_run(sqlite_store, 3)
+    dead = AnswerFiles(sqlite_store, run_id, "us")
+    dead.append({name: value for name, value in answer(1).items() if name != "task"})
+    die(dead)
+    (path,) = files(sqlite_store)
+    with caplog.at_level(logging.WARNING):
+        assert run_curation(sqlite_store, run_id)["kept"] == 3
+    words = f"the answers in {path} cannot be stored and are left there"
+    assert caplog.text.count(words) == 1
+    assert files(sqlite_store) == [path]
+
+
+@pytest.mark.slow
+def test_a_full_disk_tears_no_answer_but_its_own(sqlite_store: Store, tmp_path: Path) -> None:
+    """In a process whose files may not be longer than so much, as a full disk does it."""
+    run_id = new_run(sqlite_store)
+    script = f"""
+import os, resource, signal
+from curation.answer_files import NOT_KEPT, AnswerFiles
+from db.store import open_store
+from test_answer_files import answer
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+mine = AnswerFiles(open_store({sqlite_store.url!r}), {run_id}, "us")
+assert mine.append(answer(1)) == 1
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+assert mine.append(answer(2, words="x" * 5000)) == NOT_KEPT
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert mine.append(answer(3)) == 2
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    paths = [str(Path(__file__).parent), *sys.path]
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert store_left_answers(sqlite_store, set()) == 2
+    with sqlite_store.read() as session:
+        assert set(session.scalars(select(Call.key))) == {"key 1", "key 3"}
 
 
 def test_stores_do_not_share_their_answers(sqlite_store: Store, tmp_path: Path) -> None:
     other = open_store(f"sqlite:///{tmp_path}/other.db")
-    AnswerFiles(other, 1, "host:1:2.0:a").append(answer(1))
+    theirs = AnswerFiles(other, 1, "us")
+    theirs.append(answer(1))
+    die(theirs)
     assert files(sqlite_store) == [] and len(files(other)) == 1
-    assert store_left_answers(sqlite_store, everyone) == 0 and len(files(other)) == 1
+    assert store_left_answers(sqlite_store, set()) == 0 and len(files(other)) == 1
     here = open_store(f"sqlite:///{os.path.relpath(tmp_path)}/other.db")
     assert folder_of(here) == folder_of(other), "however the store's file is named"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Ran
-from hub_server import Hub, Repo
+from hub_server import Hub
 from trainer_folders import (
     write_beir,
     write_bright,
@@ -19,17 +19,6 @@ from trainer.benchmark_suites import SUBSETS
 from trainer.hub_benchmarks import SUITES, is_hub_name
 
 
-def publish(hub: Hub, name: str, folder: Path) -> None:
-    files = {
-        str(file.relative_to(folder)): file.read_bytes()
-        for file in folder.rglob("*")
-        if file.is_file()
-    }
-    repo = Repo(private=False)
-    repo.commit(files, "main")
-    hub.repos[f"datasets/{name}"] = repo
-
-
 def test_followir_comes_from_the_hub_by_name(
     sqlite_store: Store,
     tmp_path: Path,
@@ -38,8 +27,8 @@ def test_followir_comes_from_the_hub_by_name(
     inf: Callable[..., Ran],
 ) -> None:
     for name in SUITES["followir"].values():
-        publish(hub, name, write_followir(tmp_path / name))
-    publish(hub, "ada/tiny", write_beir(tmp_path / "beir"))
+        hub.publish(name, write_followir(tmp_path / name))
+    hub.publish("ada/tiny", write_beir(tmp_path / "beir"))
     ran = inf("evaluate", "--model", "bm25", "--benchmark", "followir", "--json", **there)
     assert ran.code == 0, ran.err
     assert [part["benchmark"] for part in ran.json["parts"]] == [
@@ -64,7 +53,7 @@ def test_the_papers_tasks_of_mair_come_from_the_hub_without_the_others(
         write_jsonl(tmp_path / "Queries" / task / "queries.jsonl", [row])
         write_jsonl(tmp_path / "Docs" / task / "docs.jsonl", [{"id": "x", "doc": "text"}])
     for part in ("Queries", "Docs"):
-        publish(hub, f"MAIR-Bench/MAIR-{part}", tmp_path / part)
+        hub.publish(f"MAIR-Bench/MAIR-{part}", tmp_path / part)
     ran = inf("evaluate", "--model", "bm25", "--benchmark", "mair-paper", "--json", **there)
     assert ran.code == 0, ran.err
     wanted = [f"MAIR/{task}" for task in SUBSETS["mair-paper"]]
@@ -90,7 +79,7 @@ def test_bright_and_instructir_come_from_the_hub_by_name(
     sets: list[str],
     figure: str,
 ) -> None:
-    publish(hub, SUITES[name][""], write(tmp_path / name))
+    hub.publish(SUITES[name][""], write(tmp_path / name))
     ran = inf("evaluate", "--model", "bm25", "--benchmark", name, "--json", **there)
     assert ran.code == 0, ran.err
     found = ran.json.get("parts", [ran.json])

@@ -8,8 +8,15 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 from conftest import Ran
-from hub_server import Hub, Repo
-from trainer_folders import FILES, INSTRUCTIR_PARTS, write_instructir
+from hub_server import Hub
+from trainer_folders import (
+    FILES,
+    INSTRUCTIR_PARTS,
+    write_instructions_of_a_query,
+    write_instructir,
+    write_jsonl,
+    write_judgments,
+)
 
 from db.errors import BadInput
 from db.store import Store
@@ -64,25 +71,34 @@ def test_a_retrieval_task_without_instructions_is_one_too(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"corpus": [*CORPUS, CORPUS[0]]}, "part corpus, row 4: document 'd0' is there twice"),
-        ({"queries": [*QUERIES, QUERIES[0]]}, "part queries, row 4: query '7_0' is there twice"),
-        ({"queries": [{"text": "one"}]}, "part queries, row 1 has no `_id`"),
-        ({"corpus": [{"_id": "d0"}]}, "part corpus, row 1 has no `text`"),
+        ({"corpus": [*CORPUS, CORPUS[0]]}, "corpus.jsonl, line 4: document 'd0' is there twice"),
+        ({"queries": [*QUERIES, QUERIES[0]]}, "queries.jsonl, line 4: query '7_0' is there twice"),
+        ({"queries": [{"text": "one"}]}, "queries.jsonl, line 1 has no `_id`"),
+        ({"corpus": [{"_id": "d0"}]}, "corpus.jsonl, line 1 has no `text`"),
         (
             {"default": [{"query-id": "9", "corpus-id": "d0", "score": 1}]},
-            "part default, row 1: no query '9' among the queries",
+            "qrels/test.jsonl, line 1: no query '9' among the queries",
         ),
         (
             {"default": [{"query-id": "7_0", "corpus-id": "d9", "score": 1}]},
-            "part default, row 1: no document 'd9' in the corpus",
+            "qrels/test.jsonl, line 1: no document 'd9' in the corpus",
         ),
         (
             {"default": [{"query-id": "7_0", "corpus-id": "d0", "score": "high"}]},
-            "part default, row 1: `score` must be a whole number",
+            "qrels/test.jsonl, line 1: `score` must be a whole number, not 'high'",
         ),
         (
+            {"default": [{"query-id": "7_0", "corpus-id": "d0", "score": 0.5}]},
+            "qrels/test.jsonl, line 1: `score` must be a whole number, not 0.5",
+        ),
+        (
+            {"top_ranked": [{"query-id": "7_0", "corpus-ids": ["d0"]}]},
+            "top_ranked has nothing for the query '7_1'",
+        ),
+        ({"default": []}, "its part default holds no judgment"),
+        (
             {"top_ranked": [{"query-id": "7_0", "corpus-ids": ["d9"]}]},
-            "part top_ranked, row 1: no document 'd9' in the corpus",
+            "top_ranked/test.jsonl, line 1: no document 'd9' in the corpus",
         ),
     ],
 )
@@ -97,11 +113,56 @@ def test_bad_rows_are_told_with_part_and_row(
 def test_a_part_whose_file_is_missing_or_cannot_be_read_is_told(tmp_path: Path) -> None:
     folder = write_instructir(tmp_path)
     (folder / FILES["queries"]).write_text("{not json\n")
-    with pytest.raises(BadInput, match="part queries"):
+    with pytest.raises(BadInput, match=r"queries\.jsonl, line 1: invalid JSON"):
         read_benchmarks(folder)
     (folder / FILES["queries"]).unlink()
-    with pytest.raises(BadInput, match="part queries"):
+    with pytest.raises(BadInput, match=r"names queries\.jsonl, and there is no such file"):
         read_benchmarks(folder)
+
+
+def test_a_card_cannot_name_files_outside_of_its_folder(tmp_path: Path) -> None:
+    folder = write_instructir(tmp_path / "set")
+    card = folder / "README.md"
+    for elsewhere in ("../secret.jsonl", "/etc/passwd", "https://example.org/corpus.jsonl"):
+        told = card.read_text().replace(FILES["corpus"], elsewhere)
+        (tmp_path / "set" / "README.md").write_text(told)
+        with pytest.raises(BadInput, match="is no file of the data set itself"):
+            read_benchmarks(folder)
+        card.write_text(told.replace(elsewhere, FILES["corpus"]))
+
+
+@pytest.mark.parametrize("told", ["foo: [unclosed", "1: foo", "configs: corpus", "configs: [1]"])
+def test_a_readme_that_names_no_parts_leaves_a_folder_what_it_was(
+    tmp_path: Path, told: str
+) -> None:
+    folder = write_instructions_of_a_query(tmp_path)
+    (folder / "README.md").write_text(f"---\n{told}\n---\n")
+    (benchmark,) = read_benchmarks(folder)
+    assert benchmark.kind == "InstructIR" and "qrels/test.tsv" in benchmark.convention
+
+
+def test_a_beir_folder_with_a_card_keeps_its_ids(tmp_path: Path) -> None:
+    """The judgments as TSV, which tells no types: ids like 007 stay what they are."""
+    write_jsonl(tmp_path / "corpus.jsonl", [{"_id": "007", "text": "a"}, {"_id": "8", "text": "b"}])
+    write_jsonl(tmp_path / "queries.jsonl", [{"_id": "null", "text": "one"}])
+    write_judgments(tmp_path / "qrels" / "test.tsv", [("null", "007", 2)])
+    write_judgments(tmp_path / "qrels" / "train.tsv", [("null", "8", 1)])
+    told = """---
+configs:
+- config_name: corpus
+  data_files: corpus.jsonl
+- config_name: queries
+  data_files: [queries.jsonl]
+- config_name: qrels
+  data_files:
+    train: qrels/train.tsv
+    test: qrels/test.tsv
+---
+"""
+    (tmp_path / "README.md").write_text(told)
+    (benchmark,) = read_benchmarks(tmp_path)
+    assert benchmark.judgments == {"null": {"007": 2}} and benchmark.kind == "BEIR"
+    assert "split test" in benchmark.convention
 
 
 def test_only_the_files_that_the_card_names_are_downloaded(
@@ -114,10 +175,7 @@ def test_only_the_files_that_the_card_names_are_downloaded(
     folder = write_parquet(tmp_path / "task")
     (folder / "extra").mkdir()
     (folder / "extra" / "big.parquet").write_bytes(b"not needed, and no parquet")
-    repo = Repo(private=False)
-    files = {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
-    repo.commit(files, "main")
-    hub.repos["datasets/mteb/task"] = repo
+    hub.publish("mteb/task", folder)
     ran = inf("evaluate", "--model", "bm25", "--benchmark", "mteb/task", "--json", **there)
     assert ran.code == 0, ran.err
     assert ran.json["models"][0]["metrics"]["robustness@10"] > 0
