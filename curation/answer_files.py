@@ -22,6 +22,7 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -39,14 +40,19 @@ LONGEST_FILE = 2**20  # bytes; then the next file begins
 NOT_KEPT = -1
 
 
+@dataclass
+class _File:
+    descriptor: int  # holds the lock
+    needed: int = 0  # lines that are not committed
+
+
 class AnswerFiles:
     """The files of one worker. Used by one thread."""
 
     def __init__(self, store: Store, run_id: int, owner: str) -> None:
         self._folder, self._run_id, self._owner = folder_of(store), run_id, owner
         self._number, self._length = 0, LONGEST_FILE
-        self._opened: dict[int, int] = {}  # number of a file → its descriptor, which holds the lock
-        self._needed: dict[int, int] = {}  # number of a file → lines that are not committed
+        self._files: dict[int, _File] = {}  # by number
         self._warned = False
 
     def append(self, row: dict[str, Any]) -> int:
@@ -69,27 +75,27 @@ class AnswerFiles:
                 )
             self._warned = True
             return NOT_KEPT
-        self._needed[self._number] += 1
+        self._files[self._number].needed += 1
         return self._number
 
     def release(self, numbers: Iterable[int]) -> None:
         """The answers in these files, one for each number, are committed."""
         for number in numbers:
-            if number in self._needed:
-                self._needed[number] -= 1
+            if number in self._files:
+                self._files[number].needed -= 1
         self._remove(one for one in self._done() if one != self._number)
 
     def close(self) -> None:
         """End; a file whose answers are not committed stays for whoever comes next."""
         self._remove(self._done())
-        for opened in self._opened.values():
-            os.close(opened)
-        self._opened.clear()
+        for file in self._files.values():
+            os.close(file.descriptor)
+        self._files.clear()
 
     def _write(self, line: bytes) -> None:
         if self._length >= LONGEST_FILE:
             self._begin()
-        written = os.write(self._opened[self._number], line)
+        written = os.write(self._files[self._number].descriptor, line)
         self._length += written
         if written < len(line):
             raise OSError("the disk is full")
@@ -109,7 +115,7 @@ class AnswerFiles:
             unnamed.unlink(missing_ok=True)
             raise
         self._number, self._length = number, 0
-        self._opened[number], self._needed[number] = opened, 0
+        self._files[number] = _File(opened)
         self._remove(one for one in self._done() if one != number)
 
     def _path(self, number: int) -> Path:
@@ -117,13 +123,12 @@ class AnswerFiles:
 
     def _done(self) -> list[int]:
         """The files that are open and hold no needed line."""
-        return [number for number in self._opened if not self._needed[number]]
+        return [number for number, file in self._files.items() if not file.needed]
 
     def _remove(self, numbers: Iterable[int]) -> None:
         for number in list(numbers):
             self._path(number).unlink(missing_ok=True)
-            os.close(self._opened.pop(number))
-            del self._needed[number]
+            os.close(self._files.pop(number).descriptor)
 
 
 def folder_of(store: Store) -> Path:

@@ -63,13 +63,12 @@ def add_calls(session: Session, rows: Sequence[dict[str, Any]]) -> dict[str, Sto
     """Store answered calls; returns what is kept under each key. Does not commit."""
     if not rows:
         return {}
-    by_key = {str(row["key"]): row for row in reversed(rows)}
-    ordered = [by_key[key] for key in sorted(by_key)]  # two workers never lock crosswise
-    kept = {}
-    for new in insert_new(session, Call, ordered, ("id", "key")):
-        row = by_key[new["key"]]
-        kept[new["key"]] = StoredCall(new["id"], new["key"], row["answer"], row["finish_reason"])
-    return kept | find_calls(session, [key for key in by_key if key not in kept])
+    kept = {
+        row["key"]: StoredCall(id_, row["key"], row["answer"], row["finish_reason"])
+        for id_, row in _insert(session, rows)
+    }
+    others = {str(row["key"]) for row in rows} - kept.keys()
+    return kept | find_calls(session, sorted(others))
 
 
 def add_left_calls(session: Session, run_id: int, rows: Sequence[dict[str, Any]]) -> int:
@@ -77,10 +76,8 @@ def add_left_calls(session: Session, run_id: int, rows: Sequence[dict[str, Any]]
 
     How many they were; what they cost is spent by the run. Does not commit.
     """
-    by_key = {str(row["key"]): row for row in reversed(rows)}
-    new = insert_new(session, Call, [by_key[key] for key in sorted(by_key)], ("key",))
-    spent = sum(by_key[row["key"]]["cost_usd"] for row in new)
-    add_spending(session, run_id, spent)
+    new = _insert(session, rows)
+    add_spending(session, run_id, sum(row["cost_usd"] for _, row in new))
     return len(new)
 
 
@@ -88,6 +85,14 @@ def add_spending(session: Session, run_id: int, usd: float) -> None:
     """A run has spent so much more. Does not commit."""
     if usd:
         session.execute(update(Run).where(Run.id == run_id).values(spent_usd=Run.spent_usd + usd))
+
+
+def _insert(session: Session, rows: Sequence[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
+    """(id, row) of the rows whose key was not stored yet, the first of each key."""
+    by_key = {str(row["key"]): row for row in reversed(rows)}
+    ordered = [by_key[key] for key in sorted(by_key)]  # two workers never lock crosswise
+    new = insert_new(session, Call, ordered, ("id", "key"))
+    return [(each["id"], by_key[each["key"]]) for each in new]
 
 
 def call_totals(session: Session, run_id: int) -> list[CallTotals]:

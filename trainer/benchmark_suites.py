@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import Any
 
 from db.errors import BadInput, NotFound
-from trainer.benchmarks import Benchmark, Question, read_benchmark, read_rows
+from trainer.benchmarks import Benchmark, Question, by_id, read_benchmark, read_rows
 from trainer.mteb_folders import parts_of, read_mteb
 
 FOLLOWIR_SCORES = {"robust04": "map@1000", "news21": "ndcg@5", "core17": "map@1000"}
@@ -48,8 +48,8 @@ def read_benchmarks(folder: Path) -> list[Benchmark]:
         return _read_bright(folder)
     if (folder / "MAIR-Queries").is_dir():
         return _read_mair(folder / "MAIR-Queries", folder / "MAIR-Docs")
-    if parts_of(folder):
-        return [read_mteb(folder)]
+    if parts := parts_of(folder):
+        return [read_mteb(folder, parts)]
     if not any((folder / name).exists() for name in ("queries.jsonl", "corpus.jsonl", "qrels")):
         inner = sorted(path for path in folder.iterdir() if (path / "queries.jsonl").is_file())
         if inner:
@@ -99,11 +99,8 @@ def _read_bright(folder: Path) -> list[Benchmark]:
         documents = _tasks(folder / "documents").get(task)
         if not documents:
             raise BadInput(f"{folder / 'documents'} has no {task}-….parquet for the task {task}")
-        corpus: dict[str, str] = {}
-        for place, row in _parquet_rows(documents, ("id", "content")):
-            if row["id"] in corpus:
-                raise BadInput(f"{place}: document {row['id']!r} is there twice")
-            corpus[row["id"]] = row["content"]
+        rows = _parquet_rows(documents, ("id", "content"))
+        corpus = by_id("document", ((place, row["id"], row["content"]) for place, row in rows))
         questions: dict[str, Question] = {}
         judgments: dict[str, dict[str, int]] = {}
         excluded: dict[str, list[str]] = {}
@@ -135,13 +132,8 @@ def _read_mair(queries: Path, documents: Path) -> list[Benchmark]:
     for file in sorted(queries.glob("*/*queries.jsonl")):
         part = file.name.removesuffix("queries.jsonl")
         task = file.parent.name + (f"-{part.rstrip('_')}" if part else "")
-        corpus: dict[str, str] = {}
-        for place, row in read_rows(
-            documents / file.parent.name / f"{part}docs.jsonl", ("id", "doc")
-        ):
-            if row["id"] in corpus:
-                raise BadInput(f"{place}: document {row['id']!r} is there twice")
-            corpus[row["id"]] = row["doc"]
+        rows = read_rows(documents / file.parent.name / f"{part}docs.jsonl", ("id", "doc"))
+        corpus = by_id("document", ((place, row["id"], row["doc"]) for place, row in rows))
         questions: dict[str, Question] = {}
         judgments: dict[str, dict[str, int]] = {}
         for place, row in read_rows(file, ("qid", "query")):

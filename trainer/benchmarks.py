@@ -10,13 +10,15 @@ mteb publishes is read in `mteb_folders`.
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from db.errors import BadInput, NotFound
 from trainer.release_files import Group
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -219,24 +221,31 @@ def _instructions_of_a_query(questions: dict[str, Question]) -> dict[str, str]:
 
 def _queries(folder: Path) -> list[tuple[str, dict[str, Any]]]:
     """(place, row) of queries.jsonl, every id once."""
-    rows = list(read_rows(folder / "queries.jsonl", ("_id", "text")))
-    known: set[str] = set()
-    for place, row in rows:
-        if row["_id"] in known:
-            raise BadInput(f"{place}: query {row['_id']!r} is there twice")
-        known.add(row["_id"])
-    return rows
+    rows = read_rows(folder / "queries.jsonl", ("_id", "text"))
+    return list(by_id("query", ((place, row["_id"], (place, row)) for place, row in rows)).values())
 
 
 def _corpus(folder: Path) -> dict[str, str]:
-    corpus: dict[str, str] = {}
-    for place, row in read_rows(folder / "corpus.jsonl", ("_id", "text")):
-        if row["_id"] in corpus:
-            raise BadInput(f"{place}: document {row['_id']!r} is there twice")
-        corpus[row["_id"]] = f"{row.get('title') or ''} {row['text']}".strip()
+    rows = read_rows(folder / "corpus.jsonl", ("_id", "text"))
+    corpus = by_id("document", ((place, row["_id"], titled_text(row)) for place, row in rows))
     if not corpus:
         raise BadInput(f"{folder / 'corpus.jsonl'} holds no document")
     return corpus
+
+
+def by_id(what: str, rows: Iterable[tuple[str, str, Value]]) -> dict[str, Value]:
+    """{id: value} of (place, id, value). Raises BadInput where an id is there twice."""
+    found: dict[str, Value] = {}
+    for place, name, value in rows:
+        if name in found:
+            raise BadInput(f"{place}: {what} {name!r} is there twice")
+        found[name] = value
+    return found
+
+
+def titled_text(row: Mapping[str, Any]) -> str:
+    """A document with its title in front, where it has one."""
+    return f"{row.get('title') or ''} {row['text']}".strip()
 
 
 def _judgments(file: Path, corpus: dict[str, str]) -> dict[str, dict[str, int]]:

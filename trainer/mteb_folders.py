@@ -15,7 +15,7 @@ from typing import Any
 
 from analysis.row_files import read_rows
 from db.errors import BadInput
-from trainer.benchmarks import Benchmark, Question, retrieval_benchmark
+from trainer.benchmarks import Benchmark, Question, by_id, retrieval_benchmark, titled_text
 
 CARD = "README.md"
 PARTS = ("corpus", "queries", "default", "qrels", "instruction", "top_ranked")
@@ -36,26 +36,24 @@ def parts_of(folder: Path) -> Parts:
     return found if has_judgments and {"corpus", "queries"} <= found.keys() else {}
 
 
-def read_mteb(folder: Path) -> Benchmark:
-    """The benchmark of a folder that has `parts_of`. Raises BadInput with file and line."""
-    parts = parts_of(folder)
-    corpus: dict[str, str] = {}
-    for place, row in _rows(folder, parts["corpus"], ("text",)):
-        document = _id(place, row)
-        if document in corpus:
-            raise BadInput(f"{place}: document {document!r} is there twice")
-        corpus[document] = f"{row.get('title') or ''} {row['text']}".strip()
+def read_mteb(folder: Path, parts: Parts) -> Benchmark:
+    """The benchmark of a folder with these `parts_of` it. Raises BadInput with file and line."""
+    documents = _rows(folder, parts["corpus"], ("text",))
+    corpus = by_id(
+        "document", ((place, _id(place, row), titled_text(row)) for place, row in documents)
+    )
     instructions = {
         str(row["query-id"]): str(row.get("instruction") or "")
         for _, row in _rows(folder, parts.get("instruction", {}), ("query-id",))
     }
-    questions: dict[str, Question] = {}
-    for place, row in _rows(folder, parts["queries"], ("text",)):
-        query = _id(place, row)
-        if query in questions:
-            raise BadInput(f"{place}: query {query!r} is there twice")
-        own = instructions.get(query) or row.get("instruction")
-        questions[query] = Question(str(own or ""), str(row["text"]))
+    queries = _rows(folder, parts["queries"], ("text",))
+    asked = by_id("query", ((place, _id(place, row), row) for place, row in queries))
+    questions = {
+        query: Question(
+            str(instructions.get(query) or row.get("instruction") or ""), str(row["text"])
+        )
+        for query, row in asked.items()
+    }
     part = next(name for name in JUDGMENTS if name in parts)
     judgments: dict[str, dict[str, int]] = {}
     for place, row in _rows(folder, parts[part], ("query-id", "corpus-id", "score")):

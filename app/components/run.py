@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session
 
 from app.components.jobs import LIVE as LIVE_JOB
 from db import jobs
-from db.run_workers import worker_totals
+from db.run_workers import WorkerTotals
 from db.runs import RunSummary
 
 LIVE = ("created", "running")
@@ -24,9 +24,9 @@ def run_name(run: RunSummary) -> str:
     return f"run {run.id} · {run.dataset} · {run.recipe}{offline} · {state}"
 
 
-def as_it_is(session: Session, run: RunSummary) -> RunSummary:
+def as_it_is(session: Session, run: RunSummary, workers: WorkerTotals) -> RunSummary:
     """The run, `lost` where it counts as running but no worker lives and no job is about to."""
-    if run.status != "running" or worker_totals(session, run.id).alive:
+    if run.status != "running" or workers.alive:
         return run
     live = jobs.list_jobs(session, kind="curate", statuses=LIVE_JOB)
     if any(job.config.get("run_id") == run.id for job in live):

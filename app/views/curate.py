@@ -96,7 +96,8 @@ def draw_form(found: list[DatasetSummary]) -> None:
 
 def draw_run(listed: RunSummary) -> None:
     with open_store().read() as session:
-        run = as_it_is(session, listed)
+        run = as_it_is(session, listed, worker_totals(session, listed.id))
+        concurrency = get_run(session, run.id).concurrency
     with st.container(horizontal=True, vertical_alignment="center"):
         draw_status(run.status)
         draw_labels(offline=run.offline)
@@ -115,8 +116,7 @@ def draw_run(listed: RunSummary) -> None:
     if run.error:
         st.text(run.error)
     is_live = run.status in LIVE_RUN
-    with open_store().read() as session:
-        draw_controls(run, get_run(session, run.id).concurrency)
+    draw_controls(run, concurrency)
     st.fragment(draw_live, run_every=EVERY_SECONDS if is_live else None)(run, is_live)
 
 
@@ -125,8 +125,8 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         with open_store().read() as session:
             found, now = funnel(session, run.id), get_run(session, run.id)
             workers = worker_totals(session, run.id)
-            is_other = as_it_is(session, replace(run, status=now.status)).status != run.status
-        if was_live and is_other:
+            is_now = as_it_is(session, replace(run, status=now.status), workers)
+        if was_live and is_now.status != run.status:
             st.rerun()
         run = replace(run, spent_usd=now.spent_usd)
         draw_pulse(run, found, workers, live=was_live)

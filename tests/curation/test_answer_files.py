@@ -79,9 +79,9 @@ def spent(store: Store, run_id: int) -> float:
 
 def die(worker: AnswerFiles) -> None:
     """What the system does to the files of a process that ends."""
-    for opened in worker._opened.values():
-        os.close(opened)
-    worker._opened.clear()
+    for file in worker._files.values():
+        os.close(file.descriptor)
+    worker._files.clear()
 
 
 @pytest.mark.slow
