@@ -1,8 +1,11 @@
-"""How Alembic reaches the store. Called by `db.schema`, or by `alembic revision` in a clone."""
+"""How Alembic reaches the store.
+
+Called by `db.store.schema`, or by `alembic revision` in a clone.
+"""
 
 from alembic import context
 
-from db.store import open_store
+from db.store.store import open_store
 from db.tables import Base
 from db.tables.base import Json, UtcDateTime
 

@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-from db.job_runner import JobHandle, main
+from db.jobs.runner import JobHandle, main
 
 
 def embed(handle: JobHandle) -> dict[str, Any]:

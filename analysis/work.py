@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from analysis import coverage as maps
-from analysis import diversity as numbers
-from analysis import sharing as duplicates
-from analysis.clusters import with_clusters
-from analysis.corpora import Corpus, corpora_sha256, load_corpora
-from analysis.coverage import (
+from analysis.embed.embedding import DEFAULT_MODEL, embed_texts, model_identity
+from analysis.files.corpora import Corpus, corpora_sha256, load_corpora
+from analysis.map import coverage as maps
+from analysis.map.clusters import with_clusters
+from analysis.map.coverage import (
     add_points,
     coverage_numbers,
     fitted_places,
@@ -22,14 +21,15 @@ from analysis.coverage import (
     read_table,
     to_bytes,
 )
-from analysis.diversity import Sampling, describe_corpus, sample_sizes
-from analysis.embedding import DEFAULT_MODEL, embed_texts, model_identity
-from analysis.projection import MIN_DIST, NEIGHBOURS, place, project
-from db.analyses import find_analysis, get_analysis, store_analysis
-from db.datasets import text_sha256
-from db.embeddings import cached_vectors
+from analysis.map.projection import MIN_DIST, NEIGHBOURS, place, project
+from analysis.text import diversity as numbers
+from analysis.text import sharing as duplicates
+from analysis.text.diversity import Sampling, describe_corpus, sample_sizes
+from db.corpus.datasets import text_sha256
+from db.corpus.embeddings import cached_vectors
 from db.errors import BadInput
-from db.job_runner import JobHandle
+from db.jobs.runner import JobHandle
+from db.outcome.analyses import find_analysis, get_analysis, store_analysis
 from db.tables import Analysis
 
 REPEATS = 5

@@ -31,10 +31,10 @@ import numpy as np
 # A script's own folder comes first on the path, where this file would stand for the package.
 sys.path[:] = [place for place in sys.path if Path(place).resolve() != Path(__file__).parent]
 
-from analysis.agreement import Decision, agreement_report  # noqa: E402
-from analysis.aps import ApsSum  # noqa: E402
-from analysis.embedding import encoder_of  # noqa: E402
-from analysis.ingf import clean, inverse_ngram_frequency  # noqa: E402
+from analysis.agreement.agreement import Decision, agreement_report  # noqa: E402
+from analysis.embed.embedding import encoder_of  # noqa: E402
+from analysis.text.aps import ApsSum  # noqa: E402
+from analysis.text.ingf import clean, inverse_ngram_frequency  # noqa: E402
 
 DIMENSIONS, BLOCK = 384, 50_000
 WORDS_PER_TEXT, VOCABULARY = 36, 200_000

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 async def ask(url: str, in_flight: int, calls: int) -> None:
     """Ask so many times, so many at once."""
-    from curation.prompts import FOLDER, messages, read_prompt
+    from curation.recipe.prompt import FOLDER, messages, read_prompt
 
     prompt = read_prompt("instruction_negative", "instruction_negative.md", FOLDER)
     client = AsyncOpenAI(

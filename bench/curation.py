@@ -79,9 +79,9 @@ def bare_loop(url: str, in_flight: int, calls: int) -> subprocess.Popen[bytes]:
 
 def engine(url: str, store_url: str, run_id: int) -> subprocess.Popen[bytes]:
     """The job of a run in its process, as `inf curate` starts it."""
-    from curation.starting import job_config
-    from db import jobs
-    from db.store import open_store
+    from curation.run.starting import job_config
+    from db.jobs import jobs
+    from db.store.store import open_store
 
     with open_store(store_url).write() as session:
         job = jobs.enqueue_job(session, "curate", job_config(run_id))
@@ -101,15 +101,15 @@ def prepare(store_url: str, in_flight: int, pairs: int) -> int:
     """A migrated store with a data set and a run."""
     from curation_runs import add_dataset
 
-    from curation.starting import start_run
-    from db import schema
-    from db.store import open_store
+    from curation.run.starting import start_run
+    from db.store import schema
+    from db.store.store import open_store
 
     store = open_store(store_url)
     schema.upgrade(store)
     add_dataset(store, name=f"bench{time.time_ns()}", pairs=pairs, pool=50)
     with store.write() as session:
-        from db.datasets import list_datasets
+        from db.corpus.datasets import list_datasets
 
         dataset = max(list_datasets(session), key=lambda one: one.id).name
         run = start_run(
@@ -126,7 +126,7 @@ def prepare(store_url: str, in_flight: int, pairs: int) -> int:
 
 def waits_of(store_url: str) -> dict[str, dict[str, int]]:
     """What the last job of a store tells about how long its answers waited."""
-    from db.store import open_store
+    from db.store.store import open_store
     from db.tables import Job
 
     with open_store(store_url).read() as session:
@@ -180,7 +180,7 @@ def show(found: Measured, beside: float | None = None) -> None:
         f"{found.cpu_ms_per_call:5.2f} ms CPU/call  {found.peak_mb:5.0f} MB{share}",
         flush=True,
     )
-    from curation.wait_times import SHARES
+    from curation.run.latency import SHARES
 
     for end, waited in found.waits.items():
         times = ", ".join(f"{name} {waited[name]}" for name in SHARES)

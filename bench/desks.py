@@ -20,8 +20,9 @@ from postgres_cluster import Cluster, missing_programs  # noqa: E402
 from restartable import Restartable, restartable  # noqa: E402
 from study_world import make_world  # noqa: E402
 
-from db import schema, studies  # noqa: E402
-from db.store import Store, open_store  # noqa: E402
+from db.store import schema  # noqa: E402
+from db.store.store import Store, open_store  # noqa: E402
+from db.study import studies  # noqa: E402
 
 ENGINES = ("sqlite", "postgresql")
 

@@ -24,8 +24,10 @@ from postgres_cluster import Cluster, missing_programs  # noqa: E402
 from sqlalchemy import insert, text  # noqa: E402
 from streamlit.testing.v1 import AppTest  # noqa: E402
 
-from db import jobs, schema  # noqa: E402
-from db.store import Store, open_store  # noqa: E402
+from app.kit.menu import FILES  # noqa: E402
+from db.jobs import jobs  # noqa: E402
+from db.store import schema  # noqa: E402
+from db.store.store import Store, open_store  # noqa: E402
 from db.tables import Job, MetricPoint, utc_now  # noqa: E402
 
 NAMES = ("loss", "learning_rate", "grad_norm", "tokens_per_second")
@@ -107,10 +109,10 @@ def page(name: str, job: int) -> Callable[[], object]:
     """Draws a page whole."""
 
     def draw() -> None:
-        at = AppTest.from_file(str(ROOT / "app" / "main.py"), default_timeout=120).run()
+        at = AppTest.from_file(str(ROOT / "app" / "server" / "main.py"), default_timeout=120).run()
         at.query_params["job"] = str(job)
         began = time.perf_counter()
-        at = at.switch_page(f"views/{name}.py").run()
+        at = at.switch_page(os.path.relpath(FILES[name], ROOT / "app" / "server")).run()
         assert not at.exception, at.exception
         seconds.append(time.perf_counter() - began)
 

@@ -32,8 +32,9 @@ from restartable import restartable  # noqa: E402
 from sqlalchemy import select  # noqa: E402
 from study_world import make_world  # noqa: E402
 
-from db import schema, studies  # noqa: E402
-from db.store import Store, open_store  # noqa: E402
+from db.store import schema  # noqa: E402
+from db.store.store import Store, open_store  # noqa: E402
+from db.study import studies  # noqa: E402
 from db.tables import Group, Item, Judgment, Passage, Review  # noqa: E402
 
 WATCH = """

@@ -25,11 +25,11 @@ import psutil  # noqa: E402
 from postgres_cluster import Cluster, missing_programs  # noqa: E402
 from sqlalchemy import insert, text, update  # noqa: E402
 
-from db import schema  # noqa: E402
-from db.group_queue import claim_groups, release_groups  # noqa: E402
-from db.groups import list_groups  # noqa: E402
-from db.runs import funnel  # noqa: E402
-from db.store import Store, open_store  # noqa: E402
+from db.run.group_queue import claim_groups, release_groups  # noqa: E402
+from db.run.groups import list_groups  # noqa: E402
+from db.run.runs import funnel  # noqa: E402
+from db.store import schema  # noqa: E402
+from db.store.store import Store, open_store  # noqa: E402
 from db.tables import Dataset, Group, Pair, Passage, Triplet  # noqa: E402
 from db.words import ROLES  # noqa: E402
 
@@ -82,7 +82,7 @@ def fill(store: Store, pairs: int) -> int:
 def start(store: Store, limit: int | None = None) -> int:
     """A run over all pairs, or the first `limit`; its id."""
     with store.write() as session:
-        from curation.starting import start_run
+        from curation.run.starting import start_run
 
         run = start_run(
             session,

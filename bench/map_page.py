@@ -30,12 +30,12 @@ from browser import FLAGS, PROGRAM  # noqa: E402
 from live_server import serving  # noqa: E402
 from playwright.sync_api import Page, sync_playwright  # noqa: E402
 
-from analysis.corpora import Corpus  # noqa: E402
-from analysis.coverage import points_frame, points_table, to_bytes  # noqa: E402
-from db import schema  # noqa: E402
-from db.analyses import get_analysis, store_analysis  # noqa: E402
-from db.corpus_texts import CorpusText  # noqa: E402
-from db.store import open_store  # noqa: E402
+from analysis.files.corpora import Corpus  # noqa: E402
+from analysis.map.coverage import points_frame, points_table, to_bytes  # noqa: E402
+from db.corpus.texts import CorpusText  # noqa: E402
+from db.outcome.analyses import get_analysis, store_analysis  # noqa: E402
+from db.store import schema  # noqa: E402
+from db.store.store import open_store  # noqa: E402
 
 CORPORA, HEAPS = 4, 40
 SIDES = ("Width", "Height")

@@ -21,8 +21,8 @@ from typing import Any
 
 from sqlalchemy import insert
 
-from db import schema
-from db.store import Store, open_store
+from db.store import schema
+from db.store.store import Store, open_store
 from db.tables import Dataset, Group, Pair, Passage, Recipe, Run, Triplet
 
 WORDS = [f"word{number}" for number in range(20_000)]
@@ -153,7 +153,7 @@ def main() -> None:
         store = open_store(url)
         schema.upgrade(store)
         fill(store, arguments.groups)
-        from db import jobs
+        from db.jobs import jobs
 
         config: dict[str, Any] = {
             "dataset": "bench",

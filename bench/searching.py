@@ -17,7 +17,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from trainer.searching import search
+from trainer.evaluate.searching import search
 
 GIB = 1024 * 1024  # ru_maxrss counts KiB
 

@@ -26,9 +26,11 @@ from postgres_cluster import Cluster, missing_programs  # noqa: E402
 from sqlalchemy import insert, text  # noqa: E402
 from sqlalchemy.orm import Session  # noqa: E402
 
-from db import adjudication, assignments, quality, review_queue, schema, studies  # noqa: E402
-from db.review_queue import QueueFilter  # noqa: E402
-from db.store import Store, open_store  # noqa: E402
+from db.review import queue as review_queue  # noqa: E402
+from db.review.queue import QueueFilter  # noqa: E402
+from db.store import schema  # noqa: E402
+from db.store.store import Store, open_store  # noqa: E402
+from db.study import adjudication, assignments, quality, studies  # noqa: E402
 from db.tables import (  # noqa: E402
     Assignment,
     Dataset,

@@ -66,8 +66,8 @@ def rows_of(count: int, *, words: bool = False) -> list[dict[str, str]]:
 
 def decoder() -> Any:
     """The random Qwen2 behind a SentenceTransformer, taking packed rows too."""
-    from trainer import tiny_models
-    from trainer.packing import enable_packing
+    from trainer.model import tiny as tiny_models
+    from trainer.model.packing import enable_packing
 
     tiny_models.SIZE.update(
         hidden_size=256, intermediate_size=1024, num_hidden_layers=4, num_attention_heads=4
@@ -95,8 +95,8 @@ def grid_step(way: str, rows: int) -> Callable[[], None]:
 
     `mask` and `parts` are packed too, with all attention under the mask or all of it by parts.
     """
-    from trainer import tree_attention
-    from trainer.packing import as_features, pack_rows
+    from trainer.model import tree_attention
+    from trainer.model.packing import as_features, pack_rows
 
     tree_attention.LEAST_SAVED = {"mask": float("inf"), "parts": 0}.get(
         way, tree_attention.LEAST_SAVED
@@ -125,10 +125,10 @@ def objective_step(way: str, rows: int) -> Callable[[], None]:
     """One step of ℓ_{P,I}^multi on the decoder: every crossed text flat and repeated, or packed."""
     import torch
 
-    from trainer.batches import Collator
-    from trainer.embedding_loss import EmbeddingLoss
+    from trainer.data.batches import Collator
+    from trainer.loop.embedding_loss import EmbeddingLoss
     from trainer.objectives.names import OBJECTIVES
-    from trainer.template import Template
+    from trainer.settings.template import Template
 
     model, objective = decoder(), OBJECTIVES["P,I:multi"]
     collator = Collator(model, Template(), objective, packing=way == "packed")
@@ -166,12 +166,12 @@ def real_rows(count: int) -> list[dict[str, str]]:
 
 def encoder_step(way: str, rows: int, *, real: bool = False) -> Callable[[], None]:
     """One step of MiniLM: ℓ_P (`p`), or ℓ_{P,I}^multi with so many instructions sampled."""
-    from trainer.backbone import load_backbone
-    from trainer.batches import Collator
-    from trainer.embedding_loss import EmbeddingLoss
+    from trainer.data.batches import Collator
+    from trainer.loop.embedding_loss import EmbeddingLoss
+    from trainer.model.backbone import load_backbone
     from trainer.objectives.names import OBJECTIVES
-    from trainer.settings import TrainSettings
-    from trainer.template import Template
+    from trainer.settings.settings import TrainSettings
+    from trainer.settings.template import Template
 
     model = load_backbone(TrainSettings()).train()
     name, sampled = {"p": ("P", 0), "hard": ("P,I:multi", 1), "all": ("P,I:multi", 0)}[way]
@@ -192,8 +192,8 @@ def stock_step(way: str, rows: int) -> Callable[[], None]:
         return encoder_step("p", rows)
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
-    from trainer.backbone import load_backbone
-    from trainer.settings import TrainSettings
+    from trainer.model.backbone import load_backbone
+    from trainer.settings.settings import TrainSettings
 
     model = load_backbone(TrainSettings()).train()
     anchors, positives = [], []
@@ -220,11 +220,11 @@ def stock_step(way: str, rows: int) -> Callable[[], None]:
 
 def interaction_step(way: str, rows: int) -> Callable[[], None]:
     """One step of MiniLM with ℓ_{P,I}^multi over all instructions, by Interaction I or II."""
-    from trainer.backbone import load_backbone
-    from trainer.batches import Collator
-    from trainer.embedding_loss import EmbeddingLoss
+    from trainer.data.batches import Collator
+    from trainer.loop.embedding_loss import EmbeddingLoss
+    from trainer.model.backbone import load_backbone
     from trainer.objectives.names import OBJECTIVES
-    from trainer.settings import TrainSettings
+    from trainer.settings.settings import TrainSettings
 
     settings = TrainSettings(interaction=way)
     model = load_backbone(settings).train()
@@ -241,9 +241,9 @@ def interaction_step(way: str, rows: int) -> Callable[[], None]:
 
 def encoding_step(way: str, rows: int) -> Callable[[], None]:
     """Embed 8 × rows passages, a quarter of them twice: `encode`, or ours."""
-    from trainer.backbone import load_backbone
-    from trainer.scoring import encode_unique
-    from trainer.settings import TrainSettings
+    from trainer.evaluate.scoring import encode_unique
+    from trainer.model.backbone import load_backbone
+    from trainer.settings.settings import TrainSettings
 
     model = load_backbone(TrainSettings())
     draw = random.Random(1)

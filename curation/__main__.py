@@ -4,16 +4,16 @@ import importlib
 import sys
 from typing import Any, cast
 
-from curation.sdk_types import load_types_by_name
-from db.job_runner import Handler, JobHandle, main
+from curation.providers.sdk_types import load_types_by_name
+from db.jobs.runner import Handler, JobHandle, main
 
 HANDLERS = {
-    "curate": "curation.engine:curate",
-    "judge": "curation.judge_job:judge",
-    "export": "curation.releases:export_release",
-    "push": "curation.hub_push:push",
+    "curate": "curation.run.engine:curate",
+    "judge": "curation.judging.job:judge",
+    "export": "curation.release.job:export_release",
+    "push": "curation.hub.push:push",
     "backup": "curation.backups:backup",
-    "import": "curation.import_job:import_files",
+    "import": "curation.importing.job:import_files",
 }
 
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from db.accounts import record_audit
-from db.backup import write_backup
-from db.job_runner import JobHandle
+from db.jobs.runner import JobHandle
+from db.people.accounts import record_audit
+from db.store.backup import write_backup
 
 
 def backup(handle: JobHandle) -> dict[str, Any]:

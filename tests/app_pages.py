@@ -1,5 +1,6 @@
 """Opening the app's pages in AppTest as somebody: the cookie is put on the wire, nothing else."""
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,13 +8,18 @@ import pytest
 from streamlit.runtime import context
 from streamlit.testing.v1 import AppTest
 
-from app.identity import COOKIE, write_cookie
-from app.menu import MENU
-from db.accounts import add_account
-from db.store import Store
+from app.access.identity import COOKIE, write_cookie
+from app.kit.menu import FILES, MENU
+from db.people.accounts import add_account
+from db.store.store import Store
 
-MAIN = Path(__file__).resolve().parent.parent / "app" / "main.py"
+MAIN = Path(__file__).resolve().parent.parent / "app" / "server" / "main.py"
 PASSWORD = "correct horse battery"
+
+
+def page_path(name: str) -> str:
+    """A page's file as `AppTest.switch_page` takes it: relative to the entry script."""
+    return os.path.relpath(FILES[name], MAIN.parent)
 
 
 def sign_in(store: Store, monkeypatch: pytest.MonkeyPatch, role: str) -> None:
@@ -37,7 +43,7 @@ def open_page(name: str, **parameters: str) -> AppTest:
     for parameter, value in parameters.items():
         at.query_params[parameter] = value
     if name != "home":
-        at = at.switch_page(f"views/{name}.py").run()
+        at = at.switch_page(page_path(name)).run()
     assert not at.exception, [e.message + "\n" + "\n".join(e.stack_trace) for e in at.exception]
     return at
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from playwright.async_api import async_playwright
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from app.menu import MENU
+from app.kit.menu import MENU
 
 PROGRAM = "/usr/bin/chromium"
 FLAGS = [

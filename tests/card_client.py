@@ -1,5 +1,5 @@
 """An annotator without a browser: a real session of the server over its WebSocket, doing what the
-judging card's JavaScript does (app/components/outbox_card.js): it decides on items leased ahead,
+judging card's JavaScript does (app/kit/outbox_card.js): it decides on items leased ahead,
 keeps each decision in an outbox until it is answered, and sends the outbox again after a cut.
 """
 
@@ -16,9 +16,9 @@ import aiohttp
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from app.identity import COOKIE, write_cookie
-from db.accounts import add_account
-from db.store import Store
+from app.access.identity import COOKIE, write_cookie
+from db.people.accounts import add_account
+from db.store.store import Store
 from db.tables import Account
 
 CARD = "inf_judging_card"

@@ -20,8 +20,8 @@ from postgres_cluster import Cluster, missing_programs
 from sqlalchemy import text
 
 from app.cli.main import main
-from db import schema
-from db.store import Store, open_store
+from db.store import schema
+from db.store.store import Store, open_store
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"

@@ -11,14 +11,14 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from curation.engine import curate
-from curation.starting import job_config, resume_run, start_run
-from db import jobs
-from db.datasets import text_sha256
-from db.groups import get_group, list_groups
-from db.job_runner import JobHandle
-from db.job_runner import run as run_handler
-from db.store import Store, open_store
+from curation.run.engine import curate
+from curation.run.starting import job_config, resume_run, start_run
+from db.corpus.datasets import text_sha256
+from db.jobs import jobs
+from db.jobs.runner import JobHandle
+from db.jobs.runner import run as run_handler
+from db.run.groups import get_group, list_groups
+from db.store.store import Store, open_store
 from db.tables import Call, Dataset, Pair, Passage
 
 SYLLABLES = ("ka", "lo", "mi", "ren", "tus", "vor", "pel", "da", "shi", "gor", "bel", "nak")
@@ -87,7 +87,7 @@ def start_worker(
     It is forked from a process that has the modules loaded: it works within milliseconds.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["curation.engine", "curation.openai_provider"])
+    context.set_forkserver_preload(["curation.run.engine", "curation.providers.openai_server"])
     with store.write() as session:
         config = job_config(run_id, concurrency=concurrency)
         job = jobs.enqueue_job(session, "curate", config)

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from curation.releases import export_release
-from db import jobs
-from db.job_runner import JobHandle
-from db.store import Store
+from curation.release.job import export_release
+from db.jobs import jobs
+from db.jobs.runner import JobHandle
+from db.store.store import Store
 
 
 def export(store: Store, out: Path, **config: Any) -> dict[str, Any]:

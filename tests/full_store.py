@@ -6,8 +6,8 @@ The texts hold what must be shown as it is: markup, formulas, long words, right-
 from sqlalchemy.orm import Session
 from study_world import make_world
 
-from db.store import Store
-from db.studies import create_study
+from db.store.store import Store
+from db.study.studies import create_study
 from db.tables import (
     Checkpoint,
     Evaluation,

@@ -3,9 +3,9 @@
 from typing import Any
 
 from analysis import work
-from db import jobs
-from db.job_runner import JobHandle
-from db.store import Store
+from db.jobs import jobs
+from db.jobs.runner import JobHandle
+from db.store.store import Store
 from db.tables import Dataset, Group, Pair, Passage, Recipe, Run, Triplet, utc_now
 
 SUBJECTS = ["bees", "rivers", "violins", "volcanoes", "bread", "comets", "chess", "tea"]

@@ -9,9 +9,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from db import jobs
 from db.errors import Refused
-from db.store import Store
+from db.jobs import jobs
+from db.store.store import Store
 from db.tables import Job
 
 WAIT_SECONDS = 240

@@ -3,7 +3,7 @@
 from grown_dataset import grown
 from sqlalchemy import select
 
-from db.store import Store
+from db.store.store import Store
 from db.tables import Group, Item, Judge, Judgment, Run, Study, StudyItem
 from db.words import ROLES
 

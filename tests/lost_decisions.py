@@ -12,7 +12,7 @@ from card_client import CardClient
 from restartable import Restartable
 from sqlalchemy import func, select
 
-from db.store import Store
+from db.store.store import Store
 from db.tables import Item, Judge, Judgment, Passage, StudyItem
 from db.words import NONE
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from analysis.corpora import load_corpora
-from analysis.coverage import coverage_numbers, points_table, to_bytes
-from analysis.diversity import Sampling, describe_corpus, sample_sizes
-from db.analyses import store_analysis
-from db.store import Store
+from analysis.files.corpora import load_corpora
+from analysis.map.coverage import coverage_numbers, points_table, to_bytes
+from analysis.text.diversity import Sampling, describe_corpus, sample_sizes
+from db.outcome.analyses import store_analysis
+from db.store.store import Store
 
 
 def described(store: Store, **config: Any) -> dict[str, Any]:

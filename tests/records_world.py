@@ -4,8 +4,8 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from db.datasets import text_sha256
-from db.store import Store
+from db.corpus.datasets import text_sha256
+from db.store.store import Store
 from db.tables import (
     Dataset,
     Group,

@@ -15,13 +15,13 @@ import torch
 from safetensors.torch import save_file
 from trainer_release import make_rows
 
-from trainer.backbone import load_backbone
-from trainer.best import Best
-from trainer.embedding_loss import EmbeddingLoss
-from trainer.fitting import Watch, make_collator
-from trainer.processes import ALONE, Processes, count_from_environment, joined_group
-from trainer.release_files import COLUMNS, Group
-from trainer.settings import parse_settings
+from trainer.data.release_files import COLUMNS, Group
+from trainer.loop.best import Best
+from trainer.loop.embedding_loss import EmbeddingLoss
+from trainer.loop.fitting import Watch, make_collator
+from trainer.model.backbone import load_backbone
+from trainer.parallel.processes import ALONE, Processes, count_from_environment, joined_group
+from trainer.settings.settings import parse_settings
 
 STEP_SECONDS = 0.5
 # The last row has texts of the first: duplicates across processes.

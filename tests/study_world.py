@@ -3,7 +3,7 @@
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from db.store import Store
+from db.store.store import Store
 from db.tables import Dataset, Group, Item, Judgment, Pair, Passage, Recipe, Run, utc_now
 from db.words import ROLES
 

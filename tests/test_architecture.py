@@ -33,17 +33,17 @@ def test_no_package_marker_where_it_would_shadow(folder: str) -> None:
     assert list((ROOT / folder).rglob("__init__.py")) == []
 
 
-def test_no_file_of_app_is_named_like_a_package() -> None:
-    """Streamlit puts `app/` first on the path: `app/db.py` would replace the package `db`."""
+def test_no_file_beside_the_entry_script_is_named_like_a_package() -> None:
+    """Streamlit puts the entry script's folder first on the path: a `db.py` there replaces `db`."""
     taken = {*PACKAGES, "alembic", "tests", "streamlit", "openai", "pandas", "torch", "plotly"}
-    names = {path.stem for path in (ROOT / "app").glob("*") if path.suffix in ("", ".py")}
+    names = {path.stem for path in (ROOT / "app" / "server").glob("*") if path.suffix in ("", ".py")}
     names -= {"__init__", "__pycache__"}
     assert names & (taken | set(sys.stdlib_module_names)) == set()
 
 
 def test_only_one_module_imports_openai() -> None:
     found = [str(path.relative_to(ROOT)) for path in sources() if "openai" in imports(path)]
-    assert found == ["curation/openai_provider.py"]
+    assert found == ["curation/providers/openai_server.py"]
 
 
 def test_nothing_is_pickled() -> None:

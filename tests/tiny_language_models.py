@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from trainer.tiny_models import _byte_tokenizer
+from trainer.model.tiny import _byte_tokenizer
 
 HIDDEN = 16
 SIZES = {

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from db.errors import BadInput
-from db.job_runner import JobHandle, main
+from db.jobs.runner import JobHandle, main
 
 log = logging.getLogger("inf.toy")
 

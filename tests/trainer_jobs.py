@@ -5,9 +5,9 @@ from typing import Any
 
 from trainer_release import write_release
 
-from db import jobs
-from db.job_runner import JobHandle
-from db.store import Store
+from db.jobs import jobs
+from db.jobs.runner import JobHandle
+from db.store.store import Store
 
 TINY = {"base_model": "tiny-random-bert", "rows_per_batch": "4", "held_out": "0.2"}
 

@@ -3,19 +3,19 @@
 import sys
 from typing import Any
 
-from db.job_runner import JobHandle, main
+from db.jobs.runner import JobHandle, main
 
 
 def train(handle: JobHandle) -> dict[str, Any]:
     """Fine-tune a model on a release."""
-    from trainer import train_job
+    from trainer.loop import job as train_job
 
     return train_job.train(handle)
 
 
 def evaluate(handle: JobHandle) -> dict[str, Any]:
     """Score models."""
-    from trainer import evaluate_job
+    from trainer.evaluate import job as evaluate_job
 
     return evaluate_job.evaluate(handle)
 

@@ -7,27 +7,27 @@ from typing import Any
 
 import click
 
-from analysis.agreement import agreement_report
-from analysis.bootstrap import RESAMPLES
-from analysis.corpora import read_texts
-from analysis.figures import sign
-from analysis.judge_profile import judge_profiles
-from analysis.judgment_file import read_judgments
-from analysis.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
-from analysis.over_time import agreement_over_time
-from analysis.validators import Answer, choosing_report
-from app.cli.import_ import bad_rows_in_json
-from app.cli.report import Result, counts, detach_option, ready_store, reporting, work
-from curation.estimate import judging_prices
-from curation.prices import load_prices
-from db.datasets import get_dataset
-from db.items import study_item_places
-from db.judgments import judgment_frame
-from db.position_bias import study_choices
-from db.quality import judge_quality
-from db.runs import choose_run
-from db.studies import get_study
-from db.validations import judge_models, judging_cost, run_answers, run_verdicts
+from analysis.agreement.agreement import agreement_report
+from analysis.agreement.bootstrap import RESAMPLES
+from analysis.agreement.judge_profile import judge_profiles
+from analysis.agreement.judgment_file import read_judgments
+from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
+from analysis.agreement.over_time import agreement_over_time
+from analysis.agreement.validators import Answer, choosing_report
+from analysis.figures.figures import sign
+from analysis.files.corpora import read_texts
+from app.cli.data.import_ import bad_rows_in_json
+from app.cli.kit.report import Result, counts, detach_option, ready_store, reporting, work
+from curation.recipe.prices import load_prices
+from curation.run.estimate import judging_prices
+from db.corpus.datasets import get_dataset
+from db.run.position_bias import study_choices
+from db.run.runs import choose_run
+from db.run.validations import judge_models, judging_cost, run_answers, run_verdicts
+from db.study.items import study_item_places
+from db.study.judgments import judgment_frame
+from db.study.quality import judge_quality
+from db.study.studies import get_study
 from db.words import SCENARIOS
 
 

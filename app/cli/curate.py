@@ -6,20 +6,29 @@ import sys
 import click
 from sqlalchemy.orm import Session
 
-from app.cli.report import Result, counts, detach_option, lines, me, ready_store, reporting, work
-from curation.estimate import estimate_run, prices_for
-from curation.prices import Price, how_to_price, load_prices, save_price
-from curation.recipes import Recipe
-from curation.starting import (
+from app.cli.kit.report import (
+    Result,
+    counts,
+    detach_option,
+    lines,
+    me,
+    ready_store,
+    reporting,
+    work,
+)
+from curation.recipe.prices import Price, how_to_price, load_prices, save_price
+from curation.recipe.recipe import Recipe
+from curation.run.estimate import estimate_run, prices_for
+from curation.run.starting import (
     choose_recipe,
     job_config,
     resume_run,
     start_run,
     usual_concurrency,
 )
-from db.datasets import get_dataset
+from db.corpus.datasets import get_dataset
 from db.errors import BadInput
-from db.runs import get_run
+from db.run.runs import get_run
 
 
 def _human(result: Result) -> str:

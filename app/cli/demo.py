@@ -15,11 +15,11 @@ from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
 import curation
-from db import schema
 from db.errors import NotFound
-from db.judgments import judgment_frame
-from db.settings import home
-from db.store import open_store
+from db.store import schema
+from db.store.settings import home
+from db.store.store import open_store
+from db.study.judgments import judgment_frame
 from db.tables import Analysis, Checkpoint, Dataset, Evaluation, Release, Run, Study
 
 NAME = "demo"

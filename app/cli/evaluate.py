@@ -5,12 +5,12 @@ from pathlib import Path
 
 import click
 
-from app.cli.report import Result, detach_option, ready_store, reporting, work
+from app.cli.kit.report import Result, detach_option, ready_store, reporting, work
 from db.errors import BadInput
-from db.evaluations import get_evaluation, rows_by_query
-from db.store import Store
-from trainer.benchmark_suites import SUBSETS
-from trainer.template import Template
+from db.outcome.evaluations import get_evaluation, rows_by_query
+from db.store.store import Store
+from trainer.evaluate.suites import SUBSETS
+from trainer.settings.template import Template
 
 SHOWN = ("ndcg@5", "ndcg@10", "map", "mrr", "recall@10", "p-mrr")
 

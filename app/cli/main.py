@@ -9,30 +9,30 @@ import traceback
 import click
 
 from db.errors import InfError
-from db.secrets import load_secrets
+from db.store.secrets import load_secrets
 
 COMMANDS = {
     "analyze": ("app.cli.analyze:analyze", "Agreement, diversity and coverage."),
-    "backup": ("app.cli.backup:backup", "The whole store as one file."),
-    "convert": ("app.cli.convert:convert", "Published collections as files to import."),
+    "backup": ("app.cli.store.backup:backup", "The whole store as one file."),
+    "convert": ("app.cli.data.convert:convert", "Published collections as files to import."),
     "curate": ("app.cli.curate:curate", "Grow groups from pairs and validate them."),
-    "db": ("app.cli.db:db", "Create or upgrade the store."),
+    "db": ("app.cli.store.db:db", "Create or upgrade the store."),
     "demo": ("app.cli.demo:demo", "The whole path on the demo set, then the app."),
     "evaluate": ("app.cli.evaluate:evaluate", "Score models on held-out groups or a benchmark."),
-    "export": ("app.cli.export:export", "Make a release: files and a data set card."),
-    "hub": ("app.cli.hub:hub", "Push to the Hugging Face Hub, pull from it."),
-    "import": ("app.cli.import_:import_", "Read pairs and passages into a data set."),
-    "jobs": ("app.cli.jobs:jobs", "List, follow, cancel and resume jobs."),
+    "export": ("app.cli.data.export:export", "Make a release: files and a data set card."),
+    "hub": ("app.cli.data.hub:hub", "Push to the Hugging Face Hub, pull from it."),
+    "import": ("app.cli.data.import_:import_", "Read pairs and passages into a data set."),
+    "jobs": ("app.cli.store.jobs:jobs", "List, follow, cancel and resume jobs."),
     "releases": (
-        "app.cli.releases:releases",
+        "app.cli.data.releases:releases",
         "List and compare releases.",
     ),
-    "restore": ("app.cli.backup:restore", "Put a backup into an empty store."),
-    "review": ("app.cli.review:review", "Approve, reject or edit groups, one or many."),
+    "restore": ("app.cli.store.backup:restore", "Put a backup into an empty store."),
+    "review": ("app.cli.review.command:review", "Approve, reject or edit groups, one or many."),
     "serve": ("app.cli.serve:serve", "Open the app."),
-    "study": ("app.cli.study:study", "Make studies and let models judge in them."),
+    "study": ("app.cli.study.command:study", "Make studies and let models judge in them."),
     "train": ("app.cli.train:train", "Fine-tune an embedding model on a release."),
-    "users": ("app.cli.users:users", "Accounts: add, list, disable, reset password."),
+    "users": ("app.cli.store.users:users", "Accounts: add, list, disable, reset password."),
 }
 
 

@@ -8,10 +8,11 @@ import ipaddress
 
 import click
 
-from app import launching
-from app.cli.report import Result, launcher_options, ready_store, reporting
-from db import accounts, jobs
+from app.cli.kit.report import Result, launcher_options, ready_store, reporting
+from app.jobs import launching
 from db.errors import Refused
+from db.jobs import jobs
+from db.people import accounts
 
 
 @click.command()
@@ -37,7 +38,7 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
     who = "people sign in" if has_accounts else "no accounts yet: whoever opens it is admin"
     click.echo(f"InF Studio on {url} ({who}); stop with Ctrl-C", err=True)
 
-    from app.asgi import app, look  # Streamlit takes a second to import
+    from app.server.web import app, look  # Streamlit takes a second to import
 
     settings = {
         **look(),

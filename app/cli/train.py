@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from app.cli.report import Result, detach_option, lines, ready_store, reporting, work
-from app.launching import chosen_launcher
+from app.cli.kit.report import Result, detach_option, lines, ready_store, reporting, work
+from app.jobs.launching import chosen_launcher
 from db.errors import BadInput, NotFound
-from db.jobs import LOCAL
-from trainer.experiment_files import list_experiments, with_overrides
-from trainer.settings import FIELDS, parse_settings, split_pairs
+from db.jobs.jobs import LOCAL
+from trainer.settings.experiment_files import list_experiments, with_overrides
+from trainer.settings.settings import FIELDS, parse_settings, split_pairs
 
 
 def _report(result: Result) -> str:
@@ -87,7 +87,7 @@ def train(
             "--workers is for --launcher ray, without --nproc; on this machine: --nproc"
         )
     if os.environ.get("RANK", "0") != "0" and "MASTER_ADDR" in os.environ:
-        follower = subprocess.run([sys.executable, "-m", "trainer.follow"], check=False)
+        follower = subprocess.run([sys.executable, "-m", "trainer.loop.follow"], check=False)
         sys.exit(follower.returncode)  # one of torchrun's: the first process has the job
     config = {"release": _absolute(release), "out": str(out.resolve()), "settings": chosen}
     config |= {"processes": nproc} if nproc > 1 else {}

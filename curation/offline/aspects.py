@@ -5,9 +5,9 @@ An aspect is a kind and a value: it mentions a term, it shows a facet, or it is 
 
 from dataclasses import dataclass
 
+from analysis.text.words import mentions, words
 from curation.offline.facets import BY_NAME
 from curation.offline.terms import NAME, PLACE, TERM, YEAR
-from curation.offline.text import mentions, words
 
 FACET = "facet"
 SHORTER = "shorter"

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from curation.judges import EmbeddingJudge, ItemView
+from curation.judging.judges import EmbeddingJudge, ItemView
 from curation.offline.vocabulary import Vocabulary
 from curation.offline.writing import CannotWrite, Writer
-from curation.providers import Answer, ProviderState, Request, RowFailed
-from curation.tasks import TASKS
-from db.store import Store
+from curation.providers.provider import Answer, ProviderState, Request, RowFailed
+from curation.recipe.tasks import TASKS
+from db.store.store import Store
 
 AT_ONCE = 1024
 QUIET_SECONDS = 0.05

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from curation.offline.text import FUNCTION_WORDS, WORD, phrase_pattern, sentences
+from analysis.text.words import FUNCTION_WORDS, WORD, phrase_pattern, sentences
 
 NAME = "name"
 PLACE = "place"

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from analysis.text.words import content_words, mentions, words
 from curation.offline.terms import KINDS, YEAR, Term, is_plural, key_term, overlap, terms_of
 from curation.offline.terms import plain_terms_of as _plain
-from curation.offline.text import content_words, mentions, words
 
 MOST = 20_000
 TRIED = 24

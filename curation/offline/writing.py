@@ -12,10 +12,10 @@ import random
 from dataclasses import dataclass
 from functools import lru_cache
 
+from analysis.text.words import capital, mentions, replace_phrase, sentences, words
 from curation.offline.aspects import FACET, LONGER, SHORTER, Aspect
 from curation.offline.facets import BY_NAME, FACETS
 from curation.offline.terms import NAME, PLACE, TERM, YEAR, Term, terms_of
-from curation.offline.text import capital, mentions, replace_phrase, sentences, words
 from curation.offline.vocabulary import Vocabulary
 
 MOST_WORDS = 90

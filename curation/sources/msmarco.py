@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from analysis.row_files import read_rows
+from analysis.files.rows import read_rows
 from curation.sources.rows import (
     Converted,
     LeftOut,

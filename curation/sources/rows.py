@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from db.datasets import text_sha256
+from db.corpus.datasets import text_sha256
 
 _BREAK = re.compile(r"<\s*(?:br|/p|/div|/li|/tr|/h\d|/pre)\b[^>]*>", re.IGNORECASE)
 _TAG = re.compile(r"<[/!]?[a-zA-Z][^<>]*>|<!--.*?-->", re.DOTALL)

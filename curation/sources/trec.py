@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
-from analysis.row_files import read_rows
+from analysis.files.rows import read_rows
 from curation.sources.rows import (
     Converted,
     LeftOut,

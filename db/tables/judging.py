@@ -221,8 +221,8 @@ class Judgment(Base, kw_only=True):
 class Review(Base, kw_only=True):
     """A person's approve, reject or edit of a group. Append-only; one is current.
 
-    `before` and `after` hold the texts of an edit by field (see `db.reviews.FIELDS`). `event_id`
-    is that of the decision in a browser, which may send it again.
+    `before` and `after` hold the texts of an edit by field (see `db.review.reviews.FIELDS`).
+    `event_id` is that of the decision in a browser, which may send it again.
     """
 
     __tablename__ = "review"

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 from sqlalchemy import select
 
-from analysis import agreement
-from analysis.agreement import Decision, agreement_report
-from analysis.answers import number_decisions
-from analysis.cohen import NO_ITEMS, ONE_LABEL
-from analysis.judgment_file import read_judgments
+from analysis.agreement import agreement
+from analysis.agreement.agreement import Decision, agreement_report
+from analysis.agreement.answers import number_decisions
+from analysis.agreement.cohen import NO_ITEMS, ONE_LABEL
+from analysis.agreement.judgment_file import read_judgments
 from db.errors import BadInput
-from db.store import Store
+from db.store.store import Store
 from db.tables import Group, Item, Judge, Judgment, Run, Study, StudyItem
 
 

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from analysis import aps
-from analysis.aps import ApsSum, average_pairwise_similarity
-from analysis.embedding import encode
+from analysis.embed.embedding import encode
+from analysis.text import aps
+from analysis.text.aps import ApsSum, average_pairwise_similarity
 
 vectors = hnp.arrays(
     np.float64,

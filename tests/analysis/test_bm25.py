@@ -1,4 +1,4 @@
-from analysis.bm25 import Bm25
+from analysis.text.bm25 import Bm25
 
 TEXTS = ["Hamlet was written by Shakespeare", "Bees make honey in summer", "A honey cake recipe"]
 

@@ -4,15 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from analysis.answers import Decision, number_decisions, pair_tables, patterns
-from analysis.bootstrap import (
+from analysis.agreement.answers import Decision, number_decisions, pair_tables, patterns
+from analysis.agreement.bootstrap import (
     kappa_gradient,
     kappa_interval,
     kappas_of_tables,
     percentiles,
     resampled_kappas,
 )
-from analysis.cohen import cohen_kappa, confusion
+from analysis.agreement.cohen import cohen_kappa, confusion
 
 tables = hnp.arrays(np.int64, (3, 3), elements=st.integers(0, 20))
 

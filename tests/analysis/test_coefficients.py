@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from statsmodels.stats.inter_rater import fleiss_kappa
 
-from analysis.coefficients import coefficients
+from analysis.agreement.coefficients import coefficients
 
 # Fleiss 1971: 30 patients, 6 psychiatrists, how many chose each of 5 diagnoses.
 FLEISS_ROWS = (

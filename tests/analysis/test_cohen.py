@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import cohens_kappa as statsmodels_kappa
 
-from analysis.cohen import NO_ITEMS, ONE_LABEL, cohen_kappa, confusion
+from analysis.agreement.cohen import NO_ITEMS, ONE_LABEL, cohen_kappa, confusion
 
 tables = hnp.arrays(np.int64, st.integers(2, 5).map(lambda k: (k, k)), elements=st.integers(0, 30))
 

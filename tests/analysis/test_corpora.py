@@ -7,13 +7,19 @@ import pytest
 from conftest import Ran
 from grown_dataset import SUBJECTS, grown, run_job
 
-from analysis.corpora import Corpus, corpora_sha256, load_corpora, read_texts
-from analysis.coverage import coverage_numbers, points_frame
-from db.analyses import find_analysis, get_analysis, latest_analysis, list_analyses, store_analysis
-from db.corpus_texts import CorpusText, pair_texts, run_texts
-from db.datasets import text_sha256
+from analysis.files.corpora import Corpus, corpora_sha256, load_corpora, read_texts
+from analysis.map.coverage import coverage_numbers, points_frame
+from db.corpus.datasets import text_sha256
+from db.corpus.texts import CorpusText, pair_texts, run_texts
 from db.errors import BadInput, BadRows, NotFound
-from db.store import Store
+from db.outcome.analyses import (
+    find_analysis,
+    get_analysis,
+    latest_analysis,
+    list_analyses,
+    store_analysis,
+)
+from db.store.store import Store
 from db.tables import Dataset, Pair, Passage
 
 

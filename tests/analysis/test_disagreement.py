@@ -1,5 +1,5 @@
-from analysis.answers import Decision
-from analysis.disagreement import confusion_of, disagreements, label_rank
+from analysis.agreement.answers import Decision
+from analysis.agreement.disagreement import confusion_of, disagreements, label_rank
 
 
 def said(item: int, **labels: str) -> list[Decision]:

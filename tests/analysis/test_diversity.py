@@ -1,16 +1,16 @@
 import numpy as np
 import pytest
 
-from analysis.aps import average_pairwise_similarity
-from analysis.corpora import Corpus
-from analysis.diversity import (
+from analysis.files.corpora import Corpus
+from analysis.text.aps import average_pairwise_similarity
+from analysis.text.diversity import (
     Sampling,
     describe_corpus,
     describe_sample,
     describe_texts,
     sample_sizes,
 )
-from db.corpus_texts import CorpusText
+from db.corpus.texts import CorpusText
 
 WORDS = ["bee", "river", "violin", "bread", "comet"]
 

@@ -9,11 +9,17 @@ import pytest
 from conftest import count_rows
 from sqlalchemy import delete
 
-from analysis import embedding
-from analysis.embedding import DEFAULT_MODEL, embed_texts, encode, model_identity, model_source
+from analysis.embed import embedding
+from analysis.embed.embedding import (
+    DEFAULT_MODEL,
+    embed_texts,
+    encode,
+    model_identity,
+    model_source,
+)
 from db.errors import BadInput
-from db.job_runner import Cancelled
-from db.store import Store
+from db.jobs.runner import Cancelled
+from db.store.store import Store
 from db.tables import Embedding
 
 
@@ -110,8 +116,8 @@ def test_a_stop_keeps_the_batches_that_were_done(
 
 
 SLOW_WORK = """
-from analysis.embedding import embed_texts
-from db.store import open_store
+from analysis.embed.embedding import embed_texts
+from db.store.store import open_store
 embed_texts(open_store(), [f"text number {n} of many" for n in range(600)])
 """
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis import embedding
-from analysis.embedding import embed_texts, model_identity
+from analysis.embed import embedding
+from analysis.embed.embedding import embed_texts, model_identity
 from db.errors import BadInput
-from db.store import Store
+from db.store.store import Store
 
 
 class Server(ThreadingHTTPServer):

@@ -1,12 +1,8 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from analysis.agreement import Decision, agreement_report
-from analysis.figures import (
-    agreement_heatmap,
-    diversity_bars,
-    human_model_bars,
-)
+from analysis.agreement.agreement import Decision, agreement_report
+from analysis.figures.figures import agreement_heatmap, diversity_bars, human_model_bars
 
 DECISIONS = [
     Decision(item, judge, label, "model" if judge == "gpt" else "person")

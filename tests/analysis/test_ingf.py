@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import ingf
-from analysis.ingf import clean, inverse_ngram_frequency
+from analysis.text import ingf
+from analysis.text.ingf import clean, inverse_ngram_frequency
 
 
 def literal(texts: list[str], n: int) -> float | None:

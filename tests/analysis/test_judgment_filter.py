@@ -6,12 +6,12 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from scipy import stats
 
-from analysis.agreement import agreement_report
-from analysis.judge_profile import mean_agreement, place_bias
-from analysis.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
-from analysis.over_time import agreement_over_time
-from db.items import ItemPlace
-from db.judgments import JudgmentRow
+from analysis.agreement.agreement import agreement_report
+from analysis.agreement.judge_profile import mean_agreement, place_bias
+from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
+from analysis.agreement.over_time import agreement_over_time
+from db.study.items import ItemPlace
+from db.study.judgments import JudgmentRow
 
 START = datetime(2026, 3, 1, 23, 30, tzinfo=UTC)
 

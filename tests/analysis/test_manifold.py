@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from analysis.manifold import (
+from analysis.map.manifold import (
     CELLS,
     cells_of,
     covered_share,

@@ -8,12 +8,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from analysis.clusters import cluster_names, cluster_points, with_clusters
-from analysis.coverage import add_points
-from analysis.map_contours import contour_lines, smoothed
-from analysis.map_picture import density_lines, map_payload
-from analysis.map_shapes import rows_inside
-from analysis.map_words import point_words
+from analysis.map.clusters import cluster_names, cluster_points, with_clusters
+from analysis.map.contours import contour_lines, smoothed
+from analysis.map.coverage import add_points
+from analysis.map.hover import point_words
+from analysis.map.picture import density_lines, map_payload
+from analysis.map.shapes import rows_inside
 
 POINTS = pd.DataFrame(
     {

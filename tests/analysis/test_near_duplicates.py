@@ -3,7 +3,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.near_duplicates import jaccard, near_duplicate_keys, normal_form
+from analysis.text.near_duplicates import jaccard, near_duplicate_keys, normal_form
 
 SONG = (
     "The fourteenth season of the drama Grey's Anatomy was ordered on February 10, 2017, by the "

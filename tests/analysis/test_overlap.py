@@ -3,11 +3,11 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.corpora import Corpus
-from analysis.near_duplicates import jaccard, near_pairs, normal_form
-from analysis.overlap import overlaps
-from analysis.sharing import describe_contamination, describe_duplicates
-from db.corpus_texts import CorpusText
+from analysis.files.corpora import Corpus
+from analysis.text.near_duplicates import jaccard, near_pairs, normal_form
+from analysis.text.overlap import overlaps
+from analysis.text.sharing import describe_contamination, describe_duplicates
+from db.corpus.texts import CorpusText
 
 DESCRIPTION = "Identify organizations that participate in international criminal activity abroad."
 NARRATIVE = (

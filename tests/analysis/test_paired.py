@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.paired import cluster_of, paired_difference
+from analysis.figures.paired import cluster_of, paired_difference
 
 
 def scores(*values: float | None, name: str = "map") -> dict[str, dict[str, float | None]]:

@@ -3,8 +3,8 @@ import warnings
 import numpy as np
 import pytest
 
-from analysis.neighbours import nearest
-from analysis.projection import place, project, restored_fit, sparse
+from analysis.embed.neighbours import nearest
+from analysis.map.projection import place, project, restored_fit, sparse
 from db.errors import BadInput
 
 
@@ -14,7 +14,7 @@ def unit(rows: int, dimensions: int = 16, seed: int = 0) -> np.ndarray:
 
 
 def test_the_neighbours_are_those_of_the_whole_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analysis.neighbours.FLOATS_AT_ONCE", 200)
+    monkeypatch.setattr("analysis.embed.neighbours.FLOATS_AT_ONCE", 200)
     vectors = unit(50)
     places, distances = nearest(vectors, vectors, 5, themselves=True)
     expected = 1 - vectors @ vectors.T

@@ -7,9 +7,9 @@ import pyarrow.parquet as parquet
 import pytest
 from grown_dataset import grown, run_job
 
-from analysis.published import read_published
+from analysis.files.published import read_published
 from db.errors import BadInput
-from db.store import Store
+from db.store.store import Store
 from db.tables import Triplet
 
 TOPIC = {

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.splits import held_out
+from analysis.text.splits import held_out
 
 
 def test_groups_that_share_a_key_land_on_the_same_side() -> None:

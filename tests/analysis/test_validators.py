@@ -3,8 +3,13 @@ from typing import Any
 from grown_dataset import grown
 from sqlalchemy import select
 
-from analysis.validators import Answer, choosing_report, judge_as_validator, vote_as_validator
-from db.store import Store
+from analysis.agreement.validators import (
+    Answer,
+    choosing_report,
+    judge_as_validator,
+    vote_as_validator,
+)
+from db.store.store import Store
 from db.tables import Call, Group, Item, Judge, Judgment
 from db.words import ROLES
 

@@ -4,10 +4,10 @@ from app_pages import open_page, words
 from judged_study import judged
 from sqlalchemy import select
 
-from db.items import study_item_places
-from db.judgments import current_judgment, judgment_state, record_judgment
-from db.position_bias import study_choices
-from db.store import Store
+from db.run.position_bias import study_choices
+from db.store.store import Store
+from db.study.items import study_item_places
+from db.study.judgments import current_judgment, judgment_state, record_judgment
 from db.tables import Judge
 
 

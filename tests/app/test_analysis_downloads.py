@@ -7,11 +7,11 @@ from judged_study import answered_whole, judged
 from measured import described, kept, mapped
 from streamlit.testing.v1 import AppTest
 
-from analysis.corpora import Corpus, load_corpora
-from analysis.sharing import describe_contamination, describe_duplicates
-from app.components.figure import frame_as_csv
-from db.corpus_texts import CorpusText
-from db.store import Store
+from analysis.files.corpora import Corpus, load_corpora
+from analysis.text.sharing import describe_contamination, describe_duplicates
+from app.kit.figure import frame_as_csv
+from db.corpus.texts import CorpusText
+from db.store.store import Store
 
 SHOWN = {"plotly_chart", "dataframe", "bidi_component"}
 WORDS = "coverage.card1.0.words"  # brings the words at the pointer, shows nothing

@@ -7,10 +7,10 @@ from measured import mapped
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
-from app.components.map_card import answer
-from db.corpus_texts import pair_texts, run_texts
-from db.groups import groups_by_run
-from db.store import Store
+from app.corpora.map_card import answer
+from db.corpus.texts import pair_texts, run_texts
+from db.run.groups import groups_by_run
+from db.store.store import Store
 from db.tables import Review
 
 
@@ -31,9 +31,9 @@ def selected_on_the_map() -> None:
     import pandas as pd
     import streamlit as st
 
-    from analysis.map_picture import map_payload
-    from analysis.map_shapes import rows_inside
-    from app.components.map_card import draw_map_card
+    from analysis.map.picture import map_payload
+    from analysis.map.shapes import rows_inside
+    from app.corpora.map_card import draw_map_card
 
     points = pd.DataFrame(
         {
@@ -71,10 +71,10 @@ def test_the_words_asked_for_are_of_a_point_that_is_there() -> None:
 def selection() -> None:
     import pandas as pd
 
-    from app.components.figure import Origin
-    from app.components.map_selection import draw_selection
-    from app.selecting import shown_rows
-    from app.visit import show_what_was_said
+    from app.access.session_user import show_what_was_said
+    from app.corpora.map_actions import shown_rows
+    from app.corpora.map_selection import draw_selection
+    from app.kit.figure import Origin
 
     show_what_was_said()
     points = pd.DataFrame(

@@ -10,16 +10,16 @@ from grown_dataset import grown
 from measured import described, kept
 from sqlalchemy import select
 
-from analysis.corpora import Corpus, load_corpora
-from analysis.diversity import describe_corpus
-from analysis.diversity_tables import drop_rows, filter_pairs, filter_rows, table_one
-from analysis.sharing import describe_contamination, describe_duplicates
-from app.analysis_command import analysis_command
-from app.components.diversity import export_commands
-from app.corpus_files import keep_uploads
-from db.corpus_texts import CorpusText
+from analysis.files.corpora import Corpus, load_corpora
+from analysis.text.diversity import describe_corpus
+from analysis.text.diversity_tables import drop_rows, filter_pairs, filter_rows, table_one
+from analysis.text.sharing import describe_contamination, describe_duplicates
+from app.corpora.diversity import export_commands
+from app.corpora.files import keep_uploads
+from app.kit.analysis_command import analysis_command
+from db.corpus.texts import CorpusText
 from db.errors import BadInput
-from db.store import Store
+from db.store.store import Store
 from db.tables import Job
 
 
@@ -68,7 +68,7 @@ def test_a_corpus_of_one_text_has_reasons_and_no_number(sqlite_store: Store) -> 
 
 
 def test_the_form_queues_what_it_says(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.launching.ensure_supervisor", lambda store: None)
+    monkeypatch.setattr("app.jobs.launching.ensure_supervisor", lambda store: None)
     grown(sqlite_store)
     grown(sqlite_store, "other")
     page = open_page("diversity")

@@ -6,10 +6,10 @@ import pytest
 from app_pages import PASSWORD
 from conftest import Ran
 
-from db.accounts import add_account, check_password
-from db.emails import set_email, sign_in_by_email
 from db.errors import BadInput, Refused
-from db.store import Store
+from db.people.accounts import add_account, check_password
+from db.people.emails import set_email, sign_in_by_email
+from db.store.store import Store
 
 
 def test_an_address_is_one_account_s_alone_and_small_letters_do_not_matter(store: Store) -> None:

@@ -4,15 +4,15 @@ import pytest
 from app_pages import open_page, words
 from full_store import fill as fill_whole_store
 
-from app import launching
-from app.components.figure import as_csv
-from app.components.ranking_plot import ranking_figure, ranking_rows
-from app.components.result_table import as_latex, table_rows
-from app.model_sizes import named_parameters
-from db import jobs
-from db.checkpoints import record_checkpoint
-from db.evaluations import newest_scores, record_evaluation
-from db.store import Store
+from app.jobs import launching
+from app.kit.figure import as_csv
+from app.models.ranking_plot import ranking_figure, ranking_rows
+from app.models.result_table import as_latex, table_rows
+from app.models.sizes import named_parameters
+from db.jobs import jobs
+from db.outcome.checkpoints import record_checkpoint
+from db.outcome.evaluations import newest_scores, record_evaluation
+from db.store.store import Store
 from db.tables import Evaluation
 
 METRICS = {"ndcg@5": 0.4, "ndcg@10": 0.5, "map": 0.3, "mrr": 0.6, "recall@10": 0.9, "p-mrr": 0.02}

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from app import launching
-from db.secrets import RedactedStream
-from db.settings import logs
-from db.store import Store
+from app.jobs import launching
+from db.store.secrets import RedactedStream
+from db.store.settings import logs
+from db.store.store import Store
 
 TESTS = Path(__file__).resolve().parent.parent
 

@@ -11,9 +11,9 @@ from held_job import held_still
 from live_server import serving
 from trainer_release import write_release
 
-from app import launching
-from db import jobs
-from db.store import Store
+from app.jobs import launching
+from db.jobs import jobs
+from db.store.store import Store
 from db.tables import Job
 
 TESTS = Path(__file__).resolve().parent.parent

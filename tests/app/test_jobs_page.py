@@ -7,9 +7,9 @@ import pytest
 from app_pages import open_page, words
 from sqlalchemy import Engine, event, insert
 
-from app.components.jobs import used
-from db import jobs
-from db.store import Store
+from app.jobs.card import used
+from db.jobs import jobs
+from db.store.store import Store
 from db.tables import Job, MetricPoint, utc_now
 
 FIRST = {"host": "a", "node": "n1", "pid": 7, "cpus": 1.5, "cpu_seconds": 4.0, "memory_mb": 1000}

@@ -7,15 +7,15 @@ from streamlit.testing.v1 import AppTest
 from study_world import make_world
 
 import app
-from db import known_items, quality, studies
-from db.adjudication import show_disputed
-from db.assignments import Decision, next_item, shuffled_labels, submit_decision
-from db.judgments import get_or_create_judge
-from db.reviews import approve_group
-from db.store import Store
+from db.review.reviews import approve_group
+from db.store.store import Store
+from db.study import gold_items, quality, studies
+from db.study.adjudication import show_disputed
+from db.study.assignments import Decision, next_item, shuffled_labels, submit_decision
+from db.study.judgments import get_or_create_judge
 from db.tables import Assignment, Group, Item, Judge, Judgment, Passage, StudyItem
 
-MAIN = Path(app.__file__).parent / "main.py"
+MAIN = Path(app.__file__).parent / "server" / "main.py"
 
 
 def make_study(store: Store, items: int = 3) -> int:
@@ -31,7 +31,7 @@ def open_page() -> AppTest:
     page = AppTest.from_file(str(MAIN), default_timeout=180)
     page.session_state["judge.plain"] = True
     page.run()
-    return page.switch_page("views/judge.py").run()
+    return page.switch_page("../judge/page.py").run()
 
 
 def sent(page: AppTest) -> str:
@@ -134,7 +134,7 @@ def approve_the_rest(store: Store, study_id: int) -> None:
         used = select(Item.group_id).join(StudyItem, StudyItem.item_id == Item.id)
         for group_id in session.scalars(select(Group.id).where(Group.id.not_in(used))).all():
             approve_group(session, group_id, reviewed_by="rita")
-        known_items.draw_known_items(session, study_id, "training", 2)
+        gold_items.draw_known_items(session, study_id, "training", 2)
         session.commit()
 
 
@@ -184,7 +184,7 @@ def test_a_dispute_is_decided_on_its_page(sqlite_store: Store) -> None:
             decision = Decision(event_id=name, item_id=item.item_id, position=position)
             submit_decision(session, study_id, judge.id, decision)
         session.commit()
-    page = open_page().switch_page("views/adjudicate.py").run()
+    page = open_page().switch_page("../studies/adjudicate_page.py").run()
     assert not page.exception
     key = next(b.key for b in page.button if (b.key or "").endswith("_query_negative"))
     page.button(key).click().run()
@@ -198,7 +198,7 @@ def test_the_curator_pauses_somebody_and_writes_new_guidelines(sqlite_store: Sto
     study_id = make_study(sqlite_store)
     page = open_page()
     page.button(picks(page)[0]).click().run()
-    page.switch_page("views/studies.py").run()
+    page.switch_page("../studies/page.py").run()
     page.text_input("studies.reason").set_value("take a break").run()
     page.button("studies.pause_judge").click().run()
     assert not page.exception

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from app import launching
-from app.slots import slots, visible_gpus
-from app.supervisor import supervise
-from db import jobs
-from db.accounts import list_audit
+from app.jobs import launching
+from app.jobs.slots import slots, visible_gpus
+from app.jobs.supervisor import supervise
 from db.errors import BadInput, InfError
-from db.job_runner import Cancelled
-from db.resources import parts_of
-from db.store import Store
+from db.jobs import jobs
+from db.jobs.resources import parts_of
+from db.jobs.runner import Cancelled
+from db.people.accounts import list_audit
+from db.store.store import Store
 from db.words import JOB_KINDS
 
 TESTS = Path(__file__).resolve().parent.parent
@@ -125,7 +125,7 @@ def test_a_job_that_does_not_listen_is_ended_after_the_grace(
 
 def test_the_job_ends_with_the_command_that_waits_for_it(toys: Store) -> None:
     script = (
-        "from app import launching; from db.store import open_store\n"
+        "from app import launching; from db.store.store import open_store\n"
         "launching.PACKAGES['curate'] = 'toy_jobs'\n"
         "launching.run_in_foreground(open_store(), 'curate', {'steps': 600}, started_by='me')\n"
     )

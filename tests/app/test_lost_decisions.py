@@ -13,8 +13,8 @@ from restartable import restartable
 from sqlalchemy import delete, select, update
 from study_world import make_world
 
-from db import studies
-from db.store import Store
+from db.store.store import Store
+from db.study import studies
 from db.tables import Judgment
 
 pytestmark = [

@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import func, select
 from study_world import make_world
 
-from app.outbox import store_outbox
-from db import assignments, studies
-from db.judgments import get_or_create_judge
-from db.store import Store
+from app.kit.outbox import store_outbox
+from db.store.store import Store
+from db.study import assignments, studies
+from db.study.judgments import get_or_create_judge
 from db.tables import Assignment, Judgment
 
 

@@ -1,14 +1,14 @@
 """Every page, for every role, on an empty and on a full store."""
 
 import pytest
-from app_pages import MAIN, open_page, page_names, send_cookies, sign_in, words
+from app_pages import MAIN, open_page, page_names, page_path, send_cookies, sign_in, words
 from full_store import fill
 from streamlit.testing.v1 import AppTest
 
-from app.identity import COOKIE
-from app.menu import MENU
-from db.accounts import add_account, set_disabled
-from db.store import Store
+from app.access.identity import COOKIE
+from app.kit.menu import MENU
+from db.people.accounts import add_account, set_disabled
+from db.store.store import Store
 from db.words import ACCOUNT_ROLES
 
 REACHABLE = [
@@ -40,7 +40,7 @@ def test_a_page_not_meant_for_a_role_is_not_reachable(
     at = open_page("home")
     for name in set(page_names()) - {name for who, name in REACHABLE if who == role}:
         with pytest.raises(ValueError, match="Could not find a navigation page"):
-            at.switch_page(f"views/{name}.py")
+            at.switch_page(page_path(name))
 
 
 def test_without_accounts_whoever_is_there_is_the_local_admin(sqlite_store: Store) -> None:

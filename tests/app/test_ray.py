@@ -18,21 +18,21 @@ from openai_server import Server
 from ray_nodes import ClusterDown, LocalRay, kill_node
 from trainer_release import write_release
 
-from app import launching
 from app.cli.main import inf as inf_command
-from app.ray_cluster import (
+from app.jobs import launching
+from app.jobs.ray_cluster import (
     RayCluster,
     Resources,
     checked_address,
     environment_of,
     require_reachable_store,
 )
-from curation.starting import job_config, start_run
-from db import jobs
+from curation.run.starting import job_config, start_run
 from db.errors import BadInput
-from db.resources import parts_of, sum_of, told_missing
-from db.runs import funnel, get_run
-from db.store import Store
+from db.jobs import jobs
+from db.jobs.resources import parts_of, sum_of, told_missing
+from db.run.runs import funnel, get_run
+from db.store.store import Store
 from db.tables import Job
 
 WAIT_SECONDS = 240
@@ -98,9 +98,9 @@ def queue(store: Store, address: str, kind: str, config: dict) -> int:
 SUPERVISE = """
 import os, sys
 from app import launching
-from app.ray_cluster import RayCluster
-from app.ray_supervisor import supervise_ray
-from db.store import open_store
+from app.jobs.ray_cluster import RayCluster
+from app.jobs.ray_supervisor import supervise_ray
+from db.store.store import open_store
 launching.PACKAGES["train"] = sys.argv[1]
 supervise_ray(open_store(), RayCluster(os.environ["INF_RAY_ADDRESS"]), idle_seconds=2)
 """

@@ -9,16 +9,16 @@ from records_world import group_ids, make_run
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
-from db import jobs
-from db.reviews import approve_group, reject_group
-from db.store import Store
+from db.jobs import jobs
+from db.review.reviews import approve_group, reject_group
+from db.store.store import Store
 from db.tables import Job, Pair
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Nothing starts: jobs stay queued."""
-    monkeypatch.setattr("app.launching.ensure_supervisor", lambda store: None)
+    monkeypatch.setattr("app.jobs.launching.ensure_supervisor", lambda store: None)
     return tmp_path
 
 

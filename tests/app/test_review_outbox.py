@@ -6,11 +6,11 @@ import pytest
 from records_world import group_ids, make_run
 from sqlalchemy import select
 
-from app.components.review_card import group_as_json
-from app.review_outbox import answered_groups, put_off, store_reviews
-from db.groups import get_group
-from db.reviews import approve_group, count_reviews, current_review, list_reviews
-from db.store import Store
+from app.groups.outbox import answered_groups, put_off, store_reviews
+from app.groups.review_card import group_as_json
+from db.review.reviews import approve_group, count_reviews, current_review, list_reviews
+from db.run.groups import get_group
+from db.store.store import Store
 from db.tables import Review
 
 WHO = "ann"

@@ -8,8 +8,8 @@ from records_world import group_ids, make_run
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
-from db.reviews import count_reviews, edit_group
-from db.store import Store
+from db.review.reviews import count_reviews, edit_group
+from db.store.store import Store
 from db.tables import Job, Review, Run
 
 VERDICT = re.compile(r'\\"(kept|dropped)\\"')  # a word of the card's JSON
@@ -82,7 +82,7 @@ def test_many_are_reviewed_after_a_confirmation_that_names_the_number(sqlite_sto
 def test_edits_wait_for_the_validator_until_it_is_asked(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from app import launching
+    from app.jobs import launching
 
     run_id = make_run(sqlite_store)
     group_id = group_ids(sqlite_store, run_id)[0]

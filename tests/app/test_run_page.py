@@ -11,15 +11,15 @@ from curation_runs import add_dataset, claimed_job, run_curation
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
-from app.components.place_bias import bias_in_words
-from curation.prices import Price, load_prices
-from curation.starting import start_run
-from db.batches import create_batch, end_batch, mark_submitted
-from db.position_bias import PlaceCount
-from db.run_comparison import changed_pairs, count_shared
-from db.run_workers import add_worker, beat_worker
-from db.runs import begin_run, get_run
-from db.store import Store
+from app.curate.place_bias import bias_in_words
+from curation.recipe.prices import Price, load_prices
+from curation.run.starting import start_run
+from db.run.batches import create_batch, end_batch, mark_submitted
+from db.run.comparison import changed_pairs, count_shared
+from db.run.position_bias import PlaceCount
+from db.run.runs import begin_run, get_run
+from db.run.workers import add_worker, beat_worker
+from db.store.store import Store
 from db.tables import Group, Job, RunWorker, utc_now
 
 DAY = timedelta(days=1)
@@ -28,7 +28,7 @@ DAY = timedelta(days=1)
 @pytest.fixture
 def running(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> int:
     """A run that a worker is at."""
-    monkeypatch.setattr("app.launching.ensure_supervisor", lambda store: None)
+    monkeypatch.setattr("app.jobs.launching.ensure_supervisor", lambda store: None)
     add_dataset(sqlite_store)
     with sqlite_store.write() as session:
         run_id = start_run(session, dataset="small", provider="openai", concurrency=16).id

@@ -9,11 +9,12 @@ from conftest import Ran
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app import launching
-from db import jobs, secrets
+from app.jobs import launching
 from db.errors import BadInput, InfError, Refused
-from db.settings import home
-from db.store import Store
+from db.jobs import jobs
+from db.store import secrets
+from db.store.settings import home
+from db.store.store import Store
 
 SECRET = 'sk-toy-0123456789-"quoted"'
 TESTS = Path(__file__).resolve().parent.parent

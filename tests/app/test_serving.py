@@ -14,11 +14,11 @@ from full_store import fill
 from live_server import Server, serving
 from starlette.routing import Route
 
-from app.identity import COOKIE
-from app.routes import ROUTES, _local_path
-from db.accounts import add_account, get_account, list_audit
-from db.invitations import invite
-from db.store import Store, open_store
+from app.access.identity import COOKIE
+from app.server.routes import ROUTES, _local_path
+from db.people.accounts import add_account, get_account, list_audit
+from db.people.invitations import invite
+from db.store.store import Store, open_store
 
 HTML = {"accept": "text/html"}
 MOST_SECONDS = 4.0  # of processor time: the wall clock also measures what else runs here

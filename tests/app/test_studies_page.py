@@ -6,9 +6,9 @@ from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 from study_world import make_world
 
-from db import studies
-from db.judgments import get_or_create_judge, record_judgment
-from db.store import Store
+from db.store.store import Store
+from db.study import studies
+from db.study.judgments import get_or_create_judge, record_judgment
 from db.tables import Item, Study, StudyItem
 
 

@@ -6,20 +6,20 @@ import pytest
 from app_pages import open_page, sign_in, words
 from full_store import fill
 
-from app import launching
-from app.components.curves import smoothed
-from app.components.sweeps import job_name, leaderboard
-from app.train_estimate import Estimate, estimate
-from app.train_words import SECTIONS, WORDS, equation
-from app.training import as_command, as_toml, combinations
-from db import jobs
+from app.jobs import launching
+from app.jobs.curves import smoothed
+from app.training.actions import as_command, as_toml, combinations
+from app.training.estimate import Estimate, estimate
+from app.training.sweeps import job_name, leaderboard
+from app.training.words import SECTIONS, WORDS, equation
 from db.errors import BadInput
-from db.release_overview import licence_of_card
-from db.store import Store
+from db.jobs import jobs
+from db.release.overview import licence_of_card
+from db.store.store import Store
 from db.tables import Checkpoint, Job
-from trainer.experiment_files import list_experiments, read_experiment
 from trainer.objectives.names import ALL_OBJECTIVES, OBJECTIVES
-from trainer.settings import FIELDS, TrainSettings, parse_settings
+from trainer.settings.experiment_files import list_experiments, read_experiment
+from trainer.settings.settings import FIELDS, TrainSettings, parse_settings
 
 
 @pytest.fixture

@@ -8,17 +8,17 @@ from curation_runs import add_dataset, run_curation, work_on
 from openai_server import Server
 from sqlalchemy import select
 
-from curation.asked import asked_of
-from db import jobs
+from curation.recipe.asked import asked_of
 from db.errors import BadInput
-from db.store import Store
+from db.jobs import jobs
+from db.store.store import Store
 from db.tables import Call, Group, GroupCall, Pair
 
 
 def test_a_trial_asks_for_the_chosen_pairs_and_shows_prompts_and_answers(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.launching.ensure_supervisor", lambda store: None)
+    monkeypatch.setattr("app.jobs.launching.ensure_supervisor", lambda store: None)
     add_dataset(sqlite_store)
     with sqlite_store.read() as session:
         names = list(session.scalars(select(Pair.external_id).order_by(Pair.id)))[3:5]

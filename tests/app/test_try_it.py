@@ -9,13 +9,13 @@ import pytest
 from app_pages import open_page, words
 from study_world import make_world
 
-from app import model_client
-from app.components.ranks import moves
-from app.model_client import search_with
+from app.models import client as model_client
+from app.models.client import search_with
+from app.models.ranks import moves
 from db.errors import BadInput
-from db.settings import home
-from db.store import Store
-from trainer.tiny_models import PREFIX
+from db.store.settings import home
+from db.store.store import Store
+from trainer.model.tiny import PREFIX
 
 MODEL = f"{PREFIX}bert"
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from db import jobs
 from db.errors import Refused
-from db.store import Store
+from db.jobs import jobs
+from db.store.store import Store
 
 
 def test_a_store_that_cannot_be_opened_is_told_in_words(tmp_path: Path, inf: Any) -> None:

@@ -10,9 +10,10 @@ import pytest
 from conftest import Ran
 from sqlalchemy import select
 
-from app.identity import Visitor, read_cookie, write_cookie
-from app.permissions import NEEDS, require
-from db.accounts import (
+from app.access.identity import Visitor, read_cookie, write_cookie
+from app.access.permissions import NEEDS, require
+from db.errors import BadInput, Refused
+from db.people.accounts import (
     account_of_cookie,
     add_account,
     check_password,
@@ -24,9 +25,8 @@ from db.accounts import (
     set_role,
     sign_out_everywhere,
 )
-from db.errors import BadInput, Refused
-from db.invitations import accept_invitation, invite, open_invitation
-from db.store import Store
+from db.people.invitations import accept_invitation, invite, open_invitation
+from db.store.store import Store
 from db.tables import Audit, Invitation, utc_now
 
 PASSWORD = "correct horse battery"

@@ -3,7 +3,7 @@
 from app_pages import open_page, words
 from judged_study import answered_whole, judged
 
-from db.store import Store
+from db.store.store import Store
 from db.tables import Call
 
 

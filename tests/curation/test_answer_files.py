@@ -15,10 +15,10 @@ from curation_runs import add_dataset, run_curation, start_worker, stored_calls,
 from openai_server import Server
 from sqlalchemy import select, text
 
-from curation.answer_files import LONGEST_FILE, AnswerFiles, folder_of, store_left_answers
-from curation.starting import start_run
-from db.runs import get_run
-from db.store import Store, open_store
+from curation.run.answer_files import LONGEST_FILE, AnswerFiles, folder_of, store_left_answers
+from curation.run.starting import start_run
+from db.run.runs import get_run
+from db.store.store import Store, open_store
 from db.tables import Call, utc_now
 
 PAIRS = 30
@@ -236,8 +236,8 @@ def test_a_full_disk_tears_no_answer_but_its_own(sqlite_store: Store, tmp_path: 
     run_id = new_run(sqlite_store)
     script = f"""
 import os, resource, signal
-from curation.answer_files import NOT_KEPT, AnswerFiles
-from db.store import open_store
+from curation.run.answer_files import NOT_KEPT, AnswerFiles
+from db.store.store import open_store
 from test_answer_files import answer
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 mine = AnswerFiles(open_store({sqlite_store.url!r}), {run_id}, "us")

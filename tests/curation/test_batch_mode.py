@@ -13,13 +13,13 @@ from openai_server import Server
 from sqlalchemy import func, select, text
 from sqlalchemy.exc import OperationalError
 
-from curation.batch_files import read_answer_line, request_line, split_into_files
-from curation.batch_provider import poll_seconds
-from curation.starting import start_run
-from db.batches import list_batches
+from curation.providers.batch import poll_seconds
+from curation.providers.batch_files import read_answer_line, request_line, split_into_files
+from curation.run.starting import start_run
 from db.errors import BadInput, ProviderError
-from db.runs import funnel, get_run, stop_run
-from db.store import Store
+from db.run.batches import list_batches
+from db.run.runs import funnel, get_run, stop_run
+from db.store.store import Store
 from db.tables import Batch, BatchCall, Call
 
 PAIRS = 12
@@ -239,7 +239,7 @@ def test_the_command_runs_in_batches_and_says_what_they_cost(
 @given(st.lists(st.integers(0, 40), max_size=30))
 def test_files_hold_every_line_once_and_are_small_enough(sizes: list[int]) -> None:
     lines = [(str(number), b"x" * size) for number, size in enumerate(sizes)]
-    import curation.batch_files as files
+    import curation.providers.batch_files as files
 
     most = files.MOST_CALLS, files.MOST_BYTES
     files.MOST_CALLS, files.MOST_BYTES = 7, 60  # type: ignore[misc]

@@ -11,18 +11,18 @@ from curation_runs import add_dataset, claimed_job, run_curation, texts_of
 from openai_server import Server
 from sqlalchemy import select
 
-from analysis.near_duplicates import near_duplicate_keys
-from curation.candidates import choose, is_near_duplicate
-from curation.engine import curate
-from curation.group_work import _majority
-from curation.starting import start_run
-from db.datasets import text_sha256
+from analysis.text.near_duplicates import near_duplicate_keys
+from curation.judging.candidates import choose, is_near_duplicate
+from curation.run.engine import curate
+from curation.run.group_work import _majority
+from curation.run.starting import start_run
+from db.corpus.datasets import text_sha256
 from db.errors import BadInput, NotFound, ProviderError
-from db.group_queue import ClaimedGroup, DoneGroup, claim_groups, finish_groups, release_groups
-from db.groups import get_group, iterate_groups, list_groups
-from db.position_bias import position_bias
-from db.runs import funnel, get_run, latest_run, list_runs
-from db.store import Store
+from db.run.group_queue import ClaimedGroup, DoneGroup, claim_groups, finish_groups, release_groups
+from db.run.groups import get_group, iterate_groups, list_groups
+from db.run.position_bias import position_bias
+from db.run.runs import funnel, get_run, latest_run, list_runs
+from db.store.store import Store
 from db.tables import Call, Group, Judgment, Pair, Passage, Run
 
 ASKED: dict[str, Any] = {"dataset": "small", "provider": "openai", "settings": ["model=small"]}
@@ -37,7 +37,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 def use(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    monkeypatch.setattr("curation.openai_provider.BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr("curation.providers.openai_server.BACKOFF_SECONDS", 0.01)
 
 
 def test_a_run_grows_three_triplets_from_every_pair_and_keeps_what_the_judge_confirms(

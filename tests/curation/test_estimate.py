@@ -8,10 +8,10 @@ from curation_runs import add_dataset
 from records_world import make_run
 from sqlalchemy import select
 
-from curation.estimate import estimate_run, judging_prices
-from curation.prices import Price, load_prices
-from curation.recipes import load_recipe
-from db.store import Store
+from curation.recipe.prices import Price, load_prices
+from curation.recipe.recipe import load_recipe
+from curation.run.estimate import estimate_run, judging_prices
+from db.store.store import Store
 from db.tables import Item
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from curation_runs import add_dataset
 
-from curation.gate import Gate
-from curation.prices import load_prices
-from curation.providers import Stopped
-from curation.starting import start_run
+from curation.providers.gate import Gate
+from curation.providers.provider import Stopped
+from curation.recipe.prices import load_prices
+from curation.run.starting import start_run
 from db.errors import BadInput
-from db.run_workers import Grant, add_worker, change_reserved, end_workers, set_aside
-from db.store import Store
+from db.run.workers import Grant, add_worker, change_reserved, end_workers, set_aside
+from db.store.store import Store
 
 
 def test_one_cut_per_burst_and_a_slow_recovery() -> None:

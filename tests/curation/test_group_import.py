@@ -11,13 +11,13 @@ from hub_server import Repo, hub_server
 from records_world import make_run
 from sqlalchemy import select
 
-from curation.group_import import has_groups, import_groups
-from curation.release_rows import TEXTS
-from db.datasets import get_dataset
+from curation.importing.groups import has_groups, import_groups
+from curation.release.rows import TEXTS
+from db.corpus.datasets import get_dataset
 from db.errors import BadInput, BadRows
-from db.runs import funnel, latest_run
-from db.store import Store
-from db.studies import create_study
+from db.run.runs import funnel, latest_run
+from db.store.store import Store
+from db.study.studies import create_study
 from db.tables import Passage
 
 

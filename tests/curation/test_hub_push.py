@@ -13,8 +13,8 @@ from exporting import export, load_afresh
 from hub_server import Hub
 from records_world import group_ids, make_run
 
-from db.reviews import reject_group
-from db.store import Store
+from db.review.reviews import reject_group
+from db.store.store import Store
 from db.tables import Checkpoint
 
 REPO = "datasets/ada/books"
@@ -105,11 +105,11 @@ REFUSALS: list[tuple[str, dict[str, list[Any]], str]] = [
 ]
 TRY_ALL = """
 import json, os, sys, urllib.request
-from curation.hub_push import push
+from curation.hub.push import push
 from db import jobs
 from db.errors import InfError
-from db.job_runner import JobHandle
-from db.store import open_store
+from db.jobs.runner import JobHandle
+from db.store.store import open_store
 store = open_store()
 for token, faults, _ in json.loads(sys.argv[2]):
     os.environ["HF_TOKEN"] = token
@@ -170,11 +170,11 @@ def test_a_checkpoint_goes_out_as_a_model(
 PUSHES = """
 import json, os, sys, urllib.request
 from pathlib import Path
-from curation.hub_push import push
+from curation.hub.push import push
 from db import jobs
 from db.errors import InfError
-from db.job_runner import JobHandle
-from db.store import open_store
+from db.jobs.runner import JobHandle
+from db.store.store import open_store
 store = open_store()
 for config in json.loads(sys.argv[1]):
     told = json.dumps(config.pop("faults", {})).encode()

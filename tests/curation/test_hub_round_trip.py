@@ -15,8 +15,8 @@ from exporting import LOAD, export, rows_of
 from hub_server import Hub
 from records_world import make_run
 
-from curation.release_rows import CONFIGS
-from db.store import Store
+from curation.release.rows import CONFIGS
+from db.store.store import Store
 from db.tables import Checkpoint
 
 REPO = "datasets/ada/books"

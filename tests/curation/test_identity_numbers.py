@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import curation
-from curation.check_digits import is_eleven_ten, is_luhn, is_verhoeff
-from curation.identity_numbers import KINDS, find_identity_numbers
-from curation.personal_data import find_personal_data
+from curation.rules.check_digits import is_eleven_ten, is_luhn, is_verhoeff
+from curation.rules.identity_numbers import KINDS, find_identity_numbers
+from curation.rules.personal_data import find_personal_data
 
 # kind, a number that the office (or its standard) gives as an example, one that cannot be
 NUMBERS = [

@@ -13,11 +13,11 @@ from conftest import count_rows
 from pyarrow import parquet
 from sqlalchemy import select
 
-from curation.import_rows import MAX_TEXT_BYTES
-from curation.importing import ImportReport, import_dataset
-from db.datasets import get_dataset, list_datasets, resolve, text_sha256
+from curation.importing.importing import ImportReport, import_dataset
+from curation.importing.rows import MAX_TEXT_BYTES
+from db.corpus.datasets import get_dataset, list_datasets, resolve, text_sha256
 from db.errors import BadInput, BadRows, NotFound, Refused
-from db.store import Store
+from db.store.store import Store
 from db.tables import Dataset, Pair, Passage
 
 PAIRS = [

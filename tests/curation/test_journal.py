@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from curation_runs import add_dataset, stored_calls
 
-from curation.journal import SLICE, Journal
-from curation.prompts import FOLDER, read_prompt
-from curation.providers import Answer, Request
-from curation.starting import start_run
-from curation.wait_times import WaitTimes
-from db.calls import StoredCall
-from db.run_workers import Grant
-from db.store import Store
+from curation.providers.provider import Answer, Request
+from curation.recipe.prompt import FOLDER, read_prompt
+from curation.run.journal import SLICE, Journal
+from curation.run.latency import WaitTimes
+from curation.run.starting import start_run
+from db.run.calls import StoredCall
+from db.run.workers import Grant
+from db.store.store import Store
 
 
 def request(number: int) -> Request:

@@ -3,9 +3,15 @@ from itertools import combinations
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from curation.judges import EmbeddingJudge, ItemView, SimulatedJudge, judge_named, lexical_scores
+from curation.judging.judges import (
+    EmbeddingJudge,
+    ItemView,
+    SimulatedJudge,
+    judge_named,
+    lexical_scores,
+)
 from db.errors import BadInput
-from db.store import Store
+from db.store.store import Store
 
 VIEW = ItemView(
     instruction="The passage has to mention the price.",

@@ -9,11 +9,11 @@ from conftest import count_rows
 from records_world import make_run
 from sqlalchemy import select
 
-from curation.judgment_import import import_judgments
+from curation.judging.judgment_import import import_judgments
 from db.errors import BadInput, BadRows, NotFound
-from db.judgments import judgment_frame
-from db.store import Store
-from db.studies import create_study
+from db.store.store import Store
+from db.study.judgments import judgment_frame
+from db.study.studies import create_study
 from db.tables import Judgment, StudyItem
 
 

@@ -15,10 +15,10 @@ from curation_runs import add_dataset, run_curation, start_worker, stored_calls,
 from openai_server import Server
 from sqlalchemy import select
 
-from curation.openai_provider import OpenAIProvider
-from curation.starting import start_run
-from db.runs import funnel, get_run
-from db.store import Store
+from curation.providers.openai_server import OpenAIProvider
+from curation.run.starting import start_run
+from db.run.runs import funnel, get_run
+from db.store.store import Store
 from db.tables import Call, Job
 
 PAIRS = 60

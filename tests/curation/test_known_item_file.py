@@ -9,12 +9,12 @@ from conftest import Ran
 from sqlalchemy import select
 from study_world import make_world
 
-from curation.known_item_file import add_from_file, template_rows
-from db import studies
+from curation.judging.known_item_file import add_from_file, template_rows
 from db.errors import BadInput, BadRows
-from db.known_items import list_known_items
-from db.store import Store
-from db.study_rules import rules_of, set_rules
+from db.store.store import Store
+from db.study import studies
+from db.study.gold_items import list_known_items
+from db.study.rules import rules_of, set_rules
 from db.tables import Item, StudyItem
 
 

@@ -15,11 +15,11 @@ from sqlalchemy import select
 from study_world import make_world
 from tiny_language_models import write_decoder, write_t5
 
-from analysis.language_model import load_language_model
-from curation.judges import ItemView, judge_named
-from curation.local_judge import LocalJudge, longest_each
+from analysis.embed.language_model import load_language_model
+from curation.judging.judges import ItemView, judge_named
+from curation.judging.local_judge import LocalJudge, longest_each
 from db.errors import BadInput
-from db.store import Store
+from db.store.store import Store
 from db.tables import Judge, Judgment
 
 VIEW = ItemView("In English.", "what is tea", ("a leaf", "a drink from leaves", "un thé"))
@@ -78,7 +78,7 @@ def test_random_weights_answer_as_a_plain_forward_pass_says(
     folder = write_decoder(tmp_path, architecture, tied=architecture == "qwen2", chat=True)
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     model: Any = AutoModelForCausalLM.from_pretrained(folder).eval()
-    prompts = Path(__file__).parents[2] / "curation" / "prompts"
+    prompts = Path(__file__).parents[2] / "curation" / "recipe" / "prompts"
     text = (prompts / "judge_pointwise.md").read_text().strip()
     by_hand = []
     for passage in VIEW.candidates:

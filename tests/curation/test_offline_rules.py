@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curation.filters import check_passage
-from curation.judges import EmbeddingJudge, ItemView
+from analysis.text.words import mentions, replace_phrase, sentences, shared_run
+from curation.judging.judges import EmbeddingJudge, ItemView
 from curation.offline.aspects import FACET, LONGER, SHORTER, Aspect
 from curation.offline.facets import FACETS
 from curation.offline.terms import NAME, PLACE, TERM, YEAR, Term, key_term, terms_of
-from curation.offline.text import mentions, replace_phrase, sentences, shared_run
 from curation.offline.vocabulary import Vocabulary, build_vocabulary
 from curation.offline.writing import CannotWrite, Writer
-from curation.recipes import load_recipe
-from db.store import Store
+from curation.recipe.recipe import load_recipe
+from curation.rules.filters import check_passage
+from db.store.store import Store
 
 DEMO = Path(__file__).resolve().parents[2] / "curation" / "demo"
 

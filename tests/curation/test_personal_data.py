@@ -2,10 +2,10 @@
 
 import pytest
 
-from curation.filters import check_passage
-from curation.language import changed_language, language_of
-from curation.personal_data import find_personal_data
-from curation.recipes import Filters
+from curation.recipe.recipe import Filters
+from curation.rules.filters import check_passage
+from curation.rules.language import changed_language, language_of
+from curation.rules.personal_data import find_personal_data
 
 
 @pytest.mark.parametrize(

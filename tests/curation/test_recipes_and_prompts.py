@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from curation.filters import check_instruction, check_passage, check_query
-from curation.prompts import FOLDER, Prompt, Unparsable, messages, parse, read_prompt
-from curation.recipes import Filters, list_recipes, load_recipe, recipe_from_store
-from curation.tasks import TASKS
+from curation.recipe.prompt import FOLDER, Prompt, Unparsable, messages, parse, read_prompt
+from curation.recipe.recipe import Filters, list_recipes, load_recipe, recipe_from_store
+from curation.recipe.tasks import TASKS
+from curation.rules.filters import check_instruction, check_passage, check_query
 from db.errors import BadInput
 
 

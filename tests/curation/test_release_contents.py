@@ -8,14 +8,14 @@ from exporting import export, load_afresh, rows_of
 from records_world import group_ids, make_run
 from sqlalchemy import select
 
-from curation.licences import conflicts, hub_identifier
-from curation.release_rows import CONFIGS, STANDARD, without_formulas
+from curation.release.licences import conflicts, hub_identifier
+from curation.release.rows import CONFIGS, STANDARD, without_formulas
 from db.errors import BadInput, Refused
-from db.judgments import get_or_create_judge, record_judgment
-from db.release_diff import diff_releases
-from db.releases import get_release
-from db.reviews import edit_group, reject_group
-from db.store import Store
+from db.release.diff import diff_releases
+from db.release.releases import get_release
+from db.review.reviews import edit_group, reject_group
+from db.store.store import Store
+from db.study.judgments import get_or_create_judge, record_judgment
 from db.tables import Dataset, Item, Pair
 from db.words import ROLES
 

@@ -8,11 +8,11 @@ from exporting import export
 from records_world import group_ids, make_run
 from sqlalchemy import select
 
-from db.analyses import store_analysis
 from db.errors import Refused
-from db.judgments import get_or_create_judge, record_judgment
-from db.store import Store
-from db.studies import create_study
+from db.outcome.analyses import store_analysis
+from db.store.store import Store
+from db.study.judgments import get_or_create_judge, record_judgment
+from db.study.studies import create_study
 from db.tables import Dataset, StudyItem
 from db.words import ROLES
 

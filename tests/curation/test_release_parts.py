@@ -13,11 +13,11 @@ import pytest
 from exporting import export, load_afresh
 from records_world import group_ids, make_run
 
-from curation.release_parts import LEDGER
-from db import jobs
-from db.job_runner import Cancelled, JobHandle
-from db.reviews import reject_group
-from db.store import Store
+from curation.release.parts import LEDGER
+from db.jobs import jobs
+from db.jobs.runner import Cancelled, JobHandle
+from db.review.reviews import reject_group
+from db.store.store import Store
 
 
 def parts_done(folder: Path) -> int:

@@ -11,10 +11,10 @@ from exporting import export, load_afresh, rows_of
 from records_world import make_run
 from sqlalchemy import select
 
-from curation.release_choice import balanced
-from db import studies
+from curation.release.choice import balanced
 from db.errors import BadInput, NotFound, Refused
-from db.store import Store
+from db.store.store import Store
+from db.study import studies
 from db.tables import Item, StudyItem
 
 

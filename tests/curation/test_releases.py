@@ -14,13 +14,13 @@ from huggingface_hub import DatasetCard
 from records_world import group_ids, make_run
 from sqlalchemy import select
 
-from curation.release_rows import TEXTS, TYPES, split_name
-from db import jobs
+from curation.release.rows import TEXTS, TYPES, split_name
 from db.errors import BadInput, NotFound, Refused
-from db.job_runner import Cancelled, JobHandle
-from db.releases import get_release, list_releases
-from db.reviews import approve_group, edit_group, reject_group
-from db.store import Store
+from db.jobs import jobs
+from db.jobs.runner import Cancelled, JobHandle
+from db.release.releases import get_release, list_releases
+from db.review.reviews import approve_group, edit_group, reject_group
+from db.store.store import Store
 from db.tables import Audit, Passage, ReleaseGroup
 
 HARD_TEXTS = {

@@ -8,12 +8,12 @@ from records_world import group_ids, make_run
 from sqlalchemy import select
 from trainer_jobs import claim
 
-from curation.judge_job import judge
-from curation.revalidation import check_edit, validator_of
+from curation.judging.job import judge
+from curation.judging.revalidation import check_edit, validator_of
 from db.errors import BadInput, Refused
-from db.revalidations import revalidation_of, waiting_items
-from db.reviews import edit_group
-from db.store import Store
+from db.review.reviews import edit_group
+from db.run.revalidations import revalidation_of, waiting_items
+from db.store.store import Store
 from db.tables import Group, Judgment, Run
 
 

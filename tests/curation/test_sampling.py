@@ -9,13 +9,13 @@ from conftest import Ran, count_rows
 from sqlalchemy import select
 from study_world import make_world
 
-from curation.item_list import listed_items
-from curation.sampling import Sampling, disagreement_of, draw_sample
-from curation.studies import make_study
-from db import studies
+from curation.judging.item_list import listed_items
+from curation.judging.sampling import Sampling, disagreement_of, draw_sample
+from curation.judging.studies import make_study
 from db.errors import BadInput, BadRows
-from db.judgments import get_or_create_judge, record_judgment
-from db.store import Store
+from db.store.store import Store
+from db.study import studies
+from db.study.judgments import get_or_create_judge, record_judgment
 from db.tables import Dataset, Group, Item, Pair, Study, StudyItem
 
 

@@ -4,12 +4,12 @@ import json
 import subprocess
 import sys
 
-from curation.sdk_types import names_handed_on
+from curation.providers.sdk_types import names_handed_on
 
 EVERY_NAME = """
 import importlib, json, sys
 from pathlib import Path
-from curation.sdk_types import PACKAGE, load_types_by_name, names_handed_on
+from curation.providers.sdk_types import PACKAGE, load_types_by_name, names_handed_on
 load_types_by_name()
 load_types_by_name()
 import openai

@@ -9,13 +9,13 @@ from openai import AsyncOpenAI, DefaultAioHttpClient
 from openai_server import Server
 from sqlalchemy import func, select
 
-from curation.openai_provider import OpenAIProvider
-from curation.prompts import Prompt
-from curation.providers import Request
-from curation.starting import start_run
+from curation.providers.openai_server import OpenAIProvider
+from curation.providers.provider import Request
+from curation.recipe.prompt import Prompt
+from curation.run.starting import start_run
 from db.errors import ProviderError
-from db.runs import get_run
-from db.store import Store
+from db.run.runs import get_run
+from db.store.store import Store
 from db.tables import Call, GroupCall
 
 ASKED: dict[str, Any] = {"dataset": "small", "provider": "openai", "settings": ["model=small"]}
@@ -25,7 +25,7 @@ OF_ONE_GROUP = 8
 def test_a_call_that_is_met_with_silence_is_given_up_and_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("curation.openai_provider.BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr("curation.providers.openai_server.BACKOFF_SECONDS", 0.01)
     prompt = Prompt("p.txt", "Document: {document}\nQuery: {query_positive}")
     request = Request(
         task="instruction_positive",

@@ -8,13 +8,13 @@ from curation_runs import add_dataset, run_curation
 from openai_server import Server
 from sqlalchemy import select
 
-from curation.prompts import Unparsable, parse
-from curation.recipes import load_recipe
-from curation.structured import response_format
-from curation.tasks import TASKS
+from curation.recipe.prompt import Unparsable, parse
+from curation.recipe.recipe import load_recipe
+from curation.recipe.structured import response_format
+from curation.recipe.tasks import TASKS
 from db.errors import BadInput
-from db.groups import get_group
-from db.store import Store
+from db.run.groups import get_group
+from db.store.store import Store
 from db.tables import Group
 
 SETTINGS = ["model=small", "validation.model=judge"]

@@ -7,8 +7,8 @@ from openai_server import Server
 from sqlalchemy import select
 from study_world import make_world
 
-from db.judgments import judgment_frame
-from db.store import Store
+from db.store.store import Store
+from db.study.judgments import judgment_frame
 from db.tables import Assignment, Item, Judgment
 
 

@@ -15,18 +15,18 @@ from curation_runs import add_dataset, claimed_job, run_curation
 from openai_server import Server
 from sqlalchemy import select, update
 
-from curation.engine import curate
-from curation.openai_provider import OpenAIProvider
-from curation.prompts import FOLDER, read_prompt
-from curation.providers import Request
-from curation.recipes import load_recipe
-from curation.starting import start_run
-from db.datasets import text_sha256
+from curation.providers.openai_server import OpenAIProvider
+from curation.providers.provider import Request
+from curation.recipe.prompt import FOLDER, read_prompt
+from curation.recipe.recipe import load_recipe
+from curation.run.engine import curate
+from curation.run.starting import start_run
+from db.corpus.datasets import text_sha256
 from db.errors import ProviderError
-from db.group_queue import LEASE_SECONDS, claim_groups, renew_leases
-from db.groups import get_group, list_groups
-from db.runs import get_run
-from db.store import Store
+from db.run.group_queue import LEASE_SECONDS, claim_groups, renew_leases
+from db.run.groups import get_group, list_groups
+from db.run.runs import get_run
+from db.store.store import Store
 from db.tables import Call, Group, GroupCall, Pair, Prompt, Run, utc_now
 
 ASKED: dict[str, Any] = {"dataset": "small", "provider": "openai", "settings": ["model=small"]}
@@ -36,7 +36,7 @@ ASKED: dict[str, Any] = {"dataset": "small", "provider": "openai", "settings": [
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     with Server() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        monkeypatch.setattr("curation.openai_provider.BACKOFF_SECONDS", 0.01)
+        monkeypatch.setattr("curation.providers.openai_server.BACKOFF_SECONDS", 0.01)
         yield server
 
 

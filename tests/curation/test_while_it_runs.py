@@ -10,12 +10,12 @@ from curation_runs import add_dataset, claimed_job
 from openai_server import Server
 from sqlalchemy import func, select
 
-from curation.engine import curate
-from curation.starting import start_run
-from db.calls import call_totals
-from db.run_workers import worker_totals
-from db.runs import set_concurrency
-from db.store import Store
+from curation.run.engine import curate
+from curation.run.starting import start_run
+from db.run.calls import call_totals
+from db.run.runs import set_concurrency
+from db.run.workers import worker_totals
+from db.store.store import Store
 from db.tables import Call
 
 LIMIT_SECONDS = 120.0

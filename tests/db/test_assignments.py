@@ -5,11 +5,11 @@ import pytest
 from sqlalchemy import func, select
 from study_world import make_world
 
-from db import assignments, studies
-from db.assignments import Decision
 from db.errors import BadInput, Refused
-from db.judgments import get_or_create_judge, judgment_frame
-from db.store import Store
+from db.store.store import Store
+from db.study import assignments, studies
+from db.study.assignments import Decision
+from db.study.judgments import get_or_create_judge, judgment_frame
 from db.tables import Assignment, Item, Judgment, Review, utc_now
 
 

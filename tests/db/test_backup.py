@@ -11,11 +11,12 @@ from postgres_cluster import Cluster
 from records_world import group_ids, make_run
 from sqlalchemy import func, select
 
-from db import jobs, schema
-from db.backup import read_manifest, restore_backup, write_backup
 from db.errors import BadInput, Refused
-from db.reviews import approve_group
-from db.store import Store, open_store
+from db.jobs import jobs
+from db.review.reviews import approve_group
+from db.store import schema
+from db.store.backup import read_manifest, restore_backup, write_backup
+from db.store.store import Store, open_store
 from db.tables import Embedding, Job, Pair, Passage
 
 

@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from db.bulk import insert_for_ids, insert_new, insert_rows
-from db.store import Store
+from db.store.bulk import insert_for_ids, insert_new, insert_rows
+from db.store.store import Store
 from db.tables import Call, Dataset, Passage, utc_now
 
 AWKWARD = ('it\'s "quoted" :rows %s %(x)s {braces}', "two\nlines\ttab \\ back", "𝔘 é ½ 日本", "a")

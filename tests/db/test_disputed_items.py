@@ -6,10 +6,10 @@ from collections import Counter
 import pytest
 from study_world import make_world
 
-from db import adjudication, known_items, quality, studies
-from db.judgments import get_or_create_judge, record_judgment
-from db.reviews import approve_group
-from db.store import Store
+from db.review.reviews import approve_group
+from db.store.store import Store
+from db.study import adjudication, gold_items, quality, studies
+from db.study.judgments import get_or_create_judge, record_judgment
 from db.tables import Item, StudyItem
 from db.words import NONE
 
@@ -27,7 +27,7 @@ def judge_everything(store: Store, seed: int) -> tuple[int, dict[int, list[str]]
         for group_id in studies.judged_groups(session, run_id):
             approve_group(session, group_id, reviewed_by="rita")
         study = studies.create_study(session, run_id=run_id, items=20, overlap=3)
-        known_items.draw_known_items(session, study.id, "gold", 4)
+        gold_items.draw_known_items(session, study.id, "gold", 4)
         judges = [
             get_or_create_judge(session, "ann", kind="person"),
             get_or_create_judge(session, "bob", kind="person"),

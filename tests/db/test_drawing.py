@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.drawing import draw_highest, draw_items, even_quotas
+from db.study.sampling import draw_highest, draw_items, even_quotas
 from db.words import ROLES
 
 SCENARIOS = st.sets(st.sampled_from(ROLES), min_size=1)

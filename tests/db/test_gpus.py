@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from app.slots import slots, visible_gpus
-from app.train_estimate import available_bytes
-from db.gpus import ask_gpus
+from app.jobs.slots import slots, visible_gpus
+from app.training.estimate import available_bytes
+from db.jobs.gpus import ask_gpus
 
 DRIVER = """#!/bin/sh
 case "$*" in

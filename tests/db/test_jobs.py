@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from db import jobs
 from db.errors import BadInput, NotFound, Refused
-from db.store import Store
+from db.jobs import jobs
+from db.store.store import Store
 from db.tables import MetricPoint, utc_now
 
 

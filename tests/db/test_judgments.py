@@ -5,8 +5,8 @@ from sqlalchemy import select
 from study_world import LABELS, make_world
 
 from db.errors import BadInput, NotFound, Refused
-from db.judgments import get_or_create_judge, record_judgment
-from db.store import Store
+from db.store.store import Store
+from db.study.judgments import get_or_create_judge, record_judgment
 from db.tables import Item, Judgment
 
 ORDER = list(reversed(LABELS))

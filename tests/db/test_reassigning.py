@@ -6,16 +6,17 @@ import pytest
 from sqlalchemy import select
 from study_world import make_world
 
-from db import assignments, invitations, quality, studies
-from db.accounts import add_account
-from db.adjudication import show_disputed
-from db.assignments import Decision
 from db.errors import BadInput, Refused
-from db.judgments import get_or_create_judge
-from db.reassigning import reassign
-from db.speed import fast_answers
-from db.store import Store
-from db.study_rules import set_rules
+from db.people import invitations
+from db.people.accounts import add_account
+from db.store.store import Store
+from db.study import assignments, quality, studies
+from db.study.adjudication import show_disputed
+from db.study.assignments import Decision
+from db.study.judgments import get_or_create_judge
+from db.study.reassigning import reassign
+from db.study.rules import set_rules
+from db.study.speed import fast_answers
 from db.tables import Assignment, StudyItem, StudyJudge, utc_now
 
 

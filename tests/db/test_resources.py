@@ -6,17 +6,10 @@ import sys
 import psutil
 import pytest
 
-from db import jobs
 from db.errors import Refused
-from db.resources import (
-    Meter,
-    missing_gpu,
-    parts_of,
-    sum_of,
-    told_missing,
-    told_resources,
-)
-from db.store import Store
+from db.jobs import jobs
+from db.jobs.resources import Meter, missing_gpu, parts_of, sum_of, told_missing, told_resources
+from db.store.store import Store
 from db.tables import Job
 
 FIRST = {"host": "a", "node": "n1", "pid": 1, "cpus": 1.5, "cpu_seconds": 4.0, "memory_mb": 100}

@@ -7,13 +7,20 @@ import pytest
 from records_world import group_ids, make_run
 from sqlalchemy import select
 
-from db import review_queue, studies
-from db.assignments import next_item
 from db.errors import BadInput, Refused
-from db.judgments import get_or_create_judge
-from db.review_queue import QueueFilter
-from db.reviews import approve_group, count_reviews, list_reviews, require_seen, review_of_event
-from db.store import Store
+from db.review import queue as review_queue
+from db.review.queue import QueueFilter
+from db.review.reviews import (
+    approve_group,
+    count_reviews,
+    list_reviews,
+    require_seen,
+    review_of_event,
+)
+from db.store.store import Store
+from db.study import studies
+from db.study.assignments import next_item
+from db.study.judgments import get_or_create_judge
 from db.tables import Audit, Group, Item, Run
 
 Inf = Callable[..., Any]

@@ -9,8 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from db.errors import BadInput, NotFound, Refused
-from db.groups import get_group
-from db.reviews import (
+from db.review.reviews import (
     approve_group,
     count_reviews,
     current_review,
@@ -18,7 +17,8 @@ from db.reviews import (
     list_reviews,
     reject_group,
 )
-from db.store import Store
+from db.run.groups import get_group
+from db.store.store import Store
 from db.tables import Audit, Group, Item, Passage, Review
 
 

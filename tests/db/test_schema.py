@@ -5,9 +5,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import inspect
 
-from db import schema
 from db.errors import StoreBehind
-from db.store import Store, open_store
+from db.store import schema
+from db.store.store import Store, open_store
 from db.tables import Base
 
 

@@ -4,9 +4,9 @@ import pytest
 from sqlalchemy import select
 from study_world import make_world
 
-from db import studies
 from db.errors import BadInput, NotFound
-from db.store import Store
+from db.store.store import Store
+from db.study import studies
 from db.tables import Item, StudyItem
 
 

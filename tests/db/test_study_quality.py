@@ -4,12 +4,12 @@ import pytest
 from sqlalchemy import select
 from study_world import make_world
 
-from db import adjudication, assignments, known_items, quality, studies, training
-from db.assignments import Decision
 from db.errors import BadInput, Refused
-from db.judgments import get_or_create_judge, judgment_frame
-from db.reviews import approve_group
-from db.store import Store
+from db.review.reviews import approve_group
+from db.store.store import Store
+from db.study import adjudication, assignments, gold_items, qualification, quality, studies
+from db.study.assignments import Decision
+from db.study.judgments import get_or_create_judge, judgment_frame
 from db.tables import Group, Item, Judgment, Study, StudyItem, utc_now
 
 
@@ -78,12 +78,12 @@ def train(store: Store, study_id: int, judge_id: int, *, right: bool) -> list[bo
         for row in session.scalars(
             select(StudyItem).where(StudyItem.study_id == study_id, StudyItem.part == "training")
         ).all():
-            example = training.next_example(session, study_id, judge_id)
+            example = qualification.next_example(session, study_id, judge_id)
             assert example is not None
             row = session.get_one(StudyItem, (study_id, example.item_id))
             order = assignments.shuffled_labels(session.get_one(Item, row.item_id), judge_id)
             position = order.index(str(row.gold_choice)) if right else None
-            feedback = training.answer_example(
+            feedback = qualification.answer_example(
                 session, study_id, judge_id, example.item_id, position
             )
             assert feedback.explanation
@@ -94,7 +94,7 @@ def train(store: Store, study_id: int, judge_id: int, *, right: bool) -> list[bo
 
 def draw(store: Store, study_id: int, part: str, count: int) -> None:
     with store.write() as session:
-        known_items.draw_known_items(session, study_id, part, count)
+        gold_items.draw_known_items(session, study_id, part, count)
         session.commit()
 
 
@@ -106,11 +106,11 @@ def test_nothing_is_judged_before_the_training_is_passed(store: Store) -> None:
         assignments.next_item(session, study_id, ann)
     assert train(store, study_id, ann, right=False) == [False] * 3
     with store.read() as session:
-        state = training.training_state(session, study_id, ann)
+        state = qualification.training_state(session, study_id, ann)
     assert (state.passed, state.round, state.answered) == (False, 1, 0)
     assert train(store, study_id, ann, right=True) == [True] * 3
     with store.read() as session:
-        assert training.training_state(session, study_id, ann).passed
+        assert qualification.training_state(session, study_id, ann).passed
     assert answer(store, study_id, ann) is not None
     with store.read() as session:
         assert len(judgment_frame(session, study_id)) == 1
@@ -121,7 +121,7 @@ def test_who_fails_every_round_is_paused_until_a_curator_lets_them_in(store: Sto
     study_id = make_study(store)
     draw(store, study_id, "training", 2)
     ann = judge(store, "ann")
-    for _ in range(training.MOST_ROUNDS):
+    for _ in range(qualification.MOST_ROUNDS):
         train(store, study_id, ann, right=False)
     with store.write() as session:
         with pytest.raises(Refused, match="not passed in 3 rounds"):

@@ -7,11 +7,12 @@ import pytest
 from sqlalchemy import select
 from study_world import make_world
 
-from db import assignments, reassigning, studies, study_rules
 from db.errors import BadInput
-from db.judgments import get_or_create_judge
-from db.reviews import approve_group
-from db.store import Store
+from db.review.reviews import approve_group
+from db.store.store import Store
+from db.study import assignments, reassigning, studies
+from db.study import rules as study_rules
+from db.study.judgments import get_or_create_judge
 from db.tables import Audit, Item
 
 Inf = Callable[..., Any]

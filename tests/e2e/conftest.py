@@ -9,7 +9,7 @@ from browser import chromium_browser
 from playwright.sync_api import Browser
 from restartable import Restartable, restartable
 
-from db.store import Store, open_store
+from db.store.store import Store, open_store
 
 
 @pytest.fixture(scope="module")

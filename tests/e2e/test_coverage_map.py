@@ -11,12 +11,12 @@ from browser import PATIENCE, settled
 from playwright.sync_api import Browser, Page, expect
 from restartable import Restartable
 
-from analysis.corpora import Corpus
-from analysis.coverage import points_frame, points_table, to_bytes
-from analysis.map_shapes import rows_inside
-from db.analyses import store_analysis
-from db.corpus_texts import CorpusText
-from db.store import Store
+from analysis.files.corpora import Corpus
+from analysis.map.coverage import points_frame, points_table, to_bytes
+from analysis.map.shapes import rows_inside
+from db.corpus.texts import CorpusText
+from db.outcome.analyses import store_analysis
+from db.store.store import Store
 
 pytestmark = [
     pytest.mark.browser,

@@ -12,9 +12,9 @@ from restartable import Restartable
 from sqlalchemy import select
 from study_world import judgments, make_world
 
-from db import studies
-from db.accounts import add_account
-from db.store import Store
+from db.people.accounts import add_account
+from db.store.store import Store
+from db.study import studies
 from db.tables import Assignment, Audit, Judge
 
 pytestmark = [

@@ -10,8 +10,8 @@ from restartable import Restartable
 from sqlalchemy import select
 from study_world import judgments, make_world
 
-from db import studies
-from db.store import Store
+from db.store.store import Store
+from db.study import studies
 from db.tables import StudyItem
 
 pytestmark = [

@@ -11,10 +11,10 @@ from live_server import Server, serving
 from openid_provider import CLIENT, SECRET, Provider, openid_provider
 from playwright.sync_api import Browser, Page, expect
 
-from app.identity import COOKIE
-from db.accounts import add_account, list_audit, set_disabled
-from db.emails import set_email
-from db.store import Store, open_store
+from app.access.identity import COOKIE
+from db.people.accounts import add_account, list_audit, set_disabled
+from db.people.emails import set_email
+from db.store.store import Store, open_store
 
 pytestmark = [
     pytest.mark.browser,

@@ -9,8 +9,8 @@ from records_world import make_run
 from restartable import Restartable
 from sqlalchemy import select
 
-from db.groups import get_group
-from db.store import Store
+from db.run.groups import get_group
+from db.store.store import Store
 from db.tables import Group, Review
 
 pytestmark = [

@@ -17,9 +17,9 @@ from playwright.sync_api import Browser, Page, expect
 from sqlalchemy import select
 from study_world import make_world
 
-from db.accounts import add_account
-from db.reviews import approve_group
-from db.store import Store
+from db.people.accounts import add_account
+from db.review.reviews import approve_group
+from db.store.store import Store
 from db.tables import Assignment, Group, Invitation, Item, Judge, Judgment, StudyItem, StudyJudge
 from db.words import ROLES
 

@@ -7,8 +7,8 @@ from page_hands import place
 from playwright.sync_api import Browser, expect
 from restartable import Restartable
 
-from db import jobs
-from db.store import Store
+from db.jobs import jobs
+from db.store.store import Store
 
 
 @pytest.mark.browser

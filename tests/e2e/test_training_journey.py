@@ -18,12 +18,12 @@ from page_hands import SLOW, fill, open_view, place, press, wait_for_status
 from playwright.sync_api import Page, expect
 from restartable import Restartable, restartable
 
-from app.model_client import stop_server
-from db import jobs
-from db.checkpoints import list_checkpoints
-from db.evaluations import list_evaluations
-from db.releases import list_releases
-from db.store import Store
+from app.models.client import stop_server
+from db.jobs import jobs
+from db.outcome.checkpoints import list_checkpoints
+from db.outcome.evaluations import list_evaluations
+from db.release.releases import list_releases
+from db.store.store import Store
 from db.tables import Job
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"

@@ -14,8 +14,8 @@ from live_server import serving
 from playwright.sync_api import Page, expect
 
 import curation
-from db.overview import overview
-from db.store import Store
+from db.outcome.overview import overview
+from db.store.store import Store
 
 DEMO = Path(curation.__file__).parent / "demo"
 PAIRS = 24

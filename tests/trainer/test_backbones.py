@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainer.backbone import load_backbone
-from trainer.settings import parse_settings
+from trainer.model.backbone import load_backbone
+from trainer.settings.settings import parse_settings
 
 TEXTS = ["short", "a text that is much longer than the other one", "in between"]
 

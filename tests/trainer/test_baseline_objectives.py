@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 from trainer_jobs import claim, config_for
 
-from db.store import Store
-from trainer.batches import NOWHERE, build_batch
-from trainer.embedding_loss import objective_loss, scores_of_terms
+from db.store.store import Store
+from trainer.data.batches import NOWHERE, build_batch
+from trainer.data.release_files import Group
+from trainer.loop.embedding_loss import objective_loss, scores_of_terms
+from trainer.loop.job import train
 from trainer.objectives.names import BASELINES, OBJECTIVES, Objective, parse_objective
 from trainer.objectives.univariate import univariate_loss
-from trainer.release_files import Group
-from trainer.template import Template
-from trainer.train_job import train
+from trainer.settings.template import Template
 
 ROLES = ("q", "i", "p", "q-", "i-", "p1-", "p2-")
 MNRL, PROMPTRIEVER = BASELINES["mnrl"], BASELINES["promptriever"]

@@ -2,10 +2,10 @@ import random
 
 import pytest
 
-from trainer.batches import NOWHERE, build_batch
+from trainer.data.batches import NOWHERE, build_batch
+from trainer.data.release_files import Group
 from trainer.objectives.names import OBJECTIVES
-from trainer.release_files import Group
-from trainer.template import Template
+from trainer.settings.template import Template
 
 
 def make_groups(count: int) -> list[Group]:

@@ -16,11 +16,11 @@ from trainer_folders import (
 from trainer_jobs import claim
 
 from db.errors import BadInput
-from db.evaluations import get_evaluation, list_evaluations
-from db.store import Store
-from trainer.benchmark_suites import SUBSETS, read_benchmarks, suite_means, take_subset
-from trainer.evaluate_job import evaluate
-from trainer.scoring import measure_run
+from db.outcome.evaluations import get_evaluation, list_evaluations
+from db.store.store import Store
+from trainer.evaluate.job import evaluate
+from trainer.evaluate.scoring import measure_run
+from trainer.evaluate.suites import SUBSETS, read_benchmarks, suite_means, take_subset
 
 
 def write_mair(

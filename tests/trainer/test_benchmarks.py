@@ -5,10 +5,10 @@ from trainer_folders import write_beir, write_followir, write_jsonl, write_judgm
 from trainer_release import write_release
 
 from db.errors import BadInput, NotFound
-from trainer.benchmarks import held_out_benchmark, read_benchmark
-from trainer.rankings import rank_of
-from trainer.release_files import Group, read_release
-from trainer.scoring import measure_run
+from trainer.data.release_files import Group, read_release
+from trainer.evaluate.benchmarks import held_out_benchmark, read_benchmark
+from trainer.evaluate.rankings import rank_of
+from trainer.evaluate.scoring import measure_run
 
 
 def test_a_followir_folder_knows_what_changed_and_ranks_only_its_candidates(tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from trainer_jobs import claim, config_for
 
-from db import jobs
 from db.errors import BadInput
-from db.store import Store
-from trainer import board
-from trainer.train_job import train
+from db.jobs import jobs
+from db.store.store import Store
+from trainer.loop import board
+from trainer.loop.job import train
 
 
 def test_tensorboards_log_holds_what_the_store_holds(sqlite_store: Store, tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from trainer_folders import write_beir
 from trainer_jobs import claim
 
 from db.errors import BadInput
-from db.store import Store
-from trainer.embedding_server import EmbeddingServer
-from trainer.evaluate_job import evaluate
+from db.store.store import Store
+from trainer.evaluate.embedding_server import EmbeddingServer
+from trainer.evaluate.job import evaluate
 
 
 class Server(ThreadingHTTPServer):

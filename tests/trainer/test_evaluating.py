@@ -11,10 +11,10 @@ from trainer_jobs import claim, config_for
 from trainer_release import write_release
 
 from db.errors import BadInput
-from db.evaluations import list_benchmarks, list_evaluations
-from db.store import Store
-from trainer.evaluate_job import evaluate
-from trainer.train_job import train
+from db.outcome.evaluations import list_benchmarks, list_evaluations
+from db.store.store import Store
+from trainer.evaluate.job import evaluate
+from trainer.loop.job import train
 
 
 def test_a_checkpoint_brings_its_base_model_and_its_split_along(

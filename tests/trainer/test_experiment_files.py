@@ -7,16 +7,16 @@ from conftest import Ran
 from trainer_release import write_release
 
 import trainer.__main__
-from app import launching
-from db import jobs
-from db.checkpoints import list_checkpoints
+from app.jobs import launching
 from db.errors import BadInput, NotFound
-from db.job_runner import JobHandle, run
-from db.store import Store
-from trainer.backbone import load_model
-from trainer.experiment_files import list_experiments, read_experiment, with_overrides
+from db.jobs import jobs
+from db.jobs.runner import JobHandle, run
+from db.outcome.checkpoints import list_checkpoints
+from db.store.store import Store
+from trainer.model.backbone import load_model
 from trainer.objectives.names import OBJECTIVES
-from trainer.settings import parse_settings
+from trainer.settings.experiment_files import list_experiments, read_experiment, with_overrides
+from trainer.settings.settings import parse_settings
 
 
 def test_every_row_of_tables_2_3_and_4_is_there_and_valid() -> None:

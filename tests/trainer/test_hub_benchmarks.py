@@ -14,9 +14,9 @@ from trainer_folders import (
     write_jsonl,
 )
 
-from db.store import Store
-from trainer.benchmark_suites import SUBSETS
-from trainer.hub_benchmarks import SUITES, is_hub_name
+from db.store.store import Store
+from trainer.evaluate.hub_benchmarks import SUITES, is_hub_name
+from trainer.evaluate.suites import SUBSETS
 
 
 def test_followir_comes_from_the_hub_by_name(

@@ -9,14 +9,14 @@ import pytest
 from trainer_jobs import claim, config_for
 
 from db.errors import BadInput
-from db.store import Store
-from trainer.backbone import load_model
-from trainer.train_job import train
+from db.store.store import Store
+from trainer.loop.job import train
+from trainer.model.backbone import load_model
 
 FRESH = """
 import sys, numpy
 from sentence_transformers import SentenceTransformer
-from trainer.backbone import load_model
+from trainer.model.backbone import load_model
 
 path, out = sys.argv[1:]
 plain, ours = SentenceTransformer(path), load_model(path)
@@ -94,7 +94,7 @@ def test_two_encoders_and_lora_are_the_same_in_a_fresh_process(
 
 
 def test_other_numbers_of_instructions_and_queries_are_refused() -> None:
-    from trainer.inference import InstructedModel
+    from trainer.model.inference import InstructedModel
 
     model = InstructedModel(modules=list(load_model("tiny-random-bert")))
     with pytest.raises(BadInput, match="2 instructions for 1 queries"):

@@ -14,13 +14,13 @@ from torch import Tensor
 from trainer_jobs import claim, config_for
 
 from db.errors import BadInput
-from db.store import Store
-from trainer.backbone import load_backbone, load_model
-from trainer.evaluate_job import evaluate
-from trainer.interaction import CrossAttentionTransformer, cross_attend
-from trainer.settings import parse_settings
-from trainer.template import APART, SEPARATOR, Template
-from trainer.train_job import train
+from db.store.store import Store
+from trainer.evaluate.job import evaluate
+from trainer.loop.job import train
+from trainer.model.backbone import load_backbone, load_model
+from trainer.model.interaction import CrossAttentionTransformer, cross_attend
+from trainer.settings.settings import parse_settings
+from trainer.settings.template import APART, SEPARATOR, Template
 
 
 def ones(*shape: int) -> Tensor:
@@ -163,7 +163,7 @@ def test_a_training_with_interaction_ii_is_saved_loaded_and_scored(
     assert (Path(result["path"]) / "interaction.safetensors").exists()
     here = model.encode_query(["how long"], instruction="In metres.")
     code = (
-        "import sys, numpy; from trainer.backbone import load_model;"
+        "import sys, numpy; from trainer.model.backbone import load_model;"
         "v = load_model(sys.argv[1]).encode_query(['how long'], instruction='In metres.');"
         "numpy.save(sys.argv[2], v)"
     )

@@ -9,11 +9,11 @@ from safetensors import safe_open
 from torch import nn
 from trainer_jobs import claim, config_for
 
-from db.job_runner import Cancelled, JobHandle
-from db.store import Store
-from trainer.backbone import load_model
-from trainer.lora import LoraLinear, attach_lora, merge_lora
-from trainer.train_job import train
+from db.jobs.runner import Cancelled, JobHandle
+from db.store.store import Store
+from trainer.loop.job import train
+from trainer.model.backbone import load_model
+from trainer.model.lora import LoraLinear, attach_lora, merge_lora
 
 TEXTS = ["how long is the bridge", "of stone"]
 

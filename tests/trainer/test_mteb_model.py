@@ -8,10 +8,10 @@ import pytest
 from trainer_folders import write_jsonl, write_judgments
 from trainer_jobs import claim, config_for
 
-from db.store import Store
-from trainer.benchmarks import CHANGED, ORIGINAL, Benchmark, read_benchmark
-from trainer.evaluate_job import evaluate
-from trainer.train_job import train
+from db.store.store import Store
+from trainer.evaluate.benchmarks import CHANGED, ORIGINAL, Benchmark, read_benchmark
+from trainer.evaluate.job import evaluate
+from trainer.loop.job import train
 
 
 def write_larger_followir(folder: Path) -> Path:
@@ -121,7 +121,7 @@ def mteb_scores(benchmark: Benchmark, model: object) -> dict[str, float]:
 
 @pytest.mark.slow
 def test_our_numbers_on_a_followir_folder_are_mtebs(sqlite_store: Store, tmp_path: Path) -> None:
-    from trainer.mteb_model import MtebModel
+    from trainer.evaluate.mteb_model import MtebModel
 
     given = {"query_prefix": "query: ", "template": "{query} ({instruction})"}
     config = config_for(tmp_path, max_steps="2", held_out="0", **given)

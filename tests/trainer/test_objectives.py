@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from trainer.batches import build_batch
-from trainer.embedding_loss import scores_of_terms
+from trainer.data.batches import build_batch
+from trainer.data.release_files import Group
+from trainer.loop.embedding_loss import scores_of_terms
 from trainer.objectives.multivariate import multivariate_loss
 from trainer.objectives.names import OBJECTIVES, Objective
 from trainer.objectives.univariate import univariate_loss
-from trainer.release_files import Group
-from trainer.template import Template
+from trainer.settings.template import Template
 
 TEMPLATE = Template()
 

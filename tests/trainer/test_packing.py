@@ -7,13 +7,13 @@ import pytest
 import torch
 from trainer_release import make_rows
 
-from trainer import packing, tree_attention
-from trainer.backbone import load_backbone
-from trainer.batches import PASSAGES, QUERIES, Collator
-from trainer.embedding_loss import EmbeddingLoss
-from trainer.fitting import MOST_DIFFERENT, make_collator, packing_difference
-from trainer.objectives.names import OBJECTIVES
-from trainer.packing import (
+from trainer.data.batches import PASSAGES, QUERIES, Collator
+from trainer.data.release_files import COLUMNS, Group
+from trainer.loop.embedding_loss import EmbeddingLoss
+from trainer.loop.fitting import MOST_DIFFERENT, make_collator, packing_difference
+from trainer.model import packing, tree_attention
+from trainer.model.backbone import load_backbone
+from trainer.model.packing import (
     as_features,
     can_pack,
     enable_packing,
@@ -21,9 +21,9 @@ from trainer.packing import (
     pack_rows,
     tree_mask,
 )
-from trainer.release_files import COLUMNS, Group
-from trainer.settings import parse_settings
-from trainer.template import Template
+from trainer.objectives.names import OBJECTIVES
+from trainer.settings.settings import parse_settings
+from trainer.settings.template import Template
 
 WAYS = ["eager", "by mask", "by parts"]
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from study_world import make_world
 
-from db.settings import home
-from db.store import Store
+from db.store.settings import home
+from db.store.store import Store
 from db.tables import Passage
-from trainer.passage_vectors import PassageVectors, passage_vectors, searched_passages
+from trainer.serve.passage_vectors import PassageVectors, passage_vectors, searched_passages
 
 
 class Encoder:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import pytrec_eval
 
-from trainer.rankings import average, measure, p_mrr, p_mrr_by_query, rank_change, rank_of
-from trainer.searching import search
+from trainer.evaluate.rankings import average, measure, p_mrr, p_mrr_by_query, rank_change, rank_of
+from trainer.evaluate.searching import search
 
 
 @pytest.mark.parametrize(

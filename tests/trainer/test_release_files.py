@@ -7,9 +7,9 @@ import pytest
 from trainer_release import make_rows, write_release, write_rows
 
 from db.errors import BadInput, NotFound
-from db.store import Store
-from trainer.release_files import COLUMNS, find_release, read_release
-from trainer.splitting import split_groups
+from db.store.store import Store
+from trainer.data.release_files import COLUMNS, find_release, read_release
+from trainer.data.splitting import split_groups
 
 
 def test_a_release_is_read_with_its_manifest(tmp_path: Path) -> None:

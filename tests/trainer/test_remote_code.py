@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from db.errors import BadInput
-from trainer.backbone import load_backbone, load_model
-from trainer.settings import parse_settings
+from trainer.model.backbone import load_backbone, load_model
+from trainer.settings.settings import parse_settings
 
 MARK = "from pathlib import Path\nPath({ran!r}).touch()\n"
 

@@ -8,12 +8,12 @@ from trainer_folders import write_beir, write_followir
 from trainer_jobs import claim
 
 from db.errors import BadInput
-from db.store import Store
-from trainer.benchmarks import read_benchmark
-from trainer.evaluate_job import evaluate
-from trainer.reranking import load_reranker, score_reranker
-from trainer.template import Template
-from trainer.tiny_models import _byte_tokenizer
+from db.store.store import Store
+from trainer.evaluate.benchmarks import read_benchmark
+from trainer.evaluate.job import evaluate
+from trainer.evaluate.reranking import load_reranker, score_reranker
+from trainer.model.tiny import _byte_tokenizer
+from trainer.settings.template import Template
 
 
 def write_cross_encoder(folder: Path, labels: int = 1) -> Path:
@@ -61,7 +61,7 @@ def test_monot5_is_the_probability_of_true_against_false(tmp_path: Path) -> None
 def test_a_long_document_is_cut_and_the_question_after_it_stays(tmp_path: Path) -> None:
     from transformers import AutoTokenizer
 
-    from trainer.reranking import LONGEST, _prompt
+    from trainer.evaluate.reranking import LONGEST, _prompt
 
     tokenizer = AutoTokenizer.from_pretrained(write_t5(tmp_path, framed=False))
     prompt = _prompt(tokenizer, "monot5", "why", "x" * 5000)

@@ -17,14 +17,20 @@ from safetensors.torch import load_file
 from several_ranks import CASES, STEP_SECONDS
 from trainer_jobs import claim, config_for
 
-from app import launching
-from db import jobs
+from app.jobs import launching
 from db.errors import InfError
-from db.resources import parts_of
-from db.store import Store
-from trainer.backbone import load_model, read_memory
-from trainer.processes import Processes, count_from_environment, gathered_place, most_of, share_of
-from trainer.train_job import train
+from db.jobs import jobs
+from db.jobs.resources import parts_of
+from db.store.store import Store
+from trainer.loop.job import train
+from trainer.model.backbone import load_model, read_memory
+from trainer.parallel.processes import (
+    Processes,
+    count_from_environment,
+    gathered_place,
+    most_of,
+    share_of,
+)
 
 TESTS = Path(__file__).parents[1]
 QWEN = {"base_model": "tiny-random-qwen2", "objective": "P,I:multi", "rows_per_batch": "4"}

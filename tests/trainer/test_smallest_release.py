@@ -7,8 +7,8 @@ from trainer_jobs import TINY, claim
 from trainer_release import make_rows, write_rows
 
 from db.errors import BadInput
-from db.store import Store
-from trainer.train_job import train
+from db.store.store import Store
+from trainer.loop.job import train
 
 
 def config(tmp_path: Path, rows: list[dict[str, object]], **settings: str) -> dict[str, object]:

@@ -2,8 +2,8 @@ import pytest
 
 from db.errors import BadInput
 from trainer.objectives.names import OBJECTIVES, parse_objective
-from trainer.settings import check_processes, parse_settings, split_pairs
-from trainer.template import Template
+from trainer.settings.settings import check_processes, parse_settings, split_pairs
+from trainer.settings.template import Template
 
 
 def test_the_defaults_are_the_papers() -> None:

@@ -14,15 +14,15 @@ from conftest import Ran
 from trainer_jobs import claim, config_for
 from trainer_release import write_release
 
-from app import launching
-from db import jobs
-from db.checkpoints import get_checkpoint, list_checkpoints
+from app.jobs import launching
 from db.errors import BadInput, InfError, Refused
-from db.evaluations import list_evaluations
-from db.job_runner import Cancelled, JobHandle
-from db.store import Store
-from trainer.backbone import load_model
-from trainer.train_job import train
+from db.jobs import jobs
+from db.jobs.runner import Cancelled, JobHandle
+from db.outcome.checkpoints import get_checkpoint, list_checkpoints
+from db.outcome.evaluations import list_evaluations
+from db.store.store import Store
+from trainer.loop.job import train
+from trainer.model.backbone import load_model
 
 
 def losses(store: Store, job_id: int) -> dict[int, float]:

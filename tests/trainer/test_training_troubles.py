@@ -11,15 +11,16 @@ from trainer_jobs import claim, config_for
 from trainer_release import write_release
 
 from db.errors import BadInput
-from db.job_runner import JobHandle
-from db.store import Store
-from trainer import fitting, weights
-from trainer.backbone import load_backbone
-from trainer.best import Best
-from trainer.fitting import fit, newest_state
-from trainer.release_files import Group, read_release
-from trainer.settings import TrainSettings, parse_settings
-from trainer.train_job import train
+from db.jobs.runner import JobHandle
+from db.store.store import Store
+from trainer.data.release_files import Group, read_release
+from trainer.loop import fitting
+from trainer.loop.best import Best
+from trainer.loop.fitting import fit, newest_state
+from trainer.loop.job import train
+from trainer.model import weights
+from trainer.model.backbone import load_backbone
+from trainer.settings.settings import TrainSettings, parse_settings
 
 
 def settings_for(**given: str) -> TrainSettings:

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import scaled_dot_product_attention
 
-from trainer.packing import PADDING, PREFIX, tree_mask
-from trainer.tree_attention import tree_attention, tree_layout
+from trainer.model.packing import PADDING, PREFIX, tree_mask
+from trainer.model.tree_attention import tree_attention, tree_layout
 
 ROWS = st.lists(
     st.tuples(st.integers(0, 5), st.lists(st.integers(1, 4), min_size=1, max_size=4)),

@@ -9,13 +9,13 @@ import pytest
 from trainer_folders import write_beir, write_jsonl
 from trainer_jobs import claim, config_for
 
-from db.store import Store
-from trainer import scoring, vector_cache
-from trainer.backbone import load_model
-from trainer.evaluate_job import evaluate
-from trainer.settings import TrainSettings
-from trainer.train_job import train
-from trainer.vector_cache import VectorCache, identity_of
+from db.store.store import Store
+from trainer.evaluate import scoring, vector_cache
+from trainer.evaluate.job import evaluate
+from trainer.evaluate.vector_cache import VectorCache, identity_of
+from trainer.loop.job import train
+from trainer.model.backbone import load_model
+from trainer.settings.settings import TrainSettings
 
 
 def test_what_was_encoded_is_not_encoded_again(store: Store) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from trainer_jobs import claim, config_for
 
-from db import jobs
-from db.store import Store
-from trainer.benchmarks import held_out_benchmark
-from trainer.probes import choose_probes, describe_probes, probe_ranks
-from trainer.release_files import read_release
-from trainer.train_job import train
+from db.jobs import jobs
+from db.store.store import Store
+from trainer.data.release_files import read_release
+from trainer.evaluate.benchmarks import held_out_benchmark
+from trainer.loop.job import train
+from trainer.loop.probes import choose_probes, describe_probes, probe_ranks
 
 
 def test_a_training_shows_its_terms_its_speed_a_batch_and_its_probes(

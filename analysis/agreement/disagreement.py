@@ -1,0 +1,66 @@
+"""Where judges disagree: item by item, and two judges label by label. Pure.
+
+An item's disagreement is the share of its pairs of judgments that differ,
+1 - sum_c n_c (n_c - 1) / (n (n - 1)); undefined for an item with one judgment, which is left out.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.agreement.answers import Decision, number_decisions
+from analysis.agreement.cohen import confusion
+
+ORDER = ("positive", "instruction_negative", "query_negative")
+
+
+@dataclass(frozen=True)
+class ItemDisagreement:
+    """An item, how much its judgments differ (0 to 1), and what each judge said."""
+
+    item: Hashable
+    disagreement: float
+    said: dict[str, str]
+
+
+def disagreements(decisions: Iterable[Decision]) -> list[ItemDisagreement]:
+    """Items with two judgments or more, those judged most differently first."""
+    said: dict[Hashable, dict[str, str]] = {}
+    for row in decisions:
+        said.setdefault(row.item, {})[row.judge] = row.label
+    found = [
+        ItemDisagreement(item, _disagreement(list(each.values())), each)
+        for item, each in said.items()
+        if len(each) > 1
+    ]
+    return sorted(found, key=lambda each: (-each.disagreement, str(each.item)))
+
+
+def confusion_of(
+    decisions: Iterable[Decision], one: str, other: str
+) -> tuple[list[str], np.ndarray]:
+    """The labels either used, and counts: rows what the one said, columns what the other did."""
+    answers = number_decisions(row for row in decisions if row.judge in (one, other))
+    names = [judge.name for judge in answers.judges]
+    if one not in names or other not in names:
+        return [], np.zeros((0, 0), dtype=np.int64)
+    codes = answers.matrix([names.index(one), names.index(other)])
+    table = confusion(codes[:, 0], codes[:, 1], len(answers.labels))
+    order = sorted(range(len(answers.labels)), key=lambda code: label_rank(answers.labels[code]))
+    used = [code for code in order if table[code].sum() + table[:, code].sum()]
+    return [answers.labels[code] for code in used], table[np.ix_(used, used)]
+
+
+def label_rank(label: str) -> tuple[int, str]:
+    """Roles first, in their order; then distractors; "none" and others last."""
+    if label in ORDER:
+        return ORDER.index(label), ""
+    return (len(ORDER) if label.startswith("distractor") else len(ORDER) + 1), label
+
+
+def _disagreement(labels: Sequence[str]) -> float:
+    n = len(labels)
+    same = sum(count * (count - 1) for count in Counter(labels).values())
+    return (n * (n - 1) - same) / (n * (n - 1))

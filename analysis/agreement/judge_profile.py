@@ -1,0 +1,98 @@
+"""One judge's work in numbers: agreement with the others and bias towards a place. Pure.
+
+Bias: candidates are shuffled for every judgment, so that a judge without a preference for places
+chooses each of them equally often, whatever is right. Told is the share of every place among the
+choices, and the p-value of Pearson's chi-squared test against the shares that the lengths of the
+lists make equal: sum (chosen - expected)^2 / expected, places - 1 degrees of freedom. Undefined
+where a place is expected fewer than five times: the test does not hold there.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from analysis.agreement.answers import MODEL, PERSON
+from db.study.quality import JudgeQuality
+
+FEWEST_EXPECTED = 5.0
+
+
+def judge_profiles(
+    report: Mapping[str, Any],
+    quality: Iterable[JudgeQuality],
+    choices: Mapping[str, Sequence[tuple[int, int]]],
+) -> list[dict[str, Any]]:
+    """A row per judge of an agreement report, people first; what is undefined has a reason.
+
+    `choices` are those of `db.run.position_bias.study_choices`.
+    """
+    by_name = {each.judge: each for each in quality}
+    kinds = {judge["judge"]: judge["kind"] for judge in report["judges"]}
+    judged = {judge["judge"]: judge["items"] for judge in report["judges"]}
+    profiles = []
+    for name, kind in kinds.items():
+        each = by_name.get(name)
+        seen = each.gold_seen if each else 0
+        profiles.append(
+            {
+                "judge": name,
+                "kind": kind,
+                "judged": judged[name],
+                "median_seconds": each.median_seconds if each else None,
+                "gold_seen": seen,
+                "gold_accuracy": each.gold_right / seen if each and seen else None,
+                "with_people": mean_agreement(
+                    report, name, [other for other, of in kinds.items() if of == PERSON]
+                ),
+                "with_models": mean_agreement(
+                    report, name, [other for other, of in kinds.items() if of == MODEL]
+                ),
+                "position_bias": place_bias(choices.get(name, ())),
+            }
+        )
+    return profiles
+
+
+def mean_agreement(report: Mapping[str, Any], judge: str, others: Iterable[str]) -> dict[str, Any]:
+    """The mean kappa of a judge with these others over the pairs where it is defined."""
+    with_whom = set(others) - {judge}
+    pairs = [
+        pair
+        for pair in report["pairs"]
+        if judge in (pair["judge_a"], pair["judge_b"])
+        and (pair["judge_b"] if pair["judge_a"] == judge else pair["judge_a"]) in with_whom
+    ]
+    defined = [pair["kappa"] for pair in pairs if pair["kappa"] is not None]
+    if defined:
+        return {"kappa": sum(defined) / len(defined), "pairs": len(defined)}
+    if not pairs:
+        return {"kappa": None, "pairs": 0, "reason": "nobody to compare with"}
+    return {"kappa": None, "pairs": 0, "reason": str(pairs[0]["reason"])}
+
+
+def place_bias(choices: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """Bias of choices (place from 1, places on the list): shares, chi-squared, p."""
+    if not choices:
+        return {"choices": 0, "shares": [], "p": None, "reason": "no choice of a passage yet"}
+    places = max(length for _, length in choices)
+    chosen = Counter(place for place, _ in choices)
+    lengths = Counter(length for _, length in choices)
+    expected = [
+        sum(count / length for length, count in lengths.items() if length >= place)
+        for place in range(1, places + 1)
+    ]
+    told: dict[str, Any] = {
+        "choices": len(choices),
+        "shares": [chosen[place] / len(choices) for place in range(1, places + 1)],
+    }
+    if places < 2:
+        return {**told, "p": None, "reason": "one place on the list: nothing to prefer"}
+    if min(expected) < FEWEST_EXPECTED:
+        reason = f"{len(choices)} choices are too few for a test over {places} places"
+        return {**told, "p": None, "reason": reason}
+    statistic = sum(
+        (chosen[place] - share) ** 2 / share for place, share in enumerate(expected, start=1)
+    )
+    from scipy.special import chdtrc
+
+    return {**told, "chi_squared": statistic, "p": float(chdtrc(places - 1, statistic))}

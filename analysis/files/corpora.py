@@ -1,0 +1,162 @@
+"""What is compared: data sets of the store and files of texts, loaded the same way."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy.orm import Session
+
+from analysis.files.published import read_published
+from analysis.files.rows import BadValue, read_rows
+from analysis.files.values import text_in
+from db.corpus.datasets import get_dataset, text_sha256
+from db.corpus.texts import CorpusText, pair_sources, pair_texts, run_texts
+from db.errors import BadInput, BadRow, BadRows, NotFound, Refused
+from db.run.runs import funnel, get_run, latest_run
+from db.words import VERDICTS
+
+FILTERS: Final[dict[str, list[tuple[str, Sequence[str]]]]] = {
+    "kept": [("", ("kept",))],
+    "all": [("", VERDICTS)],
+    "both": [(", filtered", ("kept",)), (", unfiltered", VERDICTS)],
+}
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A named list of texts; `offline` where the offline provider wrote them.
+
+    `dropped` counts the groups that its whole run dropped, by reason.
+    """
+
+    name: str
+    kind: str
+    texts: list[CorpusText]
+    dataset_id: int | None = None
+    run_id: int | None = None
+    offline: bool = False
+    dropped: Mapping[str, int] | None = None
+
+    def by_field(self) -> dict[str, dict[str, list[CorpusText]]]:
+        """Texts by field and role, in the order of their first appearance."""
+        fields: dict[str, dict[str, list[CorpusText]]] = {}
+        for row in self.texts:
+            fields.setdefault(row.field, {}).setdefault(row.role, []).append(row)
+        return fields
+
+
+def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
+    """The corpora that a job's config names.
+
+    `datasets` are names, `texts` paths of JSONL files with a `text` column, `published` paths of
+    releases and corpora in the formats of `analysis.files.published`; `run` chooses the run of a
+    single data set (default: the latest finished one; where there is none, the pairs); `groups` is
+    `kept` (default), `all`, or `both`: the filtered and the unfiltered data set, two corpora; with
+    `sources`, each of them is a corpus of its own in every data set that has it, and a data set
+    that has none of them stays whole. Raises NotFound, BadInput.
+    """
+    names, files = list(config.get("datasets") or []), list(config.get("texts") or [])
+    published = [Path(path) for path in config.get("published") or []]
+    if not names and not files and not published:
+        raise BadInput("nothing to analyse: name a data set, a corpus or a file of texts")
+    if config.get("run") is not None and len(names) != 1:
+        raise BadInput("a run belongs to one data set: name one, or leave the run out")
+    corpora = [
+        _dataset(session, name, config.get("run"), filtered, source)
+        for name, source in _named(session, names, config.get("sources") or [])
+        for filtered in FILTERS[config.get("groups") or "kept"]
+    ]
+    corpora += [Corpus(Path(file).stem, "texts", read_texts(Path(file))) for file in files]
+    corpora += [
+        Corpus(path.stem if path.is_file() else path.name, "published", read_published(path))
+        for path in published
+    ]
+    seen: dict[str, int] = {}
+    for place, corpus in enumerate(corpora):
+        seen[corpus.name] = seen.get(corpus.name, 0) + 1
+        if seen[corpus.name] > 1:
+            name = f"{corpus.name} ({seen[corpus.name]})"
+            corpora[place] = replace(corpus, name=name)
+    return corpora
+
+
+def corpora_sha256(corpora: Sequence[Corpus], settings: dict[str, Any]) -> str:
+    """The identity of an analysis: its settings and every text with its place."""
+    whole = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for corpus in corpora:
+        whole.update(f"\n{corpus.name}\0{corpus.kind}\0{corpus.run_id}".encode())
+        for row in corpus.texts:
+            whole.update(f"\n{row.field}\0{row.role}\0{row.group_id}\0{row.verdict}\0".encode())
+            whole.update(text_sha256(row.text).encode())
+    return whole.hexdigest()
+
+
+def read_texts(path: Path) -> list[CorpusText]:
+    """The texts of a file with a `text` column. Raises BadInput, BadRows with the line."""
+    texts: list[CorpusText] = []
+    bad: list[BadRow] = []
+    for row in read_rows(path):
+        try:
+            if row.reason:
+                raise BadValue(row.reason)
+            texts.append(CorpusText("text", "text", text_in(row.values, "text")))
+        except BadValue as error:
+            bad.append(BadRow(path.name, row.line, str(error)))
+    if bad:
+        raise BadRows(bad, "nothing was computed: correct these rows")
+    if not texts:
+        raise BadInput(f"{path}: holds no text")
+    return texts
+
+
+def _dataset(
+    session: Session,
+    name: str,
+    run_id: int | None,
+    filtered: tuple[str, Sequence[str]],
+    source: str | None,
+) -> Corpus:
+    dataset = get_dataset(session, name)
+    label, verdicts = filtered
+    title = (name if source is None else f"{name}/{source}") + label
+    if run_id is not None:
+        run = get_run(session, run_id)
+        if run.dataset_id != dataset.id:
+            raise BadInput(f"run {run_id} is not a run of data set {name!r}")
+    else:
+        try:
+            run = latest_run(session, dataset.id)
+        except NotFound:
+            if label:
+                raise
+            texts = pair_texts(session, dataset.id, source=source)
+            return Corpus(title, "dataset", texts, dataset.id)
+    texts = run_texts(session, run.id, verdicts=verdicts, source=source)
+    dropped = funnel(session, run.id).dropped
+    if not texts:
+        told = ", ".join(f"{reason} {number}" for reason, number in dropped.items()) or "none"
+        of_source = "" if source is None else f" of source {source!r}"
+        raise Refused(
+            f"{title}: run {run.id} has no such group{of_source} (dropped: {told}): choose "
+            "another run with --run, or another source"
+        )
+    return Corpus(title, "dataset", texts, dataset.id, run.id, run.offline, dropped)
+
+
+def _named(
+    session: Session, names: Sequence[str], sources: Sequence[str]
+) -> list[tuple[str, str | None]]:
+    """Data set and source of every corpus; no source: the whole data set."""
+    there = {name: pair_sources(session, get_dataset(session, name).id) for name in names}
+    missing = [source for source in sources if all(source not in own for own in there.values())]
+    if missing:
+        known = ", ".join(sorted({source for own in there.values() for source in own})) or "none"
+        raise BadInput(f"no pairs of source {missing[0]!r}; there are: {known}")
+    named: list[tuple[str, str | None]] = []
+    for name in names:
+        mine: list[str | None] = [source for source in sources if source in there[name]]
+        named += [(name, source) for source in mine or [None]]
+    return named

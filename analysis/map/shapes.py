@@ -1,0 +1,56 @@
+"""Which points of the map lie inside a box or a lasso: all that are stored there. Pure."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analysis.map.picture import categories_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def rows_inside(points: "pd.DataFrame", shape: Mapping[str, Any] | None) -> np.ndarray:
+    """The rows inside `shape`, ascending; none without one.
+
+    A box has `x` and `y` (low and high, both inside), a lasso its corners as `path`. Categories of
+    `colour` that the legend hides (`hidden`) are left out: nobody selects what is not drawn.
+    """
+    if not shape:
+        return np.zeros(0, dtype=np.int64)
+    x, y = points["x"].to_numpy(np.float64), points["y"].to_numpy(np.float64)
+    if shape["kind"] == "box":
+        inside = inside_box(x, y, shape["x"], shape["y"])
+    else:
+        inside = inside_lasso(x, y, np.array(shape["path"], dtype=np.float64))
+    if shape.get("hidden"):
+        inside &= ~np.isin(categories_of(points, shape["colour"]).astype(str), shape["hidden"])
+    return np.flatnonzero(inside)
+
+
+def inside_box(x: np.ndarray, y: np.ndarray, xs: list[float], ys: list[float]) -> np.ndarray:
+    """Edges are inside."""
+    found: np.ndarray = (x >= xs[0]) & (x <= xs[1]) & (y >= ys[0]) & (y <= ys[1])
+    return found
+
+
+def inside_lasso(x: np.ndarray, y: np.ndarray, path: np.ndarray) -> np.ndarray:
+    """By the even-odd rule: a ray to the right crosses the closed path an odd number of times.
+
+    `path` has shape (corners, 2); fewer than three hold nothing.
+    """
+    inside = np.zeros(len(x), dtype=bool)
+    if len(path) < 3:
+        return inside
+    low, high = path.min(axis=0), path.max(axis=0)
+    near = np.flatnonzero(inside_box(x, y, [low[0], high[0]], [low[1], high[1]]))
+    px, py = x[near], y[near]
+    odd = np.zeros(len(near), dtype=bool)
+    for (x0, y0), (x1, y1) in zip(path, np.roll(path, -1, axis=0), strict=True):
+        if y0 == y1:
+            continue
+        passes = (py >= min(y0, y1)) & (py < max(y0, y1))
+        odd ^= passes & (px < x0 + (py - y0) / (y1 - y0) * (x1 - x0))
+    inside[near] = odd
+    return inside

@@ -1,0 +1,141 @@
+"""Diversity of corpora (Figure 3b) and their row of Table 1, by field and role.
+
+Per field and role: how many texts and how many different ones, their mean length in words (split
+at white space), APS and INGF of 2- and 3-grams. Every text counts, duplicates too: a corpus that
+repeats itself is less diverse.
+
+What would surprise: INGF grows with the number of texts, so corpora are compared on samples of one
+size (`sampled`: mean and standard deviation over repeats, drawn without replacement). Where a
+corpus has no more texts than the sample, every repeat is the whole corpus and the deviation is 0.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from analysis.files.corpora import Corpus
+from analysis.text.aps import average_pairwise_similarity
+from analysis.text.ingf import inverse_ngram_frequency
+from db.corpus.texts import CorpusText
+
+VERSION = 3  # of the definitions here: a change makes stored results another analysis
+METRICS = ("aps", "ingf_2", "ingf_3")
+Vectors = Callable[[Sequence[str]], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How samples are drawn: `size` per field (None: the field is not sampled)."""
+
+    size: Mapping[str, int | None]
+    repeats: int
+    seed: int
+
+
+def sample_sizes(corpora: Sequence[Corpus], size: int | None) -> dict[str, int | None]:
+    """The sample size of each field: the given one, else the smallest corpus that has the field.
+
+    Without a given size, a field that only one corpus has is not sampled.
+    """
+    counts: dict[str, list[int]] = {}
+    for corpus in corpora:
+        for field, roles in corpus.by_field().items():
+            counts.setdefault(field, []).append(sum(len(rows) for rows in roles.values()))
+    if size is not None:
+        return dict.fromkeys(counts, size)
+    return {field: min(each) if len(each) > 1 else None for field, each in counts.items()}
+
+
+def describe_corpus(
+    corpus: Corpus, vectors: Vectors, sampling: Sampling | None = None
+) -> dict[str, Any]:
+    """The numbers of a corpus as `--json` prints them.
+
+    `vectors` gives the vectors of texts, shape (texts, dimensions).
+    """
+    return {
+        "corpus": corpus.name,
+        "kind": corpus.kind,
+        "run_id": corpus.run_id,
+        "offline": corpus.offline,
+        "dropped": None if corpus.dropped is None else dict(corpus.dropped),
+        "groups": len({row.group_id for row in corpus.texts if row.group_id is not None}),
+        "fields": {
+            field: {
+                **_whole_and_sampled(
+                    field, _texts(list(chain.from_iterable(roles.values()))), vectors, sampling
+                ),
+                "by_role": {
+                    role: describe_texts(_texts(rows), vectors) for role, rows in roles.items()
+                },
+            }
+            for field, roles in corpus.by_field().items()
+        },
+    }
+
+
+def describe_sample(
+    texts: Sequence[str], vectors: Vectors, *, size: int, repeats: int, seed: int
+) -> dict[str, Any]:
+    """APS and INGF of samples of one size: mean and standard deviation (ddof 1) over the repeats.
+
+    Undefined, with a reason, where there are fewer texts than the sample asks for.
+    """
+    told: dict[str, Any] = {"size": size, "repeats": repeats, "seed": seed}
+    if len(texts) < size:
+        reason = f"{len(texts)} texts are fewer than the sample of {size}"
+        return {**told, **dict.fromkeys(METRICS), "reason": dict.fromkeys(METRICS, reason)}
+    found: dict[str, list[float]] = {name: [] for name in METRICS}
+    reasons: dict[str, str] = {}
+    for repeat in range(repeats if size < len(texts) else 1):
+        places = np.random.default_rng([seed, repeat]).choice(len(texts), size, replace=False)
+        numbers = describe_texts([texts[place] for place in np.sort(places)], vectors)
+        reasons |= numbers.get("reason", {})
+        for name in METRICS:
+            if numbers[name] is not None:
+                found[name].append(numbers[name])
+    for name, values in found.items():
+        if name in reasons:
+            told[name] = None
+        else:
+            spread = None if repeats == 1 else 0.0
+            if len(values) > 1:
+                spread = float(np.std(values, ddof=1))
+            told[name] = {"mean": float(np.mean(values)), "sd": spread}
+    return {**told, "reason": reasons} if reasons else told
+
+
+def describe_texts(texts: Sequence[str], vectors: Vectors) -> dict[str, Any]:
+    """Counts, mean length, APS and INGF; an undefined metric is None, with a `reason` by name."""
+    two, three = inverse_ngram_frequency(texts)
+    measures = dict(
+        zip(METRICS, (average_pairwise_similarity(vectors(texts)), two, three), strict=True)
+    )
+    numbers: dict[str, Any] = {
+        "texts": len(texts),
+        "different": len(set(texts)),
+        "mean_words": sum(len(text.split()) for text in texts) / len(texts) if texts else None,
+        **{name: measure.value for name, measure in measures.items()},
+    }
+    reasons = {name: measure.reason for name, measure in measures.items() if measure.reason}
+    return {**numbers, "reason": reasons} if reasons else numbers
+
+
+def _whole_and_sampled(
+    field: str, texts: Sequence[str], vectors: Vectors, sampling: Sampling | None
+) -> dict[str, Any]:
+    whole = describe_texts(texts, vectors)
+    size = sampling.size.get(field) if sampling else None
+    if sampling is None or size is None:
+        return whole
+    sampled = describe_sample(
+        texts, vectors, size=size, repeats=sampling.repeats, seed=sampling.seed
+    )
+    return {**whole, "sampled": sampled}
+
+
+def _texts(rows: Sequence[CorpusText]) -> list[str]:
+    return [row.text for row in rows]

@@ -1,0 +1,101 @@
+"""Diversity side by side: Table 1's row of each corpus, and filtered against unfiltered. Pure.
+
+Both read the result of a diversity analysis (`analysis.text.diversity.describe_corpus` per corpus).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+FIELDS: Final = ("instruction", "query", "passage", "text")
+METRICS: Final = ("aps", "ingf_2", "ingf_3")
+FILTERED, UNFILTERED = ", filtered", ", unfiltered"
+
+
+def table_one(corpora: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Table 1: a row per corpus with its groups, and counts and mean words of each field it has."""
+    there = [field for field in FIELDS if any(field in corpus["fields"] for corpus in corpora)]
+    rows = []
+    for corpus in corpora:
+        row: dict[str, Any] = {"corpus": corpus["corpus"], "groups": corpus["groups"] or None}
+        for field in there:
+            numbers = corpus["fields"].get(field, {"texts": 0, "mean_words": None})
+            row[f"{_plural(field)}"] = numbers["texts"]
+            row[f"words per {field}"] = numbers["mean_words"]
+        rows.append(row)
+    return rows
+
+
+def filter_pairs(
+    corpora: Sequence[Mapping[str, Any]],
+) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Corpora that stand there both filtered and unfiltered."""
+    by_name = {corpus["corpus"]: corpus for corpus in corpora}
+    return [
+        (corpus, by_name[other])
+        for name, corpus in by_name.items()
+        if name.endswith(FILTERED)
+        and (other := name.removesuffix(FILTERED) + UNFILTERED) in by_name
+    ]
+
+
+def filter_rows(filtered: Mapping[str, Any], unfiltered: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Figure 6's question: size and diversity of the filtered and the unfiltered data set.
+
+    Diversity is that of samples of equal size; where none was drawn, that of the whole, and
+    `of` says which. INGF grows with size, so that the whole's are no comparison.
+    """
+    rows: list[dict[str, Any]] = [
+        {
+            "what": "groups",
+            "of": "whole",
+            "filtered": filtered["groups"],
+            "unfiltered": unfiltered["groups"],
+        }
+    ]
+    for field in FIELDS:
+        one, other = filtered["fields"].get(field), unfiltered["fields"].get(field)
+        if one is None or other is None:
+            continue
+        for name in ("texts", "different", "mean_words"):
+            rows.append(
+                {
+                    "what": f"{_plural(field)}: {name.replace('_', ' ')}",
+                    "of": "whole",
+                    "filtered": one[name],
+                    "unfiltered": other[name],
+                }
+            )
+        sampled = "sampled" in one and "sampled" in other
+        for metric in METRICS:
+            row: dict[str, Any] = {
+                "what": f"{_plural(field)}: {metric.upper().replace('_', ' ')}",
+                "of": f"{one['sampled']['repeats']} samples of {one['sampled']['size']:,}"
+                if sampled
+                else "whole",
+            }
+            for side, numbers in (("filtered", one), ("unfiltered", other)):
+                if not sampled:
+                    row[side] = numbers[metric]
+                elif numbers["sampled"][metric] is None:
+                    row[side] = None
+                else:
+                    row[side] = numbers["sampled"][metric]["mean"]
+                    row[f"{side} sd"] = numbers["sampled"][metric]["sd"]
+            rows.append(row)
+    return rows
+
+
+def drop_rows(filtered: Mapping[str, Any], unfiltered: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What became of the groups: kept, then each drop reason, most frequent first."""
+    dropped = unfiltered.get("dropped") or {}
+    total = filtered["groups"] + sum(dropped.values())
+    found = [("kept", filtered["groups"])]
+    found += sorted(dropped.items(), key=lambda each: (-each[1], each[0]))
+    return [
+        {"groups": reason, "count": count, "share": count / total if total else None}
+        for reason, count in found
+    ]
+
+
+def _plural(field: str) -> str:
+    return "queries" if field == "query" else f"{field}s"

@@ -1,0 +1,111 @@
+"""What corpora repeat: near-duplicates inside and between them, overlap with evaluation sets."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from analysis.files.corpora import Corpus
+from analysis.text.near_duplicates import near_duplicate_keys
+from analysis.text.overlap import HOW, overlaps
+from db.corpus.texts import CorpusText
+
+VERSION = 1
+MOST_LISTED = 500  # clusters or pairs in a result; the counts are of all
+
+
+def describe_duplicates(corpora: Sequence[Corpus]) -> dict[str, Any]:
+    """Clusters of near-duplicates per field, largest first, and how many texts repeat another.
+
+    A text that is used in several groups counts once per corpus: only different texts are compared.
+    """
+    fields = list(dict.fromkeys(row.field for corpus in corpora for row in corpus.texts))
+    found = {field: _clusters(corpora, field) for field in fields}
+    return {
+        "corpora": [_told(corpus) for corpus in corpora],
+        "fields": {
+            field: {
+                "clusters": len(clusters),
+                "texts": sum(len(cluster) for cluster in clusters),
+                "repeated": sum(len(cluster) - 1 for cluster in clusters),
+                "between": sum(len({row["corpus"] for row in c}) > 1 for c in clusters),
+            }
+            for field, clusters in found.items()
+        },
+        "clusters": [
+            {"field": field, "texts": cluster}
+            for field, clusters in found.items()
+            for cluster in clusters
+        ][:MOST_LISTED],
+    }
+
+
+def describe_contamination(corpora: Sequence[Corpus], against: Sequence[Corpus]) -> dict[str, Any]:
+    """Every text of the corpora that overlaps with one of the evaluation sets, and how.
+
+    `groups` are the ids of the groups a release would have to leave out.
+    """
+    ours = [(corpus.name, row) for corpus in corpora for row in _different(corpus.texts)]
+    theirs = [(corpus.name, row) for corpus in against for row in _different(corpus.texts)]
+    found = overlaps([row for _, row in ours], [row for _, row in theirs])
+    groups_of: dict[str, set[int]] = {}
+    for corpus in corpora:
+        for row in corpus.texts:
+            if row.group_id is not None:
+                groups_of.setdefault(row.text, set()).add(row.group_id)
+    ordered = sorted(found, key=lambda each: (HOW.index(each.how), -each.share, each.one))
+    groups = {group for each in found for group in groups_of.get(ours[each.one][1].text, ())}
+    return {
+        "corpora": [_told(corpus) for corpus in corpora],
+        "against": [_told(corpus) for corpus in against],
+        "overlapping": len(found),
+        "texts": len({each.one for each in found}),
+        "how": dict(Counter(each.how for each in found)),
+        "groups": sorted(groups),
+        "pairs": [
+            {
+                "how": each.how,
+                "share": each.share,
+                **_place(*ours[each.one]),
+                "groups": sorted(groups_of.get(ours[each.one][1].text, ())),
+                "against": _place(*theirs[each.other]),
+            }
+            for each in ordered[:MOST_LISTED]
+        ],
+    }
+
+
+def _clusters(corpora: Sequence[Corpus], field: str) -> list[list[dict[str, Any]]]:
+    rows = [
+        (corpus.name, row)
+        for corpus in corpora
+        for row in _different([row for row in corpus.texts if row.field == field])
+    ]
+    members: dict[int, list[dict[str, Any]]] = {}
+    for key, row in zip(near_duplicate_keys([row.text for _, row in rows]), rows, strict=True):
+        members.setdefault(key, []).append(_place(*row))
+    return sorted((each for each in members.values() if len(each) > 1), key=len, reverse=True)
+
+
+def _different(rows: Sequence[CorpusText]) -> list[CorpusText]:
+    """The first of each text of a field."""
+    return list({(row.field, row.text): row for row in reversed(rows)}.values())[::-1]
+
+
+def _place(corpus: str, row: CorpusText) -> dict[str, Any]:
+    return {
+        "corpus": corpus,
+        "field": row.field,
+        "role": row.role,
+        "group_id": row.group_id,
+        "text": row.text,
+    }
+
+
+def _told(corpus: Corpus) -> dict[str, Any]:
+    return {
+        "corpus": corpus.name,
+        "kind": corpus.kind,
+        "run_id": corpus.run_id,
+        "offline": corpus.offline,
+        "texts": len(corpus.texts),
+    }

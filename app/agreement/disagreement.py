@@ -1,0 +1,77 @@
+"""Where judges disagree: two judges label by label, and the items judged most differently."""
+
+import streamlit as st
+
+from analysis.agreement.answers import Decision
+from analysis.agreement.disagreement import ItemDisagreement, confusion_of, disagreements
+from analysis.figures.figures import confusion_heatmap
+from app.kit.figure import Origin, as_csv, draw_figure, draw_rows
+from db.study.items import ItemPlace
+
+SHOWN = 200
+
+
+def draw_disagreement(
+    decisions: list[Decision], places: dict[int, ItemPlace], origin: Origin
+) -> None:
+    """The confusion of two judges, then the items."""
+    judges = sorted({row.judge for row in decisions})
+    if len(judges) < 2:
+        return
+    st.subheader("Two judges, label by label", anchor=False)
+    with st.container(horizontal=True):
+        one = st.selectbox("Rows", judges, key="agreement.one")
+        other = st.selectbox("Columns", judges, index=1, key="agreement.other")
+    labels, counts = confusion_of(decisions, one, other)
+    if one == other or not labels:
+        st.caption("Choose two judges with items in common.")
+    else:
+        figure = confusion_heatmap(labels, counts, one, other)
+        cells = [
+            {f"{one} said": row, f"{other} said": column, "items": int(counts[i, j])}
+            for i, row in enumerate(labels)
+            for j, column in enumerate(labels)
+        ]
+        draw_figure(figure, cells, origin, key="agreement.confusion")
+    draw_items(disagreements(decisions), places, origin)
+
+
+def draw_items(found: list[ItemDisagreement], places: dict[int, ItemPlace], origin: Origin) -> None:
+    """A row per item, most disagreement first, with every judgment; its link opens its group."""
+    st.subheader("Items, most disagreement first", anchor=False)
+    shown = found[:SHOWN]
+    if not shown:
+        st.caption("No item was judged twice yet.")
+        return
+    judges = sorted({judge for each in shown for judge in each.said})
+    rows = [item_row(each, places[int(str(each.item))], judges) for each in shown]
+    draw_rows(
+        rows,
+        origin,
+        key="agreement.items",
+        whole=lambda: as_csv(
+            [item_row(each, places[int(str(each.item))], judges) for each in found]
+        ),
+        column_config={
+            "Open": st.column_config.LinkColumn(
+                display_text=r"group=(\d+)", width="small", help="Opens its group."
+            ),
+            "Disagreement": st.column_config.NumberColumn(format="%.2f"),
+        },
+    )
+    if len(found) > SHOWN:
+        st.caption(f"The first {SHOWN} of {len(found):,} items.")
+
+
+def item_row(each: ItemDisagreement, place: ItemPlace, judges: list[str]) -> dict[str, object]:
+    """An item with what every judge said."""
+    return {
+        "Open": f"groups?group={place.group_id}",
+        "Item": each.item,
+        "Disagreement": each.disagreement,
+        "Role": place.scenario,
+        **{judge: each.said.get(judge, "") for judge in judges},
+        "Query": place.query,
+        "Instruction": place.instruction,
+        "Source": place.source,
+    }

@@ -1,0 +1,46 @@
+"""Agreement over time: whether a study's judges grow together or apart."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from analysis.agreement.judging_figures import over_time_lines
+from app.kit.figure import Origin, draw_figure
+from app.text.plain import plain
+
+
+def draw_over_time(windows: Sequence[dict[str, Any]], origin: Origin) -> None:
+    """The lines, and the reasons of what is not on them."""
+    if not windows:
+        return
+    st.subheader("Over time", anchor=False)
+    rows = window_rows(windows)
+    if not any(row["Kappa"] is not None for row in rows):
+        st.caption(plain(f"No kappa in any window: {rows[0]['Undefined because']}."))
+        return
+    draw_figure(over_time_lines(windows), rows, origin, key="agreement.over_time")
+    missing = sum(row["Kappa"] is None for row in rows)
+    st.caption(
+        f"Items in the order in which people finished them, {len(windows)} windows of equally many."
+        + (f" {missing} values are undefined and not drawn; the CSV says why." * bool(missing))
+    )
+
+
+def window_rows(windows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row per window and series."""
+    return [
+        {
+            "Window": window["window"],
+            "From": window["from"],
+            "To": window["to"],
+            "Items": window["items"],
+            "Judgments": window["judgments"],
+            "People with": name,
+            "Kappa": mean["kappa"],
+            "Pairs": mean["pairs"],
+            "Undefined because": mean.get("reason", ""),
+        }
+        for window in windows
+        for name, mean in {"people": window["human_human"], **window["human_model"]}.items()
+    ]

@@ -1,0 +1,121 @@
+"""Agreement: how far the judges of a study agree, people with people and people with models."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from analysis.agreement.agreement import Decision, agreement_report
+from analysis.agreement.judge_profile import judge_profiles
+from analysis.agreement.judgment_filter import chosen_rows, decisions_of
+from analysis.agreement.over_time import agreement_over_time
+from app.agreement.disagreement import draw_disagreement
+from app.agreement.filters import draw_filters
+from app.agreement.judges import draw_judges
+from app.agreement.over_time import draw_over_time
+from app.agreement.report import draw_report
+from app.kit.analysis_command import agreement_command
+from app.kit.choice import choose
+from app.kit.figure import Origin
+from app.kit.page import draw_empty, draw_heading
+from app.kit.pulse import follow
+from db.run.position_bias import study_choices
+from db.store.store import open_store
+from db.study.items import study_item_places
+from db.study.judgments import JudgmentRow, JudgmentState, judgment_frame, judgment_state
+from db.study.quality import judge_quality
+from db.study.studies import list_studies
+
+LEAD = (
+    "Cohen's kappa of every pair of judges, over the items both judged: 0 is chance, 1 is perfect."
+)
+
+
+def read_state(study_id: int) -> JudgmentState:
+    with open_store().read() as session:
+        return judgment_state(session, study_id)
+
+
+def told(state: JudgmentState) -> str:
+    last = f", the last at {state.last_at:%Y-%m-%d %H:%M:%S} UTC" if state.last_at else ""
+    return f"{state.judgments:,} judgments{last} · follows the study while people judge"
+
+
+@st.cache_data(max_entries=8, show_spinner="Resampling the items …")
+def computed(_rows: Sequence[JudgmentRow], version: tuple[object, ...]) -> dict[str, object]:
+    """The report and its windows; `version` names store, study, judgments and filter."""
+    return {"report": agreement_report(decisions_of(_rows)), "windows": agreement_over_time(_rows)}
+
+
+with open_store().read() as session:
+    found = list_studies(session)
+if not found:
+    draw_heading("Agreement", LEAD)
+    draw_empty(
+        "No study yet.",
+        "Agreement is computed over the items that several judges answered in a study.",
+        view="studies",
+        link="Make a study",
+        command="inf study create --dataset NAME --items 50 --overlap 3",
+    )
+    st.stop()
+place = st.container()
+study = choose(
+    "Study",
+    found,
+    key="agreement.study",
+    parameter="study",
+    ident=lambda study: study.id,
+    name=lambda study: f"study {study.id} · {study.name} · {study.dataset}",
+)
+state = read_state(study.id)
+with open_store().read() as session:
+    every = judgment_frame(session, study.id)
+    places = study_item_places(session, study.id)
+chosen = draw_filters(every, places)
+rows = chosen_rows(every, places, chosen)
+version = (str(open_store().engine.url), study.id, state, chosen)
+made = computed(rows, version)
+report, windows = made["report"], made["windows"]
+with place:
+    draw_heading(
+        "Agreement",
+        LEAD,
+        offline=any(judge["offline"] for judge in report["judges"]),
+        simulated=report["simulated"],
+    )
+follow(lambda: read_state(study.id), state, words=told)
+if not rows:
+    nobody = not every
+    draw_empty(
+        "Nobody has judged in this study yet." if nobody else "No judgment passes these filters.",
+        "People judge on the page Judge; models are started on the page Studies."
+        if nobody
+        else "Take a filter away.",
+        view="judge",
+        link="Judge",
+        command=f"inf study judge --study {study.id} --judge offline:embedding",
+    )
+else:
+    command = agreement_command(study.id, chosen.options())
+    origin = Origin(
+        f"{len(rows):,} judgments of study {study.id}, newest no. {state.last_id}",
+        state.last_at,
+        command,
+    )
+    draw_report(report, origin)
+    draw_over_time(windows, replace(origin, command=f"{command} --over-time"))
+    with open_store().read() as session:
+        quality, choices = judge_quality(session, study.id), study_choices(session, study.id)
+    profiles = judge_profiles(report, quality, choices)
+    draw_judges(profiles, replace(origin, command=f"{command} --by-judge"))
+    decisions: list[Decision] = decisions_of(rows)
+    draw_disagreement(decisions, places, origin)
+    st.download_button(
+        "Numbers as JSON",
+        json.dumps({"study_id": study.id, **report}, ensure_ascii=False),
+        file_name=f"agreement-study-{study.id}.json",
+        key="agreement.download",
+    )
+    st.code(command, language=None, wrap_lines=True)

@@ -1,0 +1,181 @@
+"""An agreement report as figures, numbers and tables; what is undefined says why."""
+
+from typing import Any
+
+import streamlit as st
+
+from analysis.figures.figures import agreement_heatmap, human_model_bars
+from app.kit.figure import Origin, draw_figure, draw_rows, side_by_side
+from app.text.counted import counted
+from app.text.plain import plain
+
+KAPPA = st.column_config.NumberColumn(format="%.4f")
+COEFFICIENTS = {
+    "agreement": "Raw agreement",
+    "fleiss_kappa": "Fleiss' kappa",
+    "krippendorff_alpha": "Krippendorff's alpha",
+    "gwet_ac1": "Gwet's AC1",
+}
+
+
+def draw_report(report: dict[str, Any], origin: Origin) -> None:
+    """Means, figures, pairs, differences of models, coefficients."""
+    if report["simulated"]:
+        st.warning(
+            "The people of this study are simulated judges: a demonstration, no evidence.",
+            icon=":material/smart_toy:",
+        )
+    elif report["simulated_left_out"]:
+        st.info("Real people have judged: the simulated judges are among the pairs, in no mean.")
+    means = [("People with people", report["human_human"])]
+    means += [(f"People with {name}", mean) for name, mean in report["human_model"].items()]
+    with st.container(horizontal=True):
+        for label, mean in means:
+            draw_mean(label, mean)
+    st.caption(
+        f"{report['judgments']:,} judgments of {report['items']:,} items · in brackets: 95 % "
+        f"intervals, {report['resamples']:,} resamples of the items"
+    )
+    left, right = side_by_side(2, key="agreement.figures")
+    with left:
+        st.subheader("Models with people", anchor=False)
+        draw_figure(human_model_bars(report), bar_rows(report), origin, key="agreement.bars")
+    with right:
+        st.subheader("Pairs of judges", anchor=False)
+        pairs = pair_rows(report["pairs"])
+        draw_figure(agreement_heatmap(report), pairs, origin, key="agreement.heatmap")
+    if pairs:
+        draw_table(pairs, origin, key="agreement.pairs", reasons=report["pairs"])
+    else:
+        st.caption("No pair of judges: fewer than two have judged.")
+    draw_differences(report["differences"], origin)
+    draw_coefficients(report, origin)
+
+
+def draw_mean(label: str, mean: dict[str, Any]) -> None:
+    """Mean kappa over the pairs where it is defined."""
+    with st.container(border=True, width=260):
+        kappa = mean["kappa"]
+        st.metric(label, "undefined" if kappa is None else f"{kappa:.3f}")
+        if kappa is None:
+            st.caption(plain(mean["reason"]))
+        else:
+            undefined = mean["undefined_pairs"]
+            rest = f", {undefined} undefined" if undefined else ""
+            agreement = f"raw agreement {mean['agreement']:.1%} · " if mean["agreement"] else ""
+            st.caption(f"{interval_words(mean)}{agreement}{counted(mean['pairs'], 'pair')}{rest}")
+
+
+def interval_words(numbers: dict[str, Any]) -> str:
+    """The interval in front of other words, nothing where there is none."""
+    if not numbers.get("interval"):
+        return ""
+    low, high = numbers["interval"]
+    return f"[{low:.3f}, {high:.3f}] · "
+
+
+def interval_cells(numbers: dict[str, Any]) -> dict[str, float | None]:
+    """The interval as two columns."""
+    low, high = numbers.get("interval") or (None, None)
+    return {"95 % from": low, "to": high}
+
+
+def bar_rows(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """The numbers of Figure 4's bars: a row per mean."""
+    return [
+        {
+            "Between": name,
+            "Mean kappa": mean["kappa"],
+            **interval_cells(mean),
+            "Raw agreement": mean["agreement"],
+            "Pairs": mean["pairs"],
+            "Undefined because": mean.get("reason", ""),
+        }
+        for name, mean in {
+            "people with people": report["human_human"],
+            **{f"people with {name}": mean for name, mean in report["human_model"].items()},
+        }.items()
+    ]
+
+
+def pair_rows(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row per pair of judges."""
+    return [
+        {
+            "Judge": pair["judge_a"],
+            "With": pair["judge_b"],
+            "Kappa": pair["kappa"],
+            **interval_cells(pair),
+            "± standard error": pair["standard_error"],
+            "Raw agreement": pair["agreement"],
+            "Items": pair["items"],
+            "Undefined because": pair.get("reason", ""),
+        }
+        for pair in pairs
+    ]
+
+
+def draw_differences(differences: list[dict[str, Any]], origin: Origin) -> None:
+    """A row per two models: how much more the one agrees with the people."""
+    if not differences:
+        return
+    st.subheader("Which model agrees more with people?", anchor=False)
+    verdicts = {True: "yes", False: "cannot be told", None: ""}
+    rows = [
+        {
+            "Model": row["model_a"],
+            "Against": row["model_b"],
+            "Difference of mean kappa": row["difference"],
+            **interval_cells(row),
+            "Differs": verdicts[row.get("differs")],
+            "Undefined because": row.get("reason", ""),
+        }
+        for row in differences
+    ]
+    draw_table(rows, origin, key="agreement.differences", reasons=differences)
+    st.caption("Paired: both models and the people on the same resampled items.")
+
+
+def draw_coefficients(report: dict[str, Any], origin: Origin) -> None:
+    """Coefficients for any number of judges, among people and among all."""
+    st.subheader("All judges at once", anchor=False)
+    found = [
+        (who, COEFFICIENTS[name], numbers)
+        for who, key in (("people", "people"), ("people and models", "all_judges"))
+        for name, numbers in report[key].items()
+    ]
+    rows = [
+        {
+            "Among": who,
+            "Measure": measure,
+            "Value": numbers["value"],
+            **interval_cells(numbers),
+            "Undefined because": numbers.get("reason", ""),
+        }
+        for who, measure, numbers in found
+    ]
+    draw_table(
+        rows,
+        origin,
+        key="agreement.coefficients",
+        reasons=[numbers for _, _, numbers in found],
+    )
+
+
+def draw_table(
+    rows: list[dict[str, Any]], origin: Origin, *, key: str, reasons: list[dict[str, Any]]
+) -> None:
+    """Numbers with four digits; the column of reasons only where there is one."""
+    numbers = (
+        "Kappa",
+        "± standard error",
+        "Raw agreement",
+        "95 % from",
+        "to",
+        "Value",
+        "Difference of mean kappa",
+    )
+    columns = dict.fromkeys(numbers, KAPPA)
+    if not any(row.get("reason") for row in reasons):
+        columns["Undefined because"] = None  # type: ignore[assignment]
+    draw_rows(rows, origin, key=key, column_config=columns)

@@ -1,0 +1,127 @@
+"""Model judges as validators: kappa against cost, and the sets they would keep."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from analysis.agreement.judging_figures import is_placed, kappa_against_cost, kept_sets
+from app.agreement.report import interval_cells
+from app.kit.figure import Origin, draw_figure, draw_rows
+from app.text.plain import plain
+
+
+def draw_validators(report: Mapping[str, Any], origin: Origin) -> None:
+    """The figure of price and kappa, then of the kept sets, each with its table."""
+    validators = report["validators"]
+    st.subheader("Agreement with people, and its price", anchor=False)
+    rows = [validator_row(row) for row in validators]
+    if any(is_placed(row) for row in validators):
+        draw_figure(kappa_against_cost(validators), rows, origin, key="validators.cost")
+    for row in validators:
+        if reason := why_not_placed(row):
+            st.caption(plain(f"{row['judge']} is not in the figure: {reason}."))
+    draw_rows(
+        rows,
+        origin,
+        key="validators.prices",
+        column_config={
+            "Kappa with people": st.column_config.NumberColumn(format="%.4f"),
+            "95 % from": st.column_config.NumberColumn(format="%.4f"),
+            "to": st.column_config.NumberColumn(format="%.4f"),
+            "USD per 1,000 items": st.column_config.NumberColumn(format="%.4f"),
+            "Items passed": st.column_config.NumberColumn(format="percent"),
+        },
+    )
+    draw_kept(report, origin)
+    _draw_not_asked(report["not_asked"], origin)
+
+
+def _draw_not_asked(models: Sequence[Mapping[str, Any]], origin: Origin) -> None:
+    """What the models of the price table would cost, before one of them is asked."""
+    if not models:
+        return
+    with st.expander("What other models would cost"):
+        rows = [
+            {"Model": row["model"], "USD per 1,000 items": row["usd_per_1000_items"]}
+            for row in sorted(models, key=lambda row: row["usd_per_1000_items"])
+        ]
+        draw_rows(
+            rows,
+            origin,
+            key="validators.not_asked",
+            column_config={"USD per 1,000 items": st.column_config.NumberColumn(format="%.4f")},
+        )
+        st.caption(
+            "Estimated from the price table and the length of this run's items; nothing was asked. "
+            "Their agreement with people is known once they judged a study."
+        )
+
+
+def draw_kept(report: Mapping[str, Any], origin: Origin) -> None:
+    """What each judge and each vote would keep beside what the run kept."""
+    st.subheader("What would be kept", anchor=False)
+    rows = kept_rows([*report["validators"], *report["policies"]])
+    whole = [row for row in rows if row["groups"]]
+    st.caption(
+        f"The run kept {report['kept']:,} of {report['groups']:,} groups. Counted are groups of "
+        "which a judge, or every voter, answered all three items."
+    )
+    if whole:
+        draw_figure(kept_sets(whole), rows, origin, key="validators.kept")
+    else:
+        st.caption("No judge answered a whole group: its verdict on none of them is known.")
+    if not report["policies"]:
+        st.caption("A vote needs two model judges that answered a whole group, or chosen ones.")
+    shown = [{TITLES[name]: row[name] for name in TITLES} for row in rows]
+    draw_rows(shown, origin, key="validators.kept_table")
+
+
+TITLES = {
+    "name": "Validator",
+    "groups": "Groups",
+    "kept": "Kept",
+    "kept_by_both": "Kept by both",
+    "only_here": "Only here",
+    "only_by_the_run": "Only by the run",
+    "kept_groups_in_part": "Kept groups seen in part",
+    "surely_dropped_of_them": "of them dropped for sure",
+}
+
+
+def kept_rows(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row per judge and per vote."""
+    return [
+        {
+            **{name: row[name] for name in TITLES if name != "name"},
+            "name": row["judge"]
+            if "judge" in row
+            else f"{row['policy']} of {', '.join(row['judges'])}",
+        }
+        for row in found
+    ]
+
+
+def validator_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A judge's price, kappa and share of items passed."""
+    mean = row.get("human_kappa", {"kappa": None})
+    return {
+        "Judge": row["judge"],
+        "USD per 1,000 items": row["usd_per_1000_items"],
+        "Price from": row["price_from"],
+        "Kappa with people": mean["kappa"],
+        **interval_cells(dict(mean)),
+        "Items": row["items"],
+        "Items passed": row["items_passed"],
+    }
+
+
+def why_not_placed(row: Mapping[str, Any]) -> str:
+    """Why a judge has no point in the figure; "" where it has one."""
+    if row["usd_per_1000_items"] is None:
+        return str(row["price_reason"])
+    if "human_kappa" not in row:
+        return "it has judged no item of a study with people"
+    if row["human_kappa"]["kappa"] is None:
+        return str(row["human_kappa"]["reason"])
+    return ""

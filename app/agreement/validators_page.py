@@ -1,0 +1,105 @@
+"""Choosing the validator: what each model judge costs, how it agrees, what it would keep."""
+
+import shlex
+
+import streamlit as st
+
+from analysis.agreement.agreement import agreement_report
+from analysis.agreement.judgment_filter import decisions_of
+from analysis.agreement.validators import Answer, choosing_report
+from app.agreement.validators import draw_validators
+from app.groups.run_label import run_name
+from app.kit.choice import choose
+from app.kit.figure import Origin
+from app.kit.page import draw_empty, draw_heading
+from curation.recipe.prices import load_prices
+from curation.run.estimate import judging_prices
+from db.run.runs import RunSummary, list_runs
+from db.run.validations import answers_state, judge_models, judging_cost, run_answers, run_verdicts
+from db.store.store import open_store
+from db.study.judgments import judgment_frame
+from db.study.studies import StudySummary, list_studies
+
+LEAD = (
+    "Which model judge should filter? Its agreement with people against its price, and the groups "
+    "that it, or a vote of several, would keep: from stored judgments and the price table, no call "
+    "is made."
+)
+
+
+def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
+    by_id = {study.id: study for study in studies}
+    study_id = st.selectbox(
+        "People of study",
+        list(by_id),
+        format_func=lambda n: f"study {n} · {by_id[n].name}",
+        key="validators.study",
+        placeholder="no study of this run",
+        disabled=not by_id,
+    )
+    with open_store().read() as session:
+        answers = [Answer(*row) for row in run_answers(session, run.id)]
+        kept, models = run_verdicts(session, run.id), judge_models(session)
+        costs = judging_cost(session, ("validation",))
+        known = {model for model, _ in models.values()} | set(load_prices())
+        estimates = judging_prices(session, run.id, known)
+        rows = [] if study_id is None else judgment_frame(session, study_id)
+        newest, last_at = answers_state(session, run.id)
+    judges = sorted({answer.judge for answer in answers} & set(models))
+    if not judges:
+        draw_empty(
+            "No model has judged items of this run.",
+            "Its validator does, and any other model that judges a study of it.",
+            view="studies",
+            link="Studies",
+            command=f"inf study judge --study {study_id or 'ID'} --judge openai:MODEL",
+        )
+        return
+    voters = st.multiselect(
+        "Who votes",
+        judges,
+        key="validators.voters",
+        placeholder="every judge that answered a whole group",
+        help="Two or more; a group counts where all of them answered the same items.",
+    )
+    report = choosing_report(
+        answers,
+        kept,
+        models,
+        costs,
+        agreement_report(decisions_of(rows))["human_model"] if rows else {},
+        voters,
+        estimates,
+    )
+    words = ["inf", "analyze", "validators", "--dataset", run.dataset, "--run", str(run.id)]
+    words += [] if study_id is None else ["--study", str(study_id)]
+    words += [word for voter in voters for word in ("--judge", voter)]
+    origin = Origin(
+        f"{len(answers):,} answers to run {run.id}, newest no. {newest}",
+        last_at,
+        shlex.join([*words, "--json"]),
+    )
+    draw_validators(report, origin)
+
+
+with open_store().read() as session:
+    runs = [run for run in list_runs(session) if run.kept + run.dropped]
+    studies = list_studies(session)
+place = st.container()
+chosen = None
+if runs:
+    chosen = choose(
+        "Run", runs, key="validators.run", parameter="run", ident=lambda run: run.id, name=run_name
+    )
+with place:
+    draw_heading("Validators", LEAD, offline=chosen is not None and chosen.offline)
+if chosen is None:
+    draw_empty(
+        "No run with finished groups yet.",
+        "Validators judge the groups of a curation run.",
+        view="curate",
+        link="Curate",
+        command="inf curate --dataset NAME --provider offline",
+    )
+else:
+    draw_choice(chosen, [study for study in studies if study.run_id == chosen.id])

@@ -1,0 +1,112 @@
+"""`inf hub`: push releases and checkpoints to the Hugging Face Hub, pull data sets from it."""
+
+import click
+
+from app.cli.data.import_ import bad_rows_in_json, progress_bar
+from app.cli.kit.report import Result, detach_option, me, ready_store, reporting, work
+from curation.hub import pull as hub_pull
+from curation.importing.job import as_json, groups_as_json
+
+
+@click.group()
+def hub() -> None:
+    """Push to the Hugging Face Hub and pull from it (token: HF_TOKEN)."""
+
+
+def _human(result: Result) -> str:
+    rows = [
+        f"  {sign} {path}"
+        for sign, word in (("+", "added"), ("~", "changed"), ("-", "removed"))
+        for path in result[word]
+    ]
+    rows.append(f"  = {len(result['unchanged'])} files as they are")
+    head = f"{result['title']} → {result['repo']}"
+    if result["dry_run"]:
+        return "\n".join([f"{head}: nothing was pushed (dry run)", *rows])
+    tag = f", tag {result['tag']}" if result["tag"] else ""
+    if result["commit"] and not result["url"]:
+        return f"{head}: it is there already{tag}"
+    where = result["pull_request"] or result["url"]
+    return "\n".join([f"{head}: pushed to {where}{tag}", *rows])
+
+
+@hub.command()
+@click.option("--release", "release_id", type=int, help="The release to push.")
+@click.option("--checkpoint", "checkpoint_id", type=int, help="The checkpoint to push.")
+@click.option("--repo", required=True, metavar="USER/NAME", help="The repository; made if missing.")
+@click.option("--public", is_flag=True, help="Make a new repository public; default: private.")
+@click.option("--dry-run", is_flag=True, help="Only say what would change.")
+@click.option("--pull-request", is_flag=True, help="Push as a pull request.")
+@click.option("--branch", help="Push to this branch; made if missing.")
+@click.option("--replace", is_flag=True, help="What the repository holds may be overwritten.")
+@detach_option
+@reporting(_human)
+def push(
+    release_id: int | None,
+    checkpoint_id: int | None,
+    repo: str,
+    public: bool,
+    dry_run: bool,
+    pull_request: bool,
+    branch: str | None,
+    replace: bool,
+    detach: bool,
+) -> Result:
+    """Push a release (as a data set) or a checkpoint (as a model).
+
+    What a repository holds is never overwritten without --replace, a --branch or a
+    --pull-request. A push that broke off goes on where it was when it is run again.
+    """
+    if (release_id is None) == (checkpoint_id is None):
+        raise click.UsageError("say one of --release and --checkpoint")
+    if bool(pull_request) + bool(branch) + bool(replace) > 1:
+        raise click.UsageError("say one of --pull-request, --branch and --replace")
+    config = {
+        "release_id": release_id,
+        "checkpoint_id": checkpoint_id,
+        "repo": repo,
+        "public": public,
+        "dry_run": dry_run,
+        "pull_request": pull_request,
+        "branch": branch,
+        "replace": replace,
+    }
+    return work(ready_store(), "push", config, detach=detach, title=f"pushing to {repo}")
+
+
+def _pulled(result: Result) -> str:
+    kind = "groups" if result["run_id"] is not None else "pairs"
+    told = (
+        f"{result['imported']:,} {kind} of {result['repo']} at {result['commit'][:12]} imported "
+        f"into data set {result['dataset']} (id {result['dataset_id']})"
+    )
+    run = f", run {result['run_id']}" if result["run_id"] is not None else ""
+    return f"{told}{run}; {result['unchanged']:,} were there already, {result['skipped']} skipped"
+
+
+@hub.command()
+@click.argument("repo", metavar="USER/NAME")
+@click.option("--dataset", "name", required=True, help="Name of the data set; made if missing.")
+@click.option("--revision", help="Branch, tag or commit; default: main.")
+@click.option("--licence", default="", help="Default: what the card says.")
+@click.option("--skip-bad", is_flag=True, help="Leave bad rows out and list them.")
+@reporting(_pulled)
+def pull(repo: str, name: str, revision: str | None, licence: str, skip_bad: bool) -> Result:
+    """Import a data set from the Hub: InF-IR's columns become groups, others pairs."""
+    store = ready_store()
+    with progress_bar(f"pulling {repo}") as show, bad_rows_in_json():
+        pulled = hub_pull.pull(
+            store,
+            repo=repo,
+            name=name,
+            revision=revision,
+            licence=licence,
+            skip_bad=skip_bad,
+            imported_by=me(),
+            progress=show,
+        )
+    about = {"repo": repo, "commit": pulled.commit, "licence": pulled.licence}
+    if pulled.groups is not None:
+        return {**groups_as_json(name, pulled.groups), **about}
+    assert pulled.pairs is not None
+    return {**as_json(name, pulled.pairs), "run_id": None, **about}

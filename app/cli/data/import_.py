@@ -1,0 +1,194 @@
+"""`inf import`: pairs and passages from files into a data set; with `--detach` as a job."""
+
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from tqdm import tqdm
+
+from app.cli.kit.report import (
+    Failed,
+    Result,
+    detach_option,
+    lines,
+    me,
+    ready_store,
+    reporting,
+    work,
+)
+from curation.importing.groups import import_groups
+from curation.importing.importing import import_dataset
+from curation.importing.job import as_json, groups_as_json
+from curation.judging.judgment_import import JudgmentImport, import_judgments
+from db.errors import BadRows
+
+FILE = click.Path(path_type=Path)
+SHOWN = 20
+
+
+def _human(result: Result) -> str:
+    words = lines(
+        ("data set", f"{result['dataset']} (id {result['dataset_id']})"),
+        ("pairs", _counted(result["imported"], result["unchanged"])),
+        ("passages", _counted(result["imported_passages"], result["unchanged_passages"])),
+        ("skipped", result["skipped"]),
+    )
+    bad = result["bad_rows"]
+    left_out = [f"  {row['file']}, line {row['line']}: {row['reason']}" for row in bad[:SHOWN]]
+    if len(bad) > SHOWN:
+        left_out.append(f"  … and {len(bad) - SHOWN} more (all of them with --json)")
+    return "\n".join([words, *left_out])
+
+
+def _counted(new: int, unchanged: int) -> str:
+    return f"{new:,} imported" + (f", {unchanged:,} were there already" if unchanged else "")
+
+
+def judgments_as_json(report: JudgmentImport) -> Result:
+    """The report of an import of judgments as the command prints it."""
+    return {
+        "study_id": report.study_id,
+        "imported": report.imported,
+        "unchanged": report.unchanged,
+        "judges": sorted(report.judges),
+        "skipped": len(report.skipped),
+        "bad_rows": list(map(dataclasses.asdict, report.skipped)),
+    }
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar over bytes on a terminal; gives what to call with (done, total)."""
+    with tqdm(
+        desc=title,
+        unit="B",
+        unit_scale=True,
+        leave=False,
+        disable=not sys.stderr.isatty(),
+        file=sys.stderr,
+    ) as bar:
+
+        def show(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield show
+
+
+@contextmanager
+def bad_rows_in_json() -> Iterator[None]:
+    """Bad rows that refuse an import stand beside the error in the JSON, all of them."""
+    try:
+        yield
+    except BadRows as bad:
+        rows = list(map(dataclasses.asdict, bad.rows))
+        raise Failed(str(bad), bad_rows=rows) from bad
+
+
+def _place(path: Path | None) -> str | None:
+    return None if path is None else str(path.expanduser().absolute())
+
+
+def _human_either(result: Result) -> str:
+    if "study_id" in result:
+        return lines(
+            ("study", result["study_id"]),
+            ("judgments", _counted(result["imported"], result["unchanged"])),
+            ("judges", len(result["judges"])),
+            ("skipped", result["skipped"]),
+        )
+    if "run_id" not in result:
+        return _human(result)
+    return lines(
+        ("data set", f"{result['dataset']} (id {result['dataset_id']})"),
+        ("run", result["run_id"]),
+        ("groups", _counted(result["imported"], result["unchanged"])),
+        ("skipped", result["skipped"]),
+    )
+
+
+@click.command()
+@click.option("--dataset", "name", help="Name of the data set; made if missing.")
+@click.option("--pairs", type=FILE, help="JSONL, CSV or Parquet: query_id, query, passage_id.")
+@click.option("--passages", type=FILE, help="JSONL, CSV or Parquet: passage_id, text, title.")
+@click.option(
+    "--groups",
+    type=FILE,
+    multiple=True,
+    help="Instead: finished groups with InF-IR's seven columns; repeats.",
+)
+@click.option(
+    "--judgments",
+    type=FILE,
+    help="Instead: an export of Label Studio or Argilla; goes with --study.",
+)
+@click.option("--study", "study_id", type=int, help="The study whose items were judged.")
+@click.option("--source", default="", help="Where the texts come from.")
+@click.option("--licence", default="", help="Under which licence, e.g. cc-by-sa-3.0.")
+@click.option("--skip-bad", is_flag=True, help="Leave bad rows out and list them.")
+@detach_option
+@reporting(_human_either)
+def import_(
+    name: str | None,
+    pairs: Path | None,
+    passages: Path | None,
+    groups: tuple[Path, ...],
+    judgments: Path | None,
+    study_id: int | None,
+    source: str,
+    licence: str,
+    skip_bad: bool,
+    detach: bool,
+) -> Result:
+    """Read pairs (query and the passage that answers it) and passages into a data set.
+
+    A pair may bring its passage inline in a column `passage`. Further columns are kept. Importing
+    the same rows again adds nothing. Every bad row is reported with its file, line and reason.
+    With --groups, finished groups (published InF-IR, another store's release) become a run. With
+    --judgments and --study, what was annotated elsewhere becomes judgments.
+    """
+    if bool(pairs) + bool(groups) + bool(judgments) != 1:
+        raise click.UsageError("say one of --pairs FILE, --groups FILE and --judgments FILE")
+    if judgments is not None:
+        if detach:
+            raise click.UsageError("--detach goes with --pairs and --groups")
+        if study_id is None:
+            raise click.UsageError("--judgments goes with --study ID")
+        with bad_rows_in_json():
+            told = import_judgments(ready_store(), judgments, study_id=study_id, skip_bad=skip_bad)
+        return judgments_as_json(told)
+    if name is None:
+        raise click.UsageError("say --dataset NAME")
+    if groups and passages is not None:
+        raise click.UsageError("--passages goes with --pairs")
+    store = ready_store()
+    said: dict[str, Any] = {"source": source, "licence": licence, "skip_bad": skip_bad}
+    if detach:
+        config = said | {
+            "name": name,
+            "pairs": _place(pairs),
+            "passages": _place(passages),
+            "groups": [_place(path) for path in groups],
+        }
+        return work(store, "import", config, detach=True, title=f"importing into {name}")
+    with progress_bar(f"importing into {name}") as show, bad_rows_in_json():
+        if pairs is None:
+            origin = ", ".join(path.name for path in groups)
+            found = import_groups(
+                store,
+                name=name,
+                files=groups,
+                origin=origin,
+                imported_by=me(),
+                progress=show,
+                **said,
+            )
+            return groups_as_json(name, found)
+        report = import_dataset(
+            store, name=name, pairs=pairs, passages=passages, progress=show, **said
+        )
+    return as_json(name.strip(), report)

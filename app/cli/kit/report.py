@@ -1,0 +1,198 @@
+"""What every command shares: `--json`, `--detach`, errors, the progress bar, the report.
+
+A command's function returns its result as a dictionary (what `--json` prints, unrounded) and gives
+a function that turns it into the short report for people. Exit status: 0 done, 1 failed, 2 wrong
+arguments, 3 paused at its budget.
+"""
+
+import functools
+import getpass
+import json
+import math
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+from tqdm import tqdm
+
+from app.jobs import launching
+from app.jobs.ray_cluster import checked_address
+from db.errors import InfError, Paused
+from db.jobs import jobs
+from db.jobs.runner import Cancelled
+from db.store.schema import require_current
+from db.store.store import Store, open_store
+from db.tables import Job
+
+Result = dict[str, Any]
+
+
+class Failed(click.ClickException):
+    """An InfError on its way out: exit status 1, or 3 where the work is paused.
+
+    `details` stand beside `error` in the JSON.
+    """
+
+    def __init__(self, message: str, exit_code: int = 1, **details: Any) -> None:
+        super().__init__(message)
+        self.exit_code, self.details = exit_code, details
+
+
+def reporting(human: Callable[[Result], str]) -> Callable[..., Any]:
+    """Decorate a command: adds `--json`, prints what it returns, translates our errors.
+
+    A result with `"paused": true` exits with 3.
+    """
+
+    def decorate(function: Callable[..., Result]) -> Callable[..., None]:
+        @click.option(
+            "--json", "as_json", is_flag=True, help="Print one JSON object, nothing else."
+        )
+        @functools.wraps(function)
+        def wrapper(*args: Any, as_json: bool, **kwargs: Any) -> None:
+            try:
+                result = function(*args, **kwargs)
+            except Paused as paused:
+                raise Failed(str(paused), exit_code=3) from paused
+            except InfError as error:
+                raise Failed(str(error)) from error
+            if as_json:
+                click.echo(json.dumps(without_nan(result), ensure_ascii=False))
+            else:
+                click.echo(_detached(result) if set(result) == {"job_id"} else human(result))
+            if result.get("paused"):
+                click.get_current_context().exit(3)
+
+        return wrapper
+
+    return decorate
+
+
+def ready_store() -> Store:
+    """The store the environment names, refused where its schema is behind."""
+    store = open_store()
+    require_current(store)
+    return store
+
+
+def me() -> str:
+    """Who runs the command, for the record: the operating system's account."""
+    return f"cli:{getpass.getuser()}"
+
+
+def launcher_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds `--launcher` and `--address`, which stand for INF_RAY_ADDRESS."""
+    given = click.option(
+        "--launcher",
+        type=click.Choice(["local", "ray"]),
+        expose_value=False,
+        is_eager=True,
+        callback=_take_launcher,
+        help="Where the job runs: this machine, or a Ray cluster (INF_RAY_ADDRESS chooses too).",
+    )
+    address = click.option(
+        "--address",
+        metavar="URL",
+        expose_value=False,
+        callback=_take_address,
+        help="The cluster's dashboard, http://HEAD:8265.",
+    )
+    return given(address(command))
+
+
+def _take_launcher(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value == "local":
+        os.environ.pop("INF_RAY_ADDRESS", None)
+    context.meta["inf.launcher"] = value
+
+
+def _take_address(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    launcher = context.meta.get("inf.launcher")
+    if value is not None:
+        if launcher != "ray":
+            raise click.UsageError("--address is for --launcher ray")
+        try:
+            os.environ["INF_RAY_ADDRESS"] = checked_address(value)
+        except InfError as error:
+            raise click.UsageError(str(error)) from error
+    elif launcher == "ray" and not os.environ.get("INF_RAY_ADDRESS"):
+        raise click.UsageError("--launcher ray needs --address URL, or INF_RAY_ADDRESS")
+
+
+def detach_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds `--detach`, and the choice of the launcher."""
+    detach = click.option(
+        "--detach", is_flag=True, help="Queue the work as a job, print its job_id and return."
+    )
+    return detach(launcher_options(command))
+
+
+def work(store: Store, kind: str, config: dict[str, Any], *, detach: bool, title: str) -> Result:
+    """Run a job: in the foreground to its end with a progress bar, or detached.
+
+    Returns the job's result with its `job_id`.
+    """
+    on_cluster = launching.chosen_launcher() != jobs.LOCAL
+    job_id = None
+    if detach or on_cluster:
+        job_id = launching.launch(store, kind, config, started_by=me())
+    if detach:
+        return {"job_id": job_id}
+    with tqdm(
+        desc=title, unit="", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr
+    ) as bar:
+        try:
+            watch = functools.partial(_draw, bar)
+            if job_id is not None:
+                job = launching.wait_for(store, job_id, watch=watch)
+            else:
+                job = launching.run_in_foreground(store, kind, config, started_by=me(), watch=watch)
+        except Cancelled as stopped:
+            raise Failed(str(stopped)) from stopped
+    return {**(job.result or {}), "job_id": job.id}
+
+
+def lines(*pairs: tuple[str, object]) -> str:
+    """Aligned `name  value` lines."""
+    width = max(len(name) for name, _ in pairs)
+    return "\n".join(f"{name:<{width}}  {_plain(value)}" for name, value in pairs)
+
+
+def counts(values: dict[str, int]) -> str:
+    """`a 3 · b 1`, largest first; "none" where there are none."""
+    ordered = sorted(values.items(), key=lambda pair: (-pair[1], pair[0]))
+    return " · ".join(f"{name} {number:,}" for name, number in ordered) or "none"
+
+
+def without_nan(value: Any) -> Any:
+    """The same value with NaN and infinities as None: JSON has no such numbers."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_nan(inner) for inner in value]
+    return value
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return "undefined"
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return str(value)
+
+
+def _draw(bar: "tqdm[Any]", job: Job) -> None:
+    bar.total = job.total
+    bar.n = job.done
+    bar.set_postfix_str(job.message, refresh=False)
+    bar.refresh()
+
+
+def _detached(result: Result) -> str:
+    return f"job {result['job_id']} is queued; follow it with `inf jobs show {result['job_id']}`"

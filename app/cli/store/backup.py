@@ -1,0 +1,71 @@
+"""`inf backup` and `inf restore`: the whole store as one file, and back."""
+
+import sys
+from pathlib import Path
+
+import click
+from tqdm import tqdm
+
+from app.cli.kit.report import Result, detach_option, lines, me, ready_store, reporting, work
+from db.people.accounts import record_audit
+from db.store.backup import restore_backup
+from db.store.store import open_store
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+def _human(result: Result) -> str:
+    return lines(
+        ("backup", result["path"]),
+        ("rows", result["rows"]),
+        ("bytes", result["bytes"]),
+        ("content", result["content_sha256"]),
+    )
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@detach_option
+@reporting(_human)
+def backup(file: Path, detach: bool) -> Result:
+    """Write the whole store to FILE, as it is at one moment, while people work on.
+
+    Files outside the store (releases, checkpoints, logs) are not in it.
+    """
+    config = {"path": str(file.expanduser().absolute())}
+    return work(ready_store(), "backup", config, detach=detach, title=f"backing up to {file.name}")
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option("--replace", is_flag=True, help="Everything in the store goes first.")
+@reporting(lambda result: f"restored {result['rows']:,} rows; content {result['content_sha256']}")
+def restore(file: Path, replace: bool) -> Result:
+    """Put the backup FILE into the store that INF_DATABASE_URL names: all of it or nothing.
+
+    A backup of either engine goes into either engine. A store that holds something is refused
+    without --replace. No job is started: what was queued is cancelled.
+    """
+    store = open_store()
+    with tqdm(
+        desc=f"restoring {file.name}",
+        unit=" rows",
+        leave=False,
+        disable=not sys.stderr.isatty(),
+        file=sys.stderr,
+    ) as bar:
+
+        def show(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        manifest = restore_backup(store, file, replace=replace, progress=show)
+    with store.write() as session:
+        record_audit(session, me(), "restore", file.name, made_at=manifest["created_at"])
+        session.commit()
+    return {
+        "rows": manifest["rows"],
+        "content_sha256": manifest["content_sha256"],
+        "revision": manifest["revision"],
+        "made_at": manifest["created_at"],
+    }

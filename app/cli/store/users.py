@@ -1,0 +1,137 @@
+"""`inf users`: accounts. A password comes from the terminal or standard input, never from argv."""
+
+import sys
+
+import click
+
+from app.cli.kit.report import Result, me, ready_store, reporting
+from db.errors import BadInput
+from db.people import accounts, invitations
+from db.people.emails import set_email
+from db.tables import Account
+from db.words import ACCOUNT_ROLES
+
+
+@click.group()
+def users() -> None:
+    """Add, list, disable accounts; reset passwords."""
+
+
+def _row(account: Account) -> Result:
+    return {
+        "name": account.name,
+        "role": account.role,
+        "email": account.email,
+        "disabled": account.disabled,
+        "created_at": account.created_at.isoformat(),
+    }
+
+
+def _line(row: Result) -> str:
+    disabled = "disabled" if row["disabled"] else ""
+    return f"{row['name']:<30} {row['role']:<10} {disabled:<9} {row['email'] or ''}".rstrip()
+
+
+def ask_password() -> str:
+    """Twice at a terminal; else the first line of standard input."""
+    if sys.stdin.isatty():
+        answer: str = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+        return answer
+    line = sys.stdin.readline().rstrip("\n")
+    if not line:
+        raise BadInput("no password: give it on standard input, in one line")
+    return line
+
+
+@users.command()
+@click.argument("name")
+@click.option("--role", type=click.Choice(ACCOUNT_ROLES), default="annotator", show_default=True)
+@click.option("--email", default="", help="What an OpenID provider knows the person by.")
+@click.option("--no-password", is_flag=True, help="They sign in through the provider only.")
+@reporting(lambda result: f"added {result['name']} as {result['role']}")
+def add(name: str, role: str, email: str, no_password: bool) -> Result:
+    """Add an account; the password is asked for, or read from standard input."""
+    store = ready_store()
+    if no_password and not email:
+        raise BadInput("--no-password needs --email: nobody could sign in otherwise")
+    password = None if no_password else ask_password()
+    with store.write() as session:
+        account = accounts.add_account(session, name, password, role=role, actor=me())
+        if email:
+            set_email(session, account.name, email, actor=me())
+        session.commit()
+        return _row(account)
+
+
+@users.command()
+@click.argument("name")
+@click.argument("address")
+@reporting(lambda result: f"{result['name']} has the address {result['email'] or '(none)'}")
+def email(name: str, address: str) -> Result:
+    """Set what an OpenID provider knows an account by; '' takes it away."""
+    store = ready_store()
+    with store.write() as session:
+        account = set_email(session, name, address, actor=me())
+        session.commit()
+        return _row(account)
+
+
+@users.command("list")
+@reporting(lambda result: "\n".join(map(_line, result["accounts"])) or "no accounts yet")
+def list_() -> Result:
+    """All accounts."""
+    with ready_store().read() as session:
+        return {"accounts": [_row(account) for account in accounts.list_accounts(session)]}
+
+
+@users.command()
+@click.argument("name")
+@click.option("--enable", is_flag=True, help="Let the account in again.")
+@reporting(lambda result: f"{result['name']} is {'disabled' if result['disabled'] else 'enabled'}")
+def disable(name: str, enable: bool) -> Result:
+    """Shut an account out at once, on every device."""
+    store = ready_store()
+    with store.write() as session:
+        account = accounts.set_disabled(session, name, not enable, actor=me())
+        session.commit()
+        return _row(account)
+
+
+@users.command()
+@click.argument("name")
+@click.argument("role", type=click.Choice(ACCOUNT_ROLES))
+@reporting(lambda result: f"{result['name']} is {result['role']}")
+def role(name: str, role: str) -> Result:
+    """Give an account another role."""
+    store = ready_store()
+    with store.write() as session:
+        account = accounts.set_role(session, name, role, actor=me())
+        session.commit()
+        return _row(account)
+
+
+@users.command()
+@click.option("--role", type=click.Choice(ACCOUNT_ROLES), default="annotator", show_default=True)
+@click.option("--days", default=7, show_default=True, help="How long the link is good.")
+@click.option("--study", "study_id", type=int, help="Make whoever takes it a member of this study.")
+@reporting(lambda result: f"send this path of the app to one person: {result['path']}")
+def invite(role: str, days: int, study_id: int | None) -> Result:
+    """Print a link with which one person makes their own account; it is shown only now."""
+    store = ready_store()
+    with store.write() as session:
+        token = invitations.invite(session, role=role, days=days, actor=me(), study_id=study_id)
+        session.commit()
+    return {"path": f"/invitation/{token}", "role": role, "days": days, "study_id": study_id}
+
+
+@users.command("reset-password")
+@click.argument("name")
+@reporting(lambda result: f"{result['name']} has a new password and is signed out everywhere")
+def reset_password(name: str) -> Result:
+    """Set another password; ends the account's sessions."""
+    store = ready_store()
+    password = ask_password()
+    with store.write() as session:
+        account = accounts.reset_password(session, name, password, actor=me())
+        session.commit()
+        return _row(account)

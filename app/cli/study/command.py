@@ -1,0 +1,327 @@
+"""`inf study`: draw studies, follow them, and let models judge in them."""
+
+from pathlib import Path
+
+import click
+
+from app.cli.kit.report import (
+    Result,
+    counts,
+    detach_option,
+    lines,
+    me,
+    ready_store,
+    reporting,
+    work,
+)
+from app.cli.study import known as study_known
+from app.cli.study import people as study_people
+from curation.judging.sampling import SAMPLES, STRATA, Sampling, sampling_words
+from curation.judging.studies import make_study
+from db.corpus.datasets import get_dataset
+from db.errors import BadInput
+from db.people.accounts import record_audit
+from db.study import studies
+from db.words import STUDY_STATUSES
+
+
+@click.group()
+def study() -> None:
+    """Make studies and let models judge in them."""
+
+
+for command_of_a_study in (
+    study_known.gold,
+    study_known.training,
+    study_known.template,
+    study_people.people,
+    study_people.adjudicate,
+):
+    study.add_command(command_of_a_study)
+
+
+def _created(result: Result) -> str:
+    return lines(
+        ("study", f"{result['study_id']} ({result['name']})"),
+        ("run", result["run_id"]),
+        ("items", result["items"]),
+        ("judges per item", result["overlap"]),
+        ("drawn", f"{sampling_words(result['sampling'])}, seed {result['seed']}"),
+        ("scenarios", counts(result["scenarios"])),
+        ("groups", counts(result["verdicts"])),
+        ("sources", counts(result["sampling"]["sources"])),
+        ("training", result["training"]),
+        ("gold", result["gold"]),
+    )
+
+
+@study.command()
+@click.option("--dataset", required=True, help="Name of the data set.")
+@click.option(
+    "--items", type=click.IntRange(min=1), help="How many items; by default all of a list."
+)
+@click.option("--overlap", type=click.IntRange(min=1), required=True, help="People per item.")
+@click.option("--seed", default=0, show_default=True, help="Decides which items are drawn.")
+@click.option(
+    "--sample",
+    type=click.Choice(SAMPLES),
+    default="stratified",
+    show_default=True,
+    help="Evenly over strata, at random, where judges disagree most, or from a list.",
+)
+@click.option(
+    "--strata",
+    type=click.Choice(STRATA),
+    multiple=True,
+    help="What a stratified sample is even over; repeats [scenario].",
+)
+@click.option("--of-study", type=int, help="Disagreement: of the judges of this earlier study.")
+@click.option(
+    "--judge",
+    "judges",
+    multiple=True,
+    help="Disagreement: of these judges; repeats [all model judges, the validator among them].",
+)
+@click.option(
+    "--list",
+    "list_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file of lines GROUP, GROUP SCENARIO or item ITEM.",
+)
+@click.option("--run", "run_id", type=int, help="A run of the data set [newest finished].")
+@click.option("--name", default="", help="What people see.")
+@click.option(
+    "--guidelines",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A Markdown file; a short text on relevance by default.",
+)
+@click.option(
+    "--training",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Examples with feedback before the study, from groups approved in a review.",
+)
+@click.option(
+    "--gold",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Control items hidden in the study, from groups approved in a review.",
+)
+@reporting(_created)
+def create(
+    dataset: str,
+    items: int | None,
+    overlap: int,
+    seed: int,
+    sample: str,
+    strata: tuple[str, ...],
+    of_study: int | None,
+    judges: tuple[str, ...],
+    list_file: Path | None,
+    run_id: int | None,
+    name: str,
+    guidelines: Path | None,
+    training: int,
+    gold: int,
+) -> Result:
+    """Draw items from all groups that reached validation, kept or dropped.
+
+    No group gives two items. By default scenarios are even; --strata source makes sources even
+    too. A sample by disagreement, or from a list, says nothing about the run as a whole.
+    """
+    if sample == "list" and list_file is None:
+        raise click.UsageError("--sample list needs the list: --list FILE")
+    sampling = Sampling(
+        sample=sample,
+        strata=strata or ("scenario",),
+        of_study=of_study,
+        judges=judges,
+        lines=() if list_file is None else tuple(_text(list_file).splitlines()),
+        file="" if list_file is None else list_file.name,
+    )
+    return make_study(
+        ready_store(),
+        sampling=sampling,
+        dataset=dataset,
+        items=items,
+        overlap=overlap,
+        seed=seed,
+        run_id=run_id,
+        name=name,
+        guidelines=None if guidelines is None else _text(guidelines),
+        training=training,
+        gold=gold,
+        created_by=me(),
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is not UTF-8 text (byte {error.start})") from error
+
+
+def as_row(found: studies.StudySummary) -> Result:
+    """A study as JSON."""
+    return {
+        "study_id": found.id,
+        "name": found.name,
+        "dataset": found.dataset,
+        "run_id": found.run_id,
+        "status": found.status,
+        "items": found.items,
+        "overlap": found.overlap,
+        "seed": found.seed,
+        "places": found.places,
+        "done": found.done,
+        "created_by": found.created_by,
+        "created_at": found.created_at.isoformat(),
+    }
+
+
+def _line(row: Result) -> str:
+    return (
+        f"{row['study_id']:>6}  {row['status']:<7} {row['dataset']:<20} {row['items']:>6} items × "
+        f"{row['overlap']}  {row['done']}/{row['places']} by people  {row['name']}"
+    )
+
+
+@study.command("list")
+@click.option("--dataset", help="Only studies of this data set.")
+@reporting(lambda result: "\n".join(map(_line, result["studies"])) or "no studies yet")
+def list_(dataset: str | None) -> Result:
+    """All studies, newest first, with their progress."""
+    with ready_store().read() as session:
+        dataset_id = None if dataset is None else get_dataset(session, dataset).id
+        return {
+            "studies": [
+                as_row(each) for each in studies.list_studies(session, dataset_id=dataset_id)
+            ]
+        }
+
+
+def _shown(result: Result) -> str:
+    judges = [
+        f"  {judge['judge']:<28} {judge['judged']:>6} judged{_labels(judge)}"
+        for judge in result["judges"]
+    ]
+    return "\n".join(
+        [
+            lines(
+                ("study", f"{result['study_id']} ({result['name']})"),
+                ("status", result["status"]),
+                ("data set", result["dataset"]),
+                ("run", result["run_id"]),
+                ("items", result["items"]),
+                ("by people", f"{result['done']:,} of {result['places']:,} judgments"),
+                ("scenarios", counts(result["scenarios"])),
+                ("groups", counts(result["verdicts"])),
+            ),
+            *(["judges"] if judges else ["judges  none yet"]),
+            *judges,
+        ]
+    )
+
+
+def _labels(judge: Result) -> str:
+    words = [judge["kind"], *(word for word in ("simulated", "offline") if judge[word])]
+    return f"  [{', '.join(words)}]"
+
+
+study_option = click.option("--study", "study_id", type=int, required=True, help="Its number.")
+
+
+@study.command()
+@study_option
+@reporting(_shown)
+def show(study_id: int) -> Result:
+    """One study: what it was drawn from, how far it is, who judged."""
+    with ready_store().read() as session:
+        row = as_row(studies.summarise_study(session, study_id))
+        composition = studies.compose(session, study_id)
+        judges = [
+            {
+                "judge": each.judge,
+                "kind": each.kind,
+                "simulated": each.simulated,
+                "offline": each.offline,
+                "judged": each.judged,
+            }
+            for each in studies.judge_progress(session, study_id)
+        ]
+        return {
+            **row,
+            "scenarios": composition.scenarios,
+            "verdicts": composition.verdicts,
+            "judges": judges,
+        }
+
+
+def _judged(result: Result) -> str:
+    return lines(
+        ("judge", result["judge"] + (" (simulated)" if result["simulated"] else "")),
+        ("judged now", result["judged"]),
+        ("judged before", result["judged_before"]),
+        ("none of them", result["none"]),
+        ("no usable answer", counts(result["unusable"])),
+    )
+
+
+@study.command("judge")
+@study_option
+@click.option(
+    "--judge",
+    required=True,
+    help="offline:embedding, openai:MODEL, transformers:MODEL (a folder or name; :listwise or "
+    ":pointwise after it), or simulated:N (stands in for a person, and says so).",
+)
+@detach_option
+@reporting(_judged)
+def judge_(study_id: int, judge: str, detach: bool) -> Result:
+    """Let a model judge every item of a study that it has not judged."""
+    store = ready_store()
+    with store.read() as session:
+        studies.get_study(session, study_id)
+    config = {"study_id": study_id, "judge": judge}
+    return work(store, "judge", config, detach=detach, title=f"judging as {judge}")
+
+
+@study.command("set")
+@study_option
+@click.option("--status", type=click.Choice(STUDY_STATUSES), help="Open, pause or close it.")
+@click.option("--overlap", type=click.IntRange(min=1), help="Ask for more judges per item.")
+@click.option(
+    "--guidelines",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A Markdown file: the next version of the guidelines.",
+)
+@reporting(
+    lambda result: lines(
+        ("study", result["study_id"]),
+        ("status", result["status"]),
+        ("judges per item", result["overlap"]),
+        ("guidelines", f"version {result['guideline_version']}"),
+    )
+)
+def set_(study_id: int, status: str | None, overlap: int | None, guidelines: Path | None) -> Result:
+    """Open, pause or close a study; ask for more judges; write new guidelines."""
+    with ready_store().write() as session:
+        found = studies.get_study(session, study_id)
+        if status is not None:
+            studies.set_status(session, study_id, status)
+            record_audit(session, me(), f"study.{status}", str(study_id))
+        if overlap is not None:
+            studies.extend_overlap(session, study_id, overlap)
+            record_audit(session, me(), "study.overlap", str(study_id), overlap=overlap)
+        if guidelines is not None:
+            body = _text(guidelines)
+            version = studies.write_guideline(session, study_id, body, created_by=me()).version
+            record_audit(session, me(), "study.guideline", str(study_id), version=version)
+        session.commit()
+        return {
+            "study_id": study_id,
+            "status": found.status,
+            "overlap": found.overlap,
+            "guideline_version": studies.current_guideline(session, study_id).version,
+        }

@@ -1,0 +1,156 @@
+"""`inf study people|adjudicate`: what the pages Studies and Adjudicate let a curator do."""
+
+import click
+
+from app.cli.kit.report import Result, me, ready_store, reporting
+from db.people.accounts import record_audit
+from db.store.store import Store
+from db.study import adjudication, quality, reassigning
+from db.study.adjudication import Disputed
+from db.study.quality import JudgeQuality
+
+study_option = click.option("--study", "study_id", type=int, required=True, help="Its number.")
+
+
+def _person(each: JudgeQuality) -> Result:
+    return {
+        "judge": each.judge,
+        "kind": each.kind,
+        "simulated": each.simulated,
+        "offline": each.offline,
+        "judged": each.judged,
+        "holds": each.leased,
+        "skipped": each.skipped,
+        "flagged": each.flagged,
+        "notes": each.notes,
+        "median_seconds": each.median_seconds,
+        "too_fast": each.too_fast,
+        "gold_right": each.gold_right,
+        "gold_seen": each.gold_seen,
+        "training": each.training,
+        "state": each.state,
+        "reason": each.reason,
+    }
+
+
+def _people(result: Result) -> str:
+    rows = [
+        f"{each['judge']:<28} {each['judged']:>6} judged, holds {each['holds']}"
+        + (f", {each['median_seconds']:.1f} s each" if each["median_seconds"] else "")
+        + (f", gold {each['gold_right']} of {each['gold_seen']}" if each["gold_seen"] else "")
+        + (" [simulated]" if each["simulated"] else " [offline]" if each["offline"] else "")
+        + (f", paused: {each['reason']}" if each["state"] == "paused" else "")
+        for each in result["people"]
+    ]
+    return "\n".join([*([result["said"]] if result["said"] else []), *(rows or ["nobody yet"])])
+
+
+@click.command()
+@study_option
+@click.option("--pause", metavar="NAME", help="Give them nothing more; needs --reason.")
+@click.option("--reason", default="", help="Why; the judge reads it.")
+@click.option("--let-in", metavar="NAME", help="Let somebody who is paused go on.")
+@click.option("--take-back", metavar="NAME", help="What they hold goes back to the queue.")
+@click.option("--give", metavar="NAME", help="Give what they hold to another: needs --to.")
+@click.option("--to", metavar="NAME", help="Who gets it.")
+@reporting(_people)
+def people(
+    study_id: int,
+    pause: str | None,
+    reason: str,
+    let_in: str | None,
+    take_back: str | None,
+    give: str | None,
+    to: str | None,
+) -> Result:
+    """Progress, pace and quality of a study's judges; pause them, give their items to others."""
+    deeds = {"pause": pause, "let_in": let_in, "take_back": take_back, "give": give}
+    chosen = [(deed, name) for deed, name in deeds.items() if name]
+    if len(chosen) > 1:
+        raise click.UsageError("one of --pause, --let-in, --take-back and --give at a time")
+    if bool(give) != bool(to):
+        raise click.UsageError("--give NAME goes with --to NAME")
+    if reason and not pause:
+        raise click.UsageError("--reason goes with --pause")
+    store = ready_store()
+    said = _do(store, study_id, *chosen[0], reason=reason, to=to or "") if chosen else ""
+    with store.read() as session:
+        found = quality.judge_quality(session, study_id)
+    return {"study_id": study_id, "said": said, "people": [_person(each) for each in found]}
+
+
+def _do(store: Store, study_id: int, deed: str, name: str, *, reason: str, to: str) -> str:
+    """One deed, noted in the audit log; what to say of it."""
+    with store.write() as session:
+        judge_id = quality.judge_of_study(session, study_id, name)
+        detail: dict[str, int] = {"judge": judge_id}
+        if deed == "pause":
+            quality.pause_judge(session, study_id, judge_id, reason)
+            said, noted = f"{name} is paused; what they held goes to others", "pause_judge"
+        elif deed == "let_in":
+            quality.let_in(session, study_id, judge_id)
+            said, noted = f"{name} may go on", "let_in_judge"
+        elif deed == "take_back":
+            number = quality.take_back(session, study_id, judge_id)
+            said, noted = f"{number} items of {name} went back to the queue", "take_back"
+        else:
+            detail["to"] = quality.judge_of_study(session, study_id, to)
+            done = reassigning.reassign(session, study_id, judge_id, detail["to"])
+            said, noted = f"{done.moved} items went to {to}, {done.returned} back", "reassign"
+        record_audit(session, me(), f"study.{noted}", str(study_id), **detail)
+        session.commit()
+    return said
+
+
+def _item(item: Disputed) -> Result:
+    return {
+        "item_id": item.item_id,
+        "instruction": item.instruction,
+        "query": item.query,
+        "candidates": [{"label": label, "text": text} for label, text in item.candidates],
+        "said": [
+            {"judge": one.judge, "choice": one.choice, "note": one.note, "flagged": one.flagged}
+            for one in (*item.said, *item.skips)
+        ],
+        "decision": item.decision,
+        "decided_by": item.decided_by,
+    }
+
+
+def _disputed(result: Result) -> str:
+    if "choice" in result:
+        return f"item {result['item_id']} is decided: {result['choice'].replace('_', ' ')}"
+    lines = [
+        f"item {each['item_id']}: "
+        + ", ".join(f"{one['judge']} {one['choice']}" for one in each["said"])
+        + (f" (decided: {each['decision']})" if each["decision"] else "")
+        for each in result["items"]
+    ]
+    return "\n".join([f"{result['disputed']} items, the most disputed first", *lines])
+
+
+@click.command()
+@study_option
+@click.option("--item", "item_id", type=int, help="Decide this one; without, list them.")
+@click.option("--choice", help="What is right: a candidate's label, or none.")
+@click.option("--note", default="", help="Why.")
+@click.option("--all", "agreed_too", is_flag=True, help="List what people agree on, too.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
+@reporting(_disputed)
+def adjudicate(
+    study_id: int, item_id: int | None, choice: str | None, note: str, agreed_too: bool, limit: int
+) -> Result:
+    """List the items on which people disagree with all that was said; decide one."""
+    if (item_id is None) != (choice is None):
+        raise click.UsageError("--item ITEM goes with --choice LABEL")
+    if item_id is None or choice is None:
+        with ready_store().read() as session:
+            ids = adjudication.disputed_ids(session, study_id, agreed_too=agreed_too)
+            items = [adjudication.show_disputed(session, study_id, one) for one in ids[:limit]]
+        told = [_item(item) for item in items]
+        return {"study_id": study_id, "disputed": len(ids), "items": told}
+    with ready_store().write() as session:
+        adjudication.adjudicate(session, study_id, item_id, choice, by=me(), note=note)
+        record_audit(session, me(), "study.adjudicate", str(study_id), item=item_id, choice=choice)
+        session.commit()
+    return {"study_id": study_id, "item_id": item_id, "choice": choice, "decided_by": me()}

@@ -1,0 +1,72 @@
+"""The buttons of Diversity, Coverage and Overlaps: queue the analysis of what was chosen."""
+
+from typing import Any
+
+import streamlit as st
+
+from app.access.session_user import action
+from app.corpora.files import keep_uploads
+from app.jobs.actions import launch_job
+from db.errors import BadInput
+
+JOBS = {
+    "diversity": "embed",
+    "coverage": "project",
+    "near_duplicates": "embed",
+    "contamination": "embed",
+}
+
+
+@action
+def start(page: str) -> None:
+    """Queue the analysis of the chosen corpora; what is known already is not computed again."""
+    state = st.session_state
+    config = {**config_of_form(page), **_settings(page)}
+    names = [*config["datasets"], *(path.rsplit("/", 1)[-1] for path in config["published"])]
+    what = f"The {page.replace('_', ' ')} of {', '.join(names)}"
+    state[f"{page}.job"] = launch_job(JOBS[page], config, what=what)
+    st.query_params.pop("analysis", None)
+    state.pop(f"{page}.chosen", None)
+
+
+def config_of_form(page: str) -> dict[str, Any]:
+    """The corpora that the form names. Raises BadInput where it names none."""
+    state = st.session_state
+    config = {
+        "datasets": list(state.get(f"{page}.datasets") or ()),
+        "published": [
+            *(state.get(f"{page}.releases") or ()),
+            *keep_uploads(state.get(f"{page}.files") or ()),
+        ],
+        "groups": state.get(f"{page}.groups") or "kept",
+    }
+    if not config["datasets"] and not config["published"]:
+        raise BadInput("nothing to analyse: choose a data set, a release or a file")
+    return config
+
+
+def _settings(page: str) -> dict[str, Any]:
+    """What the page asks beside the corpora."""
+    state = st.session_state
+    if page == "diversity":
+        return {
+            "sample": state.get("diversity.sample"),
+            "repeats": int(state.get("diversity.repeats") or 5),
+            "seed": int(state.get("diversity.seed") or 0),
+        }
+    if page == "coverage":
+        model = (state.get("coverage.model") or "").strip()
+        return {
+            **({"model": model} if model else {}),
+            "seed": int(state.get("coverage.seed") or 0),
+            **({"onto": state["coverage.onto"]} if state.get("coverage.onto") else {}),
+        }
+    if page == "near_duplicates":
+        return {"what": "near_duplicates"}
+    against = {
+        "against_datasets": list(state.get("contamination.against_datasets") or ()),
+        "against": keep_uploads(state.get("contamination.against_files") or ()),
+    }
+    if not any(against.values()):
+        raise BadInput("nothing to compare with: choose an evaluation set or give its files")
+    return {"what": "contamination", **against}

@@ -1,0 +1,151 @@
+"""Coverage: one map of the texts of several corpora, coloured, contoured, and selectable."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from analysis.map.coverage import points_frame
+from analysis.map.picture import map_payload
+from analysis.map.shapes import rows_inside
+from app.corpora import map_actions as selecting
+from app.corpora.coverage import draw_numbers
+from app.corpora.form import draw_corpora
+from app.corpora.map_card import SHAPE, draw_map_card
+from app.corpora.map_selection import draw_selection
+from app.corpora.stored_analysis import choose_analysis, draw_start, origin_of
+from app.kit.figure import draw_origin, frame_as_csv
+from app.kit.page import draw_empty, draw_heading, draw_labels
+from db.corpus.datasets import list_datasets
+from db.outcome.analyses import get_analysis, list_analyses
+from db.release.releases import list_releases
+from db.store.store import open_store
+from db.tables import Analysis
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEAD = "A map in which texts that mean similar things lie close together (UMAP of embeddings)."
+COLOURS = ("role", "corpus", "source", "cluster", "field", "verdict")
+
+
+def name_of(found: Analysis) -> str:
+    names = ", ".join(corpus["corpus"] for corpus in found.result["corpora"])
+    return f"{names} · {found.result['points']:,} texts · {found.created_at:%Y-%m-%d %H:%M}"
+
+
+def draw_settings(found: list[Analysis]) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.text_input(
+            "Model",
+            key="coverage.model",
+            placeholder="all-MiniLM-L6-v2",
+            width=260,
+            help="A SentenceTransformer by name or path, or openai:MODEL for an embeddings server.",
+        )
+        st.number_input(
+            "Seed",
+            0,
+            2**31 - 1,
+            0,
+            key="coverage.seed",
+            width=120,
+            help="The same vectors and seed give the same map. Texts of which a part was embedded "
+            "before may differ in the last bits of their vectors, and be laid out otherwise.",
+        )
+        by_id = {each.id: each for each in found}
+        st.selectbox(
+            "Place on a map",
+            [None, *by_id],
+            format_func=lambda n: "fit a new map" if n is None else name_of(by_id[n]),
+            key="coverage.onto",
+            width=320,
+            help="New texts are placed among those of a stored map, which does not move.",
+        )
+
+
+@st.cache_resource(max_entries=2, show_spinner="Reading the points …")
+def stored_points(store_url: str, analysis_id: int) -> "pd.DataFrame":
+    """The points of a stored map, which never change; read by everybody, changed by nobody."""
+    with open_store(store_url).read() as session:
+        return points_frame(get_analysis(session, analysis_id).payload or b"")
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def stored_picture(store_url: str, analysis_id: int, colour: str, *, contours: bool) -> bytes:
+    """All points of a stored map as the browser takes them."""
+    return map_payload(stored_points(store_url, analysis_id), colour, contours=contours)
+
+
+def draw_map(found: Analysis) -> None:
+    corpora = found.result["corpora"]
+    store_url = open_store().url
+    points = stored_points(store_url, found.id)
+    st.session_state["coverage.points"] = len(points)
+    there = [name for name in COLOURS if name in points]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        colour = st.segmented_control(
+            "Colour",
+            there,
+            default="corpus" if len(corpora) > 1 else "role",
+            required=True,
+            key="coverage.colour",
+        )
+        contours = st.toggle("Contours per corpus", len(corpora) > 1, key="coverage.contours")
+        draw_labels(offline=any(corpus["offline"] for corpus in corpora))
+    kept = selecting.shown_rows(found.id, len(points))
+    shown = points.iloc[kept].reset_index(drop=True) if len(kept) < len(points) else points
+    if len(kept) < len(points):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption(f"{len(kept):,} of {len(points):,} texts are shown.", width="content")
+            st.button("Show all", key="coverage.all", on_click=selecting.show_all, type="tertiary")
+    if shown.empty:
+        st.caption("No text is left on the map.")
+        return
+    origin = origin_of(found)
+    if shown is points:
+        payload = stored_picture(store_url, found.id, colour or "role", contours=contours)
+    else:
+        payload = map_payload(shown, colour or "role", contours=contours)
+    with st.container(key="coverage.map"):
+        draw_map_card(
+            payload,
+            shown,
+            key=f"coverage.card{found.id}.{st.session_state.get('coverage.drawing', 0)}",
+        )
+    st.caption(
+        f"{found.result['points']:,} texts, {found.result['different']:,} different · model "
+        f"{found.result['model']} · seed {found.result['seed']} · every text is drawn: of more "
+        "than 4,000 in view those on one pixel share it, in the mean of their colours, the more "
+        "opaque the more there are · a selection is of all texts inside it that the legend shows"
+    )
+    draw_origin(lambda: frame_as_csv(shown), origin, key="coverage.points_drawn")
+    rows = rows_inside(shown, st.session_state.get(SHAPE))
+    draw_selection(points, [kept[row] for row in rows], origin, found.id)
+    draw_numbers(found.result, origin)
+
+
+with open_store().read() as session:
+    names = [each.name for each in list_datasets(session)]
+    releases = list_releases(session)
+    found = list_analyses(session, "coverage")
+draw_heading("Coverage", LEAD)
+if not names:
+    draw_empty(
+        "No data set yet.",
+        "The map is drawn of the groups that a curation run kept, of the pairs of a data set "
+        "without a run, of releases, and of files in published formats.",
+        view="datasets",
+        link="Data sets",
+        command="inf import --dataset NAME --pairs FILE",
+    )
+draw_corpora("coverage", names, releases)
+draw_settings(found)
+draw_start("coverage", "Draw the map")
+if found:
+    draw_map(choose_analysis("coverage", found, name_of))
+elif names:
+    draw_empty(
+        "No map yet.",
+        "Choose corpora above; several are drawn on one map.",
+        command=f"inf analyze coverage --dataset {names[0]}",
+    )

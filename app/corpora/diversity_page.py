@@ -1,0 +1,58 @@
+"""Diversity: how varied the instructions, queries and passages of corpora are, side by side."""
+
+import streamlit as st
+
+from app.corpora.diversity import draw_diversity
+from app.corpora.form import draw_corpora
+from app.corpora.stored_analysis import choose_analysis, draw_start, origin_of
+from app.kit.page import draw_empty, draw_heading
+from db.corpus.datasets import list_datasets
+from db.outcome.analyses import list_analyses
+from db.release.releases import list_releases
+from db.store.store import open_store
+
+LEAD = "Average pairwise similarity (lower is more varied), n-gram frequency, counts and lengths."
+
+
+def draw_sampling() -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.number_input(
+            "Sample size",
+            2,
+            10_000_000,
+            None,
+            key="diversity.sample",
+            placeholder="smallest corpus",
+            width=180,
+            help="INGF grows with the size of a corpus: several are compared on samples of one "
+            "size, by default that of the smallest.",
+        )
+        st.number_input("Repeats", 1, 1000, 5, key="diversity.repeats", width=140)
+        st.number_input("Seed", 0, 2**31 - 1, 0, key="diversity.seed", width=140)
+
+
+with open_store().read() as session:
+    names = [each.name for each in list_datasets(session)]
+    releases = list_releases(session)
+    found = list_analyses(session, "diversity")
+draw_heading("Diversity", LEAD)
+if not names:
+    draw_empty(
+        "No data set yet.",
+        "Diversity is measured over the groups that a curation run kept, the pairs of a data set "
+        "without a run, releases, and files in published formats.",
+        view="datasets",
+        link="Data sets",
+        command="inf import --dataset NAME --pairs FILE",
+    )
+draw_corpora("diversity", names, releases)
+draw_sampling()
+draw_start("diversity", "Measure")
+if found:
+    draw_diversity((chosen := choose_analysis("diversity", found)).result, origin_of(chosen))
+elif names:
+    draw_empty(
+        "Nothing was measured yet.",
+        "Choose corpora above and press Measure.",
+        command=f"inf analyze diversity --dataset {names[0]}",
+    )

@@ -1,0 +1,50 @@
+"""Choosing corpora: data sets, releases and files, side by side."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import streamlit as st
+
+from analysis.files.published import SUFFIXES
+from db.tables import Release
+
+GROUPS = {"kept": "kept groups", "all": "kept and dropped", "both": "filtered and unfiltered"}
+
+
+def draw_corpora(
+    page: str, names: Sequence[str], releases: Sequence[Release], *, default: int = 1
+) -> None:
+    """Widgets `<page>.datasets`, `.releases`, `.files` and `.groups`."""
+    folders = {each.path: each for each in releases if Path(each.path).exists()}
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.multiselect(
+            "Data sets", names, default=names[:default], key=f"{page}.datasets", width=300
+        )
+        st.multiselect(
+            "Releases",
+            list(folders),
+            format_func=lambda path: folders[path].name,
+            key=f"{page}.releases",
+            disabled=not folders,
+            placeholder="none chosen" if folders else "no release yet",
+            width=240,
+        )
+        st.selectbox(
+            "Groups of data sets",
+            list(GROUPS),
+            format_func=GROUPS.__getitem__,
+            key=f"{page}.groups",
+            width=210,
+        )
+    with st.expander("Files: FollowIR, Promptriever, InstructIR, InF-IR, MAIR, BRIGHT, any texts"):
+        draw_files(f"{page}.files", "Each file is a corpus, read as it was published.")
+
+
+def draw_files(key: str, words: str) -> None:
+    """Files in the published formats, kept by their content."""
+    st.file_uploader(
+        words,
+        [suffix.removeprefix(".") for suffix in sorted(SUFFIXES)],
+        accept_multiple_files=True,
+        key=key,
+    )

@@ -1,0 +1,93 @@
+"""What was selected on the map: listed, and made a study, a filter, or an exclusion."""
+
+import pandas as pd
+import streamlit as st
+
+from app.corpora import map_actions as selecting
+from app.kit.figure import Origin, draw_rows, frame_as_csv
+from app.kit.menu import view_file
+from app.text.plain import plain
+
+LISTED = 500
+COLUMNS = {
+    "corpus": "Corpus",
+    "field": "Text of",
+    "role": "Role",
+    "source": "Source",
+    "cluster": "Cluster",
+    "verdict": "Verdict",
+    "text": "Text",
+    "group_id": "Group",
+}
+
+
+def draw_selection(points: pd.DataFrame, rows: list[int], origin: Origin, analysis_id: int) -> None:
+    """The selected points, and what can be done with them."""
+    if not rows:
+        st.caption("Select with Box or Lasso above the map: the texts are listed here.")
+        return
+    chosen = points.iloc[rows]
+    groups = sorted({int(group) for group in chosen["group_id"].dropna()})
+    st.subheader("Selected", anchor=False)
+    st.markdown(f"**{len(chosen):,} texts** of {len(groups):,} groups")
+    with st.container(horizontal=True):
+        st.button(
+            "Show only these",
+            key="coverage.only",
+            icon=":material/filter_alt:",
+            on_click=selecting.show_only,
+            args=(analysis_id, rows),
+        )
+        st.button(
+            "Hide these",
+            key="coverage.hide",
+            icon=":material/visibility_off:",
+            on_click=selecting.hide,
+            args=(analysis_id, rows),
+        )
+        if st.button(
+            "Make a study of them",
+            key="coverage.study",
+            icon=":material/fact_check:",
+            disabled=not groups,
+            help="Opens the page Studies with these groups as its list; groups of one run.",
+        ):
+            selecting.list_for_study(groups)
+            st.switch_page(view_file("studies"))
+        _draw_exclusion(groups)
+    listed = chosen.head(LISTED)[[name for name in COLUMNS if name in chosen]]
+    shown = listed.rename(columns=COLUMNS).assign(
+        Group=[
+            None if pd.isna(group) else f"groups?group={int(group)}" for group in listed["group_id"]
+        ]
+    )
+    draw_rows(
+        shown.to_dict("records"),
+        origin,
+        key="coverage.selected",
+        whole=lambda: frame_as_csv(chosen),
+        column_config={
+            "Group": st.column_config.LinkColumn(display_text=r"group=(\d+)", width="small"),
+            "Text": st.column_config.TextColumn(width="large"),
+        },
+    )
+    if len(chosen) > LISTED:
+        st.caption(f"The first {LISTED} of {len(chosen):,}; the CSV has all.")
+
+
+def _draw_exclusion(groups: list[int]) -> None:
+    """Rejecting the groups: a release leaves rejected groups out."""
+    with st.popover("Exclude from releases", icon=":material/block:", disabled=not groups):
+        st.caption(
+            plain(
+                f"Rejects {len(groups):,} groups in your name, as a review does; an approval "
+                "brings a group back."
+            )
+        )
+        st.text_input("Reason", key="coverage.reason", placeholder="why they are not released")
+        st.button(
+            f"Reject {len(groups):,} groups",
+            key="coverage.reject",
+            on_click=selecting.reject,
+            args=(groups,),
+        )

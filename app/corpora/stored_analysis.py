@@ -1,0 +1,56 @@
+"""A stored analysis on its page: choosing one, what made it, the job that makes the next."""
+
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+from app.corpora import actions as analysing
+from app.jobs.card import follow_job
+from app.kit.analysis_command import analysis_command
+from app.kit.choice import choose
+from app.kit.figure import Origin
+from db.tables import Analysis
+
+
+def draw_start(page: str, label: str) -> None:
+    """The button, and the progress of its job."""
+    st.button(
+        label,
+        type="primary",
+        key=f"{page}.start",
+        on_click=analysing.start,
+        args=(page,),
+    )
+    if f"{page}.job" in st.session_state:
+        follow_job(st.session_state[f"{page}.job"], key=f"{page}.follow")
+
+
+def choose_analysis(
+    page: str, found: Sequence[Analysis], name: Callable[[Analysis], str] | None = None
+) -> Analysis:
+    """One of the stored analyses, the newest at first."""
+    return choose(
+        "Measured",
+        found,
+        key=f"{page}.chosen",
+        parameter="analysis",
+        ident=lambda each: each.id,
+        name=name or analysis_name,
+    )
+
+
+def analysis_name(found: Analysis) -> str:
+    """Its corpora and when it was made."""
+    names = ", ".join(corpus["corpus"] for corpus in found.result["corpora"])
+    against = ", ".join(corpus["corpus"] for corpus in found.result.get("against", ()))
+    return f"{names}{' against ' * bool(against)}{against} · {found.created_at:%Y-%m-%d %H:%M}"
+
+
+def origin_of(found: Analysis) -> Origin:
+    """Which texts it was made of, when, and by which command."""
+    runs = [corpus.get("run_id") for corpus in found.result["corpora"]]
+    return Origin(
+        found.inputs_sha256[:12],
+        found.created_at,
+        analysis_command(found.kind, found.config, runs),
+    )

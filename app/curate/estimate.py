@@ -1,0 +1,99 @@
+"""What a run would take and cost, by stage, before it is started; prices nobody knows are asked."""
+
+import streamlit as st
+
+from app.curate import actions as curating
+from app.text.plain import plain
+from curation.run.estimate import Estimate, estimate_run, prices_for
+from curation.run.starting import choose_recipe, usual_concurrency
+from db.corpus.datasets import DatasetSummary
+from db.errors import InfError
+from db.store.store import open_store
+
+
+def draw_estimate(found: list[DatasetSummary]) -> None:
+    """The estimate for what the form says, with the table of its stages."""
+    state = st.session_state
+    provider, batch = state["curate.provider"], bool(state.get("curate.batch"))
+    dataset = next(each for each in found if each.name == state["curate.dataset"])
+    try:
+        recipe = choose_recipe(provider, state["curate.recipe"], curating.recipe_settings())
+        with open_store().read() as session:
+            told = estimate_run(
+                session,
+                dataset.id,
+                recipe,
+                prices_for(provider, recipe, batch=batch),
+                limit=int(state["curate.limit"]) or None,
+                concurrency=int(state["curate.concurrency"]) or usual_concurrency(provider),
+            )
+    except InfError as error:
+        st.error(plain(str(error)))
+        return
+    _draw_table(told, offline=provider == "offline")
+    st.caption(plain(_in_words(told, provider, batch)))
+    if told.unpriced:
+        _ask_for_prices(told.unpriced)
+
+
+def _draw_table(told: Estimate, *, offline: bool) -> None:
+    rows = [
+        {
+            "Stage": stage.task.replace("_", " "),
+            "Model": stage.model,
+            "Calls": stage.calls,
+            "Tokens in": stage.input_tokens,
+            "Tokens out": stage.output_tokens,
+            "USD": stage.usd,
+        }
+        for stage in told.stages
+    ]
+    if offline:
+        rows = [{key: row[key] for key in ("Stage", "Model", "Calls")} for row in rows]
+    st.dataframe(
+        rows,
+        hide_index=True,
+        column_config={
+            "Calls": st.column_config.NumberColumn(format="localized"),
+            "Tokens in": st.column_config.NumberColumn(format="localized"),
+            "Tokens out": st.column_config.NumberColumn(format="localized"),
+            "USD": st.column_config.NumberColumn(format="%.2f"),
+        },
+    )
+
+
+def _in_words(told: Estimate, provider: str, batch: bool) -> str:
+    if provider == "offline":
+        return f"{told.pairs:,} pairs, made by rules and an embedding model here: nothing is paid."
+    cost = "an unknown price" if told.usd is None else f"about ${told.usd:,.2f}"
+    time = f"about {_duration(told.hours)} at 2 s a call"
+    if batch:
+        time = "four rounds of batches, each within 24 hours and mostly much sooner"
+    return (
+        f"{told.pairs:,} pairs: {cost}, {time}. Rather too high than too low: every pair is taken "
+        "to reach validation."
+    )
+
+
+def _duration(hours: float) -> str:
+    return f"{hours:,.1f} hours" if hours >= 1 else f"{max(1, round(hours * 60))} min"
+
+
+def _ask_for_prices(models: list[str]) -> None:
+    for model in models:
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            for what, label in (("in", "input"), ("out", "output")):
+                st.number_input(
+                    f"{model}: USD per million {label} tokens",
+                    0.0,
+                    1e6,
+                    0.0,
+                    key=f"curate.price.{model}.{what}",
+                )
+    st.button(
+        "Keep these prices",
+        key="curate.keep_prices",
+        on_click=curating.keep_prices,
+        args=(tuple(models),),
+        help="They go into prices.toml in INF_HOME; 0 where nothing is paid.",
+    )

@@ -1,0 +1,103 @@
+"""A run beside another one: funnels, drops, cost, and the pairs that ended differently."""
+
+import streamlit as st
+
+from app.groups.run_label import run_name
+from app.kit.choice import draw_pages, page_offset
+from app.kit.menu import view_file
+from app.text.counted import counted
+from app.text.texts import draw_text
+from db.run.comparison import changed_pairs, count_shared
+from db.run.runs import STAGES, Funnel, RunSummary, funnel
+from db.store.store import open_store
+
+
+def draw_comparison(run: RunSummary, others: list[RunSummary]) -> None:
+    """Choose another run of the same data set and see both."""
+    by_id = {each.id: each for each in others}
+    if not by_id:
+        return
+    with st.expander("Compare with another run", icon=":material/compare_arrows:"):
+        chosen = st.selectbox(
+            "Run",
+            [None, *by_id],
+            format_func=lambda n: "choose a run" if n is None else run_name(by_id[n]),
+            key="curate.compare",
+            label_visibility="collapsed",
+        )
+        if chosen is not None:
+            _draw_both(run, by_id[chosen])
+
+
+def _draw_both(first: RunSummary, second: RunSummary) -> None:
+    with open_store().read() as session:
+        funnels = funnel(session, first.id), funnel(session, second.id)
+        shared = count_shared(session, first.id, second.id)
+        changed = changed_pairs(
+            session, first.id, second.id, offset=page_offset("curate.changed"), limit=20
+        )
+    names = tuple(f"Run {each.id}" for each in (first, second))
+    st.dataframe(
+        [dict(zip(("", *names), row, strict=True)) for row in _rows((first, second), funnels)],
+        hide_index=True,
+        height="content",
+    )
+    if not shared:
+        st.caption("The two have no finished pair in common.")
+        return
+    differing = sum(count for (one, other), count in shared.items() if one != other)
+    st.markdown(
+        f"**{counted(sum(shared.values()), 'pair')}** finished by both: "
+        f"{shared.get(('kept', 'kept'), 0):,} kept by both, "
+        f"{shared.get(('kept', 'dropped'), 0):,} by run {first.id} only, "
+        f"{shared.get(('dropped', 'kept'), 0):,} by run {second.id} only, "
+        f"{shared.get(('dropped', 'dropped'), 0):,} dropped by both."
+    )
+    for each in changed:
+        with st.container(border=True):
+            draw_text(each.query)
+            with st.container(horizontal=True):
+                for run, group, ended in (
+                    (first.id, each.first_group, each.first),
+                    (second.id, each.second_group, each.second),
+                ):
+                    st.page_link(
+                        view_file("groups"),
+                        label=f"run {run}: {ended.replace('_', ' ')}",
+                        query_params={"run": str(run), "group": str(group)},
+                    )
+    draw_pages(differing, key="curate.changed")
+
+
+def _rows(
+    runs: tuple[RunSummary, RunSummary], funnels: tuple[Funnel, Funnel]
+) -> list[tuple[str, str, str]]:
+    """What is told of each run, line by line, as words."""
+
+    def line(name: str, values: list[str]) -> tuple[str, str, str]:
+        return (name, values[0], values[1])
+
+    rows = [
+        line("Recipe", [f"{run.recipe} {run.recipe_sha256[:8]}" for run in runs]),
+        line("Provider", [run.provider for run in runs]),
+        line("Pairs", [f"{found.pairs:,}" for found in funnels]),
+    ]
+    rows += [
+        line(f"Reached {stage}", [_share(found.reached[stage], found) for found in funnels])
+        for stage in STAGES
+    ]
+    rows.append(line("Kept", [_share(found.kept, found) for found in funnels]))
+    reasons = dict.fromkeys([*funnels[0].dropped, *funnels[1].dropped])
+    rows += [
+        line(
+            f"Dropped: {reason.replace('_', ' ')}",
+            [_share(found.dropped.get(reason, 0), found) for found in funnels],
+        )
+        for reason in reasons
+    ]
+    rows.append(line("Spent", [f"${run.spent_usd:,.4f}" for run in runs]))
+    return rows
+
+
+def _share(count: int, found: Funnel) -> str:
+    return f"{count:,} ({count / found.pairs:.1%})" if found.pairs else f"{count:,}"

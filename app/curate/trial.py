@@ -1,0 +1,82 @@
+"""Try a recipe on a few pairs of one's choice: what will be asked, then what came back, whole."""
+
+import streamlit as st
+
+from app.curate import actions as curating
+from app.groups.group import draw_group
+from app.text.counted import counted
+from app.text.plain import plain
+from app.text.texts import draw_text
+from curation.recipe.prompt import messages
+from curation.run.starting import choose_recipe
+from db.corpus.browsing import PairView, list_pairs
+from db.corpus.datasets import DatasetSummary
+from db.errors import InfError
+from db.run.groups import get_group, list_groups
+from db.store.store import open_store
+
+MOST = 5
+OFFERED = 50
+
+
+def draw_trial(found: list[DatasetSummary]) -> None:
+    """Choose up to five pairs; see the first prompt as it will be sent; ask for these only."""
+    by_name = {each.name: each for each in found}
+    dataset = by_name[st.session_state["curate.dataset"]]
+    search = st.text_input("Search in queries", key="curate.trial_search", type="search")
+    with open_store().read() as session:
+        pairs, _ = list_pairs(session, dataset.id, search=search or "", limit=OFFERED)
+    offered = {each.query_id: each for each in pairs}
+    kept = [each for each in st.session_state.get("curate.trial_pairs", []) if each in offered]
+    st.session_state["curate.trial_pairs"] = kept
+    chosen = st.multiselect(
+        "Pairs",
+        list(offered),
+        key="curate.trial_pairs",
+        max_selections=MOST,
+        format_func=lambda name: offered[name].query,
+        placeholder=f"up to {MOST}",
+    )
+    if chosen and st.toggle("What will be asked first", key="curate.trial_prompts"):
+        _draw_prompts([offered[name] for name in chosen])
+    st.button(
+        f"Try it on {counted(len(chosen), 'pair')}",
+        key="curate.try",
+        on_click=curating.start,
+        args=(True,),
+        disabled=not chosen or curating.is_ready(st.session_state["curate.provider"]) is not None,
+        help="A run of its own with the settings above; nothing else of the data set is asked.",
+    )
+
+
+def _draw_prompts(pairs: list[PairView]) -> None:
+    state = st.session_state
+    try:
+        recipe = choose_recipe(
+            state["curate.provider"], state["curate.recipe"], curating.recipe_settings()
+        )
+    except InfError as error:
+        st.error(str(error))
+        return
+    stage = recipe.stages["instruction_positive"]
+    if state["curate.provider"] == "offline":
+        st.caption("Offline, prompts are not sent anywhere: rules stand in for them.")
+    st.caption(plain(f"The first of each group's calls, to the model {stage.model}."))
+    for pair in pairs:
+        given = {
+            "document": pair.passage,
+            "query_positive": pair.query,
+            "language": pair.language,
+        }
+        with st.container(border=True):
+            for message in messages(stage.prompt, given):
+                draw_text(message["content"], label=message["role"].capitalize(), whole=True)
+
+
+def draw_results(run_id: int) -> None:
+    """Every group of a small run in full, with what was asked and answered."""
+    with open_store().read() as session:
+        page = list_groups(session, run_id, limit=MOST)
+        for row in page.rows:
+            if row.verdict:
+                draw_group(get_group(session, row.id))

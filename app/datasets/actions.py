@@ -1,0 +1,94 @@
+"""Importing from the page: uploaded files, or for an admin files on the server, with progress."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from app.access.session_user import acting
+from curation.importing.importing import ImportReport, Progress, import_dataset
+from db.errors import BadInput, Refused
+from db.people.accounts import record_audit
+from db.store.store import Store
+
+CHUNK_BYTES = 1 << 20
+
+
+class Uploaded(Protocol):
+    """A file as the browser sent it."""
+
+    name: str
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where the rows come from: uploads, or paths on the server."""
+
+    pairs: Uploaded | None = None
+    passages: Uploaded | None = None
+    pairs_path: str = ""
+    passages_path: str = ""
+
+
+def import_from_page(
+    store: Store,
+    sources: Sources,
+    *,
+    name: str,
+    source: str,
+    licence: str,
+    skip_bad: bool,
+    progress: Progress,
+) -> ImportReport:
+    """Import in the visitor's name. Raises Refused, BadInput and BadRows."""
+    visitor = acting("import")
+    if (sources.pairs_path or sources.passages_path) and not visitor.may("admin"):
+        raise Refused("files on the server are read for an admin only: upload the files instead")
+    if not name.strip():
+        raise BadInput("the data set has no name: give it one")
+    with _files(sources) as (pairs, passages):
+        report = import_dataset(
+            store,
+            name=name.strip(),
+            pairs=pairs,
+            passages=passages,
+            source=source.strip(),
+            licence=licence.strip(),
+            skip_bad=skip_bad,
+            progress=progress,
+        )
+    with store.write() as session:
+        record_audit(session, visitor.name, "import", name.strip(), **report.imported)
+        session.commit()
+    return report
+
+
+@contextmanager
+def _files(sources: Sources) -> Iterator[tuple[Path, Path | None]]:
+    if sources.pairs_path:
+        passages = Path(sources.passages_path).expanduser() if sources.passages_path else None
+        yield Path(sources.pairs_path).expanduser(), passages
+        return
+    if sources.pairs is None:
+        raise BadInput("no file of pairs: choose one")
+    with tempfile.TemporaryDirectory(prefix="inf-import-") as folder:
+        pairs = _written(sources.pairs, Path(folder) / "pairs")
+        apart = sources.passages
+        yield pairs, None if apart is None else _written(apart, Path(folder) / "passages")
+
+
+def _written(upload: Uploaded, folder: Path) -> Path:
+    folder.mkdir()
+    path = folder / (Path(upload.name).name or "upload")
+    with path.open("wb") as file:
+        _copy(upload, file)
+    return path
+
+
+def _copy(upload: Uploaded, file: BinaryIO) -> None:
+    while chunk := upload.read(CHUNK_BYTES):
+        file.write(chunk)

@@ -1,0 +1,91 @@
+"""The form that imports pairs and passages; bad rows are listed with file, line and reason."""
+
+import streamlit as st
+
+from app.access.session_user import current_visitor, failures_shown, say
+from app.datasets.actions import Sources, import_from_page
+from app.text.counted import counted
+from app.text.plain import plain
+from db.errors import BadRow, BadRows
+from db.store.store import open_store
+
+TYPES = ["jsonl", "json", "csv", "parquet"]
+COLUMNS = (
+    "Pairs: `query_id`, `query`, `passage_id`, and `passage` where the text stands inline. "
+    "Passages: `passage_id`, `text`, `title`. JSONL, CSV or Parquet. Importing again adds nothing."
+)
+
+
+def draw_import_form() -> None:
+    """Name, origin, files; the import runs on submit, with its progress."""
+    visitor = current_visitor()
+    with st.form("datasets.import", border=False):
+        name = st.text_input("Name", key="datasets.name", placeholder="questions-2026")
+        first, second = st.columns(2)
+        source = first.text_input("Source", key="datasets.source", help="Where it comes from.")
+        licence = second.text_input("Licence", key="datasets.licence", placeholder="CC-BY-4.0")
+        first, second = st.columns(2)
+        pairs = first.file_uploader("Pairs", TYPES, key="datasets.pairs")
+        passages = second.file_uploader("Passages, if apart", TYPES, key="datasets.passages")
+        pairs_path = passages_path = ""
+        if visitor is not None and visitor.may("admin"):
+            first, second = st.columns(2)
+            pairs_path = first.text_input("… or a file on the server", key="datasets.pairs_path")
+            passages_path = second.text_input("… and its passages", key="datasets.passages_path")
+        skip_bad = st.checkbox("Leave out bad rows and import the rest", key="datasets.skip_bad")
+        st.caption(COLUMNS)
+        submitted = st.form_submit_button("Import", type="primary", key="datasets.submit")
+    if submitted:
+        with failures_shown():
+            _import(
+                Sources(pairs, passages, pairs_path or "", passages_path or ""),
+                name=name or "",
+                source=source or "",
+                licence=licence or "",
+                skip_bad=skip_bad,
+            )
+
+
+def _import(sources: Sources, *, name: str, source: str, licence: str, skip_bad: bool) -> None:
+    bar = st.progress(0.0, text="checking every row")
+
+    def draw(done: int, total: int) -> None:
+        bar.progress(min(1.0, done / total) if total else 0.0, text=f"{done:,} rows")
+
+    try:
+        report = import_from_page(
+            open_store(),
+            sources,
+            name=name,
+            source=source,
+            licence=licence,
+            skip_bad=skip_bad,
+            progress=draw,
+        )
+    except BadRows as bad:
+        st.error(
+            plain(
+                f"{len(bad.rows):,} bad rows, nothing was imported. Correct them, or leave "
+                "them out with the box above."
+            ),
+            icon=":material/error:",
+        )
+        _draw_bad(bad.rows)
+        return
+    finally:
+        bar.empty()
+    count = report.imported
+    pairs, passages = count.get("pairs", 0), count.get("passages", 0)
+    say(f"{name}: {counted(pairs, 'pair')} and {counted(passages, 'passage')} imported.")
+    if report.skipped:
+        st.warning(f"{len(report.skipped):,} bad rows were left out:")
+        _draw_bad(report.skipped)
+    else:
+        st.rerun()
+
+
+def _draw_bad(rows: list[BadRow]) -> None:
+    st.dataframe(
+        [{"File": row.file, "Line": row.line, "Reason": row.reason} for row in rows[:500]],
+        hide_index=True,
+    )

@@ -1,0 +1,113 @@
+"""Data sets: the list, importing, reading through pairs and passages."""
+
+import streamlit as st
+
+from app.datasets.import_form import draw_import_form
+from app.kit.choice import choose, draw_pages, page_offset
+from app.kit.page import draw_empty, draw_heading
+from app.text.counted import counted
+from app.text.texts import draw_text
+from db.corpus.browsing import list_pairs, list_passages
+from db.corpus.datasets import DatasetSummary, list_datasets
+from db.store.store import open_store
+
+PAIRS, PASSAGES = "Pairs", "Passages"
+ORIGINS = {"all": None, "seed": "seed", "pool": "pool", "generated": "generated"}
+
+
+def draw_list(found: list[DatasetSummary]) -> None:
+    rows = [
+        {
+            "Name": each.name,
+            "Pairs": each.pairs,
+            "Passages": each.passages,
+            "Generated": each.generated,
+            "Source": each.source,
+            "Licence": each.licence,
+            "Imported": each.created_at,
+        }
+        for each in found
+    ]
+    dates = {"Imported": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm")}
+    st.dataframe(rows, hide_index=True, column_config=dates)
+
+
+def draw_pairs(dataset_id: int) -> None:
+    search = st.text_input(
+        "Search in queries",
+        key="datasets.pair_search",
+        type="search",
+        placeholder="a piece of text",
+    )
+    with open_store().read() as session:
+        pairs, total = list_pairs(
+            session, dataset_id, search=search or "", offset=page_offset("datasets.pair_page")
+        )
+    st.caption(counted(total, "pair"))
+    for pair in pairs:
+        with st.container(border=True):
+            draw_text(pair.query, label=f"Query · {pair.query_id}")
+            draw_text(pair.passage, label=f"Passage · {pair.passage_id}")
+    draw_pages(total, key="datasets.pair_page")
+
+
+def draw_passages(dataset_id: int) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        search = st.text_input(
+            "Search in passages",
+            key="datasets.passage_search",
+            type="search",
+            placeholder="a piece of text",
+        )
+        origin = st.selectbox("Origin", list(ORIGINS), key="datasets.origin", width=160)
+    with open_store().read() as session:
+        passages, total = list_passages(
+            session,
+            dataset_id,
+            origin=ORIGINS[origin or "all"],
+            search=search or "",
+            offset=page_offset("datasets.passage_page"),
+        )
+    st.caption(counted(total, "passage"))
+    for passage in passages:
+        with st.container(border=True):
+            about = " · ".join(filter(None, [passage.external_id, passage.origin, passage.title]))
+            draw_text(passage.text, label=about)
+    draw_pages(total, key="datasets.passage_page")
+
+
+draw_heading("Data sets", "Named collections of passages and pairs, with source and licence.")
+with open_store().read() as session:
+    found = list_datasets(session)
+if found:
+    draw_list(found)
+else:
+    draw_empty(
+        "There is no data set yet.",
+        "Import a file of queries with the passages that answer them, below or with the command.",
+        command="inf import --dataset NAME --pairs pairs.jsonl --passages passages.jsonl",
+    )
+with st.expander("Import", icon=":material/upload_file:", expanded=not found):
+    draw_import_form()
+if found:
+    st.subheader("Read", anchor=False)
+    chosen = choose(
+        "Data set",
+        found,
+        key="datasets.chosen",
+        parameter="dataset",
+        ident=lambda each: each.id,
+        name=lambda each: each.name,
+    )
+    part = st.segmented_control(
+        "Show",
+        [PAIRS, PASSAGES],
+        default=PAIRS,
+        required=True,
+        key="datasets.part",
+        label_visibility="collapsed",
+    )
+    if part == PASSAGES:
+        draw_passages(chosen.id)
+    else:
+        draw_pairs(chosen.id)

@@ -1,0 +1,221 @@
+"""What the Review page does: the visitor's queue, storing what they decide, many at once.
+
+Annotators review blind, unless a curator lets the run's verdicts be seen: nothing that is sent to
+their browser tells kept from dropped. Keys of buttons carry the group: a click is about what was
+seen.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+from sqlalchemy.orm import Session
+
+from app.access.identity import Visitor
+from app.access.session_user import acting, action, say
+from app.groups.outbox import answered_groups, put_off, store_reviews
+from app.jobs import launching
+from app.jobs.actions import launch_job
+from curation.judging.revalidation import check_edit
+from db.errors import BadInput, Refused
+from db.jobs.jobs import list_jobs
+from db.review import queue as review_queue
+from db.review.queue import QueueFilter
+from db.review.reviews import FIELDS, approve_group, edit_group, reject_group
+from db.run.groups import GroupDetail, get_group
+from db.run.revalidations import revalidation_of
+from db.store.store import Store, open_store
+from db.tables import Run
+
+AHEAD = 6
+DWELL_MS = 300
+LATER = "review.later"
+ANSWERED = "review.answered"
+AsJson = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A queue at which somebody reviews; `asked` is a group that an address named."""
+
+    wanted: QueueFilter
+    asked: int | None = None
+
+
+def is_blind(session: Session, visitor: Visitor, run_id: int) -> bool:
+    """Whether this visitor reviews the run without verdicts."""
+    return not visitor.may("curator") and not session.get_one(Run, run_id).verdicts_shown
+
+
+def card_data(desk: Desk, outbox: Mapping[str, Any], *, as_json: AsJson) -> dict[str, Any]:
+    """What the card shows next, after storing what it has decided: one transaction.
+
+    `scope` keeps the outboxes of other people and other stores in the same browser apart.
+    """
+    visitor = acting("review")
+    store, run_id = open_store(), desk.wanted.run_id
+    events = outbox.get("events")
+    with store.write() as session:
+        blind = is_blind(session, visitor, run_id)
+        acknowledged, edited = store_reviews(
+            session,
+            visitor.name,
+            events if isinstance(events, list) else [],
+            blind=blind,
+            run_id=run_id,
+        )
+        st.session_state.setdefault(ANSWERED, []).extend(answered_groups(events, acknowledged))
+        groups, total = _next_groups(session, desk, visitor, blind, put_off(outbox))
+        shown = [
+            as_json(group, revalidation_of(session, group.id), blind=blind) for group in groups
+        ]
+        run = session.get_one(Run, run_id)
+        offline, born = run.offline, run.created_at
+        session.commit()
+    if edited and offline:
+        _revalidate_soon(store, run_id, visitor.name)
+    scope = hashlib.sha256(f"{visitor.name} {run_id} {born}".encode())
+    return {
+        "scope": scope.hexdigest()[:16],
+        "run": run_id,
+        "queue": str(desk),
+        "groups": shown,
+        "acknowledged": acknowledged,
+        "total": total,
+        "dwell_ms": DWELL_MS,
+    }
+
+
+def next_group(desk: Desk) -> tuple[GroupDetail | None, int, bool]:
+    """For the page without the card: the group to review, how many there are, whether blind."""
+    visitor = acting("review")
+    with open_store().read() as session:
+        blind = is_blind(session, visitor, desk.wanted.run_id)
+        later = st.session_state.get(LATER, [])
+        groups, total = _next_groups(session, desk, visitor, blind, later, ahead=1)
+        return (groups[0] if groups else None), total, blind
+
+
+def _next_groups(
+    session: Session,
+    desk: Desk,
+    visitor: Visitor,
+    blind: bool,
+    passed_over: list[int],
+    ahead: int = AHEAD,
+) -> tuple[list[GroupDetail], int]:
+    ids, total = review_queue.queued_groups(
+        session,
+        desk.wanted,
+        reviewer=visitor.name,
+        blind=blind,
+        limit=ahead,
+        passed_over=passed_over,
+    )
+    if desk.asked is not None and desk.asked not in [
+        *passed_over,
+        *st.session_state.get(ANSWERED, []),
+    ]:
+        if not review_queue.may_see(session, desk.asked, reviewer=visitor.name, blind=blind):
+            raise Refused(f"group {desk.asked} is not in your queue")
+        ids = [desk.asked, *(each for each in ids if each != desk.asked)]
+    return [get_group(session, group_id) for group_id in ids], total
+
+
+def _revalidate_soon(store: Store, run_id: int, name: str) -> None:
+    """Queue the validator for what was edited, unless such a job waits already."""
+    with store.read() as session:
+        queued = list_jobs(session, kind="judge", statuses=("queued",))
+    if not any(job.config.get("run_id") == run_id for job in queued):
+        launching.launch(store, "judge", {"run_id": run_id}, started_by=name)
+
+
+@action
+def revalidate(run_id: int) -> None:
+    """Let the run's validator judge what was edited in it."""
+    launch_job("judge", {"run_id": run_id}, what="Asking the validator about the edits")
+
+
+@action
+def show_verdicts(run_id: int) -> None:
+    """Let annotators see the run's verdicts while they review, or not."""
+    visitor = acting("show_verdicts")
+    shown = bool(st.session_state[f"review.verdicts_{run_id}"])
+    with open_store().write() as session:
+        review_queue.show_verdicts(session, run_id, shown, actor=visitor.name)
+        session.commit()
+
+
+@action
+def review_many(wanted: QueueFilter, deed: str, expected: int, reason: str) -> None:
+    """Approve or reject every group that the filter finds, as many as were confirmed."""
+    visitor = acting("review_many")
+    with open_store().write() as session:
+        done = review_queue.review_in_bulk(
+            session, wanted, deed, expected=expected, reviewed_by=visitor.name, reason=reason
+        )
+        session.commit()
+    say(f"{done:,} groups are {'approved' if deed == 'approve' else 'rejected'}.")
+
+
+def text_of(group: GroupDetail, field: str) -> str:
+    """The text of a group that a field of an edit stands for."""
+    role, column = FIELDS[field][0]
+    return str(getattr(group.triplets[role], column))
+
+
+@action
+def approve(group_id: int) -> None:
+    """Approve the group in the visitor's name."""
+    _write(group_id, lambda session, name: approve_group(session, group_id, reviewed_by=name))
+    say(f"Group {group_id} is approved.")
+
+
+@action
+def reject(group_id: int) -> None:
+    """Reject the group for the reason in its form."""
+    reason = st.session_state.get(f"review.reason-{group_id}") or ""
+    _write(
+        group_id,
+        lambda session, name: reject_group(session, group_id, reason=reason, reviewed_by=name),
+    )
+    say(f"Group {group_id} is rejected.")
+
+
+@action
+def edit(group_id: int, before: dict[str, str]) -> None:
+    """Write what was changed in the form; `before` are the texts the form was filled with."""
+    now = {name: st.session_state[f"review.{name}-{group_id}"] or "" for name in before}
+    changes = {name: text for name, text in now.items() if text != before[name]}
+    if not changes:
+        raise BadInput("nothing was changed")
+
+    def write(session: Session, name: str) -> None:
+        check_edit(session, group_id, changes)
+        edit_group(session, group_id, changes, reviewed_by=name)
+
+    _write(group_id, write)
+    for name in now:
+        del st.session_state[f"review.{name}-{group_id}"]
+    st.query_params["group"] = str(group_id)
+    say(f"Group {group_id} is edited; approve it when the new text is good.")
+
+
+def _write(group_id: int, deed: Callable[[Session, str], object]) -> None:
+    visitor = acting("review")
+    with open_store().write() as session:
+        run_id = get_group(session, group_id).run_id
+        blind = is_blind(session, visitor, run_id)
+        if not review_queue.may_see(session, group_id, reviewer=visitor.name, blind=blind):
+            raise Refused(f"group {group_id} is not in your queue")
+        deed(session, visitor.name)
+        session.commit()
+    st.query_params.pop("group", None)
+
+
+def later(group_id: int) -> None:
+    """Go on to another group of the queue without a review."""
+    st.session_state[LATER] = [*st.session_state.get(LATER, []), group_id]
+    st.query_params.pop("group", None)

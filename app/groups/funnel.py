@@ -1,0 +1,59 @@
+"""The funnel of a run: how many groups reached each stage, were kept, and were dropped for what."""
+
+import streamlit as st
+
+from app.kit.menu import view_file
+from db.run.runs import STAGES, Funnel
+
+STAGE_TITLES = {
+    "instruction": "Instruction written",
+    "negatives": "Negatives written",
+    "passages": "Passages written",
+    "validation": "Reached validation",
+}
+
+
+def draw_funnel(found: Funnel) -> None:
+    """Bars from pairs to kept groups, and the drop reasons with their counts."""
+    with st.container(horizontal=True, gap="large"):
+        with st.container(width=450):
+            _draw_stages(found)
+        with st.container(width=250):
+            _draw_drops(found)
+
+
+def _draw_stages(found: Funnel) -> None:
+    steps = [("Pairs", found.pairs)]
+    steps += [(STAGE_TITLES[stage], found.reached[stage]) for stage in STAGES]
+    steps += [("Kept", found.kept)]
+    st.dataframe(
+        [
+            {
+                "Stage": name,
+                "Groups": count,
+                "Share": count / found.pairs if found.pairs else 0.0,
+            }
+            for name, count in steps
+        ],
+        hide_index=True,
+        column_config={
+            "Share": st.column_config.ProgressColumn(format="percent", color="primary"),
+            "Groups": st.column_config.NumberColumn(format="localized"),
+        },
+    )
+
+
+def _draw_drops(found: Funnel) -> None:
+    """Every reason with its count; a click shows the groups."""
+    dropped = sum(found.dropped.values())
+    if not dropped:
+        st.caption("Nothing was dropped so far.")
+        return
+    st.markdown("**Dropped because**")
+    for reason, count in found.dropped.items():
+        st.page_link(
+            view_file("groups"),
+            label=f"{count:,} · {reason.replace('_', ' ')}",
+            query_params={"run": str(found.run_id), "reason": reason},
+        )
+    st.caption(f"{dropped:,} dropped, {found.waiting + found.in_work:,} still to do")

@@ -1,0 +1,123 @@
+"""A group in full: its triplets side by side with what changed marked, verdict, choices, calls."""
+
+import streamlit as st
+
+from app.kit.page import draw_labels, draw_status
+from app.text.counted import counted
+from app.text.plain import plain
+from app.text.texts import draw_text
+from curation.recipe.asked import asked_of
+from db.run.groups import GroupDetail, ValidatorJudgment
+from db.store.store import open_store
+from db.words import ROLES, SCENARIOS, Role
+
+TITLES = {
+    "positive": "Positive",
+    "instruction_negative": "Instruction negative",
+    "query_negative": "Query negative",
+}
+
+
+def draw_group(group: GroupDetail, *, show_verdict: bool = True) -> None:
+    """Everything about a group."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**Group {group.id}** · {plain(group.query_id)}", width="content")
+        if show_verdict and group.verdict:
+            draw_status(group.verdict)
+        if show_verdict and group.drop_reason:
+            st.caption(plain(group.drop_reason.replace("_", " ")), width="content")
+        if group.review is not None:
+            draw_status(group.review.action)
+            st.caption(
+                plain(f"by {group.review.reviewed_by}, {group.review.created_at:%Y-%m-%d %H:%M}"),
+                width="content",
+            )
+        draw_labels(offline=group.offline)
+    if show_verdict and group.drop_detail:
+        draw_text(group.drop_detail, label="Why it was dropped")
+    if group.review is not None and group.review.reason:
+        draw_text(group.review.reason, label="Reviewer's reason")
+    draw_triplets(group)
+    if show_verdict:
+        draw_judgments(group)
+        draw_calls(group)
+
+
+def draw_triplets(group: GroupDetail) -> None:
+    """The triplets beside each other; what differs from the positive one is marked."""
+    if not group.triplets:
+        draw_text(group.query_positive, label="Query Q+")
+        draw_text(group.document_positive, label="Passage P+")
+        st.caption("Nothing was written for this pair before it was dropped.")
+        return
+    positive = group.triplets.get("positive")
+    for role, column in zip(ROLES, st.columns(3), strict=True):
+        with column.container(border=True):
+            st.markdown(f"**{TITLES[role]}**  \n:small[{SCENARIOS[role]}]")
+            texts = group.triplets.get(role)
+            if texts is None:
+                st.caption("not written")
+                continue
+            other = None if role == "positive" else positive
+            for label, field in zip(labels(role), texts._fields, strict=True):
+                draw_text(
+                    getattr(texts, field),
+                    label=label,
+                    unlike=getattr(other, field) if other is not None else None,
+                )
+
+
+def labels(role: Role) -> tuple[str, str, str]:
+    """The names of a triplet's texts."""
+    instruction = "I-" if role == "instruction_negative" else "I+"
+    query = "Q-" if role == "query_negative" else "Q+"
+    passage = {"positive": "P+", "instruction_negative": "P1-", "query_negative": "P2-"}[role]
+    return f"Instruction {instruction}", f"Query {query}", f"Passage {passage}"
+
+
+def draw_judgments(group: GroupDetail) -> None:
+    """What the validator chose in each scenario, and from which candidates."""
+    if not group.judgments:
+        return
+    st.markdown("**The validator's choices**")
+    st.dataframe([_row(judgment) for judgment in group.judgments], hide_index=True)
+    with st.expander("Candidates as they were shown"):
+        for judgment in group.judgments:
+            st.markdown(f"**{TITLES.get(judgment.scenario, judgment.scenario)}**")
+            draw_text(f"{judgment.instruction}\n{judgment.query}", label="Instruction and query")
+            for number, label in enumerate(judgment.order_shown, start=1):
+                chosen = " · chosen" if label == judgment.choice else ""
+                name = f"{number} · {label.replace('_', ' ')}{chosen}"
+                draw_text(judgment.candidates.get(label, ""), label=name)
+
+
+def _row(judgment: ValidatorJudgment) -> dict[str, object]:
+    return {
+        "Scenario": TITLES.get(judgment.scenario, judgment.scenario),
+        "Chose": judgment.choice.replace("_", " "),
+        "Agrees": judgment.agrees,
+        "Judge": judgment.judge,
+        "Offline": judgment.offline,
+    }
+
+
+def draw_calls(group: GroupDetail) -> None:
+    """The journaled calls that served the group."""
+    if not group.calls:
+        return
+    words = f"{counted(len(group.calls), 'call')}: prompts and raw answers"
+    if not st.toggle(words, key=f"group.calls-{group.id}"):
+        return
+    with open_store().read() as session:
+        asked = {call.id: asked_of(session, call.id) for call in group.calls}
+    with st.container(border=True):
+        for call in group.calls:
+            st.caption(
+                plain(
+                    f"{call.task} · {call.provider} {call.model} · {call.outcome} · "
+                    f"{call.input_tokens + call.output_tokens:,} tokens · ${call.cost_usd:.4f}"
+                )
+            )
+            for message in asked.get(call.id, ()):
+                draw_text(message["content"], label=f"Asked ({message['role']})", whole=True)
+            draw_text(call.answer, label="Answer, as it came", whole=True)

@@ -1,0 +1,124 @@
+"""The review card's outbox: what a browser says was decided, checked and stored, and the answers.
+
+Whatever comes from a browser may be forged or stale: each entry is checked and stored by itself (a
+savepoint). The answer to an event is "" where it is stored and the reason where it is refused.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from curation.judging.revalidation import check_edit
+from db.errors import BadInput, InfError, Refused
+from db.review.queue import may_see
+from db.review.reviews import (
+    FIELDS,
+    approve_group,
+    current_review,
+    edit_group,
+    reject_group,
+    require_seen,
+    review_of_event,
+)
+
+MOST_EVENTS = 200
+MOST_LATER = 200
+LONGEST_EVENT = 64
+
+
+def store_reviews(
+    session: Session, reviewer: str, events: Sequence[Any], *, blind: bool, run_id: int
+) -> tuple[dict[str, str], bool]:
+    """Store a person's reviews of a run's groups. Returns the answer to each event by its id, and
+    whether a text was edited. Does not commit."""
+    answers: dict[str, str] = {}
+    edited = False
+    for entry in list(events)[:MOST_EVENTS]:
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("event"), str):
+            continue  # nothing to answer to: not written by our card
+        if entry.get("run") != run_id:
+            continue  # of another run's page: answered there
+        try:
+            with session.begin_nested():
+                _store(session, reviewer, entry, blind)
+            answers[entry["event"]] = ""
+            edited |= entry.get("kind") == "edit"
+        except InfError as error:
+            answers[entry["event"]] = str(error)
+    return answers, edited
+
+
+def answered_groups(events: Any, answers: Mapping[str, str]) -> list[int]:
+    """The groups whose reviews were stored."""
+    entries = events if isinstance(events, list) else []
+    return [
+        _number(entry, "group")
+        for entry in entries
+        if isinstance(entry, Mapping) and answers.get(str(entry.get("event"))) == ""
+    ]
+
+
+def put_off(outbox: Mapping[str, Any]) -> list[int]:
+    """The groups that the card says are put off."""
+    later = outbox.get("later")
+    found = [each for each in later if _is_number(each)] if isinstance(later, list) else []
+    return [int(each) for each in found[-MOST_LATER:]]
+
+
+def _store(session: Session, reviewer: str, entry: Mapping[str, Any], blind: bool) -> None:
+    if len(entry["event"]) > LONGEST_EVENT:
+        raise BadInput("the event's id is too long")
+    event_id = f"card:{reviewer}/{entry['event']}"
+    if review_of_event(session, event_id, reviewer) is not None:
+        return
+    group_id = _number(entry, "group")
+    _require_current(session, reviewer, entry, group_id, blind)
+    kind = entry.get("kind")
+    if kind == "approve":
+        approve_group(session, group_id, reviewed_by=reviewer, event_id=event_id)
+    elif kind == "reject":
+        reason = str(entry.get("reason") or "")
+        reject_group(session, group_id, reason=reason, reviewed_by=reviewer, event_id=event_id)
+    elif kind == "edit":
+        changes = _texts(entry)
+        check_edit(session, group_id, changes)
+        edit_group(session, group_id, changes, reviewed_by=reviewer, event_id=event_id)
+    else:
+        raise BadInput(f"no such review: {str(kind)[:40]!r}")
+
+
+def _require_current(
+    session: Session, reviewer: str, entry: Mapping[str, Any], group_id: int, blind: bool
+) -> None:
+    """Raise Refused unless what was decided on is what stands there now, and theirs to see."""
+    after = entry.get("after")
+    if isinstance(after, str) and after:
+        current = current_review(session, group_id)
+        if current is None or current.event_id != f"card:{reviewer}/{after}":
+            raise Refused(f"group {group_id} was reviewed by somebody else since: look at it again")
+        return
+    if not may_see(session, group_id, reviewer=reviewer, blind=blind):
+        raise Refused(f"group {group_id} is not in your queue")
+    seen = entry.get("seen")
+    require_seen(session, group_id, None if seen is None else _number(entry, "seen"))
+
+
+def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
+    texts = entry.get("texts")
+    if not isinstance(texts, Mapping) or len(texts) > len(FIELDS):
+        raise BadInput("the edit holds no texts")
+    return {str(name): str(text) for name, text in texts.items()}
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return float(value).is_integer() and abs(value) <= 2**31 - 1
+
+
+def _number(entry: Mapping[str, Any], name: str) -> int:
+    value = entry.get(name)
+    if not _is_number(value):
+        raise BadInput(f"the review's {name} is no number: {value!r:.40}")
+    return int(str(value).partition(".")[0])

@@ -1,0 +1,129 @@
+"""Groups: what a run made of its pairs, filtered, and one group in full."""
+
+import streamlit as st
+
+from app.groups.funnel import draw_funnel
+from app.groups.group import draw_group
+from app.groups.run_label import run_name
+from app.kit.choice import choose, draw_pages, page_offset
+from app.kit.page import draw_empty, draw_heading
+from app.text.counted import counted
+from db.corpus.texts import pair_sources
+from db.run.groups import GroupRow, get_group, list_groups
+from db.run.runs import STAGES, Funnel, funnel, list_runs
+from db.store.store import open_store
+
+ALL = "all"
+ROWS = 10  # what a table shows without scrolling; the chosen group stands right below it
+VERDICTS = (ALL, "kept", "dropped")
+REVIEWS = (ALL, "none", "approve", "reject", "edit")
+
+
+def take_reason_from_address(found: Funnel) -> None:
+    """`?reason=` sets the filter once, as a link from a funnel does."""
+    asked = st.query_params.get("reason")
+    if asked is not None:
+        del st.query_params["reason"]
+        if asked in found.dropped:
+            st.session_state["groups.reason"] = asked
+
+
+def draw_filters(found: Funnel, sources: list[str]) -> dict[str, str | None]:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        search = st.text_input(
+            "Search", key="groups.search", type="search", placeholder="in queries and instructions"
+        )
+        verdict = st.selectbox("Verdict", VERDICTS, key="groups.verdict", width=130)
+        reason = st.selectbox(
+            "Drop reason",
+            (ALL, *found.dropped),
+            format_func=lambda reason: reason.replace("_", " "),
+            key="groups.reason",
+            width=210,
+        )
+        stage = st.selectbox("Stage", (ALL, *STAGES), key="groups.stage", width=130)
+        review = st.selectbox("Review", REVIEWS, key="groups.review", width=130)
+        source = None
+        if len(sources) > 1:
+            source = st.selectbox("Source", (ALL, *sources), key="groups.source", width=160)
+    asked = {
+        "verdict": verdict,
+        "reason": reason,
+        "stage": stage,
+        "review": review,
+        "source": source or ALL,
+    }
+    filters: dict[str, str | None] = {
+        name: None if value == ALL else value for name, value in asked.items()
+    }
+    return {**filters, "search": search}
+
+
+def draw_rows(rows: list[GroupRow]) -> None:
+    """A click on a row opens the group."""
+    picked = st.dataframe(
+        [
+            {
+                "Group": row.id,
+                "Query": row.query_positive,
+                "Instruction": row.instruction_positive,
+                "Verdict": row.verdict or row.state,
+                "Because": (row.drop_reason or "").replace("_", " "),
+                "Review": row.review or "",
+            }
+            for row in rows
+        ],
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="single-row",
+        key="groups.table",
+        column_config={"Instruction": st.column_config.TextColumn(width="large")},
+    )
+    for index in picked.selection.rows:
+        if index < len(rows):
+            st.query_params["group"] = str(rows[index].id)
+
+
+with open_store().read() as session:
+    runs = list_runs(session)
+chosen = None
+if not runs:
+    draw_heading("Groups", "The three triplets grown from each pair, kept or dropped as a whole.")
+    draw_empty(
+        "No run yet.",
+        "Groups are grown by a curation run.",
+        view="curate",
+        link="Curate",
+        command="inf curate --dataset NAME --provider offline",
+    )
+    st.stop()
+place = st.container()
+providers = sorted({run.provider for run in runs})
+if len(providers) > 1:
+    provider = st.selectbox("Provider", (ALL, *providers), key="groups.provider", width=160)
+    runs = [run for run in runs if provider in (ALL, run.provider)]
+chosen = choose(
+    "Run", runs, key="groups.run", parameter="run", ident=lambda run: run.id, name=run_name
+)
+with place:
+    draw_heading(
+        "Groups",
+        "The three triplets grown from each pair, kept or dropped as a whole.",
+        offline=chosen.offline,
+    )
+with open_store().read() as session:
+    found = funnel(session, chosen.id)
+    with st.expander("Funnel and drop reasons"):
+        draw_funnel(found)
+    take_reason_from_address(found)
+    filters = draw_filters(found, pair_sources(session, chosen.dataset_id))
+    offset = page_offset("groups.page", ROWS)
+    page = list_groups(session, chosen.id, **filters, offset=offset, limit=ROWS)
+    st.caption(f"{counted(page.total, 'group')}. Click on the left of a row to open it.")
+    draw_rows(page.rows)
+    draw_pages(page.total, key="groups.page", rows=ROWS)
+    asked = st.query_params.get("group", "")
+    if asked.isdecimal():
+        draw_group(get_group(session, int(asked)))
+    elif page.rows:
+        draw_group(get_group(session, page.rows[0].id))

@@ -1,0 +1,116 @@
+"""The review card (a Streamlit component, version 2): a group as JSON, and what the card sends."""
+
+from typing import Any
+
+from app.groups.actions import Desk, card_data
+from app.groups.group import TITLES, labels
+from app.kit.card_files import nothing
+from app.kit.outbox_card import card_component, outbox_of
+from app.text.texts import differences
+from db.review.reviews import FIELDS
+from db.run.groups import GroupDetail, Texts
+from db.words import ROLES, SCENARIOS, Role
+
+CARD = card_component("review", "groups/review_card")
+FIELD_OF = {places[0]: name for name, places in FIELDS.items()}
+ACTIONS = {"approve": "approved", "reject": "rejected", "edit": "edited"}
+
+
+def draw_card(desk: Desk, *, key: str) -> None:
+    """The card of a queue, after storing what it sent. Raises Refused for who may not review."""
+    data = card_data(desk, outbox_of(key), as_json=group_as_json)
+    CARD(key=key, data=data, on_outbox_change=nothing)
+
+
+def group_as_json(group: GroupDetail, revalidation: dict[str, str], *, blind: bool) -> Any:
+    """What the browser is told of a group; blind, nothing that tells a verdict."""
+    review = group.review
+    tags = [group.verdict] if group.verdict and not blind else []
+    words = []
+    if not blind and group.drop_reason:
+        words.append(f"Dropped: {group.drop_reason.replace('_', ' ')}. {group.drop_detail or ''}")
+    if review is not None:
+        tags.append(ACTIONS[review.action])
+        reason = f": {review.reason}" if review.reason else ""
+        when = f"{review.created_at:%Y-%m-%d %H:%M}"
+        words.append(f"{ACTIONS[review.action]} by {review.reviewed_by}, {when}{reason}")
+    if not group.triplets:
+        words.append(
+            "Nothing was written for this pair before it was dropped.\n"
+            f"{group.query_positive}\n{group.document_positive}"
+        )
+    return {
+        "id": group.id,
+        "name": group.query_id,
+        "seen": review.id if review else None,
+        "labels": [*tags, *(["offline"] if group.offline else [])],
+        "words": words,
+        "link": "" if blind else f"groups?run={group.run_id}&group={group.id}",
+        "columns": _columns(group, {} if blind else revalidation, blind),
+        "before": _before(group),
+    }
+
+
+def _columns(group: GroupDetail, revalidation: dict[str, str], blind: bool) -> list[Any]:
+    positive = group.triplets.get("positive")
+    found = []
+    for role in ROLES:
+        texts = group.triplets.get(role)
+        if texts is None:
+            continue
+        says, state = _says(group, role, revalidation, blind)
+        found.append(
+            {
+                "title": TITLES[role],
+                "scenario": SCENARIOS[role],
+                "says": says,
+                "state": state,
+                "parts": _parts(role, texts, None if role == "positive" else positive),
+            }
+        )
+    return found
+
+
+def _parts(role: Role, texts: Texts, other: Texts | None) -> list[Any]:
+    return [
+        {
+            "label": label,
+            "field": FIELD_OF.get((role, column)),
+            "text": text,
+            "pieces": [[text, False]] if other is None else differences(text, unlike),
+        }
+        for label, column, text, unlike in zip(
+            labels(role), texts._fields, texts, other or texts, strict=True
+        )
+    ]
+
+
+def _says(
+    group: GroupDetail, role: Role, revalidation: dict[str, str], blind: bool
+) -> tuple[str, str]:
+    """What the validator says of the scenario, after the last edit where there was one."""
+    if blind:
+        return "", ""
+    if role in revalidation:
+        state = revalidation[role]
+        words = {
+            "holds": "after the edit the validator finds this passage",
+            "fails": "after the edit the validator does not find this passage",
+            "waiting": "edited: the validator has not been asked again",
+        }
+        return words[state], state
+    for judgment in group.judgments:
+        if judgment.scenario == role:
+            chose = judgment.choice.replace("_", " ")
+            state = "holds" if judgment.agrees else "fails"
+            return f"{judgment.judge} chose {chose}", state
+    return "", ""
+
+
+def _before(group: GroupDetail) -> list[dict[str, str]]:
+    if group.review is None or group.review.action != "edit":
+        return []
+    return [
+        {"label": name.replace("_", " "), "text": str(text)}
+        for name, text in group.review.before.items()
+    ]

@@ -1,0 +1,55 @@
+"""Reviewing every group that a filter finds: the count, and a confirmation that names it."""
+
+import streamlit as st
+
+from app.groups import actions as reviewing
+from app.text.counted import counted
+from app.text.plain import plain
+from db.review.queue import QueueFilter, count_matching
+from db.store.store import open_store
+
+
+def draw_many(wanted: QueueFilter) -> None:
+    """What the filter above the card finds, all at once."""
+    with st.expander("Review all that the filter finds", icon=":material/done_all:"):
+        with open_store().read() as session:
+            count = count_matching(session, wanted)
+        st.caption(
+            f"The filter above finds {counted(count, 'group')}. Each gets a review of its own in "
+            "your name; earlier reviews stay in its history."
+        )
+        reason = st.text_input(
+            "Reason for a rejection", key="review.many_reason", placeholder="needed to reject"
+        )
+        with st.container(horizontal=True):
+            if st.button(f"Approve {count:,} …", key="review.many_approve", disabled=not count):
+                confirm(wanted, "approve", count, "")
+            if st.button(
+                f"Reject {count:,} …",
+                key="review.many_reject",
+                disabled=not (count and (reason or "").strip()),
+            ):
+                confirm(wanted, "reject", count, reason or "")
+
+
+@st.dialog("Review many groups")
+def confirm(wanted: QueueFilter, deed: str, count: int, reason: str) -> None:
+    """Ask once more, with the number."""
+    verb = "Approve" if deed == "approve" else "Reject"
+    st.markdown(f"**{verb} {counted(count, 'group')} of run {wanted.run_id}?**")
+    told = {name: value for name, value in vars(wanted).items() if value and name != "run_id"}
+    filters = ", ".join(f"{name}: {value}" for name, value in told.items()) or "all of the run"
+    st.caption(plain(filters))
+    if reason:
+        st.caption(plain(f"Reason: {reason}"))
+    with st.container(horizontal=True):
+        if st.button(
+            f"Yes, {verb.lower()} {count:,}",
+            type="primary",
+            key="review.many_yes",
+            on_click=reviewing.review_many,
+            args=(wanted, deed, count, reason),
+        ):
+            st.rerun()
+        if st.button("No", key="review.many_no"):
+            st.rerun()

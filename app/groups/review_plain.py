@@ -1,0 +1,74 @@
+"""The review page without the card: plain widgets, for a browser in which it does not work."""
+
+import streamlit as st
+
+from app.groups import actions as reviewing
+from app.groups.actions import Desk
+from app.groups.group import draw_group
+from app.kit.page import draw_empty
+from db.review.reviews import FIELDS
+from db.run.groups import GroupDetail
+
+FIELD_NAMES = {
+    "instruction_positive": "Instruction I+",
+    "query_negative": "Query Q-",
+    "instruction_negative": "Instruction I-",
+    "hard_negative_document_1": "Passage P1-",
+    "hard_negative_document_2": "Passage P2-",
+}
+
+
+def draw_plain(desk: Desk) -> None:
+    """One group with its buttons."""
+    group, total, blind = reviewing.next_group(desk)
+    st.caption(f"{total:,} in this queue")
+    if group is None:
+        draw_empty("This queue is empty.", "Choose another queue above.")
+        return
+    draw_decision(group)
+    draw_group(group, show_verdict=not blind)
+
+
+def draw_decision(group: GroupDetail) -> None:
+    """Approve, reject with a reason, edit, or leave it for later."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.button(
+            "Approve",
+            type="primary",
+            icon=":material/check:",
+            key=f"review.approve-{group.id}",
+            on_click=reviewing.approve,
+            args=(group.id,),
+        )
+        st.text_input(
+            "Reason for a rejection",
+            key=f"review.reason-{group.id}",
+            label_visibility="collapsed",
+            placeholder="reason for a rejection",
+        )
+        st.button(
+            "Reject",
+            icon=":material/close:",
+            key=f"review.reject-{group.id}",
+            on_click=reviewing.reject,
+            args=(group.id,),
+        )
+        st.button(
+            "Later",
+            key=f"review.later-{group.id}",
+            on_click=reviewing.later,
+            args=(group.id,),
+        )
+    if len(group.triplets) == 3:
+        with st.expander("Edit the texts"):
+            draw_edit(group)
+
+
+def draw_edit(group: GroupDetail) -> None:
+    """The texts that were written, not those from the source; the old text is kept."""
+    before = {name: reviewing.text_of(group, name) for name in FIELDS}
+    with st.form(f"review.edit-{group.id}", border=False):
+        for name, text in before.items():
+            key = f"review.{name}-{group.id}"
+            st.text_area(FIELD_NAMES[name], text, key=key, height="content")
+        st.form_submit_button("Save the edit", on_click=reviewing.edit, args=(group.id, before))

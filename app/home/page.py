@@ -1,0 +1,79 @@
+"""Home: what is in the store, what to do next, what is running."""
+
+import streamlit as st
+
+from app.access.session_user import current_visitor
+from app.home.path import Step, next_step, path_of
+from app.jobs.card import follow_job
+from app.kit.menu import view_file
+from app.kit.page import draw_heading
+from app.text.counted import counted
+from db.jobs import jobs
+from db.outcome.overview import Overview, overview
+from db.store.store import open_store
+
+
+def draw_counts(found: Overview) -> None:
+    numbers = (
+        ("Pairs", found.pairs, f"in {counted(found.datasets, 'data set')}"),
+        ("Groups kept", found.kept, f"of {found.kept + found.dropped:,} finished"),
+        ("Judgments", found.judgments, f"{found.simulated_judgments:,} of them simulated"),
+        ("Releases", found.releases, f"{counted(found.reviews, 'group')} reviewed"),
+        ("Checkpoints", found.checkpoints, counted(found.evaluations, "evaluation")),
+    )
+    with st.container(horizontal=True, gap="small"):
+        for label, number, more in numbers:
+            with st.container(border=True, width=150):
+                st.metric(label, f"{number:,}")
+                st.caption(more)
+
+
+def draw_step(step: Step, *, is_next: bool) -> None:
+    icon = ":material/check_circle:" if step.done else ":material/radio_button_unchecked:"
+    colour = "green" if step.done else ("primary" if is_next else "gray")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f":{colour}[{icon}]", width="content")
+        st.page_link(view_file(step.view), label=step.title, width="content")
+        st.caption(step.state if step.done else step.todo, width="stretch")
+
+
+visitor = current_visitor()
+assert visitor is not None
+if not visitor.may("curator"):
+    draw_heading(f"Welcome, {visitor.name}", "You judge which passage answers an instruction best.")
+    st.page_link(view_file("judge"), label="Go to your items", icon=":material/gavel:")
+    st.stop()
+
+with open_store().read() as session:
+    found = overview(session)
+    running = jobs.list_jobs(session, statuses=("running", "queued"), limit=3)
+    failed = jobs.list_jobs(session, statuses=("failed", "lost"), limit=1)
+draw_heading(
+    "Home",
+    "From real query and passage pairs to data that people can trust, and to a model that follows "
+    "instructions.",
+    offline=found.offline_runs > 0,
+    simulated=found.simulated_judgments > 0,
+)
+draw_counts(found)
+steps = path_of(found)
+after = next_step(steps)
+with st.container(border=True):
+    if after is None:
+        st.markdown("**Every step was taken once.** Look at what the models learned.")
+        st.page_link(view_file("evaluations"), label="Open", icon=":material/arrow_forward:")
+    else:
+        st.markdown(f"**Next: {after.title}** — {after.todo}")
+        st.page_link(view_file(after.view), label="Open", icon=":material/arrow_forward:")
+        st.code(after.command, language=None, wrap_lines=True)
+for job in running:
+    follow_job(job.id, key=f"home.job-{job.id}")
+if failed:
+    st.page_link(
+        view_file("jobs"),
+        label=f"Jobs that failed or were lost: {found.jobs_failed}",
+        icon=":material/error:",
+    )
+st.subheader("The path", anchor=False)
+for step in steps:
+    draw_step(step, is_next=step is after)

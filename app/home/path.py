@@ -1,0 +1,112 @@
+"""The path from pairs to an evaluated model: which steps were taken, which comes next."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.text.counted import counted
+from db.outcome.overview import Overview
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step: its page, whether it was taken, what there is, what to do, the command."""
+
+    view: str
+    title: str
+    done: bool
+    state: str
+    todo: str
+    command: str
+
+
+def path_of(found: Overview) -> list[Step]:
+    """The ten steps with their state in this store."""
+    kinds = found.analyses
+    return [
+        Step(
+            "datasets",
+            "Import",
+            found.pairs > 0,
+            f"{counted(found.pairs, 'pair')}, {counted(found.passages, 'passage')}",
+            "bring in queries and the passages that answer them",
+            "inf import --dataset NAME --pairs pairs.jsonl --passages passages.jsonl",
+        ),
+        Step(
+            "curate",
+            "Curate",
+            found.kept + found.dropped > 0,
+            f"{counted(found.kept, 'group')} kept, {found.dropped:,} dropped",
+            "grow instructions and hard negatives from the pairs, and validate them",
+            "inf curate --dataset NAME --provider offline",
+        ),
+        Step(
+            "studies",
+            "Judge",
+            found.judgments > 0,
+            f"{counted(found.judgments, 'judgment')} in "
+            f"{counted(found.studies, 'study', 'studies')}",
+            "let people and models pick the right passage",
+            "inf study create --dataset NAME --items 50 --overlap 3",
+        ),
+        Step(
+            "agreement",
+            "Agreement",
+            kinds.get("agreement", 0) > 0 or found.judgments > 0,
+            "of every pair of judges",
+            "see how much people and models agree",
+            "inf analyze agreement --study ID",
+        ),
+        Step(
+            "diversity",
+            "Diversity",
+            kinds.get("diversity", 0) > 0,
+            "computed",
+            "measure how varied the instructions and queries are",
+            "inf analyze diversity --dataset NAME",
+        ),
+        Step(
+            "coverage",
+            "Coverage",
+            kinds.get("coverage", 0) > 0,
+            "computed",
+            "draw a map of the texts",
+            "inf analyze coverage --dataset NAME",
+        ),
+        Step(
+            "review",
+            "Review",
+            found.reviews > 0,
+            f"{counted(found.reviews, 'group')} reviewed",
+            "approve, reject or edit groups",
+            "inf review --group ID --approve",
+        ),
+        Step(
+            "releases",
+            "Release",
+            found.releases > 0,
+            counted(found.releases, "release"),
+            "export what was kept, with a data set card",
+            "inf export --dataset NAME --out DIR --format parquet",
+        ),
+        Step(
+            "train",
+            "Train",
+            found.checkpoints > 0,
+            counted(found.checkpoints, "checkpoint"),
+            "fine-tune an embedding model on a release",
+            "inf train --release DIR --out MODEL_DIR",
+        ),
+        Step(
+            "evaluations",
+            "Evaluate",
+            found.evaluations > 0,
+            counted(found.evaluations, "evaluation"),
+            "compare base and trained model",
+            "inf evaluate --model MODEL_DIR --release DIR",
+        ),
+    ]
+
+
+def next_step(steps: Sequence[Step]) -> Step | None:
+    """The first step that was not taken; None after the last."""
+    return next((step for step in steps if not step.done), None)

@@ -1,0 +1,30 @@
+"""What the pages' buttons do: check the role, queue the job or write the row, say what happened.
+
+A callback reads its widgets from `st.session_state` at the moment it runs: an interrupted rerun can
+hand it old arguments.
+"""
+
+from typing import Any
+
+from app.access.session_user import acting, say
+from app.jobs import launching
+from db.store.store import open_store
+
+DEED_OF_KIND = {
+    "curate": "curate",
+    "judge": "studies",
+    "export": "export",
+    "push": "export",
+    "embed": "analyze",
+    "project": "analyze",
+    "train": "train",
+    "evaluate": "evaluate",
+}
+
+
+def launch_job(kind: str, config: dict[str, Any], *, what: str) -> int:
+    """Queue a job in the visitor's name. Returns its id. Raises Refused."""
+    visitor = acting(DEED_OF_KIND[kind])
+    job_id = launching.launch(open_store(), kind, config, started_by=visitor.name)
+    say(f"{what} is queued as job {job_id}.")
+    return job_id

@@ -1,0 +1,223 @@
+"""A job on a page: one line of progress that renews itself while the job runs."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import streamlit as st
+
+from app.access.session_user import acting, action, failures_shown, say
+from app.jobs import launching
+from app.kit.page import draw_status
+from app.text.plain import plain
+from db.errors import NotFound
+from db.jobs import jobs as queue
+from db.jobs.resources import Part, parts_of, sum_of, told_missing
+from db.people.accounts import record_audit
+from db.store.store import open_store
+from db.tables import Job, utc_now
+
+LIVE = ("queued", "running")
+EVERY_SECONDS = 1.5
+
+
+def read_job(job_id: int) -> Job:
+    """The job as it is now, lost ones marked."""
+    store = open_store()
+    with store.read() as session:
+        job = queue.get_job(session, job_id)
+    if job.status == "running" and job.heartbeat_at is not None:
+        silent = (utc_now() - job.heartbeat_at).total_seconds()
+        if silent > queue.LOST_AFTER_SECONDS:
+            with store.write() as session:
+                queue.mark_lost_jobs(session)
+                session.commit()
+                job = queue.get_job(session, job_id)
+    return job
+
+
+def follow_job(job_id: int, *, key: str) -> Job | None:
+    """Progress of a job, renewed while it runs; at its end the whole page is drawn again."""
+    try:
+        job = read_job(job_id)
+    except NotFound:
+        return None
+    every = EVERY_SECONDS if job.status in LIVE else None
+    st.fragment(_draw_live, run_every=every)(job_id, job.status, key)
+    return job
+
+
+def _draw_live(job_id: int, status_before: str, key: str) -> None:
+    with failures_shown():
+        job = read_job(job_id)
+        if (status_before in LIVE) != (job.status in LIVE):  # also: resumed, it must renew again
+            st.rerun()
+        draw_progress(job, key=key)
+
+
+def draw_progress(job: Job, *, key: str) -> None:
+    """Status, bar, words, and what can be done about it."""
+    with st.container(border=True, key=f"{key}-job"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**Job {job.id}** · {job.kind}", width="content")
+            draw_status("stopping" if job.stop_requested and job.status in LIVE else job.status)
+            st.caption(spent(job), width="content")
+            st.space("stretch")
+            if job.status in LIVE:
+                st.button(
+                    "Cancel",
+                    key=f"{key}.cancel",
+                    on_click=cancel,
+                    args=(job.id,),
+                    disabled=job.stop_requested,
+                )
+            else:
+                if job.status != "done":
+                    st.button("Resume", key=f"{key}.resume", on_click=resume, args=(job.id,))
+                st.button(
+                    "Run again",
+                    key=f"{key}.again",
+                    on_click=run_again,
+                    args=(job.id,),
+                    help="A new job with the same config.",
+                )
+        if job.status in LIVE:
+            share = min(1.0, job.done / job.total) if job.total else 0.0
+            st.progress(share, text=plain(words(job)))
+        elif job.error:
+            st.text(job.error)
+            if remedy := launching.what_to_do(job):
+                st.caption(plain(remedy))
+        if missing := told_missing(parts_of(job.resources)):
+            st.warning(plain(missing), icon=":material/warning:")
+
+
+def words(job: Job) -> str:
+    """How far the job is, as a person says it."""
+    if job.status == "queued":
+        return "waiting for its turn"
+    count = f"{job.done:,} of {job.total:,}" if job.total else f"{job.done:,} done"
+    rest = "" if job.message.endswith(" left") else remaining(job)  # a training tells it itself
+    parts = [job.message, count if job.done or job.total else "", rest]
+    return " · ".join(part for part in parts if part) or "starting"
+
+
+def remaining(job: Job, *, now: datetime | None = None) -> str:
+    """About how long it will still take; "" where there is nothing to go by."""
+    if not job.total or not job.done or job.started_at is None or job.status != "running":
+        return ""
+    seconds = ((now or utc_now()) - job.started_at).total_seconds()
+    left = seconds * max(0, job.total - job.done) / job.done
+    return f"about {duration(timedelta(seconds=left))} left"
+
+
+def used(job: Job) -> str:
+    """What the job's processes together used at their last word: processors, memory, GPUs."""
+    found = sum_of(parts_of(job.resources))
+    if not found:
+        return ""
+    parts = []
+    if job.started_at is not None:
+        until = job.finished_at or utc_now()
+        seconds = max(1.0, (until - job.started_at).total_seconds())
+        now = (
+            f"{found['cpus']:.1f} processors now, "
+            if job.status in LIVE and "cpus" in found
+            else ""
+        )
+        mean = f"{found['cpu_seconds'] / seconds:.1f}"
+        parts.append(f"{now}{mean} on average" if now else f"{mean} processors on average")
+    parts.append(f"{found['memory_mb']:,.0f} MB memory")
+    if "gpus" in found:
+        load = f", {found['gpu_percent']} % busy" if "gpu_percent" in found else ""
+        parts.append(f"{found['gpus']} GPU, {found['gpu_mb']:,.0f} MB reserved{load}")
+    if found["processes"] > 1:
+        places = f" on {found['nodes']} nodes" if found["nodes"] > 1 else ""
+        parts.append(f"{found['processes']} processes{places} together")
+    return " · ".join(parts)
+
+
+def part_rows(job: Job) -> list[dict[str, Any]]:
+    """A row for each process of the job, by rank; GPU columns only where one has a GPU."""
+    parts = parts_of(job.resources)
+    has_gpu = any("gpu" in part or "gpu_missing" in part for part in parts)
+    return [
+        {
+            "Process": number + 1,
+            "Where": place_of(part),
+            "Processors": part.get("cpus"),
+            "Seconds of processor": part["cpu_seconds"],
+            "Memory, MB": part["memory_mb"],
+            **(
+                {
+                    "GPU": part.get("gpu", "not there" if "gpu_missing" in part else "none"),
+                    "GPU memory, MB": part.get("gpu_mb"),
+                    "GPU busy, %": part.get("gpu_percent"),
+                }
+                if has_gpu
+                else {}
+            ),
+        }
+        for number, part in enumerate(parts)
+    ]
+
+
+def place_of(part: Part) -> str:
+    """Machine, node of the cluster, process."""
+    node = f"node {part['node']}" if part.get("node") else ""
+    return ", ".join(filter(None, (part.get("host"), node, f"process {part.get('pid')}")))
+
+
+def spent(job: Job) -> str:
+    """How long it ran or has been running."""
+    if job.started_at is None:
+        return ""
+    return duration((job.finished_at or utc_now()) - job.started_at)
+
+
+def duration(span: timedelta) -> str:
+    """A span in at most two units: `45 s`, `3 min 20 s`, `2 h 5 min`."""
+    seconds = max(0, round(span.total_seconds()))
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min"
+
+
+@action
+def cancel(job_id: int) -> None:
+    """Ask a job to stop."""
+    visitor = acting("jobs")
+    with open_store().write() as session:
+        job = queue.request_stop(session, job_id)
+        record_audit(session, visitor.name, "job.cancel", str(job_id))
+        session.commit()
+        stopped = job.status == "cancelled"
+    say(f"Job {job_id} is {'cancelled' if stopped else 'stopping'}.")
+
+
+@action
+def resume(job_id: int) -> None:
+    """Queue an ended job again."""
+    visitor = acting("jobs")
+    store = open_store()
+    with store.write() as session:
+        launcher = queue.requeue_job(session, job_id).launcher
+        record_audit(session, visitor.name, "job.resume", str(job_id))
+        session.commit()
+    launching.ensure_taken(store, launcher)
+    say(f"Job {job_id} is queued again; it goes on from what it had stored.")
+
+
+@action
+def run_again(job_id: int) -> None:
+    """Queue a new job with the config of this one."""
+    visitor = acting("jobs")
+    store = open_store()
+    with store.read() as session:
+        job = queue.get_job(session, job_id)
+    new_id = launching.launch(store, job.kind, job.config, started_by=visitor.name)
+    st.query_params["job"] = str(new_id)
+    say(f"Job {new_id} is queued with the config of job {job_id}.")

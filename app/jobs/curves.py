@@ -1,0 +1,110 @@
+"""Curves of what a job measured while it ran: loss per step, learning rate, held-out scores."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from app.access.session_user import failures_shown
+from app.jobs.card import LIVE, read_job
+from db.jobs import jobs
+from db.store.store import open_store
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+EVERY_SECONDS = 2.0
+PROBE = "probe/"  # drawn by app.training.watched
+ORDER = (
+    "loss",
+    "loss/P",
+    "loss/I",
+    "loss/IQ",
+    "ndcg@10",
+    "p-mrr",
+    "map",
+    "mrr",
+    "learning_rate",
+    "grad_norm",
+)
+TITLES = {
+    "loss": "Loss",
+    "loss/P": "Loss of the term P",
+    "loss/I": "Loss of the term I",
+    "loss/IQ": "Loss of the term IQ",
+    "ndcg@10": "Held-out nDCG@10",
+    "map": "Held-out MAP",
+    "mrr": "Held-out MRR",
+    "p-mrr": "Held-out p-MRR",
+    "learning_rate": "Learning rate",
+    "grad_norm": "Gradient norm",
+    "tokens_per_second": "Tokens per second",
+}
+
+
+def smoothed(values: Sequence[tuple[int, float]], weight: float) -> list[tuple[int, float]]:
+    """Exponential moving average, freed of its start: mean of the past with weights weight^age.
+
+    Weight 0 gives the values back. The sum of weights divides, so that the first values do not
+    pull towards zero.
+    """
+    total = share = 0.0
+    found = []
+    for step, value in values:
+        total = total * weight + value
+        share = share * weight + 1.0
+        found.append((step, total / share))
+    return found
+
+
+def curve_figure(lines: Mapping[str, Sequence[tuple[int, float]]], *, title: str) -> "Figure":
+    """One line per name over the steps."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    for name, values in lines.items():
+        steps, numbers = zip(*values, strict=True) if values else ((), ())
+        mode = "lines+markers" if len(values) < 40 else "lines"
+        figure.add_scatter(x=steps, y=numbers, name=name, mode=mode)
+    figure.update_layout(
+        title={"text": title, "font": {"size": 15}},
+        xaxis_title="step",
+        yaxis={"exponentformat": "power", "minexponent": 5},
+        height=300,
+        margin={"l": 10, "r": 10, "t": 40, "b": 10},
+        hovermode="x unified",
+        showlegend=len(lines) > 1,
+        legend={"orientation": "h", "y": -0.25},
+    )
+    return figure
+
+
+def draw_curves(job_ids: Sequence[int], *, key: str, names: Mapping[int, str]) -> None:
+    """The curves of jobs, one line each, renewed while one of them runs."""
+    smoothing = 0.0
+    if job_ids:
+        smoothing = st.slider("Smoothing", 0.0, 0.99, 0.0, 0.01, key=f"{key}.smoothing", width=260)
+    is_live = any(read_job(job_id).status in LIVE for job_id in job_ids)
+    draw = st.fragment(_draw, run_every=EVERY_SECONDS if is_live else None)
+    draw(tuple(job_ids), key, dict(names), smoothing)
+
+
+def _draw(job_ids: Sequence[int], key: str, names: Mapping[int, str], smoothing: float) -> None:
+    with failures_shown():
+        with open_store().read() as session:
+            found = jobs.metric_series(session, job_ids)
+        measured = [name for name in ORDER if any(name in each for each in found.values())]
+        others = {name for each in found.values() for name in each} - set(ORDER)
+        measured += sorted(name for name in others if not name.startswith(PROBE))
+        if not measured:
+            st.caption("The curve begins with the first logged step.")
+            return
+        for place in range(0, len(measured), 2):
+            for name, column in zip(measured[place : place + 2], st.columns(2), strict=False):
+                lines = {
+                    names.get(job_id, f"job {job_id}"): smoothed(each[name], smoothing)
+                    for job_id, each in sorted(found.items())
+                    if name in each
+                }
+                figure = curve_figure(lines, title=TITLES.get(name, name))
+                column.plotly_chart(figure, key=f"{key}.{name}", config={"displayModeBar": False})

@@ -1,0 +1,326 @@
+"""Launching jobs: the row first, then `python -m <package>` for it, never in this process.
+
+`run_in_foreground` waits for a child that ends with us; `launch` queues the row and makes sure that
+a supervisor runs (`app.jobs.supervisor`), which starts queued jobs, each in its own process group.
+"""
+
+import fcntl
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from db.errors import InfError
+from db.jobs import jobs
+from db.jobs.runner import Cancelled
+from db.people.accounts import record_audit
+from db.store.secrets import redacted
+from db.store.settings import home, logs
+from db.store.store import Store
+from db.tables import Job
+
+PACKAGES = {
+    "curate": "curation",
+    "judge": "curation",
+    "export": "curation",
+    "push": "curation",
+    "backup": "curation",
+    "import": "curation",
+    "embed": "analysis",
+    "project": "analysis",
+    "train": "trainer",
+    "evaluate": "trainer",
+}
+# OpenMP threads that wait by spinning starve the others where cores are shared: a training step
+# took 30 s instead of 3 s at load 12 on 2 cores.
+PROCESS_DEFAULTS = {"OMP_WAIT_POLICY": "PASSIVE", "TOKENIZERS_PARALLELISM": "false"}
+STOP_GRACE_SECONDS = 15.0
+REST_GRACE_SECONDS = 3.0
+MOST_ATTEMPTS = 5  # of a job whose node in a cluster dies
+POLL_SECONDS = 0.25
+_supervisors: "list[subprocess.Popen[bytes]]" = []  # kept, so that those which ended are buried
+
+
+def launch(store: Store, kind: str, config: dict[str, Any], *, started_by: str) -> int:
+    """Queue a job, note it, and make sure that somebody takes it. Returns its id."""
+    launcher = chosen_launcher()
+    with store.write() as session:
+        job_id = jobs.enqueue_job(
+            session, kind, config, started_by=started_by, launcher=launcher
+        ).id
+        record_audit(session, started_by, "job.launch", str(job_id), kind=kind)
+        session.commit()
+    ensure_taken(store, launcher)
+    return job_id
+
+
+def chosen_launcher() -> str:
+    """`local`, or the address of the Ray cluster that INF_RAY_ADDRESS names."""
+    return os.environ.get("INF_RAY_ADDRESS", "").rstrip("/") or jobs.LOCAL
+
+
+def ensure_taken(store: Store, launcher: str) -> None:
+    """Make sure that the supervisor of this launcher runs."""
+    if launcher == jobs.LOCAL:
+        ensure_supervisor(store)
+    else:
+        ensure_ray_supervisor(store, launcher)
+
+
+def wait_for(store: Store, job_id: int, *, watch: Callable[[Job], None] = lambda job: None) -> Job:
+    """Wait for a queued job, wherever it runs; Ctrl-C asks it to stop. Raises like the foreground.
+
+    A job that was lost is waited for while its launcher may start it again.
+    """
+    while (job := job_now(store, job_id)).status not in jobs.OVER or _is_tried_again(job):
+        try:
+            watch(job)
+            time.sleep(POLL_SECONDS * 4)
+        except KeyboardInterrupt:
+            with store.write() as session:
+                jobs.request_stop(session, job_id)
+                session.commit()
+    return ended_well(job)
+
+
+def _is_tried_again(job: Job) -> bool:
+    is_wanted = not job.stop_requested and job.attempt < MOST_ATTEMPTS
+    return job.status == "lost" and job.launcher != jobs.LOCAL and is_wanted
+
+
+def ended_well(job: Job) -> Job:
+    """The job where it is done. Raises InfError with its own words, Cancelled if stopped."""
+    if job.status == "cancelled":
+        raise Cancelled(job.error or "stopped")
+    if job.status != "done":
+        raise InfError(job.error or f"job {job.id} ended as {job.status}")
+    return job
+
+
+def run_in_foreground(
+    store: Store,
+    kind: str,
+    config: dict[str, Any],
+    *,
+    started_by: str,
+    watch: Callable[[Job], None] = lambda job: None,
+) -> Job:
+    """Run a job as a child of this process and wait; returns the ended row.
+
+    Raises InfError with the job's own words where it failed, Cancelled where it was stopped.
+    """
+    with store.write() as session:
+        job_id = jobs.enqueue_job(session, kind, config, started_by=started_by).id
+        record_audit(session, started_by, "job.launch", str(job_id), kind=kind)
+        job = jobs.claim_job(session, job_id)
+        assert job is not None
+        session.commit()
+    read_end, write_end = os.pipe()
+    try:
+        child = start_process(store, job, lifeline=read_end)
+        os.close(read_end)
+        ended = _wait(store, job, child, watch)
+    finally:
+        os.close(write_end)
+    return ended_well(ended)
+
+
+def start_process(
+    store: Store,
+    job: Job,
+    *,
+    lifeline: int | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start `python -m <package> JOB ATTEMPT` for a claimed job, its output in its log file."""
+    logs().mkdir(parents=True, exist_ok=True)
+    log_path = logs() / f"job-{job.id}-{job.attempt}.log"
+    seen = PROCESS_DEFAULTS | os.environ
+    seen |= {"INF_DATABASE_URL": store.url, "PYTHONUNBUFFERED": "1"}
+    seen |= environment or {}
+    if lifeline is not None:
+        seen["INF_LIFELINE_FD"] = str(lifeline)
+    with log_path.open("ab") as log:
+        child = subprocess.Popen(
+            [sys.executable, *command_of(job)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=seen,
+            start_new_session=True,
+            pass_fds=() if lifeline is None else (lifeline,),
+        )
+    with store.write() as session:
+        jobs.note_process(session, job.id, job.attempt, child.pid, str(log_path))
+        session.commit()
+    return child
+
+
+def command_of(job: Job) -> list[str]:
+    """What Python is started with for a job."""
+    return ["-m", PACKAGES[job.kind], str(job.id), str(job.attempt)]
+
+
+def _wait(
+    store: Store, job: Job, child: subprocess.Popen[bytes], watch: Callable[[Job], None]
+) -> Job:
+    deadline: float | None = None
+    while True:
+        try:
+            code = child.poll()
+            now = job_now(store, job.id)
+            watch(now)
+            if code is not None:
+                end_rest_of_group(child.pid)
+                return close_row(store, now, code)
+            if now.stop_requested and deadline is None:
+                deadline = time.monotonic() + STOP_GRACE_SECONDS
+                signal_process(child.pid, signal.SIGTERM)
+            if deadline is not None and time.monotonic() > deadline:
+                end_group(child.pid, signal.SIGKILL)
+            time.sleep(POLL_SECONDS)
+        except KeyboardInterrupt:
+            with store.write() as session:
+                jobs.request_stop(session, job.id)
+                session.commit()
+            end_group(child.pid, signal.SIGTERM)
+
+
+def close_row(store: Store, job: Job, code: int) -> Job:
+    """The ended row; where the process died without writing its end, write it for it.
+
+    A process that was killed from outside is lost: what it had stored is there to resume from.
+    """
+    attempt = job.attempt
+    job = job_now(store, job.id)
+    if job.status == "running" and job.attempt == attempt:
+        words = f"the process ended with status {code}; its log: {job.log_path}"
+        if code == -signal.SIGKILL:
+            words += "\n(killed from outside: often because memory ran out; resume goes on)"
+        ended = "lost" if code == -signal.SIGKILL else "failed"
+        status = "cancelled" if job.stop_requested else ended
+        with store.write() as session:
+            jobs.finish_job(session, job.id, job.attempt, status, error=f"{words}\n{log_tail(job)}")
+            session.commit()
+        job = job_now(store, job.id)
+    return job
+
+
+def what_to_do(job: Job) -> str:
+    """The remedy for a job that ended badly, "" where there is nothing to mend."""
+    if job.status == "lost":
+        return f"Resume goes on from what it had stored: `inf jobs resume {job.id}`."
+    if job.status == "failed":
+        return (
+            f"Mend what the lines say, then resume: `inf jobs resume {job.id}` goes on from what "
+            f"it had stored. All it said: `inf jobs logs {job.id}`."
+        )
+    return ""
+
+
+def log_tail(job: Job, lines: int = 12, most_bytes: int = 64_000) -> str:
+    """The last lines of a job's log without secrets, "" where there is none."""
+    path = Path(job.log_path) if job.log_path else None
+    if path is None or not path.exists():
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - most_bytes))
+        told = redacted(file.read().decode("utf-8", "replace"))
+    return "\n".join(told.splitlines()[-lines:])
+
+
+def end_group(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a job's whole process group."""
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def signal_process(pid: int, number: signal.Signals) -> None:
+    """Send a signal to one process, if it is still there."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def end_rest_of_group(pid: int) -> None:
+    """End what a job that is over left running: gently first."""
+    end_group(pid, signal.SIGTERM)
+    deadline = time.monotonic() + REST_GRACE_SECONDS
+    while is_group_there(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    end_group(pid, signal.SIGKILL)
+
+
+def is_group_there(pid: int) -> bool:
+    """Whether any process of the group lives."""
+    try:
+        os.killpg(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def ensure_supervisor(store: Store) -> None:
+    """Start `inf jobs work`, detached, where none runs for this store on this machine."""
+    lock = try_supervisor_lock(store)
+    if lock is None:
+        return
+    os.close(lock)  # free: the new process takes it
+    _start_supervisor(store, "supervisor.log")
+
+
+def ensure_ray_supervisor(store: Store, address: str) -> None:
+    """Start `inf jobs work --launcher ray`, detached, where none runs for this store and cluster.
+
+    Raises BadInput where the cluster could not reach the store.
+    """
+    from app.jobs.ray_cluster import checked_address, require_reachable_store
+
+    require_reachable_store(store, checked_address(address))
+    lock = try_supervisor_lock(store, address)
+    if lock is None:
+        return
+    os.close(lock)
+    _start_supervisor(store, "supervisor-ray.log", "--launcher", "ray", "--address", address)
+
+
+def _start_supervisor(store: Store, log_name: str, *words: str) -> None:
+    logs().mkdir(parents=True, exist_ok=True)
+    _supervisors[:] = [one for one in _supervisors if one.poll() is None]
+    with (logs() / log_name).open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "app.cli.main", "jobs", "work", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=os.environ | {"INF_DATABASE_URL": store.url},
+            start_new_session=True,
+        )
+    _supervisors.append(process)
+
+
+def try_supervisor_lock(store: Store, launcher: str = "") -> int | None:
+    """The lock of this machine's supervisor of this store, as a file descriptor; None if taken."""
+    home().mkdir(parents=True, exist_ok=True)
+    name = hashlib.sha256(f"{store.url}{launcher}".encode()).hexdigest()[:12]
+    lock = os.open(home() / f"supervisor-{name}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def job_now(store: Store, job_id: int) -> Job:
+    """The row as it is now."""
+    with store.read() as session:
+        return jobs.get_job(session, job_id)

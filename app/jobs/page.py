@@ -1,0 +1,161 @@
+"""Jobs: what waits, runs and ran; one in full with its log, cancel and resume."""
+
+import json
+import shlex
+
+import streamlit as st
+
+from app.access.session_user import failures_shown
+from app.jobs.card import follow_job, part_rows, read_job, spent, used
+from app.jobs.launching import command_of, log_tail
+from app.kit.choice import draw_pages, page_offset
+from app.kit.page import draw_empty, draw_heading
+from app.text.plain import plain
+from db.jobs import jobs
+from db.store.store import open_store
+from db.tables import Job
+
+STATUSES = ("running", "queued", "done", "failed", "cancelled", "lost")
+EVERY_SECONDS = 3.0
+
+
+def progress(job: Job) -> float | None:
+    if job.status == "done":
+        return 1.0
+    return min(1.0, job.done / job.total) if job.total else None
+
+
+def last_words(job: Job) -> str:
+    """One line: of an error of ours the first, of a crash the last, else the progress."""
+    lines = (job.error or job.message or "").strip().splitlines() or [""]
+    is_crash = any(line.startswith(("Traceback", "  File ", "    ")) for line in lines)
+    told = [line for line in lines if not line.startswith("(Background on")]
+    return told[-1] if is_crash else told[0]
+
+
+@st.fragment(run_every=EVERY_SECONDS)
+def draw_list() -> None:
+    """The newest jobs, renewed by itself; a click on a row opens it below."""
+    with failures_shown():
+        store = open_store()
+        with store.write() as session:
+            if jobs.mark_lost_jobs(session):
+                session.commit()
+        with store.read() as session:
+            counts = jobs.count_jobs(session)
+            chosen = st.pills(
+                "Status",
+                [status for status in STATUSES if counts.get(status)],
+                selection_mode="multi",
+                format_func=lambda status: f"{status} {counts.get(status, 0):,}",
+                key="jobs.status",
+                label_visibility="collapsed",
+            )
+            total = sum(n for status, n in counts.items() if not chosen or status in chosen)
+            found = jobs.list_jobs(
+                session, statuses=chosen or (), limit=20, offset=page_offset("jobs.page")
+            )
+        rows = [
+            {
+                "Job": job.id,
+                "Kind": job.kind,
+                "Status": job.status,
+                "Progress": progress(job),
+                "Says": last_words(job),
+                "Time": spent(job),
+                "By": job.started_by,
+                "Queued": job.created_at,
+            }
+            for job in found
+        ]
+        picked = st.dataframe(
+            rows,
+            hide_index=True,
+            on_select="rerun",
+            selection_mode="single-row",
+            key="jobs.table",
+            column_config={
+                "Progress": st.column_config.ProgressColumn(format="percent", width="small"),
+                "Queued": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
+                "Says": st.column_config.TextColumn(width="medium"),
+            },
+        )
+        draw_pages(total, key="jobs.page")
+        for index in picked.selection.rows:
+            if index < len(found) and st.query_params.get("job") != str(found[index].id):
+                st.query_params["job"] = str(found[index].id)
+                st.rerun()
+
+
+def draw_job(job_id: int) -> None:
+    st.subheader(f"Job {job_id}", anchor=False)
+    job = follow_job(job_id, key="jobs.one")
+    if job is None:
+        st.caption("There is no such job.")
+        return
+    st.fragment(draw_log, run_every=EVERY_SECONDS if job.finished_at is None else None)(job_id)
+    st.markdown("**Process**")
+    waits = job.status == "queued"
+    command = "none yet: the job waits" if waits else shlex.join(["python", *command_of(job)])
+    st.code(command, language=None)
+    about = [
+        f"started by {job.started_by or 'unknown'}",
+        f"attempt {job.attempt}" if job.attempt else "",
+        f"Ray cluster {job.launcher}" if job.launcher != jobs.LOCAL else "",
+        "" if waits else f"slot {job.slot}" if job.slot else "in the foreground of a command",
+        f"host {job.host}" if job.host else "",
+        f"process {job.pid}" if job.pid else "",
+    ]
+    st.caption(plain(" · ".join(filter(None, about))))
+    st.fragment(draw_used, run_every=EVERY_SECONDS if job.finished_at is None else None)(job_id)
+    left, right = st.columns(2)
+    with left:
+        st.markdown("**Config**")
+        config = json.dumps(job.config, indent=1, ensure_ascii=False)
+        st.code(config, language="json", wrap_lines=True)
+    with right:
+        st.markdown("**Result**")
+        none = "none" if job.finished_at else "none yet"
+        text = json.dumps(job.result, indent=1, ensure_ascii=False) if job.result else none
+        st.code(text[:20_000], language="json", wrap_lines=True)
+
+
+def draw_used(job_id: int) -> None:
+    """What the job uses in all and, where it has several processes, what each of them does."""
+    with failures_shown():
+        job = read_job(job_id)
+        if words := used(job):
+            st.markdown("**Resources**" if job.finished_at is None else "**Resources at its end**")
+            st.caption(plain(words))
+        if len(rows := part_rows(job)) > 1:
+            st.dataframe(rows, hide_index=True)
+
+
+def draw_log(job_id: int) -> None:
+    with failures_shown():
+        text = log_tail(read_job(job_id), lines=40)
+        st.markdown("**Log**")
+        st.code(
+            text or "nothing yet",
+            language=None,
+            wrap_lines=True,
+            height=220 if text.count("\n") > 8 else "content",
+        )
+
+
+draw_heading("Jobs", "Long work runs beside the app: closing the page or the app does not stop it.")
+with open_store().read() as session:
+    none = not jobs.count_jobs(session)
+if none:
+    draw_empty(
+        "No job yet.",
+        "Start one from its page, for instance a curation run; every command with `--detach` "
+        "queues one too.",
+        view="curate",
+        link="Curate",
+    )
+else:
+    draw_list()
+    asked = st.query_params.get("job", "")
+    if asked.isdecimal():
+        draw_job(int(asked))

@@ -1,0 +1,209 @@
+"""A Ray cluster as we use it: its Jobs API, what each job asks for, what it is told.
+
+Settings from the environment: `INF_RAY_ADDRESS` (http://HEAD:8265), `INF_RAY_GPUS` and
+`INF_RAY_CPUS` per process of a job, `INF_RAY_PYTHON` (the interpreter on the nodes),
+`INF_RAY_WORKING_DIR` (a folder that Ray carries to them). The token is Ray's own affair
+(`RAY_AUTH_MODE=token` with `RAY_AUTH_TOKEN` or `~/.ray/auth_token`).
+
+What would surprise: what a job is told stands in Ray's dashboard and logs. Passwords and keys are
+therefore never sent: the nodes have them in their own environment or secrets file.
+"""
+
+import hashlib
+import ipaddress
+import os
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from sqlalchemy.engine import URL, make_url
+
+from app.jobs.launching import PACKAGES, PROCESS_DEFAULTS
+from app.jobs.slots import MODELS
+from db.errors import BadInput, InfError
+from db.store.settings import home
+from db.store.store import Store
+from db.tables import Job
+
+if TYPE_CHECKING:
+    from ray.job_submission import JobSubmissionClient
+
+WAITING, RUNNING, OVER, UNKNOWN = "waiting", "running", "over", "unknown"
+STATES = {"PENDING": WAITING, "RUNNING": RUNNING}
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a process of a job asks the cluster for."""
+
+    cpus: float = 1.0
+    gpus: float = 0.0
+
+    @classmethod
+    def from_environment(cls) -> "Resources":
+        return cls(_number("INF_RAY_CPUS", 1.0), _number("INF_RAY_GPUS", 0.0))
+
+    def of_job(self, job: Job) -> dict[str, float]:
+        """For Ray: curation and files need no GPU; a training in n processes needs n times.
+
+        A training on several nodes asks for its workers itself: its first process only waits, on
+        the head.
+        """
+        if int(job.config.get("workers") or 1) > 1:
+            return {"entrypoint_num_cpus": 0.0, "entrypoint_num_gpus": 0.0}
+        count = int(job.config.get("processes") or 1)
+        gpus = self.gpus * count if job.kind in MODELS else 0.0
+        return {"entrypoint_num_cpus": self.cpus * count, "entrypoint_num_gpus": gpus}
+
+
+def _number(name: str, default: float) -> float:
+    given = os.environ.get(name) or str(default)
+    try:
+        number = float(given)
+    except ValueError as error:
+        raise BadInput(f"{name}={given!r}: a number is needed") from error
+    if not 0 <= number < float("inf"):
+        raise BadInput(f"{name}={given!r}: 0 or more")
+    return number
+
+
+def checked_address(address: str) -> str:
+    """The address of a cluster's dashboard. Raises BadInput: it stands in rows and logs."""
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadInput(f"Ray's address {parts.path!r}: give http://HEAD:8265, its dashboard")
+    if parts.username or parts.password or parts.query:
+        raise BadInput(
+            "Ray's address holds a password or token: leave it out, and set RAY_AUTH_MODE=token "
+            "with RAY_AUTH_TOKEN in the environment"
+        )
+    return address.rstrip("/")
+
+
+def require_reachable_store(store: Store, address: str) -> None:
+    """Raises BadInput where the nodes cannot reach the store: SQLite is for one machine."""
+    host = urlsplit(address).hostname or ""
+    if store.is_sqlite and not _is_here(host):
+        raise BadInput(
+            f"the cluster at {host} cannot reach an SQLite file here: use PostgreSQL "
+            "(INF_DATABASE_URL=postgresql://USER@HOST/NAME)"
+        )
+
+
+def _is_here(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def submission_of(store: Store, job: Job) -> str:
+    """The name of an attempt in the cluster: the same whoever asks, so nothing starts twice."""
+    named = hashlib.sha256(without_password(store.url).encode()).hexdigest()[:10]
+    return f"inf-{named}-job-{job.id}-{job.attempt}"
+
+
+def without_password(url: str) -> str:
+    """The store's address as the nodes are told it."""
+    whole = make_url(url)
+    told = URL.create(
+        whole.drivername,
+        username=whole.username,
+        host=whole.host,
+        port=whole.port,
+        database=whole.database,
+        query={name: value for name, value in whole.query.items() if "password" not in name},
+    )
+    return told.render_as_string(hide_password=False)
+
+
+def environment_of(store: Store) -> dict[str, str]:
+    """What a job is told: where the store and the shared folder are. No secret."""
+    return PROCESS_DEFAULTS | {
+        "INF_DATABASE_URL": without_password(store.url),
+        "INF_HOME": str(home()),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def command_of(job: Job) -> str:
+    """What a node runs."""
+    python = os.environ.get("INF_RAY_PYTHON") or "python"
+    return shlex.join([python, "-m", PACKAGES[job.kind], str(job.id), str(job.attempt)])
+
+
+class RayCluster:
+    """The Jobs API of one cluster. Every failure is an InfError that says what to look at."""
+
+    def __init__(self, address: str) -> None:
+        self.address = checked_address(address)
+        self._client: JobSubmissionClient | None = None
+
+    def submit(self, store: Store, job: Job, resources: Resources) -> str:
+        """Hand a claimed job over; one that is there already stays as it is. Returns its name."""
+        name = submission_of(store, job)
+        if self.state(name) != UNKNOWN:
+            return name
+        each = {"INF_RAY_CPUS": str(resources.cpus), "INF_RAY_GPUS": str(resources.gpus)}
+        told: dict[str, Any] = {"env_vars": environment_of(store) | each}
+        if folder := os.environ.get("INF_RAY_WORKING_DIR"):
+            told["working_dir"] = folder
+        self._ask(
+            "submit_job",
+            entrypoint=command_of(job),
+            submission_id=name,
+            runtime_env=told,
+            metadata={"inf_job": str(job.id), "inf_attempt": str(job.attempt)},
+            **resources.of_job(job),
+        )
+        return name
+
+    def state(self, name: str) -> str:
+        """`waiting` for resources, `running`, `over`, or `unknown` to the cluster."""
+        try:
+            status = self._ask("get_job_status", name)
+        except InfError as error:
+            if "does not exist" in str(error):
+                return UNKNOWN
+            raise
+        return STATES.get(str(getattr(status, "value", status)), OVER)
+
+    def last_words(self, name: str) -> str:
+        """What Ray says about how a job ended."""
+        return str(self._ask("get_job_info", name).message or "")
+
+    def log(self, name: str) -> str:
+        """Everything the job has said."""
+        return str(self._ask("get_job_logs", name))
+
+    def stop(self, name: str) -> None:
+        """End a job with every process it started; its resources are free afterwards."""
+        self._ask("stop_job", name)
+
+    def _ask(self, method: str, *given: Any, **named: Any) -> Any:
+        client = self._connected()
+        from ray.exceptions import RayError
+
+        try:
+            return getattr(client, method)(*given, **named)
+        except (RayError, RuntimeError, OSError) as error:
+            raise self._said(error) from error
+
+    def _said(self, error: Exception) -> InfError:
+        return InfError(f"the Ray cluster at {self.address} says: {error}")
+
+    def _connected(self) -> "JobSubmissionClient":
+        if self._client is None:
+            try:
+                from ray.exceptions import RayError
+                from ray.job_submission import JobSubmissionClient
+            except ImportError as error:
+                raise BadInput('Ray is not installed: pip install "inf-studio[ray]"') from error
+            try:
+                self._client = JobSubmissionClient(self.address)
+            except (RayError, RuntimeError, OSError) as error:
+                raise self._said(error) from error
+        return self._client

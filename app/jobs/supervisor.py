@@ -1,0 +1,118 @@
+"""The supervisor: takes queued jobs into the slots of this machine, stops and buries them.
+
+One runs per store and machine, detached; it may end at any time. The jobs it started go on, and
+the next supervisor finds them again by their row: they keep their slot until they are over.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+
+import psutil
+
+from app.jobs import launching
+from app.jobs.slots import Slot, slots
+from db.errors import BadInput
+from db.jobs import jobs
+from db.store.store import Store
+from db.tables import Job
+
+POLL_SECONDS = 0.5
+
+
+@dataclass
+class Running:
+    """A job in its slot. `child` is None for one that an earlier supervisor started."""
+
+    job_id: int
+    pid: int
+    child: "subprocess.Popen[bytes] | None" = None
+    stop_by: float | None = None
+
+
+def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = None) -> int:
+    """Take queued jobs, one per slot at a time, until nothing was there for `idle_seconds`.
+
+    Returns how many jobs it ran. Raises BadInput where a supervisor of this store already runs.
+    """
+    lock = launching.try_supervisor_lock(store)
+    if lock is None:
+        raise BadInput("a supervisor of this store already runs on this machine")
+    places = slots() if places is None else places
+    taken, idle_since = 0, time.monotonic()
+    running: dict[str, Running] = _left_behind(store)
+    try:
+        while running or time.monotonic() - idle_since < idle_seconds:
+            for name, one in list(running.items()):
+                if _is_over(store, one):
+                    del running[name]
+                    idle_since = time.monotonic()
+            for place in places:
+                if place.name not in running and (one := _start(store, place)):
+                    running[place.name] = one
+                    taken += 1
+            time.sleep(POLL_SECONDS if running else POLL_SECONDS / 2)
+    finally:
+        os.close(lock)
+    return taken
+
+
+def _start(store: Store, place: Slot) -> Running | None:
+    with store.write() as session:
+        jobs.mark_lost_jobs(session)
+        job = jobs.claim_job(session, kinds=place.kinds, slot=place.name, launcher=jobs.LOCAL)
+        session.commit()
+    if job is None:
+        return None
+    try:
+        child = launching.start_process(store, job, environment=place.environment)
+    except OSError as error:  # no room for the log, no process to be had
+        with store.write() as session:
+            jobs.finish_job(
+                session, job.id, job.attempt, "failed", error=f"it could not be started: {error}"
+            )
+            session.commit()
+        return None
+    return Running(job.id, child.pid, child)
+
+
+def _left_behind(store: Store) -> dict[str, Running]:
+    """Jobs in slots of this machine that run without a supervisor."""
+    with store.read() as session:
+        found = jobs.list_jobs(session, statuses=("running",), launcher=jobs.LOCAL)
+    return {
+        job.slot: Running(job.id, job.pid)
+        for job in found
+        if job.slot and job.pid and jobs.is_this_process_alive(job) and is_process_of(job)
+    }
+
+
+def is_process_of(job: Job) -> bool:
+    """Whether the process of that number is the job's: numbers are given again."""
+    try:
+        words = psutil.Process(job.pid).cmdline()
+    except psutil.Error:
+        return False
+    return words[-2:] == [str(job.id), str(job.attempt)]
+
+
+def _is_over(store: Store, one: Running) -> bool:
+    """Look after a running job: stop it where that was asked, bury it when it is over."""
+    with store.read() as session:
+        job = jobs.get_job(session, one.job_id)
+    code = one.child.poll() if one.child else None
+    is_alive = code is None if one.child else psutil.pid_exists(one.pid) and is_process_of(job)
+    if not is_alive:
+        launching.end_rest_of_group(one.pid)
+        if code is not None:
+            launching.close_row(store, job, code)
+        return True
+    if one.stop_by is None and (job.stop_requested or job.status in jobs.OVER):
+        one.stop_by = time.monotonic() + launching.STOP_GRACE_SECONDS
+        if job.status == "running":  # else it is ending, or was given up for lost
+            launching.signal_process(one.pid, signal.SIGTERM)
+    if one.stop_by is not None and time.monotonic() > one.stop_by:
+        launching.end_group(one.pid, signal.SIGKILL)
+    return False

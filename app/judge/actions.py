@@ -1,0 +1,174 @@
+"""What the Judge page does: the visitor's judge, their next items, and storing what they decide.
+
+A decision names the item it was made on and carries an event id that follows from judge, study and
+item: a callback that runs twice, or with old arguments, stores one judgment.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+import streamlit as st
+from sqlalchemy.orm import Session
+
+from app.access.identity import Visitor
+from app.access.session_user import acting, action
+from app.judge.qualification_card import answer_examples, example_now
+from app.kit.outbox import store_outbox
+from db.errors import Refused
+from db.store.store import open_store
+from db.study import qualification
+from db.study.assignments import (
+    Decision,
+    OwnProgress,
+    ShownItem,
+    lease_items,
+    membership,
+    next_item,
+    own_progress,
+)
+from db.study.assignments import skip_item as store_skip
+from db.study.assignments import submit_decision as store_decision
+from db.study.judgments import get_or_create_judge
+from db.study.qualification import TrainingState
+from db.tables import Judge, utc_now
+
+SHOWN = "judge.shown"
+FEEDBACK = "judge.feedback"
+LEASED_AHEAD = 5
+DWELL_MS = 300
+
+
+def judge_of(session: Session, visitor: Visitor) -> Judge:
+    """The visitor's own judge. Raises Refused where a model has their name. Does not commit."""
+    return get_or_create_judge(session, visitor.name, kind="person", account_id=visitor.account_id)
+
+
+def take_next(study_id: int) -> tuple[ShownItem | None, OwnProgress]:
+    """The visitor's next item, leased to them, and how far they are. Raises Refused."""
+    visitor = acting("judge")
+    with open_store().write() as session:
+        judge = judge_of(session, visitor)
+        item = next_item(session, study_id, judge.id)
+        progress = own_progress(session, study_id, judge.id)
+        session.commit()
+    if item is not None and st.session_state.get(SHOWN, (0,))[0] != item.item_id:
+        st.session_state[SHOWN] = (item.item_id, utc_now())
+    return item, progress
+
+
+def shown_at(item_id: int) -> datetime | None:
+    """When the item was first drawn in this tab; None where another one is on the screen."""
+    shown = st.session_state.get(SHOWN)
+    return shown[1] if shown and shown[0] == item_id else None
+
+
+@action
+def pick(study_id: int, item_id: int, position: int | None) -> None:
+    """Store the visitor's answer to the item: a position on the screen, None for "none of them"."""
+    visitor = acting("judge")
+    with open_store().write() as session:
+        judge = judge_of(session, visitor)
+        decision = Decision(
+            event_id=f"page:{judge.id}/{study_id}/{item_id}",
+            item_id=item_id,
+            position=position,
+            shown_at=shown_at(item_id),
+            decided_at=utc_now(),
+        )
+        store_decision(session, study_id, judge.id, decision)
+        session.commit()
+
+
+@action
+def skip(study_id: int, item_id: int) -> None:
+    """Give the item to somebody else."""
+    visitor = acting("judge")
+    with open_store().write() as session:
+        store_skip(session, study_id, judge_of(session, visitor).id, item_id)
+        session.commit()
+
+
+def card_data(study_id: int, events: Sequence[Any]) -> dict[str, Any]:
+    """What the card shows next, after storing what it has decided: one transaction.
+
+    `scope` keeps the outboxes of other judges and other stores in the same browser apart.
+    """
+    visitor = acting("judge")
+    items: list[dict[str, Any]] = []
+    message = ""
+    in_training: TrainingState | None = None
+    with open_store().write() as session:
+        judge = judge_of(session, visitor)
+        examples = answer_examples(session, judge.id, events)
+        acknowledged = {**examples.answers, **store_outbox(session, judge.id, examples.others)}
+        try:
+            state, example = example_now(session, study_id, judge.id)
+            if state.passed:
+                leased = lease_items(session, study_id, judge.id, LEASED_AHEAD)
+                items = [_as_json(item) for item in leased]
+            elif example is not None:
+                in_training = state
+                items = [{**_as_json(example), "round": state.round}]
+        except Refused as refused:
+            message = str(refused)
+        progress = own_progress(session, study_id, judge.id)
+        session.commit()
+    scope = hashlib.sha256(f"{judge.id} {judge.name} {judge.created_at}".encode())
+    return {
+        "scope": scope.hexdigest()[:16],
+        "study": study_id,
+        "items": items,
+        "training": None if in_training is None else asdict(in_training),
+        "feedback": examples.feedback,
+        "acknowledged": acknowledged,
+        "message": message,
+        "finished": not items,
+        "done": progress.done,
+        "left": progress.left if items or message else 0,
+        "pace": progress.seconds_per_item,
+        "dwell_ms": DWELL_MS,
+    }
+
+
+def _as_json(item: ShownItem) -> dict[str, Any]:
+    shown = asdict(item)
+    return {"id": shown.pop("item_id"), **shown}
+
+
+def training_of(study_id: int) -> tuple[TrainingState, ShownItem | None]:
+    """Where the visitor stands in the study's training, and the example to answer now."""
+    visitor = acting("judge")
+    with open_store().write() as session:
+        judge = judge_of(session, visitor)
+        state = qualification.training_state(session, study_id, judge.id)
+        example = None if state.passed else qualification.next_example(session, study_id, judge.id)
+        member = membership(session, study_id, judge.id)
+        session.commit()
+    if member.state == "paused":
+        raise Refused(f"you are paused in this study: {member.reason}")
+    return state, example
+
+
+@action
+def answer_example(study_id: int, item_id: int, position: int | None) -> None:
+    """Store the visitor's answer to an example and keep the feedback for the next drawing."""
+    visitor = acting("judge")
+    with open_store().write() as session:
+        judge = judge_of(session, visitor)
+        feedback = qualification.answer_example(session, study_id, judge.id, item_id, position)
+        session.commit()
+    st.session_state[FEEDBACK] = feedback
+
+
+def feedback_to_show(study_id: int) -> qualification.Feedback | None:
+    """The feedback on the last example, until it was read."""
+    feedback: qualification.Feedback | None = st.session_state.get(FEEDBACK)
+    return feedback if feedback is not None and feedback.item.study_id == study_id else None
+
+
+def forget_feedback() -> None:
+    """The visitor has read it."""
+    st.session_state.pop(FEEDBACK, None)

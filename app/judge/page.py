@@ -1,0 +1,144 @@
+"""Judge: read an instruction and a query, pick the passage that answers them best.
+
+Nothing that is sent to the browser says where a passage came from, what a model thinks of it or
+what others answered; the order of the passages is the judge's own.
+"""
+
+import streamlit as st
+
+from app.access.session_user import acting, failures_shown, show_what_was_said
+from app.judge import actions as judging
+from app.judge.card import draw_card
+from app.judge.qualification_desk import draw_training, is_in_training
+from app.kit.choice import choose
+from app.kit.outbox_card import draw_lifeline
+from app.kit.page import draw_empty, draw_heading
+from app.text.texts import draw_text
+from db.store.store import open_store
+from db.study.assignments import OwnProgress, ShownItem
+from db.study.studies import StudySummary, current_guideline, list_studies
+
+
+def draw_guidelines(study_id: int) -> None:
+    with open_store().read() as session:
+        guideline = current_guideline(session, study_id)
+    with st.popover(f"Guidelines (version {guideline.version})", icon=":material/menu_book:"):
+        st.markdown(guideline.body)
+
+
+def draw_progress(progress: OwnProgress) -> None:
+    total = progress.done + progress.left
+    words = f"{progress.done:,} answered, {progress.left:,} left for you"
+    if progress.seconds_per_item is not None:
+        words += f" · {progress.seconds_per_item:.0f} s each"
+    st.progress(progress.done / total if total else 1.0, text=words)
+
+
+def draw_candidate(item: ShownItem, position: int, text: str) -> None:
+    with st.container(border=True):
+        left, right = st.columns([1, 11], vertical_alignment="center")
+        left.button(
+            f"{position + 1}",
+            key=f"judge.pick_{item.item_id}_{position}",
+            help=f"Passage {position + 1} is the most relevant one",
+            on_click=judging.pick,
+            args=(item.study_id, item.item_id, position),
+            width="stretch",
+        )
+        with right:
+            draw_text(text)
+
+
+def draw_asked(item: ShownItem) -> None:
+    with st.container(border=True, key="judge-asked"):
+        draw_text(item.instruction, label="Instruction")
+        draw_text(item.query, label="Query")
+
+
+def draw_item(item: ShownItem) -> None:
+    draw_asked(item)
+    st.caption("Which passage answers the query in the way the instruction asks for?")
+    for position, text in enumerate(item.candidates):
+        draw_candidate(item, position, text)
+    with st.container(horizontal=True):
+        st.button(
+            "None of them",
+            key=f"judge.none_{item.item_id}",
+            on_click=judging.pick,
+            args=(item.study_id, item.item_id, None),
+        )
+        st.button(
+            "Skip",
+            key=f"judge.skip_{item.item_id}",
+            type="tertiary",
+            help="Somebody else gets the item; you do not see it again.",
+            on_click=judging.skip,
+            args=(item.study_id, item.item_id),
+        )
+
+
+@st.fragment(key="judge-desk")
+def draw_card_desk(study: StudySummary) -> None:
+    with failures_shown():
+        draw_card(study.id, key=f"judge.card_{study.id}")
+
+
+@st.fragment(key="judge-plain-desk")
+def draw_plain_desk(study: StudySummary) -> None:
+    with failures_shown():
+        show_what_was_said()
+        item, progress = judging.take_next(study.id)
+        draw_progress(progress)
+        if item is not None:
+            draw_item(item)
+        elif progress.done:
+            st.success("Thank you: nothing is left for you in this study.", icon=":material/done:")
+        else:
+            draw_empty(
+                "Nothing to judge for you here.",
+                "Every item has its judges, or you have seen its group before.",
+            )
+
+
+def draw_study(study: StudySummary) -> None:
+    if st.session_state.get("judge.plain"):
+        if is_in_training(study.id):
+            draw_training(study.id, draw_asked)
+        else:
+            draw_plain_desk(study)
+    else:
+        draw_card_desk(study)
+        draw_lifeline()
+    st.toggle(
+        "Plain page",
+        key="judge.plain",
+        help="The same items without the card: for a browser in which it does not work.",
+    )
+
+
+draw_heading("Judge", "Read the instruction and the query, then pick the most relevant passage.")
+with open_store().read() as session:
+    open_studies = list_studies(session, statuses=("open",))
+if not open_studies:
+    with failures_shown():
+        is_curator = acting("judge").may("curator")
+        draw_empty(
+            "No study is open.",
+            "A curator draws a study from a run; its items then appear here.",
+            view="studies" if is_curator else "",
+            link="Studies",
+            command="inf study create --dataset NAME --items 50 --overlap 3" if is_curator else "",
+        )
+else:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        chosen = choose(
+            "Study",
+            open_studies,
+            key="judge.study",
+            parameter="study",
+            ident=lambda study: study.id,
+            name=lambda study: study.name,
+        )
+        draw_guidelines(chosen.id)
+    with failures_shown():
+        draw_study(chosen)

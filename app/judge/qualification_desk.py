@@ -1,0 +1,83 @@
+"""The training of a judge before a study: an example, an answer, what is right and why."""
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from app.judge import actions as judging
+from app.text.plain import plain
+from app.text.texts import draw_text
+from db.study.assignments import ShownItem
+from db.study.qualification import Feedback, TrainingState
+
+Draw = Callable[[ShownItem], None]
+
+
+def is_in_training(study_id: int) -> bool:
+    """Whether the visitor has examples to answer, or feedback to read, before the study."""
+    state, _ = judging.training_of(study_id)
+    return not state.passed or judging.feedback_to_show(study_id) is not None
+
+
+def draw_training(study_id: int, draw_asked: Draw) -> None:
+    """The feedback on the last example, or the next example."""
+    state, example = judging.training_of(study_id)
+    feedback = judging.feedback_to_show(study_id)
+    _draw_state(state)
+    if feedback is not None:
+        _draw_feedback(feedback, state, draw_asked)
+    elif example is not None:
+        _draw_example(example, draw_asked)
+
+
+def _draw_state(state: TrainingState) -> None:
+    words = (
+        f"Training, round {state.round + 1}: {state.answered} of {state.total} examples; "
+        f"{state.pass_mark:.0%} have to be right"
+    )
+    st.progress(state.answered / state.total if state.total else 1.0, text=words)
+
+
+def _draw_example(example: ShownItem, draw_asked: Draw) -> None:
+    draw_asked(example)
+    for position, text in enumerate(example.candidates):
+        with st.container(border=True):
+            left, right = st.columns([1, 11], vertical_alignment="center")
+            left.button(
+                f"{position + 1}",
+                key=f"judge.example_{example.item_id}_{position}",
+                on_click=judging.answer_example,
+                args=(example.study_id, example.item_id, position),
+                width="stretch",
+            )
+            with right:
+                draw_text(text)
+    st.button(
+        "None of them",
+        key=f"judge.example_none_{example.item_id}",
+        on_click=judging.answer_example,
+        args=(example.study_id, example.item_id, None),
+    )
+
+
+def _in_words(position: int | None) -> str:
+    return "none of them" if position is None else f"passage {position + 1}"
+
+
+def _draw_feedback(feedback: Feedback, state: TrainingState, draw_asked: Draw) -> None:
+    words = f"You chose {_in_words(feedback.chosen)}."
+    if feedback.is_right:
+        st.success(f"Right. {words}", icon=":material/check_circle:")
+    else:
+        st.warning(f"{words} Right is {_in_words(feedback.right)}.", icon=":material/school:")
+    st.markdown(plain(feedback.explanation))
+    if state.passed:
+        st.success("You passed the training.", icon=":material/done_all:")
+    elif state.answered == 0:
+        st.warning("The round was below the pass mark: it starts again.", icon=":material/replay:")
+    st.button("Go on", key="judge.feedback_read", type="primary", on_click=judging.forget_feedback)
+    draw_asked(feedback.item)
+    for position, text in enumerate(feedback.item.candidates):
+        with st.container(border=True):
+            label = f"{position + 1}" + (" · right" if position == feedback.right else "")
+            draw_text(text, label=label)

@@ -1,0 +1,161 @@
+"""A figure with what makes it checkable: its numbers, itself as a picture, its data, its command.
+
+Every figure and table of Agreement, Diversity, Overlaps, Coverage and Validators is drawn here (but
+the map, see `map_card`), and Compare's figure. The picture is written by the browser (Plotly's
+camera, above the figure), as SVG or PNG: no server renders it.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+from pandas.api import types as pd_types
+from streamlit.delta_generator import DeltaGenerator
+
+from app.text.plain import plain
+
+PICTURES = ("svg", "png")
+BUTTONS = [["toImage"], ["zoom2d", "pan2d", "resetScale2d"]]
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a figure was made of and how to make it again: `version` names the data."""
+
+    version: str
+    at: datetime | None
+    command: str
+
+
+def draw_figure(
+    figure: go.Figure,
+    rows: Iterable[Mapping[str, Any]] | Callable[[], str],
+    origin: Origin,
+    *,
+    key: str,
+    config: Mapping[str, Any] | None = None,
+    **chart: Any,
+) -> Any:
+    """The figure, and beneath it its CSV, the picture's format, the data version, the command.
+
+    `rows` are its numbers, unrounded, or a function that writes them as CSV when they are asked
+    for. `chart` goes to `st.plotly_chart`, whose selection is returned.
+    """
+    name = key.replace(".", "-")
+    picture = st.session_state.get(f"{key}.picture") or PICTURES[0]
+    picked = st.plotly_chart(
+        figure,
+        key=key,
+        config={
+            "displaylogo": False,
+            "displayModeBar": True,
+            "modeBarButtons": BUTTONS,
+            "toImageButtonOptions": {"format": picture, "filename": name, "scale": 2},
+            **(config or {}),
+        },
+        **chart,
+    )
+    draw_origin(rows, origin, key=key, picture=True)
+    return picked
+
+
+def side_by_side(number: int, *, key: str) -> Sequence[DeltaGenerator]:
+    """Columns for figures, which stand below each other where they would be too narrow to read."""
+    with st.container(key=f"side_by_side.{key}"):
+        return st.columns(number)
+
+
+def draw_rows(
+    rows: Sequence[Mapping[str, Any]],
+    origin: Origin,
+    *,
+    key: str,
+    whole: Callable[[], str] | None = None,
+    **table: Any,
+) -> None:
+    """The rows as a table, and beneath it its CSV, the data version, the command.
+
+    `whole` writes the CSV where the rows are only the first ones, or have columns for the eye.
+    `table` goes to `st.dataframe`.
+    """
+    st.dataframe(rows, hide_index=True, key=f"{key}.table", **table)
+    draw_origin(whole or rows, origin, key=key)
+
+
+def draw_origin(
+    rows: Iterable[Mapping[str, Any]] | Callable[[], str],
+    origin: Origin,
+    *,
+    key: str,
+    picture: bool = False,
+) -> None:
+    """The line under a figure or a table: numbers, picture, data version, command."""
+    name = key.replace(".", "-")
+    made = f" · {origin.at:%Y-%m-%d %H:%M} UTC" if origin.at else ""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.download_button(
+            "CSV",
+            rows if callable(rows) else as_csv(list(rows)).encode(),
+            f"{name}.csv",
+            "text/csv",
+            key=f"{key}.csv",
+            on_click="ignore",
+            type="tertiary",
+            icon=":material/download:",
+            help="The numbers above, unrounded.",
+        )
+        if picture:
+            st.segmented_control(
+                "Picture",
+                PICTURES,
+                default=PICTURES[0],
+                format_func=str.upper,
+                required=True,
+                key=f"{key}.picture",
+                label_visibility="collapsed",
+                help="What the camera above the figure saves.",
+                width="content",
+            )
+        with st.popover("Command", type="tertiary", icon=":material/terminal:"):
+            st.caption(f"data {plain(origin.version)}{made}")
+            st.code(origin.command, language=None, wrap_lines=True)
+        st.caption(f"data {plain(origin.version)}{made}", width="content")
+
+
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV with every column that any of them has; what is undefined is an empty cell.
+
+    A text that a spreadsheet would run as a formula is kept a text by an apostrophe.
+    """
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, restval="")
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    return text.getvalue()
+
+
+def frame_as_csv(frame: pd.DataFrame) -> str:
+    """A frame as CSV, its texts as careful of spreadsheets as those of `as_csv`."""
+    careful = frame.copy()
+    for name in careful.columns:
+        if not pd_types.is_numeric_dtype(careful[name]):
+            there = careful[name].astype(object)
+            risky = there.astype(str).str.startswith(FORMULA) & there.notna()
+            careful[name] = there.where(~risky, "'" + there.astype(str))
+    return str(careful.to_csv(index=False))
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(FORMULA):
+        return f"'{value}"
+    if isinstance(value, list | tuple):
+        return " ".join(str(part) for part in value)
+    return value

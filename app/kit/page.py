@@ -1,0 +1,66 @@
+"""The frame of a page: its heading, its empty state, its labels."""
+
+import streamlit as st
+
+from app.kit.menu import view_file
+from app.text.plain import plain
+
+STATUS_COLOURS = {
+    "queued": "gray",
+    "created": "gray",
+    "running": "blue",
+    "open": "blue",
+    "paused": "orange",
+    "done": "green",
+    "kept": "green",
+    "approve": "green",
+    "closed": "gray",
+    "cancelled": "gray",
+    "edit": "violet",
+    "dropped": "orange",
+    "failed": "red",
+    "lost": "red",
+    "reject": "red",
+}
+
+
+def draw_heading(title: str, lead: str, *, offline: bool = False, simulated: bool = False) -> None:
+    """Title, one sentence on what the page is for, and the labels that hold for all of it."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.title(title, anchor=False, width="content")
+        draw_labels(offline=offline, simulated=simulated)
+    st.caption(lead)
+
+
+def draw_labels(*, offline: bool = False, simulated: bool = False) -> None:
+    """`offline` and `simulated`, wherever they hold."""
+    if offline:
+        st.badge(
+            "offline",
+            icon=":material/cloud_off:",
+            color="orange",
+            help="Made by rules and a small embedding model, not by a language model.",
+        )
+    if simulated:
+        st.badge(
+            "simulated",
+            icon=":material/smart_toy:",
+            color="violet",
+            help="Judged by a program that stands in for people in the demo.",
+        )
+
+
+def draw_status(status: str) -> None:
+    """A status or verdict as a coloured label."""
+    st.badge(status, color=STATUS_COLOURS.get(status, "gray"))  # type: ignore[arg-type]
+
+
+def draw_empty(what: str, then: str, *, command: str = "", view: str = "", link: str = "") -> None:
+    """An empty state: what is missing, what to do next, with the page or the command for it."""
+    with st.container(border=True):
+        st.markdown(f"**{plain(what)}**")
+        st.caption(plain(then))
+        if view:
+            st.page_link(view_file(view), label=link, icon=":material/arrow_forward:")
+        if command:
+            st.code(command, language=None, wrap_lines=True)

@@ -1,0 +1,123 @@
+"""Asking the model server, which is started when it is not there."""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from db.errors import BadInput, InfError
+from db.store.settings import home, logs
+from db.store.store import Store
+
+START_SECONDS = 60.0
+SEARCH_SECONDS = 900.0
+_started: "list[subprocess.Popen[bytes]]" = []  # kept, so that those which ended are buried
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A passage found, best first."""
+
+    passage_id: str
+    text: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What a model found, among how many passages, in which time once loaded."""
+
+    hits: list[Hit]
+    passages: int
+    seconds: float
+
+
+def search_with(
+    store: Store, model: str, dataset: str, *, instruction: str, query: str, results: int = 10
+) -> Searched:
+    """Search a data set's passages with a model. Raises BadInput in the server's words."""
+    request = {
+        "model": model,
+        "dataset": dataset,
+        "instruction": instruction,
+        "query": query,
+        "results": results,
+    }
+    port, token = _reach(store)
+    try:
+        answer = httpx.post(
+            f"http://127.0.0.1:{port}/search",
+            json=request,
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=SEARCH_SECONDS,
+            trust_env=False,
+        )
+    except httpx.HTTPError as error:
+        raise InfError(f"the model server went away ({error}): try again") from error
+    body: dict[str, Any] = answer.json()
+    if answer.status_code != 200:
+        raise BadInput(body.get("error", f"the model server answered {answer.status_code}"))
+    hits = [Hit(hit["passage_id"], hit["text"], hit["score"]) for hit in body["hits"]]
+    return Searched(hits, body["passages"], body["seconds"])
+
+
+def _reach(store: Store) -> tuple[int, str]:
+    """Port and token of the running server; starts one where none answers."""
+    home().mkdir(parents=True, exist_ok=True)
+    with (home() / "model-server.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        found = _running()
+        if found is None:
+            process = _start(store)
+            deadline = time.monotonic() + START_SECONDS
+            while (found := _running()) is None:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise InfError("the model server did not start: see logs/model-server.log")
+                time.sleep(0.1)
+    return found
+
+
+def _running() -> tuple[int, str] | None:
+    try:
+        state = json.loads((home() / "model-server.json").read_text())
+        answer = httpx.get(
+            f"http://127.0.0.1:{state['port']}/health",
+            headers={"Authorization": f"Bearer {state['token']}"},
+            timeout=5,
+            trust_env=False,
+        )
+    except (OSError, ValueError, KeyError, httpx.HTTPError):
+        return None
+    return (state["port"], state["token"]) if answer.status_code == 200 else None
+
+
+def stop_server() -> bool:
+    """End the running server (it also ends by itself when idle). Returns whether there was one."""
+    if _running() is None:
+        return False
+    pid = int(json.loads((home() / "model-server.json").read_text())["pid"])
+    os.kill(pid, signal.SIGTERM)
+    return True
+
+
+def _start(store: Store) -> "subprocess.Popen[bytes]":
+    logs().mkdir(parents=True, exist_ok=True)
+    _started[:] = [process for process in _started if process.poll() is None]
+    with (logs() / "model-server.log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "trainer.serve.model_server"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=os.environ | {"INF_DATABASE_URL": store.url},
+            start_new_session=True,
+        )
+    _started.append(process)
+    return process

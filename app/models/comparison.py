@@ -1,0 +1,147 @@
+"""Models compared on one benchmark: ranking plot, paired differences, the table to download."""
+
+import shlex
+from collections.abc import Sequence
+
+import streamlit as st
+
+from analysis.figures.paired import paired_difference
+from app.kit.figure import Origin, as_csv, draw_figure
+from app.models.ranking_plot import ranking_figure, ranking_rows
+from app.models.scores import NAMES, model_name
+from app.models.sizes import named_parameters, parameters_of
+from db.jobs import jobs
+from db.outcome.checkpoints import list_checkpoints
+from db.outcome.evaluations import rows_by_query
+from db.store.store import open_store
+from db.tables import Evaluation
+
+
+def newest_of_each(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+    """The newest evaluation of each model, in the order of the models' first mention."""
+    found: dict[str, Evaluation] = {}
+    for each in evaluations:  # newest first
+        found.setdefault(each.model, each)
+    return list(found.values())
+
+
+def _origin(evaluations: Sequence[Evaluation]) -> Origin:
+    """Which evaluations, and the command that makes them again."""
+    first = evaluations[0]
+    given = ["--benchmark", first.benchmark]
+    if first.job_id is not None:
+        with open_store().read() as session:
+            config = jobs.get_job(session, first.job_id).config
+        if config.get("release"):
+            given = ["--release", str(config["release"])]
+        elif config.get("benchmark"):
+            given = ["--benchmark", str(config["benchmark"])]
+            given += ["--subset", str(config["subset"])] if config.get("subset") else []
+    words = [word for each in evaluations for word in ("--model", each.model)]
+    return Origin(
+        version=first.benchmark,
+        at=max(each.created_at for each in evaluations),
+        command=shlex.join(["inf", "evaluate", *words, *given]),
+    )
+
+
+def difference_rows(base: Evaluation, others: Sequence[Evaluation]) -> list[dict[str, object]]:
+    """A row per model and metric: how far it is from the base, with its interval."""
+    rows: list[dict[str, object]] = []
+    for each in others:
+        for metric, title in NAMES.items():
+            found = paired_difference(base.per_query, each.per_query, metric)
+            if found.value is None:
+                continue
+            scale = 100 if metric == "p-mrr" else 1
+            rows.append(
+                {
+                    "Model": model_name(each.model),
+                    "Metric": title,
+                    "Difference": found.value * scale,
+                    "from": None if found.low is None else found.low * scale,
+                    "to": None if found.high is None else found.high * scale,
+                    "Clear": found.is_clear,
+                    "Queries": found.queries,
+                }
+            )
+    return rows
+
+
+def sizes_of(evaluations: Sequence[Evaluation]) -> dict[str, float | None]:
+    """How many parameters each model has; of a checkpoint that is elsewhere, its base's."""
+    with open_store().read() as session:
+        bases = {each.id: each.base_model for each in list_checkpoints(session)}
+    found: dict[str, float | None] = {}
+    for each in evaluations:
+        base = bases.get(each.checkpoint_id or 0, each.model)
+        found[each.model] = (
+            parameters_of(each.model) or parameters_of(base) or named_parameters(base)
+        )
+    return found
+
+
+def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
+    """Where two or more models were evaluated: the plot and the differences to one of them."""
+    found = newest_of_each(evaluations)
+    if len(found) < 2:
+        return
+    st.subheader("Compare", anchor=False)
+    by_model = {each.model: each for each in found}
+    chosen = st.multiselect(
+        "Models",
+        list(by_model),
+        default=list(by_model),
+        format_func=model_name,
+        key=f"evaluations.compared.{found[0].benchmark}",
+        help="Checkpoints and baselines that were evaluated on this benchmark.",
+    )
+    found = [by_model[model] for model in chosen]
+    if len(found) < 2:
+        st.caption("Choose two models or more.")
+        return
+    if any(each.metrics.get("p-mrr") is not None for each in found):
+        rows = ranking_rows(found, sizes_of(found))
+        draw_figure(ranking_figure(rows), rows, _origin(found), key="evaluations.ranking")
+        st.caption(
+            "By number of parameters, and within a size by p-MRR. The score is FollowIR's over its "
+            "sets, nDCG@10 elsewhere, divided by 10 as in the paper's Figure 5."
+        )
+    if not any(each.per_query for each in found):
+        st.caption(
+            "This is a mean over the sets of a suite. Differences with intervals stand with each "
+            "set, over its queries: choose one above."
+        )
+        return
+    untrained = [each.model for each in found if each.checkpoint_id is None]
+    base = st.selectbox(
+        "Compared with",
+        chosen,
+        index=chosen.index(untrained[0]) if untrained else 0,
+        format_func=model_name,
+        key="evaluations.base",
+    )
+    rows = difference_rows(by_model[base], [each for each in found if each.model != base])
+    number = st.column_config.NumberColumn(format="%+.4f")
+    st.dataframe(
+        rows,
+        hide_index=True,
+        column_config={"Difference": number, "from": number, "to": number},
+    )
+    st.caption(
+        "Paired over the same queries; 95 % interval by bootstrap over groups. Clear: the interval "
+        "leaves zero out."
+    )
+    with st.container(horizontal=True):
+        st.download_button(
+            "Download as CSV", as_csv(rows), "comparison.csv", "text/csv", key="evaluations.csv"
+        )
+        st.download_button(
+            "Every query as CSV",
+            lambda: as_csv([row for each in found for row in rows_by_query(each)]),
+            "queries.csv",
+            "text/csv",
+            key="evaluations.queries_csv",
+            on_click="ignore",
+            help="Each model's values for each query, unrounded.",
+        )

@@ -1,0 +1,96 @@
+"""Evaluations: base and trained models side by side, on held-out groups or a benchmark."""
+
+import streamlit as st
+
+from app.jobs.card import follow_job
+from app.kit.choice import choose
+from app.kit.page import draw_empty, draw_heading
+from app.models import actions as evaluating
+from app.models.comparison import draw_comparison
+from app.models.result_table import draw_result_table
+from app.models.scores import draw_scores, model_name
+from db.outcome.checkpoints import list_checkpoints
+from db.outcome.evaluations import list_benchmarks, list_evaluations
+from db.release.releases import list_releases
+from db.store.store import open_store
+from db.tables import Checkpoint
+from trainer.evaluate.suites import SUBSETS
+from trainer.settings.settings import DEFAULT_BASE_MODEL
+
+
+def draw_start(checkpoints: list[Checkpoint]) -> None:
+    names = {each.path: f"checkpoint {each.id} · {model_name(each.path)}" for each in checkpoints}
+    names[DEFAULT_BASE_MODEL] = DEFAULT_BASE_MODEL
+    with st.form("evaluations.start", border=False):
+        st.multiselect(
+            "Models",
+            list(names),
+            default=list(names)[:1],
+            format_func=lambda path: names.get(path, path),
+            accept_new_options=True,
+            key="evaluations.models",
+            help="A checkpoint alone brings its base model along.",
+        )
+        labels = {each.id: f"release {each.id} · {each.name}" for each in releases}
+        first, second = st.columns(2)
+        first.selectbox(
+            "Held-out groups of",
+            list(labels) or [None],
+            format_func=lambda n: labels.get(n, "no release yet: give a benchmark"),
+            key="evaluations.release",
+        )
+        second.text_input(
+            "… or a benchmark: a folder here, or a name",
+            key="evaluations.benchmark",
+            help="A folder of FollowIR, BEIR, InstructIR, BRIGHT or MAIR on the server, or "
+            "followir, bright, mair, instructir or owner/name from the hub.",
+        )
+        first.selectbox(
+            "Tasks of the benchmark",
+            [None, *SUBSETS],
+            format_func=lambda name: name or "all",
+            key="evaluations.subset",
+            help="mair-paper: the five of MAIR whose mean is in the paper's tables.",
+        )
+        st.form_submit_button(
+            "Evaluate", type="primary", on_click=evaluating.start, key="evaluations.submit"
+        )
+
+
+with open_store().read() as session:
+    checkpoints = list_checkpoints(session)
+    releases = list_releases(session)
+    benchmarks = list_benchmarks(session)
+draw_heading(
+    "Evaluations",
+    "How well models rank, and how far they follow a changed instruction (p-MRR: 0 ignores it, "
+    "100 follows it).",
+    offline=any((each.summary.get("release") or {}).get("offline") for each in checkpoints),
+)
+if "evaluations.job" in st.session_state:
+    follow_job(st.session_state["evaluations.job"], key="evaluations.follow")
+if not benchmarks:
+    draw_empty(
+        "Nothing was evaluated yet.",
+        "A trained checkpoint is compared with its base model on the groups that were held out of "
+        "its training.",
+        view="train" if not checkpoints else "",
+        link="Train a checkpoint first",
+        command="inf evaluate --model MODEL_DIR --release DIR",
+    )
+else:
+    chosen = choose(
+        "Benchmark",
+        benchmarks,
+        key="evaluations.chosen",
+        parameter="benchmark",
+        ident=lambda name: name,
+        name=lambda name: name,
+    )
+    with open_store().read() as session:
+        evaluations = list_evaluations(session, benchmark=chosen)
+    draw_scores(evaluations)
+    draw_comparison(evaluations)
+    draw_result_table()
+with st.expander("Evaluate", icon=":material/add:", expanded=not benchmarks):
+    draw_start(checkpoints)

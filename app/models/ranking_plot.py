@@ -1,0 +1,69 @@
+"""Figure 5: models grouped by their number of parameters, in each group ranked by p-MRR.
+
+As printed, the retrieval score (times 100) is divided by 10 so that it stands beside p-MRR (times
+100). The paper's score is FollowIR's; a benchmark without one has nDCG@10 in its place.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from app.models.scores import model_name
+from db.tables import Evaluation
+
+ACCENT, GREY, SCORE = "#2a9490", "#9aa7a7", "#d1722c"
+GROUPS = ("below 1 B", "1 to 5 B", "above 5 B", "size unknown")
+
+
+def size_group(parameters: float | None) -> str:
+    """The paper's sizes: below a thousand million parameters, up to five, and above."""
+    if parameters is None:
+        return GROUPS[3]
+    return GROUPS[0] if parameters < 1e9 else GROUPS[1] if parameters <= 5e9 else GROUPS[2]
+
+
+def ranking_rows(
+    evaluations: Sequence[Evaluation], sizes: Mapping[str, float | None]
+) -> list[dict[str, Any]]:
+    """What the plot shows, in its order; unrounded, not times 100. Undefined p-MRR is left out."""
+    rows = [
+        {
+            "model": each.model,
+            "checkpoint": each.checkpoint_id,
+            "parameters": sizes.get(each.model),
+            "group": size_group(sizes.get(each.model)),
+            "p-mrr": each.metrics["p-mrr"],
+            "score": each.metrics.get("followir score", each.metrics.get("ndcg@10")),
+        }
+        for each in evaluations
+        if each.metrics.get("p-mrr") is not None
+    ]
+    return sorted(rows, key=lambda row: (GROUPS.index(row["group"]), -row["p-mrr"]))
+
+
+def ranking_figure(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
+    """The plot: a bar for p-MRR ×100 (checkpoints of ours in colour), a dot for score × 10."""
+    names = [[row["group"] for row in rows], [model_name(row["model"]) for row in rows]]
+    figure = go.Figure()
+    figure.add_bar(
+        y=names,
+        x=[100 * row["p-mrr"] for row in rows],
+        orientation="h",
+        name="p-MRR ×100",
+        marker_color=[ACCENT if row["checkpoint"] else GREY for row in rows],
+    )
+    figure.add_scatter(
+        y=names,
+        x=[None if row["score"] is None else 10 * row["score"] for row in rows],
+        mode="markers",
+        marker={"symbol": "diamond", "size": 9, "color": SCORE},
+        name="score ×100 / 10",
+    )
+    figure.update_layout(
+        height=130 + 42 * len(rows),
+        margin={"l": 10, "r": 10, "t": 34, "b": 10},
+        legend={"orientation": "h", "y": -0.3},
+    )
+    figure.update_yaxes(automargin=True, type="multicategory", autorange="reversed")
+    return figure

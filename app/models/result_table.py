@@ -1,0 +1,197 @@
+"""Table 2: models below each other, benchmarks beside each other, as a table, CSV and LaTeX.
+
+Columns of a benchmark as the paper has them: its retrieval measure (FollowIR's score where there is
+one, nDCG@5 for News21, MAP where instructions change, nDCG@10 elsewhere), then p-MRR where it is
+defined. Values times 100. A checkpoint stands under its base model.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from app.kit.figure import as_csv
+from app.models.scores import model_name
+from db.outcome.evaluations import Scored, newest_scores
+from db.store.store import open_store
+
+P_MRR = "p-mrr"
+TITLES = {
+    "followir score": "score",
+    "map": "MAP",
+    "ndcg@5": "nDCG@5",
+    "ndcg@10": "nDCG@10",
+    P_MRR: "p-MRR",
+}
+SPECIAL = str.maketrans(
+    {
+        **{char: f"\\{char}" for char in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A measure of a benchmark."""
+
+    benchmark: str
+    measure: str
+
+    @property
+    def title(self) -> str:
+        """As a flat table heads it."""
+        return f"{self.benchmark} · {TITLES[self.measure]}"
+
+
+def columns_of(scores: Sequence[Scored]) -> list[Column]:
+    """The columns, benchmark by benchmark in their order of mention."""
+    found: list[Column] = []
+    for benchmark in dict.fromkeys(each.benchmark for each in scores):
+        theirs = [each.metrics for each in scores if each.benchmark == benchmark]
+        found.append(Column(benchmark, _retrieval_measure(benchmark, theirs)))
+        if any(metrics.get(P_MRR) is not None for metrics in theirs):
+            found.append(Column(benchmark, P_MRR))
+    return found
+
+
+def _retrieval_measure(benchmark: str, metrics: Iterable[dict[str, object]]) -> str:
+    metrics = list(metrics)
+    if any(each.get("followir score") is not None for each in metrics):
+        return "followir score"
+    if "news21" in benchmark.lower():
+        return "ndcg@5"
+    return "map" if any(each.get(P_MRR) is not None for each in metrics) else "ndcg@10"
+
+
+def ordered_models(scores: Sequence[Scored]) -> list[tuple[str, bool]]:
+    """(model, whether it is trained) with every checkpoint right after its base model."""
+    base_of = {each.model: each.base_model for each in scores if each.checkpoint_id is not None}
+    bases = dict.fromkeys(base_of.get(each.model) or each.model for each in scores)
+    known = {each.model for each in scores}
+    found: list[tuple[str, bool]] = []
+    for base in bases:
+        found += [(base, False)] if base in known and base not in base_of else []
+        found += [(model, True) for model, of in base_of.items() if (of or model) == base]
+    return found
+
+
+def table_rows(scores: Sequence[Scored]) -> list[dict[str, str | float | None]]:
+    """A row per model: its name, then every column times 100; undefined is None."""
+    values = {(each.model, each.benchmark): each.metrics for each in scores}
+    rows: list[dict[str, str | float | None]] = []
+    for model, is_trained in ordered_models(scores):
+        row: dict[str, str | float | None] = {
+            "Model": f"+ {model_name(model)}" if is_trained else model_name(model)
+        }
+        for column in columns_of(scores):
+            value = values.get((model, column.benchmark), {}).get(column.measure)
+            row[column.title] = None if value is None else 100 * float(value)
+        rows.append(row)
+    return rows
+
+
+def as_latex(scores: Sequence[Scored]) -> str:
+    """The table as LaTeX (booktabs): benchmarks over their measures, one decimal, – if undefined.
+
+    The best value of every column is bold.
+    """
+    columns, rows = columns_of(scores), table_rows(scores)
+    spans: dict[str, int] = {}
+    for column in columns:
+        spans[column.benchmark] = spans.get(column.benchmark, 0) + 1
+    heads = [
+        rf"\multicolumn{{{count}}}{{c}}{{{escaped(name)}}}" if count > 1 else escaped(name)
+        for name, count in spans.items()
+    ]
+    best = {
+        column.title: max(
+            (float(v) for row in rows if (v := row[column.title]) is not None), default=None
+        )
+        for column in columns
+    }
+
+    def cell(row: dict[str, str | float | None], title: str) -> str:
+        value = row[title]
+        if value is None:
+            return "--"
+        text = f"{float(value):.1f}"
+        return rf"\textbf{{{text}}}" if float(value) == best[title] else text
+
+    lines = [
+        rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
+        r"\toprule",
+        " & ".join(["Datasets", *heads]) + r" \\",
+        " & ".join(["Metrics", *(escaped(TITLES[each.measure]) for each in columns)]) + r" \\",
+        r"\midrule",
+        *(
+            " & ".join([escaped(str(row["Model"])), *(cell(row, each.title) for each in columns)])
+            + r" \\"
+            for row in rows
+        ),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def escaped(text: str) -> str:
+    """The text as LaTeX prints it."""
+    return text.translate(SPECIAL)
+
+
+def draw_result_table() -> None:
+    """Choose models and benchmarks; the table with its downloads."""
+    with open_store().read() as session:
+        scores = newest_scores(session)
+    models = [model for model, _ in ordered_models(scores)]
+    benchmarks = list(dict.fromkeys(each.benchmark for each in scores))
+    st.subheader("All results", anchor=False)
+    first, second = st.columns(2)
+    chosen = first.multiselect(
+        "Models and checkpoints",
+        models,
+        format_func=model_name,
+        placeholder="all",
+        key="evaluations.table_models",
+    )
+    wanted = second.multiselect(
+        "Benchmarks", benchmarks, placeholder="all", key="evaluations.table_benchmarks"
+    )
+    shown = [
+        each
+        for each in scores
+        if (not chosen or each.model in chosen) and (not wanted or each.benchmark in wanted)
+    ]
+    rows = table_rows(shown)
+    if not rows:
+        st.caption("None of these models was evaluated on these benchmarks.")
+        return
+    number = st.column_config.NumberColumn(format="%.1f")
+    st.dataframe(
+        rows, hide_index=True, column_config={each.title: number for each in columns_of(shown)}
+    )
+    st.caption("Times 100, as Table 2 of the paper. + is a checkpoint, under its base model.")
+    with st.container(horizontal=True):
+        st.download_button(
+            "CSV",
+            as_csv(rows),
+            "results.csv",
+            "text/csv",
+            key="evaluations.table_csv",
+            on_click="ignore",
+            icon=":material/download:",
+            help="The values, unrounded.",
+        )
+        st.download_button(
+            "LaTeX",
+            as_latex(shown),
+            "results.tex",
+            "text/x-tex",
+            key="evaluations.table_latex",
+            on_click="ignore",
+            icon=":material/download:",
+            help="A tabular for booktabs.",
+        )

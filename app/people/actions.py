@@ -1,0 +1,73 @@
+"""What the Accounts page's buttons do."""
+
+import streamlit as st
+
+from app.access.session_user import acting, action, say
+from db.errors import BadInput
+from db.people import accounts, invitations
+from db.people.emails import set_email
+from db.store.store import open_store
+
+
+@action
+def add() -> None:
+    """Add the account of the form."""
+    visitor = acting("accounts")
+    state = st.session_state
+    with open_store().write() as session:
+        if not accounts.are_there_accounts(session) and state["accounts.role"] != "admin":
+            raise BadInput("the first account must be an admin's, or nobody could add others")
+        account = accounts.add_account(
+            session,
+            state["accounts.name"] or "",
+            state["accounts.password"] or "",
+            role=state["accounts.role"],
+            actor=visitor.name,
+        )
+        session.commit()
+    say(f"{account.name} may sign in as {account.role}.")
+
+
+@action
+def invite() -> None:
+    """Make an invitation; its link is shown once."""
+    visitor = acting("accounts")
+    state = st.session_state
+    with open_store().write() as session:
+        token = invitations.invite(
+            session,
+            role=state["accounts.invite_role"],
+            days=int(state["accounts.invite_days"]),
+            actor=visitor.name,
+        )
+        session.commit()
+    state["accounts.invitation"] = f"/invitation/{token}"
+
+
+@action
+def change(name: str, what: str) -> None:
+    """Disable, enable or sign out an account, or give it the role of the select box `what`."""
+    visitor = acting("accounts")
+    with open_store().write() as session:
+        if what in ("disable", "enable"):
+            accounts.set_disabled(session, name, what == "disable", actor=visitor.name)
+            done = f"{name} is {what}d."
+        elif what == "sign-out":
+            accounts.sign_out_everywhere(session, name, actor=visitor.name)
+            done = f"{name} is signed out on all devices."
+        else:
+            role = st.session_state[what]
+            accounts.set_role(session, name, role, actor=visitor.name)
+            done = f"{name} is {role}."
+        session.commit()
+    say(done)
+
+
+@action
+def set_address(name: str, key: str) -> None:
+    """Give an account the e-mail address of the field `key`."""
+    visitor = acting("accounts")
+    with open_store().write() as session:
+        account = set_email(session, name, st.session_state[key] or "", actor=visitor.name)
+        session.commit()
+    say(f"{name} has {f'the address {account.email}' if account.email else 'no address'} now.")

@@ -1,0 +1,41 @@
+"""Audit log: who signed in, changed roles, reviewed, exported, launched (admins only)."""
+
+import json
+
+import streamlit as st
+
+from app.kit.choice import draw_pages, page_offset
+from app.kit.page import draw_empty, draw_heading
+from db.people.accounts import audit_actions, list_audit
+from db.store.store import open_store
+
+ROWS = 50
+
+draw_heading("Audit log", "Who did what, newest first. Nothing here can be changed.")
+with open_store().read() as session:
+    actions = audit_actions(session)
+    chosen = st.multiselect("Actions", actions, key="audit.actions", placeholder="all")
+    rows, total = list_audit(
+        session, actions=chosen, offset=page_offset("audit.page", ROWS), limit=ROWS
+    )
+if not rows:
+    draw_empty("Nothing was noted yet.", "Sign-ins, launches, reviews and exports appear here.")
+else:
+    st.dataframe(
+        [
+            {
+                "When": row.created_at,
+                "Who": row.actor,
+                "Did": row.action,
+                "What": row.subject,
+                "Detail": json.dumps(row.detail, ensure_ascii=False) if row.detail else "",
+            }
+            for row in rows
+        ],
+        hide_index=True,
+        column_config={
+            "When": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm:ss"),
+            "Detail": st.column_config.TextColumn(width="large"),
+        },
+    )
+    draw_pages(total, key="audit.page", rows=ROWS)

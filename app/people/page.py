@@ -1,0 +1,111 @@
+"""Accounts: who may sign in, and as what (admins only)."""
+
+import streamlit as st
+
+from app.access.openid import providers
+from app.access.session_user import current_visitor
+from app.kit.page import draw_empty, draw_heading
+from app.people import actions as accounts_actions
+from app.people.actions import add, change, set_address
+from app.text.plain import plain
+from db.people import accounts, invitations
+from db.store.store import open_store
+from db.tables import Account
+from db.words import ACCOUNT_ROLES
+
+
+def draw_account(account: Account, *, is_me: bool) -> None:
+    """Who it is, and below what can be changed."""
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{plain(account.name)}**" + (" (you)" if is_me else ""), width="content")
+            if account.disabled:
+                st.badge("disabled", color="red")
+            st.caption(f"since {account.created_at:%Y-%m-%d}", width="stretch")
+            if providers():
+                draw_address(account)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            draw_controls(account, is_me=is_me)
+
+
+def draw_address(account: Account) -> None:
+    st.text_input(
+        "E-mail",
+        account.email or "",
+        key=f"accounts.email-{account.id}",
+        placeholder="e-mail",
+        help="What the OpenID provider knows the person by.",
+        on_change=set_address,
+        args=(account.name, f"accounts.email-{account.id}"),
+        label_visibility="collapsed",
+        width=220,
+    )
+
+
+def draw_controls(account: Account, *, is_me: bool) -> None:
+    st.selectbox(
+        "Role",
+        ACCOUNT_ROLES,
+        index=ACCOUNT_ROLES.index(account.role),
+        key=f"accounts.role-{account.id}-{account.role}",
+        on_change=change,
+        args=(account.name, f"accounts.role-{account.id}-{account.role}"),
+        label_visibility="collapsed",
+        width=140,
+        disabled=is_me,
+    )
+    st.button(
+        "Enable" if account.disabled else "Disable",
+        key=f"accounts.disable-{account.id}",
+        on_click=change,
+        args=(account.name, "enable" if account.disabled else "disable"),
+        disabled=is_me,
+    )
+    st.button(
+        "Sign out everywhere",
+        key=f"accounts.out-{account.id}",
+        on_click=change,
+        args=(account.name, "sign-out"),
+    )
+
+
+draw_heading("Accounts", "Annotators judge, curators do everything with data, admins also this.")
+visitor = current_visitor()
+with open_store().read() as session:
+    found = accounts.list_accounts(session)
+if not found:
+    draw_empty(
+        "No accounts yet.",
+        "This app listens on this machine only, and whoever opens it is admin. Make the first "
+        "account an admin's; from then on everybody signs in.",
+        command="inf users add NAME --role admin",
+    )
+for account in found:
+    draw_account(account, is_me=visitor is not None and visitor.account_id == account.id)
+with st.form("accounts.add", clear_on_submit=True):
+    st.markdown("**Add an account**")
+    first, second, third = st.columns([2, 1.5, 2])
+    first.text_input("Name", key="accounts.name")
+    roles = ACCOUNT_ROLES if found else ("admin",)
+    second.selectbox("Role", roles, key="accounts.role")
+    third.text_input(
+        "Password",
+        type="password",
+        placeholder=f"at least {accounts.SHORTEST_PASSWORD} characters",
+        key="accounts.password",
+        autocomplete="new-password",
+    )
+    st.form_submit_button("Add", type="primary", on_click=add, key="accounts.submit")
+if found:
+    with st.form("accounts.invite"):
+        st.markdown("**Invite somebody** who chooses their own name and password")
+        first, second, third = st.columns([2, 1, 2], vertical_alignment="bottom")
+        first.selectbox("Role", ACCOUNT_ROLES, key="accounts.invite_role")
+        second.number_input("Days", 1, invitations.MOST_DAYS, 7, key="accounts.invite_days")
+        third.form_submit_button(
+            "Make a link", on_click=accounts_actions.invite, key="accounts.invite_submit"
+        )
+    path = st.session_state.pop("accounts.invitation", None)
+    if path:
+        st.caption("Send this link to one person; it works once and is not shown again.")
+        st.code((st.context.url or "").split("/accounts")[0].rstrip("/") + path, language=None)

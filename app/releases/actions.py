@@ -1,0 +1,97 @@
+"""What the Releases page's buttons do: queue an export or a push."""
+
+import re
+from typing import Any
+
+import streamlit as st
+
+from app.access.session_user import acting, action
+from app.jobs.actions import launch_job
+from db.errors import BadInput, Refused
+from db.release.releases import REVIEWS, Choice
+from db.store.settings import home
+
+SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
+
+
+def config_of_form(run_id: int, dataset: str) -> dict[str, Any]:
+    """The config of the export job that the form describes."""
+    state = st.session_state
+    name = (state.get("releases.name") or "").strip()
+    return {
+        "dataset": dataset,
+        "run_id": run_id,
+        "out": str(home() / "releases" / (name or "release")),
+        "format": state.get("releases.format") or "parquet",
+        "reviews": state.get("releases.reviews") or REVIEWS[0],
+        "include_dropped": bool(state.get("releases.include_dropped")),
+        "sources": list(state.get("releases.sources") or ()),
+        "languages": list(state.get("releases.languages") or ()),
+        "study_id": state.get("releases.study"),
+        "balance": "source" if state.get("releases.balance") else "none",
+        "leave_out_contaminated": bool(state.get("releases.leave_out_contaminated")),
+        "split_by": state.get("releases.split_by") or "dataset",
+        "held_out": float(state.get("releases.held_out") or 0.0),
+        "views": list(state.get("releases.views") or ()),
+        "accept_licences": bool(state.get("releases.accept_licences")),
+        "name": name,
+    }
+
+
+def choice_of(config: dict[str, Any]) -> Choice:
+    """Which groups such a config takes, before what overlaps is left out and sources balanced."""
+    return Choice(
+        config["run_id"],
+        config["reviews"],
+        config["include_dropped"],
+        sources=tuple(config["sources"]),
+        languages=tuple(config["languages"]),
+        study_id=config["study_id"],
+    )
+
+
+@action
+def start(run_id: int, dataset: str) -> None:
+    """Queue the export that the form describes, into the folder of releases."""
+    state = st.session_state
+    acting("export")
+    config = config_of_form(run_id, dataset)
+    name = config["name"]
+    if not SAFE.fullmatch(name):
+        raise BadInput(
+            f"release name {name!r}: letters, digits, `.`, `_` and `-`, not at the start; it is "
+            "the name of the folder too"
+        )
+    if (home() / "releases" / name).exists():
+        raise Refused(
+            f"there is a release {name!r} already and releases do not change: choose another name"
+        )
+    state["releases.job"] = launch_job("export", config, what=f"Release {name}")
+    st.query_params.pop("release", None)
+    state.pop("releases.chosen", None)
+
+
+@action
+def push(release_id: int, dry_run: bool) -> None:
+    """Queue the push that the form describes, or only the comparison."""
+    state = st.session_state
+    acting("export")
+    repo = (state.get("releases.repo") or "").strip()
+    if repo.count("/") != 1 or not all(repo.split("/")):
+        raise BadInput(f"repository {repo!r}: it is named USER/NAME")
+    way = state.get("releases.push_way")
+    branch = (state.get("releases.branch") or "").strip()
+    if way == "branch" and not branch:
+        raise BadInput("no branch named: write its name, as v2")
+    config = {
+        "release_id": release_id,
+        "checkpoint_id": None,
+        "repo": repo,
+        "public": bool(state.get("releases.public")),
+        "dry_run": dry_run,
+        "pull_request": way == "pull request",
+        "branch": branch if way == "branch" else None,
+        "replace": way == "replace",
+    }
+    what = f"Comparing with {repo}" if dry_run else f"The push to {repo}"
+    state["releases.push_job"] = launch_job("push", config, what=what)

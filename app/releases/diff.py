@@ -1,0 +1,44 @@
+"""What changed from one release to another: added, removed, changed groups, and why."""
+
+from collections import Counter
+
+import streamlit as st
+
+from app.text.plain import plain
+from db.release.diff import diff_releases
+from db.store.store import open_store
+from db.tables import Release
+
+SHOWN = 500
+
+
+def draw_release_diff(release: Release, others: list[Release]) -> None:
+    """Choose the release to compare with."""
+    by_id = {
+        each.id: each
+        for each in others
+        if each.id != release.id and each.dataset_id == release.dataset_id
+    }
+    if not by_id:
+        return
+    before = st.selectbox(
+        "What changed since",
+        [None, *by_id],
+        format_func=lambda n: "choose a release" if n is None else f"release {n} · {by_id[n].name}",
+        key="releases.before",
+    )
+    if before is None:
+        return
+    with open_store().read() as session:
+        rows = diff_releases(session, by_id[before], release)
+    if not rows:
+        st.caption("The two hold the same groups.")
+        return
+    counts = Counter(row.change for row in rows)
+    st.caption(plain(", ".join(f"{change} {number:,}" for change, number in counts.items())))
+    st.dataframe(
+        [{"Query": row.query_id, "Change": row.change, "Why": row.why} for row in rows[:SHOWN]],
+        hide_index=True,
+    )
+    if len(rows) > SHOWN:
+        st.caption(f"The first {SHOWN}. `inf releases diff {before} {release.id}` tells all.")

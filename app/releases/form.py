@@ -1,0 +1,165 @@
+"""The form of a new release: what goes out, counted as one chooses, and what it would look like."""
+
+from collections import Counter
+from typing import Any
+
+import streamlit as st
+
+from app.groups.run_label import run_name
+from app.kit.menu import view_file
+from app.releases import actions as releasing
+from app.text.counted import counted
+from app.text.plain import plain
+from curation.release.preview import foresee
+from curation.release.rows import VIEWS
+from db.corpus.datasets import get_dataset
+from db.corpus.texts import pair_languages, pair_sources
+from db.errors import InfError
+from db.release.releases import REVIEWS, ChosenCount, count_by_kind
+from db.run.runs import RunSummary
+from db.store.store import open_store
+from db.study.studies import list_studies
+
+FORMATS = ("parquet", "jsonl", "csv")
+REVIEWED = {"": "not reviewed", "approve": "approved", "edit": "edited", "reject": "rejected"}
+
+
+def draw_release_form(runs: list[RunSummary], number: int) -> None:
+    """Filter, splits and format of a release of one of the runs."""
+    by_id = {run.id: run for run in runs}
+    run_id = st.selectbox(
+        "Run", list(by_id), format_func=lambda n: run_name(by_id[n]), key="releases.run"
+    )
+    run = by_id[run_id] if run_id is not None else runs[0]
+    _draw_filter(run)
+    _draw_splits(number)
+    config = releasing.config_of_form(run.id, run.dataset)
+    _draw_counts(run, config)
+    _draw_preview(config)
+
+
+def _draw_filter(run: RunSummary) -> None:
+    with open_store().read() as session:
+        sources = pair_sources(session, run.dataset_id)
+        languages = pair_languages(session, run.dataset_id)
+        studies = {
+            each.id: each.name
+            for each in list_studies(session, dataset_id=run.dataset_id)
+            if each.run_id == run.id
+        }
+    first, second, third = st.columns(3)
+    first.selectbox(
+        "Reviews",
+        REVIEWS,
+        key="releases.reviews",
+        help="approved: a person approved the group. not-rejected: nobody rejected it.",
+    )
+    second.multiselect(
+        "Sources", sources, key="releases.sources", placeholder="all", disabled=len(sources) < 2
+    )
+    third.selectbox(
+        "Study",
+        [None, *studies],
+        format_func=lambda n: "any or none" if n is None else f"study {n} · {studies[n]}",
+        key="releases.study",
+        help="Only groups that have items in this study.",
+    )
+    if languages:
+        st.multiselect("Languages", languages, key="releases.languages", placeholder="all")
+    with st.container(horizontal=True):
+        st.checkbox("Include dropped groups", key="releases.include_dropped")
+        st.checkbox(
+            "Same number of every source", key="releases.balance", disabled=len(sources) < 2
+        )
+        st.checkbox(
+            "Leave out what overlaps with evaluation sets",
+            key="releases.leave_out_contaminated",
+            help="After `inf analyze contamination`, or the page Overlaps, has compared the run "
+            "with them.",
+        )
+        st.page_link(view_file("overlaps"), label="Compare with them", icon=":material/compare:")
+
+
+def _draw_splits(number: int) -> None:
+    with st.container(horizontal=True):
+        st.text_input("Name", f"release-{number}", key="releases.name", width=240)
+        st.selectbox("Format", FORMATS, key="releases.format", width=140)
+        st.selectbox("Splits by", ("dataset", "source"), key="releases.split_by", width=140)
+        st.number_input(
+            "Held out",
+            0.0,
+            0.9,
+            0.0,
+            0.05,
+            key="releases.held_out",
+            width=140,
+            help="Share of groups in splits of their own; no query or passage is on both sides.",
+        )
+    st.multiselect(
+        "Ready for",
+        VIEWS,
+        key="releases.views",
+        placeholder="InF Studio and datasets alone",
+        help="The same groups once more, in the columns that this trainer reads.",
+    )
+
+
+def _draw_counts(run: RunSummary, config: dict[str, Any]) -> None:
+    with open_store().read() as session:
+        source = get_dataset(session, run.dataset).source
+        found = count_by_kind(session, releasing.choice_of(config), source)
+    total = sum(each.groups for each in found)
+    if not total:
+        st.warning("No group passes these filters: take one away.", icon=":material/filter_alt:")
+    else:
+        st.markdown(f"**{counted(total, 'group')}** {'goes' if total == 1 else 'go'} out")
+        st.caption(plain(" · ".join(_told(found))))
+    st.button(
+        "Make the release",
+        type="primary",
+        key="releases.start",
+        on_click=releasing.start,
+        args=(run.id, run.dataset),
+        disabled=total == 0,
+    )
+
+
+def _told(found: list[ChosenCount]) -> list[str]:
+    """How the groups divide, one kind after the other; what does not divide them is left out."""
+    kinds = [
+        Counter[str](),
+        Counter[str](),
+        Counter[str](),
+    ]
+    for each in found:
+        for kind, name in zip(
+            kinds, (each.verdict, REVIEWED[each.review], each.source or "no source"), strict=True
+        ):
+            kind[name] += each.groups
+    return [
+        ", ".join(f"{name} {count:,}" for name, count in kind.most_common(6))
+        for kind in kinds
+        if len(kind) > 1 or kind is kinds[1]
+    ]
+
+
+def _draw_preview(config: dict[str, Any]) -> None:
+    if not st.toggle("Preview", key="releases.preview"):
+        return
+    try:
+        with open_store().read() as session:
+            found = foresee(session, config)
+    except InfError as error:
+        st.error(plain(str(error)))
+        return
+    if found.conflicts:
+        st.warning(
+            plain(f"The licences do not go together: {'; '.join(found.conflicts)}."),
+            icon=":material/gavel:",
+        )
+        st.checkbox("I may mix these licences", key="releases.accept_licences")
+    splits = ", ".join(f"{name} {count:,}" for name, count in found.splits.items())
+    st.caption(plain(f"Splits: {splits}"))
+    rows, card = st.tabs(["First rows", "Card"])
+    rows.dataframe(found.rows, hide_index=True)
+    card.code(found.card, language="markdown", height=420, wrap_lines=True)

@@ -1,0 +1,93 @@
+"""Releases: export what was kept, with its data set card; the list, a card in preview."""
+
+import streamlit as st
+
+from app.jobs.card import follow_job
+from app.kit.choice import choose
+from app.kit.page import draw_empty, draw_heading, draw_labels
+from app.releases.diff import draw_release_diff
+from app.releases.form import draw_release_form
+from app.releases.push import draw_pushes
+from app.text.plain import plain
+from db.release.releases import list_releases, pushes
+from db.run.runs import list_runs
+from db.store.store import open_store
+from db.tables import Job, Release
+
+
+def repositories(pushed: list[Job]) -> str:
+    return ", ".join(dict.fromkeys(str((job.result or {}).get("repo")) for job in pushed))
+
+
+def draw_release(release: Release) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        draw_labels(offline=release.offline)
+        st.caption(
+            plain(
+                f"{release.format} · {release.path} · sha256 {release.content_sha256[:16]} "
+                f"· by {release.created_by} · {release.created_at:%Y-%m-%d %H:%M}"
+            )
+        )
+    with st.container(border=True):
+        st.markdown("**Data set card**")
+        st.code(release.card, language="markdown", height=420, wrap_lines=True)
+    st.code(
+        f'from datasets import load_dataset\ndata = load_dataset("{release.path}")',
+        language="python",
+    )
+
+
+with open_store().read() as session:
+    runs = [run for run in list_runs(session) if run.kept]
+    found = list_releases(session)
+    arrived = pushes(session)
+draw_heading("Releases", "Immutable, exported sets of groups, each with its data set card.")
+if not runs and not found:
+    draw_empty(
+        "No kept groups yet.",
+        "A release is made of the groups that a curation run kept.",
+        view="curate",
+        link="Curate",
+        command="inf export --dataset NAME --out DIR --format parquet",
+    )
+if runs:
+    with st.expander("New release", icon=":material/add:", expanded=not found):
+        draw_release_form(runs, len(found) + 1)
+if "releases.job" in st.session_state:
+    follow_job(st.session_state["releases.job"], key="releases.follow")
+if found:
+    st.dataframe(
+        [
+            {
+                "Release": each.id,
+                "Name": each.name,
+                "Groups": each.counts.get("groups"),
+                "Reviews": each.filter.get("reviews"),
+                "Format": each.format,
+                "Offline": each.offline,
+                "Made": each.created_at,
+                "By": each.created_by,
+                "Went to": repositories(arrived.get(each.id, [])),
+            }
+            for each in found
+        ],
+        hide_index=True,
+        column_config={
+            "Release": st.column_config.NumberColumn(width=70),
+            "Groups": st.column_config.NumberColumn(width=80),
+            "Format": st.column_config.TextColumn(width=80),
+            "Offline": st.column_config.CheckboxColumn(width=70),
+            "Made": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
+        },
+    )
+    chosen = choose(
+        "Release",
+        found,
+        key="releases.chosen",
+        parameter="release",
+        ident=lambda each: each.id,
+        name=lambda each: f"release {each.id} · {each.name}",
+    )
+    draw_release(chosen)
+    draw_release_diff(chosen, found)
+    draw_pushes(chosen, arrived.get(chosen.id, []))

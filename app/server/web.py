@@ -1,0 +1,110 @@
+"""The server: Streamlit's app with our routes, and a door that lets nobody in who is not signed in.
+
+The door refuses HTTP. A WebSocket without a valid cookie reaches `app.server.main`, which then
+shows nothing but the way to the sign-in form; so does a session whose account was shut out
+meanwhile. While there are no accounts, only requests that name this machine pass: otherwise a page
+elsewhere could reach the local admin's app through a host name that it points at 127.0.0.1.
+"""
+
+import logging
+import tomllib
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import streamlit as st
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import HTTPConnection
+from starlette.responses import PlainTextResponse, RedirectResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+
+from app.access.identity import visitor_of
+from app.access.openid import PARAMETER, providers
+from app.server.routes import ROUTES
+from db.store.store import open_store
+
+log = logging.getLogger("inf.app")
+FOLDER = Path(__file__).parent
+OPEN_PATHS = (
+    "/sign-in",
+    "/sign-in/openid",
+    "/sign-out",
+    "/health",
+    "/_stcore/health",
+    "/_stcore/host-config",
+    "/favicon.png",
+    "/auth/login",
+    "/oauth2callback",
+)
+OPEN_FOLDERS = ("/static/", "/invitation/")
+LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+class Door:
+    """Send a browser without a valid cookie to the form, refuse every other request."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = None
+        if scope["type"] in ("http", "websocket"):
+            answer = await self._refusal(HTTPConnection(scope))
+        await (answer or self.app)(scope, receive, send)
+
+    async def _refusal(self, request: HTTPConnection) -> ASGIApp | None:
+        path, is_http = request.url.path, request.scope["type"] == "http"
+        if path in OPEN_PATHS or path.startswith(OPEN_FOLDERS):
+            return None
+        if path == "/" and is_http and request.query_params.get(PARAMETER) in providers():
+            return None  # the page with which Streamlit sends people to the provider
+        visitor = await run_in_threadpool(visitor_of, open_store(), request.cookies)
+        if visitor is not None:
+            if visitor.account_id is not None or request.url.hostname in LOCAL_NAMES:
+                return None
+            if not is_http:
+                return WebSocketClose()
+            return PlainTextResponse("open this page as localhost", status_code=403)
+        if not is_http:
+            return None
+        if request.scope["method"] == "GET" and "text/html" in request.headers.get("accept", ""):
+            wanted = path + (f"?{request.url.query}" if request.url.query else "")
+            return RedirectResponse(f"/sign-in?next={quote(wanted, safe='')}", status_code=303)
+        return PlainTextResponse("sign in first", status_code=401)
+
+
+def look() -> dict[str, Any]:
+    """The settings of `.streamlit/config.toml` by dotted name, as `st.App.run` takes them."""
+    settings = tomllib.loads((FOLDER / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
+    return _dotted(settings)
+
+
+def _dotted(settings: dict[str, Any], before: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            flat |= _dotted(value, f"{before}{name}.")
+        else:
+            flat[before + name] = value
+    return flat
+
+
+def say_that_it_broke(error: Exception) -> bool:
+    """What a person sees of a fault of ours; the log has the rest."""
+    log.error("a page broke", exc_info=error)
+    st.error(
+        "Something broke in InF Studio itself; nothing that was saved is lost. Reload the page; "
+        "if it stays, the server's log has the details.",
+        icon=":material/error:",
+    )
+    return True
+
+
+app = st.App(
+    FOLDER / "main.py",
+    routes=ROUTES,
+    middleware=[Middleware(Door)],
+    on_script_error=say_that_it_broke,
+)

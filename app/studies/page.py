@@ -1,0 +1,125 @@
+"""Studies: drawing items for people and models to judge, progress, model judges."""
+
+import streamlit as st
+
+from app.groups.run_label import run_name
+from app.jobs.card import follow_job
+from app.kit.choice import choose
+from app.kit.page import draw_empty, draw_heading, draw_status
+from app.studies import actions as studying
+from app.studies.desk import draw_changes, draw_quality
+from app.studies.sampling_form import draw_sampling
+from app.studies.settings_form import draw_invite, draw_known_items, draw_rules
+from app.text.plain import plain
+from curation.judging.sampling import sampling_words
+from db.run.runs import RunSummary, list_runs
+from db.store.store import open_store
+from db.study import studies
+
+JUDGES = ("offline:embedding", "simulated:1", "simulated:2", "simulated:3")
+
+
+def draw_create(runs: list[RunSummary], found: list[studies.StudySummary]) -> None:
+    by_id = {run.id: run for run in runs}
+    run_id = st.selectbox(
+        "Run", list(by_id), format_func=lambda n: run_name(by_id[n]), key="studies.run"
+    )
+    sample = draw_sampling(by_id[run_id], found)
+    with st.form("studies.create", border=False):
+        widths = [2, 1, 1] if sample == "list" else [2, 1, 1, 1]
+        name, *counts, overlap, seed = st.columns(widths, vertical_alignment="bottom")
+        name.text_input("Name", key="studies.name", placeholder="what people see")
+        for items in counts:
+            items.number_input("Items", 1, 100_000, 30, key="studies.items")
+        overlap.number_input("Judges per item", 1, 50, 3, key="studies.overlap")
+        seed.number_input("Seed", 0, 2**31 - 1, 0, key="studies.seed")
+        st.text_area(
+            "Guidelines (Markdown)", studies.GUIDELINES, key="studies.guidelines", height=190
+        )
+        st.form_submit_button(
+            "Draw the study", type="primary", on_click=studying.create, key="studies.create_button"
+        )
+
+
+def draw_study(study: studies.StudySummary) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        draw_status(study.status)
+        st.caption(
+            plain(
+                f"{study.items:,} items × {study.overlap} judges · data set {study.dataset} · "
+                f"run {study.run_id}" + (f" · by {study.created_by}" if study.created_by else "")
+            ),
+            width="stretch",
+        )
+        for status, label in (("open", "Open"), ("paused", "Pause"), ("closed", "Close")):
+            if status != study.status:
+                st.button(
+                    label,
+                    key=f"studies.{status}",
+                    on_click=studying.set_status,
+                    args=(study.id, status),
+                )
+    share = study.done / study.places if study.places else 0.0
+    st.progress(min(1.0, share), text=f"{study.done:,} of {study.places:,} judgments by people")
+    with open_store().read() as session:
+        composition = studies.compose(session, study.id)
+        settings = studies.get_study(session, study.id).settings
+    with st.container():  # whatever is in it, the forms below keep their places and stay open
+        draw_quality(study)
+    parts = [f"{name.replace('_', ' ')} {n}" for name, n in composition.scenarios.items()]
+    parts += [f"{name} {n}" for name, n in composition.verdicts.items()]
+    sources = settings.get("sources", {})
+    if len(sources) > 1:
+        parts += [f"{name or 'no source'} {n}" for name, n in sources.items()]
+    drawn = f"Drawn {sampling_words(settings)}, seed {study.seed}: "
+    st.caption(plain(drawn + " · ".join(parts)))
+    draw_changes(study)
+    draw_known_items(study)
+    draw_rules(study)
+    draw_invite(study.id)
+
+
+def draw_judges(study: studies.StudySummary) -> None:
+    st.subheader("Let a model judge", anchor=False)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.selectbox(
+            "Judge",
+            JUDGES,
+            key="studies.judge",
+            accept_new_options=True,
+            help="Or type openai:MODEL for a model on the configured server, transformers:FOLDER "
+            "for one on this machine (:pointwise after it asks about each passage alone).",
+        )
+        st.button("Start", key="studies.start", on_click=studying.start_judge, args=(study.id,))
+    if "studies.job" in st.session_state:
+        follow_job(st.session_state["studies.job"], key="studies.follow")
+
+
+draw_heading(
+    "Studies", "Items that people and models judge, each seeing only instruction, query and texts."
+)
+with open_store().read() as session:
+    found = studies.list_studies(session)
+    runs = [run for run in list_runs(session) if run.kept + run.dropped]
+if not runs:
+    draw_empty(
+        "No run with finished groups yet.",
+        "A study draws its items from the groups of a curation run.",
+        view="curate",
+        link="Curate",
+        command="inf curate --dataset NAME --provider offline",
+    )
+else:
+    with st.expander("New study", icon=":material/add:", expanded=not found):
+        draw_create(runs, found)
+if found:
+    chosen = choose(
+        "Study",
+        found,
+        key="studies.chosen",
+        parameter="study",
+        ident=lambda study: study.id,
+        name=lambda study: f"study {study.id} · {study.name} · {study.dataset} · {study.status}",
+    )
+    draw_study(chosen)
+    draw_judges(chosen)

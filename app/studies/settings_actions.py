@@ -1,0 +1,91 @@
+"""What the Studies page's forms for people and known items do: invite, add items, set the rules."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from app.access.session_user import acting, action, say
+from curation.judging.known_item_file import add_from_file
+from db.errors import BadInput
+from db.people import invitations
+from db.people.accounts import record_audit
+from db.store.store import open_store
+from db.study import gold_items
+from db.study.rules import set_rules
+
+LINKS = "studies.links"
+MOST_LINKS = 50
+
+
+@action
+def invite(study_id: int) -> None:
+    """Make links into the study, one per person; they are shown once."""
+    visitor, state = acting("studies"), st.session_state
+    with open_store().write() as session:
+        tokens = [
+            invitations.invite(
+                session,
+                role="annotator",
+                days=int(state["studies.invite_days"]),
+                actor=visitor.name,
+                study_id=study_id,
+            )
+            for _ in range(int(state["studies.invite_people"]))
+        ]
+        session.commit()
+    state[LINKS] = [f"/invitation/{token}" for token in tokens]
+
+
+@action
+def draw_known(study_id: int) -> None:
+    """Add training or gold items from approved groups."""
+    visitor, part = acting("studies"), str(st.session_state["studies.known_part"])
+    with open_store().write() as session:
+        count = int(st.session_state["studies.known_count"])
+        drawn = gold_items.draw_known_items(session, study_id, part, count)
+        record_audit(session, visitor.name, f"study.{part}", str(study_id), items=len(drawn))
+        session.commit()
+    say(f"{len(drawn)} {part} items were added.")
+
+
+@action
+def add_known(study_id: int) -> None:
+    """Add the rows of the uploaded file as training or gold."""
+    visitor, part = acting("studies"), str(st.session_state["studies.known_part"])
+    upload = st.session_state["studies.known_file"]
+    if upload is None:
+        raise BadInput("no file: choose one with a row per item")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / Path(upload.name).name
+        path.write_bytes(upload.getvalue())
+        with open_store().write() as session:
+            added = add_from_file(session, study_id, part, path)
+            record_audit(session, visitor.name, f"study.{part}", str(study_id), items=len(added))
+            session.commit()
+    say(f"{len(added)} {part} items were added from {upload.name}.")
+
+
+@action
+def save_rules(study_id: int) -> None:
+    """Set the rules as the form says; shares are percent there."""
+    visitor = acting("studies")
+
+    def chosen(name: str) -> Any:
+        return st.session_state[f"studies.{name}_{study_id}"]
+
+    changes = {
+        "pass_mark": int(chosen("pass_mark")) / 100,
+        "training_rounds": int(chosen("training_rounds")),
+        "gold_threshold": int(chosen("gold_threshold")) / 100,
+        "gold_action": str(chosen("gold_action")),
+        "gold_every": int(chosen("gold_every")),
+        "too_fast_seconds": float(chosen("too_fast")),
+        "members_only": bool(chosen("members_only")),
+    }
+    with open_store().write() as session:
+        set_rules(session, study_id, **changes)
+        record_audit(session, visitor.name, "study.rules", str(study_id), rules=changes)
+        session.commit()
+    say("The rules hold from now on.")

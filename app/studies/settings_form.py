@@ -1,0 +1,175 @@
+"""A study's forms: inviting people, training and gold items, the rules about them."""
+
+import json
+
+import streamlit as st
+
+from app.studies import settings_actions as study_settings
+from curation.judging.known_item_file import template_rows
+from db.people import invitations
+from db.store.store import open_store
+from db.study import studies
+from db.study.gold_items import PARTS, list_known_items
+from db.study.rules import (
+    GOLD_ACTIONS,
+    MOST_FAST_SECONDS,
+    MOST_GOLD_EVERY,
+    MOST_TRAINING_ROUNDS,
+    rules_of,
+)
+
+TEMPLATE_ROWS = 20
+
+
+def draw_invite(study_id: int) -> None:
+    """Links into the study, one per person, shown once."""
+    links = st.session_state.pop(study_settings.LINKS, [])
+    with st.expander("Invite people", icon=":material/person_add:", expanded=bool(links)):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            st.number_input(
+                "People",
+                1,
+                study_settings.MOST_LINKS,
+                3,
+                key="studies.invite_people",
+                help="One link each; whoever takes it makes an account, or joins with their own.",
+            )
+            st.number_input("Days", 1, invitations.MOST_DAYS, 7, key="studies.invite_days")
+            st.button(
+                "Make links",
+                key="studies.invite",
+                on_click=study_settings.invite,
+                args=(study_id,),
+            )
+        if links:
+            st.caption("Send each link to one person; it works once and is not shown again.")
+            base = (st.context.url or "").split("/studies")[0].rstrip("/")
+            st.code("\n".join(base + path for path in links), language=None, wrap_lines=True)
+
+
+def draw_known_items(study: studies.StudySummary) -> None:
+    """Training and gold items: those there are, and three ways to add some."""
+    with open_store().read() as session:
+        found = list_known_items(session, study.id)
+    counts = [f"{sum(one.part == part for one in found)} {part}" for part in PARTS]
+    with st.expander("Training and gold", icon=":material/school:"):
+        st.caption(
+            f"{' and '.join(counts)} items so far. "
+            "Training items come before the study, with feedback; gold items are hidden in it. "
+            "Draw them from groups that were approved in a review, or fill in the file."
+        )
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            st.selectbox("Add", PARTS, key="studies.known_part", width=160)
+            st.number_input("Items", 1, 500, 5, key="studies.known_count", width=160)
+            st.button(
+                "Draw",
+                key="studies.draw_known",
+                on_click=study_settings.draw_known,
+                args=(study.id,),
+            )
+        st.file_uploader(
+            "Or a file with a row per item",
+            type=["jsonl", "csv", "parquet"],
+            key="studies.known_file",
+            help="`item` (or `pair` and `scenario`), `right`, `explanation`.",
+        )
+        with st.container(horizontal=True):
+            st.button(
+                "Add the file",
+                key="studies.add_known",
+                on_click=study_settings.add_known,
+                args=(study.id,),
+            )
+            st.download_button(
+                "File to fill in",
+                lambda: _template(study.id),
+                file_name=f"study-{study.id}-items.jsonl",
+                key="studies.known_template",
+            )
+        if found:
+            st.dataframe(
+                [
+                    {
+                        "Part": one.part,
+                        "Item": one.item_id,
+                        "Instruction": one.instruction,
+                        "Right": one.right.replace("_", " "),
+                        "Explanation": one.explanation,
+                    }
+                    for one in found
+                ],
+                hide_index=True,
+            )
+
+
+def _template(study_id: int) -> str:
+    with open_store().read() as session:
+        rows = template_rows(session, study_id, TEMPLATE_ROWS)
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def draw_rules(study: studies.StudySummary) -> None:
+    """Pass mark, gold threshold and the like."""
+    with open_store().read() as session:
+        rules = rules_of(studies.get_study(session, study.id))
+    with (
+        st.expander("Rules: pass mark, gold, pace, members", icon=":material/rule:"),
+        st.form(f"studies.rules_{study.id}", border=False),
+    ):
+        with st.container(horizontal=True):
+            st.number_input(
+                "Pass mark, %",
+                0,
+                100,
+                round(100 * rules.pass_mark),
+                key=f"studies.pass_mark_{study.id}",
+            )
+            st.number_input(
+                "Tries",
+                1,
+                MOST_TRAINING_ROUNDS,
+                rules.training_rounds,
+                key=f"studies.training_rounds_{study.id}",
+                help="So many rounds of the training, then a curator has to let them in.",
+            )
+            st.number_input(
+                "Gold right, %",
+                0,
+                100,
+                round(100 * rules.gold_threshold),
+                key=f"studies.gold_threshold_{study.id}",
+            )
+            st.selectbox(
+                "Below it",
+                GOLD_ACTIONS,
+                GOLD_ACTIONS.index(rules.gold_action),
+                key=f"studies.gold_action_{study.id}",
+                help="Warn the curator, or pause the judge.",
+            )
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            st.number_input(
+                "A gold item every",
+                1,
+                MOST_GOLD_EVERY,
+                rules.gold_every,
+                key=f"studies.gold_every_{study.id}",
+            )
+            st.number_input(
+                "Too fast, s",
+                0.0,
+                MOST_FAST_SECONDS,
+                float(rules.too_fast_seconds),
+                step=0.5,
+                key=f"studies.too_fast_{study.id}",
+            )
+            st.checkbox(
+                "Only for people invited into it",
+                rules.members_only,
+                key=f"studies.members_only_{study.id}",
+            )
+        st.form_submit_button(
+            "Save",
+            on_click=study_settings.save_rules,
+            args=(study.id,),
+            key=f"studies.save_rules_{study.id}",
+        )

@@ -1,0 +1,161 @@
+"""Train: choose a release and settings, start the job, watch its loss; checkpoints so far."""
+
+import streamlit as st
+
+from app.jobs.card import follow_job
+from app.jobs.curves import draw_curves
+from app.kit.choice import choose
+from app.kit.page import draw_empty, draw_heading, draw_labels
+from app.models.scores import model_name
+from app.text.plain import plain
+from app.training import actions as training
+from app.training.form import draw_form
+from app.training.sweeps import draw_leaderboard, draw_sweep, job_name
+from app.training.watched import draw_watched
+from db.errors import NotFound
+from db.jobs import jobs
+from db.outcome.checkpoints import list_checkpoints
+from db.release.overview import licence_of_card, release_overview
+from db.release.releases import list_releases
+from db.store.store import open_store
+from db.tables import Checkpoint, Job, Release
+
+
+def draw_release(release: Release) -> None:
+    """Size, splits, licence and approved share of the chosen release."""
+    with open_store().read() as session:
+        found = release_overview(session, release)
+    groups = release.counts.get("groups", 0)
+    reviews = release.filter.get("reviews", "not-rejected")
+    splits = ", ".join(f"{name} {count:,}" for name, count in found.splits.items())
+    share = found.approved_share
+    parts = [
+        f"{groups:,} groups",
+        f"splits: {splits}" if splits else "",
+        f"licence: {licence_of_card(release.card) or 'none named'}",
+        "" if share is None else f"{share:.0%} approved by a person",
+        f"reviews: {reviews}",
+    ]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(plain(" · ".join(filter(None, parts))), width="content")
+        draw_labels(offline=release.offline)
+
+
+def draw_new(releases: list[Release]) -> None:
+    by_id = {release.id: release for release in releases}
+    chosen = st.selectbox(
+        "Release",
+        list(by_id),
+        format_func=lambda n: f"release {n} · {by_id[n].name}",
+        key="train.release",
+    )
+    release = by_id[chosen] if chosen is not None else releases[0]
+    draw_release(release)
+    settings = draw_form()
+    found = None
+    if settings is not None:
+        found = training.estimate_for(settings, release.id)
+        st.caption(plain(training.estimate_words(found)))
+    if found is not None and not found.fits:
+        st.error("This cannot fit into the memory here: choose a smaller model.")
+    st.button(
+        "Train",
+        type="primary",
+        key="train.start",
+        on_click=training.start,
+        args=(release.id,),
+        disabled=found is None or not found.fits,
+    )
+    if settings is not None:
+        with st.expander("The same as a file and as a command"):
+            st.code(training.as_toml(settings), language="toml")
+            st.code(training.as_command(settings, release.id), language=None, wrap_lines=True)
+        with st.expander("Sweep: many trainings at once"):
+            draw_sweep(release.id, settings)
+
+
+def with_the_asked_one(trainings: list[Job]) -> list[Job]:
+    """The newest trainings, and the one that the address names: it is watched from then on."""
+    asked = st.query_params.get("job", "")
+    if asked.isdecimal() and asked != st.session_state.get("train.asked"):
+        st.session_state["train.asked"] = st.session_state["train.watched"] = asked
+    watched = st.session_state.get("train.watched", "")
+    if not watched.isdecimal() or int(watched) in {job.id for job in trainings}:
+        return trainings
+    try:
+        with open_store().read() as session:
+            older = jobs.get_job(session, int(watched))
+    except NotFound:
+        return trainings
+    return [*trainings, older] if older.kind == "train" else trainings
+
+
+def draw_watch(trainings: list[Job]) -> None:
+    """One training and its curves, with others drawn over it."""
+    st.subheader("Watch", anchor=False)
+    names = {job.id: job_name(job) for job in with_the_asked_one(trainings)}
+    left, right = st.columns(2)
+    with left:
+        shown = choose(
+            "Training",
+            list(names),
+            key="train.watched",
+            parameter="job",
+            ident=lambda job_id: job_id,
+            name=lambda job_id: names[job_id],
+        )
+    others = right.multiselect(
+        "Draw over it",
+        [job_id for job_id in names if job_id != shown],
+        format_func=lambda job_id: names[job_id],
+        key="train.others",
+    )
+    if job := follow_job(shown, key="train.job"):
+        draw_curves([shown, *others], key="train.curves", names=names)
+        draw_watched(job)
+
+
+def draw_checkpoints(found: list[Checkpoint]) -> None:
+    st.subheader("Checkpoints", anchor=False)
+    st.dataframe(
+        [
+            {
+                "Checkpoint": each.id,
+                "Name": model_name(each.path),
+                "Base": each.base_model,
+                "Objective": (each.config.get("settings") or each.config).get("objective"),
+                "Release": each.release_id,
+                "Offline data": bool((each.summary.get("release") or {}).get("offline")),
+                "Job": each.job_id,
+                "Made": each.created_at,
+            }
+            for each in found
+        ],
+        hide_index=True,
+        column_config={"Made": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm")},
+    )
+
+
+with open_store().read() as session:
+    releases = list_releases(session)
+    checkpoints = list_checkpoints(session)
+    trainings = jobs.list_jobs(session, kind="train", limit=20)
+draw_heading(
+    "Train", "Fine-tune an embedding model on a release; the job goes on without this page."
+)
+if not releases:
+    draw_empty(
+        "No release yet.",
+        "Training reads a release: make one of the groups that were kept.",
+        view="releases",
+        link="Releases",
+        command="inf export --dataset NAME --out DIR --format parquet",
+    )
+else:
+    with st.expander("New training", icon=":material/add:", expanded=not trainings):
+        draw_new(releases)
+if trainings:
+    draw_watch(trainings)
+draw_leaderboard()
+if checkpoints:
+    draw_checkpoints(checkpoints)

@@ -1,0 +1,125 @@
+"""Sweeps: a grid of trainings as queued jobs, and the leaderboard of those that are done."""
+
+from typing import Any
+
+import streamlit as st
+
+from app.text.counted import counted
+from app.text.plain import plain
+from app.training import actions as training
+from db.errors import BadInput
+from db.jobs import jobs
+from db.store.store import open_store
+from db.tables import Job
+from trainer.objectives.names import ALL_OBJECTIVES, OBJECTIVES
+from trainer.settings.settings import TrainSettings
+
+MEASURES = {"ndcg@10": "nDCG@10", "map": "MAP", "mrr": "MRR", "p-mrr": "p-MRR"}
+SELECTED_BY = "ndcg@10"
+TOLD_AFTER = "400ms"  # without a key
+
+
+def draw_sweep(release_id: int, settings: TrainSettings) -> None:
+    """Choose the grid; everything else is as in the form above."""
+    st.text_input(
+        "Name of the sweep",
+        value=f"Table 3 on release {release_id}",
+        key="train.sweep_name",
+        live=TOLD_AFTER,
+        help="The leaderboard goes by it.",
+    )
+    st.multiselect(
+        "Objectives",
+        list(ALL_OBJECTIVES),
+        default=list(OBJECTIVES),
+        format_func=lambda name: ALL_OBJECTIVES[name].label,
+        key="train.sweep_objectives",
+    )
+    first, second = st.columns(2)
+    first.multiselect(
+        "Base models",
+        [settings.base_model],
+        default=[settings.base_model],
+        accept_new_options=True,
+        key="train.sweep_models",
+    )
+    second.multiselect(
+        "Seeds",
+        [settings.seed],
+        default=[settings.seed],
+        accept_new_options=True,
+        key="train.sweep_seeds",
+    )
+    st.caption(
+        "The eleven chosen objectives are Table 3; baselines can be added. "
+        "The trainings wait for one another's slot."
+    )
+    try:
+        _, grid = training.chosen_sweep()
+    except BadInput as error:
+        grid = []
+        st.error(plain(str(error)), icon=":material/error:")
+    st.button(
+        f"Queue {counted(len(grid), 'training')}" if grid else "Queue the sweep",
+        key="train.sweep_start",
+        on_click=training.start_sweep,
+        args=(release_id,),
+        disabled=not grid,
+    )
+
+
+def job_name(job: Job) -> str:
+    """A training in one line, always the same one: a select box knows its options by their words,
+    and would lose a choice whose words have changed.
+    """
+    settings = job.config.get("settings") or {}
+    objective = settings.get("objective", "P")
+    return f"job {job.id} · {objective} · seed {settings.get('seed', 42)}"
+
+
+def draw_leaderboard() -> None:
+    """Trainings of sweeps, the best on its held-out groups first."""
+    with open_store().read() as session:
+        found = [
+            job
+            for job in jobs.list_jobs(session, kind="train", limit=1000)
+            if job.config.get("sweep")
+        ]
+    if not found:
+        return
+    st.subheader("Sweeps", anchor=False)
+    names = list(dict.fromkeys(str(job.config["sweep"]) for job in found))
+    chosen = st.selectbox("Sweep", names, key="train.sweep_chosen")
+    rows = leaderboard([job for job in found if job.config["sweep"] == chosen])
+    st.dataframe(
+        rows,
+        hide_index=True,
+        column_config={
+            name: st.column_config.NumberColumn(label, format="%.4f")
+            for name, label in MEASURES.items()
+        },
+    )
+    st.caption(
+        f"Ordered by {MEASURES[SELECTED_BY]} on the groups held out of the training, never by a "
+        "benchmark that is reported later: a choice made on the test set flatters."
+    )
+
+
+def leaderboard(found: list[Job]) -> list[dict[str, Any]]:
+    """A row per training: those with scores first, the best on top."""
+    rows = []
+    for job in found:
+        settings = job.config.get("settings") or {}
+        after = ((job.result or {}).get("held_out") or {}).get("after") or {}
+        rows.append(
+            {
+                "Objective": settings.get("objective"),
+                "Base model": settings.get("base_model"),
+                "Seed": settings.get("seed"),
+                **{name: after.get(name) for name in MEASURES},
+                "Status": job.status,
+                "Job": job.id,
+                "Checkpoint": (job.result or {}).get("checkpoint_id"),
+            }
+        )
+    return sorted(rows, key=lambda row: -(row[SELECTED_BY] or -1.0))

@@ -1,0 +1,109 @@
+"""What a training shows of its work: texts of a batch as the model sees them, the probe items."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from app.access.session_user import failures_shown
+from app.jobs.card import LIVE, read_job
+from app.jobs.curves import PROBE
+from app.text.texts import draw_text
+from db.jobs import jobs
+from db.store.store import open_store
+from db.tables import Job
+
+TITLES = {
+    "matched": "Instruction and query",
+    "passages": "Passage",
+    "crossed": "Another instruction with the query",
+}
+UNDER = {"asked": "under I+", "other": "under I-"}
+EVERY_SECONDS = 4.0
+FEW_RANKS = 8  # so many that each has a tick of its own
+Ranks = Mapping[str, Sequence[tuple[int, float]]]
+
+
+def probe_rows(probes: Sequence[Mapping[str, Any]], ranks: Ranks) -> list[dict[str, Any]]:
+    """A row per probe: its query, and the rank of P+ under I+ and I-, first → last."""
+    rows = []
+    for number, probe in enumerate(probes):
+        row: dict[str, Any] = {"Item": number + 1, "Query": probe["query"]}
+        for name, title in UNDER.items():
+            values = [int(rank) for _, rank in ranks.get(f"{PROBE}{number}/{name}", ())]
+            row[f"Rank {title}"] = f"{values[0]} → {values[-1]}" if values else ""
+        rows.append({**row, "of": probe["passages"]})
+    return rows
+
+
+def probe_figure(number: int, ranks: Ranks) -> go.Figure:
+    """The rank of one probe's right passage over the steps, rank 1 on top."""
+    lowest = max((rank for points in ranks.values() for _, rank in points), default=1)
+    whole = {"dtick": 1} if lowest <= FEW_RANKS else {}  # no tick between two ranks
+    figure = go.Figure()
+    for name, title in UNDER.items():
+        points = ranks.get(f"{PROBE}{number}/{name}", ())
+        figure.add_scatter(
+            x=[step for step, _ in points],
+            y=[rank for _, rank in points],
+            name=f"P+ {title}",
+            mode="lines+markers",
+            line={"dash": "dot" if name == "other" else "solid"},
+        )
+    figure.update_layout(
+        height=260,
+        margin={"l": 10, "r": 10, "t": 10, "b": 10},
+        xaxis_title="step",
+        yaxis={"title": "rank", "autorange": "reversed", "tickformat": ",d", **whole},
+        hovermode="x unified",
+        legend={"orientation": "h", "y": -0.3},
+    )
+    return figure
+
+
+def draw_watched(job: Job) -> None:
+    """The batch and the probes of a training, as far as it has shown them; live while it runs."""
+    st.fragment(_draw, run_every=EVERY_SECONDS if job.status in LIVE else None)(job.id)
+
+
+def _draw(job_id: int) -> None:
+    with failures_shown():
+        _draw_shown(read_job(job_id))
+
+
+def _draw_shown(job: Job) -> None:
+    if batch := job.shown.get("batch"):
+        with st.expander("Texts of its first batch, as the model sees them"):
+            for column, texts in batch.items():
+                for text in texts:
+                    draw_text(text, label=TITLES.get(column, column))
+    if probes := job.shown.get("probes"):
+        with st.expander("Probe items: where the right passage stands", expanded=True):
+            _draw_probes(job.id, probes)
+
+
+def _draw_probes(job_id: int, probes: Sequence[Mapping[str, Any]]) -> None:
+    names = [f"{PROBE}{number}/{name}" for number in range(len(probes)) for name in UNDER]
+    with open_store().read() as session:
+        ranks = jobs.metric_series(session, [job_id], names=names).get(job_id, {})
+    st.dataframe(probe_rows(probes, ranks), hide_index=True)
+    st.caption(
+        "Held-out groups, the same through the whole training. P+ should stand at 1 under I+, and "
+        "fall under I-, which no longer asks for it. `evaluate_steps` says how often they are "
+        "ranked; before and after the training they always are."
+    )
+    number = st.selectbox(
+        "Item",
+        range(len(probes)),
+        format_func=lambda n: f"{n + 1} · {probes[n]['query']}",
+        key="train.probe",
+    )
+    if number is None:
+        return
+    st.plotly_chart(
+        probe_figure(number, ranks), key="train.probe.ranks", config={"displayModeBar": False}
+    )
+    for label, name in (("I+", "instruction_positive"), ("I-", "instruction_negative")):
+        draw_text(probes[number][name], label=label)
+    draw_text(probes[number]["passage"], label="P+")

@@ -1,0 +1,271 @@
+"""Pushing a release or a checkpoint to the Hub: the difference first, then file by file.
+
+Nothing that is there is silently overwritten: where the repository holds other content, the push
+goes to a branch or a pull request, or says by `replace` that it may. Large files are uploaded one
+by one before the commit, and the Hub is asked which it has: a push that broke off goes on there.
+The commit names the head it was compared with: whoever pushed meanwhile is not overwritten either.
+The tag comes last; where that failed, the next push of the same files makes it. A tag that is there
+stays where it is, and must hold these very files.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from curation.hub.folder import files_to_push, require_as_exported
+from curation.hub.hub import connect, in_our_words, require_may_write
+from curation.release.files import file_sha256
+from db.errors import BadInput, NotFound, Refused
+from db.jobs.runner import JobHandle
+from db.outcome.checkpoints import get_checkpoint
+from db.people.accounts import record_audit
+from db.release.releases import get_release
+
+LEFT_ALONE = (".gitattributes",)
+MAIN = "main"
+
+
+@dataclass(frozen=True)
+class Source:
+    """The folder to push and what it is."""
+
+    folder: Path
+    repo_type: str
+    tag: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What a push would do to a repository's files."""
+
+    added: Sequence[str]
+    changed: Sequence[str]
+    removed: Sequence[str]
+    unchanged: Sequence[str]
+    exists: bool
+    head: str | None
+
+    @property
+    def nothing(self) -> bool:
+        return not (self.added or self.changed or self.removed)
+
+    @property
+    def only_adds(self) -> bool:
+        return not (self.changed or self.removed or self.unchanged)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "added": list(self.added),
+            "changed": list(self.changed),
+            "removed": list(self.removed),
+            "unchanged": list(self.unchanged),
+            "repository_exists": self.exists,
+        }
+
+
+def push(handle: JobHandle) -> dict[str, Any]:
+    """The handler of `push` jobs.
+
+    Config: release_id or checkpoint_id, repo, public, dry_run, and one of replace, branch,
+    pull_request. `pushed` in the result: whether anything was committed.
+    """
+    config = handle.config
+    repo = str(config["repo"])
+    if repo.count("/") != 1 or not all(repo.split("/")):
+        raise BadInput(f"{repo!r}: a repository is named USER/NAME")
+    source = _source(handle)
+    api, told_of_us = connect()
+    if not config.get("pull_request"):
+        require_may_write(told_of_us, source.repo_type, repo)
+    branch = config.get("branch") or None
+    handle.report(0, None, "comparing")
+    difference = compare(api, source, repo, branch)
+    if not difference.exists:  # a pull request too begins with making the repository
+        require_may_write(told_of_us, source.repo_type, repo)
+    result = {
+        "repo": repo,
+        "repo_type": source.repo_type,
+        "title": source.title,
+        "dry_run": bool(config.get("dry_run")),
+        **difference.as_json(),
+    }
+    if config.get("dry_run"):
+        return {**result, "pushed": False}
+    aside = bool(branch or config.get("pull_request"))
+    if not (difference.only_adds or difference.nothing or aside or config.get("replace")):
+        raise Refused(
+            f"{repo} holds something else ({_counted(difference)}): look with --dry-run, then "
+            "push with --pull-request, to another --branch, or with --replace"
+        )
+    tagged = None if config.get("pull_request") else _find_tag(api, source, repo, difference)
+    told = _upload(handle, api, source, repo, branch, difference)
+    if not config.get("pull_request") and told["commit"] is not None:
+        if tagged is None:
+            with in_our_words(f"tagging {repo}"):
+                api.create_tag(
+                    repo, repo_type=source.repo_type, tag=source.tag, revision=told["commit"]
+                )
+        told["tag"] = source.tag
+    with handle.store.write() as session:
+        record_audit(
+            session, handle.started_by, "push", source.title, repo=repo, commit=told["commit"]
+        )
+        session.commit()
+    return {**result, **told, "pushed": told["url"] is not None}
+
+
+def compare(api: Any, source: Source, repo: str, branch: str | None) -> Difference:
+    """What the repository holds against what the folder holds."""
+    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
+
+    local = files_to_push(source.folder)
+    remote: dict[str, Any] = {}
+    exists, head = True, None
+    with in_our_words(f"looking at {repo}"):
+        try:
+            head = api.repo_info(repo, repo_type=source.repo_type, revision=branch or MAIN).sha
+            listed = api.list_repo_tree(
+                repo, repo_type=source.repo_type, revision=head, recursive=True
+            )
+            remote = {entry.path: entry for entry in listed if hasattr(entry, "blob_id")}
+        except RevisionNotFoundError:
+            head = None
+        except RepositoryNotFoundError as error:
+            if error.response.status_code == 401:
+                raise
+            exists = False
+    kept = [path for path in local if path in remote]
+    same = [path for path in kept if _same(local[path], remote[path])]
+    return Difference(
+        added=[path for path in local if path not in remote],
+        changed=[path for path in kept if path not in same],
+        removed=[path for path in remote if path not in local and path not in LEFT_ALONE],
+        unchanged=same,
+        exists=exists,
+        head=head,
+    )
+
+
+def _find_tag(api: Any, source: Source, repo: str, difference: Difference) -> str | None:
+    """The commit that the source's tag names, None where there is no such tag.
+
+    Raises Refused where that commit holds other files than the folder: the tag would name them.
+    """
+    if not difference.exists:
+        return None
+    with in_our_words(f"looking at the tags of {repo}"):
+        tags = api.list_repo_refs(repo, repo_type=source.repo_type).tags
+    target = next((str(tag.target_commit) for tag in tags if tag.name == source.tag), None)
+    if target is None or (target == difference.head and difference.nothing):
+        return target
+    if not compare(api, source, repo, target).nothing:
+        raise Refused(
+            f"{repo} has a tag {source.tag} that names other files (commit {target[:12]}): "
+            "nothing was pushed. Delete that tag on the Hub, push with --pull-request, or to "
+            "another repository"
+        )
+    return target
+
+
+def _upload(
+    handle: JobHandle,
+    api: Any,
+    source: Source,
+    repo: str,
+    branch: str | None,
+    difference: Difference,
+) -> dict[str, Any]:
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+    pull_request = bool(handle.config.get("pull_request"))
+    kind: dict[str, Any] = {"repo_id": repo, "repo_type": source.repo_type}
+    with in_our_words(f"making {repo}"):
+        if not difference.exists:
+            api.create_repo(**kind, private=not handle.config.get("public", False))
+        if branch and difference.head is None:
+            api.create_branch(**kind, branch=branch, exist_ok=True)
+    if difference.nothing:
+        return {"commit": difference.head, "url": None, "tag": None, "pull_request": None}
+    wanted = [*difference.added, *difference.changed]
+    sizes = {path: (source.folder / path).stat().st_size for path in wanted}
+    done, total = 0, sum(sizes.values())
+    operations: list[Any] = []
+    for path in wanted:
+        handle.check()
+        handle.report(done, total, f"uploading {path}")
+        addition = CommitOperationAdd(path, source.folder / path)
+        with in_our_words(f"uploading {path}"):
+            api.preupload_lfs_files(
+                **kind,
+                additions=[addition],
+                revision=branch or MAIN,
+                create_pr=pull_request,
+                free_memory=False,
+            )
+        operations.append(addition)
+        done += sizes[path]
+    operations += [CommitOperationDelete(path) for path in difference.removed]
+    handle.check()
+    handle.report(total, total, "committing")
+    with in_our_words(f"committing to {repo}"):
+        commit = api.create_commit(
+            **kind,
+            operations=operations,
+            commit_message=source.title,
+            revision=branch or MAIN,
+            create_pr=pull_request,
+            parent_commit=difference.head,
+        )
+    return {
+        "commit": commit.oid,
+        "url": str(commit.commit_url),
+        "tag": None,
+        "pull_request": commit.pr_url,
+    }
+
+
+def _source(handle: JobHandle) -> Source:
+    if handle.config.get("checkpoint_id") is not None:
+        with handle.store.read() as session:
+            checkpoint = get_checkpoint(session, int(handle.config["checkpoint_id"]))
+        folder, name = Path(checkpoint.path), f"checkpoint {checkpoint.id}"
+        if not folder.is_dir():
+            raise NotFound(f"{folder} is no longer there: train it again")
+        return Source(folder, "model", name.replace(" ", "-"), f"InF Studio: {name}")
+    with handle.store.read() as session:
+        release = get_release(session, int(handle.config["release_id"]))
+    require_as_exported(release, handle.check)
+    tag = f"release-{release.id}-{release.content_sha256[:8]}"
+    title = f"InF Studio: {release.name}, release {release.id}"
+    return Source(Path(release.path), "dataset", tag, title)
+
+
+def _same(local: Path, remote: Any) -> bool:
+    if local.stat().st_size != remote.size:
+        return False
+    if remote.lfs is not None:
+        return bool(file_sha256(local) == remote.lfs.sha256)
+    return bool(_git_sha1(local) == remote.blob_id)
+
+
+def _git_sha1(path: Path) -> str:
+    def begun() -> Any:
+        return hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, begun).hexdigest()
+
+
+def _counted(difference: Difference) -> str:
+    return ", ".join(
+        f"{len(paths)} files {word}"
+        for word, paths in (
+            ("changed", difference.changed),
+            ("gone", difference.removed),
+            ("added", difference.added),
+        )
+        if paths
+    )

@@ -1,0 +1,385 @@
+"""Import of finished groups: files with InF-IR's seven columns become a run of a data set.
+
+So published InF-IR, or a release of another store, can be reviewed, judged, analysed and trained
+on. The run has no recipe of ours: its provider is `import`, its recipe says where it came from.
+
+What would surprise: the items made for studies hold the three passages of the group and no random
+ones, since what was shown to the validator elsewhere is not known. Importing the same files again
+adds nothing; an import that was killed goes on with the groups that are missing.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import insert, select
+from sqlalchemy.orm import Session
+
+from analysis.files.rows import BadValue, read_rows
+from curation.importing.rows import MAX_TEXT_BYTES
+from curation.release.rows import TEXTS
+from db.corpus.datasets import (
+    add_pairs,
+    add_passages,
+    content_sha256,
+    get_or_create_dataset,
+    stored_pairs,
+    stored_passages,
+    text_sha256,
+)
+from db.errors import BadInput, BadRow, BadRows
+from db.run.runs import set_run_status
+from db.store.store import Store
+from db.tables import Group, Item, Pair, Recipe, Run, Triplet, utc_now
+from db.words import ROLES
+
+BATCH = 500
+PROVIDER = "import"
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """A row with the seven texts, and what else it said."""
+
+    texts: dict[str, str]
+    query_id: str
+    passage_id: str
+    meta: dict[str, Any]
+    verdict: str
+    drop_reason: str | None
+    offline: bool
+
+
+@dataclass
+class GroupImport:
+    """What an import of groups did."""
+
+    dataset_id: int
+    run_id: int
+    imported: int = 0
+    unchanged: int = 0
+    skipped: list[BadRow] = field(default_factory=list)
+
+
+def has_groups(path: Path) -> bool:
+    """Whether the file's first row has InF-IR's seven columns."""
+    return all(name in row.values for row in islice(read_rows(path), 1) for name in TEXTS)
+
+
+def import_groups(
+    store: Store,
+    *,
+    name: str,
+    files: Sequence[Path],
+    origin: str,
+    source: str = "",
+    licence: str = "",
+    skip_bad: bool = False,
+    imported_by: str = "",
+    progress: Progress | None = None,
+) -> GroupImport:
+    """Import the groups of the files into the data set `name`, as one run of it.
+
+    Raises BadRows where rows are bad and `skip_bad` is not said, BadInput; then nothing was
+    imported. Commits in batches.
+    """
+    total = 2 * sum(path.stat().st_size for path in files if path.is_file())
+    meter = _Meter(total, progress)
+    bad, offline = _check(files, meter)
+    if bad and not skip_bad:
+        raise BadRows(bad, "nothing was imported; correct the rows, or leave them out (--skip-bad)")
+    with store.write() as session:
+        dataset_id = get_or_create_dataset(session, name, source=source, licence=licence).id
+        run_id = _run(session, dataset_id, files, origin, offline, imported_by)
+        session.commit()
+    report = GroupImport(dataset_id, run_id, skipped=bad)
+    for path in files:
+        rows = _good(path, meter)
+        while batch := list(islice(rows, BATCH)):
+            with store.write() as session:
+                new = _add(session, report, batch)
+                session.commit()
+            report.imported += new
+            report.unchanged += len(batch) - new
+    with store.write() as session:
+        set_run_status(session, run_id, "done")
+        session.commit()
+    return report
+
+
+def parse_group(values: dict[str, Any], default_id: str) -> GroupRow:
+    """A row as a group. Raises BadValue with the reason."""
+    texts: dict[str, str] = {}
+    for name in TEXTS:
+        value = values.get(name)
+        if not isinstance(value, str) or not value.strip():
+            raise BadValue(f"no `{name}`: every group needs the seven columns of InF-IR")
+        if len(value) * 4 > MAX_TEXT_BYTES and len(value.encode()) > MAX_TEXT_BYTES:
+            raise BadValue(f"text too long: `{name}` has more than {MAX_TEXT_BYTES:,} bytes")
+        texts[name] = value
+    known = {*TEXTS, "group_id", "query_id", "passage_id", "verdict", "drop_reason", "review"}
+    dropped = values.get("verdict") == "dropped"
+    passage = text_sha256(texts["document_positive"])[:16]
+    return GroupRow(
+        texts=texts,
+        query_id=str(values.get("query_id") or default_id),
+        passage_id=str(values.get("passage_id") or f"p-{passage}"),
+        meta={key: value for key, value in values.items() if key not in known},
+        verdict="dropped" if dropped else "kept",
+        drop_reason=str(values.get("drop_reason") or "imported as dropped") if dropped else None,
+        offline=values.get("offline") in (True, "True", "true"),
+    )
+
+
+def _check(files: Sequence[Path], meter: "_Meter") -> tuple[list[BadRow], bool]:
+    """The bad rows of all files, and whether any text was made offline."""
+    bad: list[BadRow] = []
+    seen: dict[str, bytes] = {}
+    passages: dict[str, bytes] = {}
+    offline, rows = False, 0
+    for path in files:
+        for row in read_rows(path):
+            meter.at(path, row.position)
+            try:
+                if row.reason is not None:
+                    raise BadValue(row.reason)
+                group = parse_group(row.values, _default_id(path, row.line))
+                content = bytes.fromhex(content_sha256(group.texts))
+                if seen.setdefault(group.query_id, content) != content:
+                    raise BadValue(f"duplicate query_id {group.query_id!r} with other texts")
+                text = bytes.fromhex(text_sha256(group.texts["document_positive"]))
+                if passages.setdefault(group.passage_id, text) != text:
+                    raise BadValue(f"duplicate passage_id {group.passage_id!r} with another text")
+                offline, rows = offline or group.offline, rows + 1
+            except BadValue as reason:
+                bad.append(BadRow(path.name, row.line, str(reason)))
+        meter.done(path)
+    if not rows and not bad:
+        raise BadInput(f"{', '.join(path.name for path in files) or 'the files'}: no rows")
+    return bad, offline
+
+
+def _good(path: Path, meter: "_Meter") -> Iterator[GroupRow]:
+    seen: set[str] = set()
+    passages: dict[str, str] = {}
+    for row in read_rows(path):
+        meter.at(path, row.position)
+        if row.reason is not None:
+            continue
+        try:
+            group = parse_group(row.values, _default_id(path, row.line))
+        except BadValue:
+            continue  # told by the check before
+        text = text_sha256(group.texts["document_positive"])
+        if group.query_id not in seen and passages.setdefault(group.passage_id, text) == text:
+            seen.add(group.query_id)
+            yield group
+    meter.done(path)
+
+
+def _default_id(path: Path, line: int) -> str:
+    return f"{path.stem}-{line}"
+
+
+def _run(
+    session: Session,
+    dataset_id: int,
+    files: Sequence[Path],
+    origin: str,
+    offline: bool,
+    imported_by: str,
+) -> int:
+    """The run of these files: the one there is, or a new one."""
+    body = {
+        "name": "import",
+        "description": f"Groups imported from {origin}",
+        "origin": origin,
+        "files": [path.name for path in files],
+        "stages": {},
+        "validation": {},
+        "filters": {},
+    }
+    sha256 = content_sha256(body)
+    recipe = session.scalars(select(Recipe).where(Recipe.sha256 == sha256)).first()
+    if recipe is None:
+        recipe = Recipe(name="import", sha256=sha256, body=body)
+        session.add(recipe)
+        session.flush()
+    run = session.scalars(
+        select(Run).where(Run.dataset_id == dataset_id, Run.recipe_id == recipe.id)
+    ).first()
+    if run is None:
+        run = Run(
+            dataset_id=dataset_id,
+            recipe_id=recipe.id,
+            provider=PROVIDER,
+            offline=offline,
+            created_by=imported_by,
+        )
+        session.add(run)
+    run.status = "running"
+    session.flush()
+    return run.id
+
+
+def _add(session: Session, report: GroupImport, batch: list[GroupRow]) -> int:
+    """Add those groups of the batch whose pair has none in the run yet. Returns how many."""
+    ids = [group.query_id for group in batch]
+    there = set(
+        session.scalars(
+            select(Pair.external_id)
+            .join(Group, Group.pair_id == Pair.id)
+            .where(Group.run_id == report.run_id, Pair.external_id.in_(ids))
+        )
+    )
+    new = [group for group in batch if group.query_id not in there]
+    if not new:
+        return 0
+    passages = _add_passages(session, report, new)
+    pairs = _add_pairs(session, report, new, passages)
+    now = utc_now()
+    session.execute(
+        insert(Group),
+        [
+            {
+                "run_id": report.run_id,
+                "pair_id": pairs[group.query_id],
+                "state": "done",
+                "stage": "validation",
+                "verdict": group.verdict,
+                "drop_reason": group.drop_reason,
+                "attempt": 0,
+                "finished_at": now,
+            }
+            for group in new
+        ],
+    )
+    groups: dict[int, int] = {
+        row[0]: row[1]
+        for row in session.execute(
+            select(Group.pair_id, Group.id).where(
+                Group.run_id == report.run_id, Group.pair_id.in_(pairs.values())
+            )
+        )
+    }
+    triplets, items = [], []
+    for group in new:
+        group_id = groups[pairs[group.query_id]]
+        told = _triplets(group, passages, report.run_id)
+        candidates = [{"passage_id": told[role][2], "label": role} for role in ROLES]
+        for role in ROLES:
+            instruction, query, passage_id = told[role]
+            shared = {"group_id": group_id, "instruction": instruction, "query": query}
+            triplets.append({**shared, "role": role, "passage_id": passage_id})
+            items.append(
+                {**shared, "scenario": role, "revision": 1, "candidates": candidates}
+                | {"created_at": now}
+            )
+    session.execute(insert(Triplet), triplets)
+    session.execute(insert(Item), items)
+    return len(new)
+
+
+def _triplets(
+    group: GroupRow, passages: dict[str, int], run_id: int
+) -> dict[str, tuple[str, str, int]]:
+    texts = group.texts
+    return {
+        "positive": (
+            texts["instruction_positive"],
+            texts["query_positive"],
+            passages[group.passage_id],
+        ),
+        "instruction_negative": (
+            texts["instruction_negative"],
+            texts["query_positive"],
+            passages[_generated_id(run_id, group, 1)],
+        ),
+        "query_negative": (
+            texts["instruction_positive"],
+            texts["query_negative"],
+            passages[_generated_id(run_id, group, 2)],
+        ),
+    }
+
+
+def _generated_id(run_id: int, group: GroupRow, number: int) -> str:
+    return f"import-{run_id}-{group.query_id}-{number}"
+
+
+def _add_passages(session: Session, report: GroupImport, new: list[GroupRow]) -> dict[str, int]:
+    wanted: dict[str, tuple[str, str]] = {}
+    for group in new:
+        wanted[group.passage_id] = (group.texts["document_positive"], "seed")
+        for number in (1, 2):
+            text = group.texts[f"hard_negative_document_{number}"]
+            wanted[_generated_id(report.run_id, group, number)] = (text, "generated")
+    known = stored_passages(session, report.dataset_id, list(wanted))
+    for external_id, found in known.items():
+        if found.sha256 != text_sha256(wanted[external_id][0]):
+            raise BadInput(
+                f"passage_id {external_id!r} has another text in the data set: import the groups "
+                "into a data set of their own"
+            )
+    add_passages(
+        session,
+        [
+            {
+                "dataset_id": report.dataset_id,
+                "external_id": external_id,
+                "title": "",
+                "text": text,
+                "sha256": text_sha256(text),
+                "origin": origin,
+                "meta": {},
+            }
+            for external_id, (text, origin) in wanted.items()
+            if external_id not in known
+        ],
+    )
+    found_ids = stored_passages(session, report.dataset_id, list(wanted))
+    return {external_id: found.id for external_id, found in found_ids.items()}
+
+
+def _add_pairs(
+    session: Session, report: GroupImport, new: list[GroupRow], passages: dict[str, int]
+) -> dict[str, int]:
+    known = stored_pairs(session, report.dataset_id, [group.query_id for group in new])
+    add_pairs(
+        session,
+        [
+            {
+                "dataset_id": report.dataset_id,
+                "external_id": group.query_id,
+                "query": group.texts["query_positive"],
+                "passage_id": passages[group.passage_id],
+                "meta": group.meta,
+            }
+            for group in new
+            if group.query_id not in known
+        ],
+    )
+    rows = session.execute(
+        select(Pair.external_id, Pair.id).where(
+            Pair.dataset_id == report.dataset_id,
+            Pair.external_id.in_([group.query_id for group in new]),
+        )
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+class _Meter:
+    """Progress in bytes over all files, each read twice."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self._total, self._progress, self._before = total, progress, 0
+
+    def at(self, path: Path, position: int) -> None:
+        if self._progress is not None:
+            self._progress(self._before + position, self._total)
+
+    def done(self, path: Path) -> None:
+        self._before += path.stat().st_size

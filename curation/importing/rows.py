@@ -1,0 +1,113 @@
+"""One row of an import: what a passage and a pair must say, and why a row is bad. Pure."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.files.rows import BadValue
+from db.corpus.datasets import pair_content, passage_content, text_sha256
+
+MAX_TEXT_BYTES = 4_000_000
+MAX_ID_BYTES = 512
+PASSAGE_COLUMNS = ("passage_id", "text")
+PAIR_COLUMNS = ("query_id", "query", "passage_id")
+
+
+@dataclass(frozen=True, slots=True)
+class PassageRow:
+    """A passage as a row says it. `inline`: it stood in a pair, without title and meta."""
+
+    external_id: str
+    text: str
+    title: str
+    meta: dict[str, Any]
+    sha256: str
+    inline: bool = False
+
+    @property
+    def content(self) -> str:
+        return passage_content(sha256=self.sha256, title=self.title, meta=self.meta)
+
+
+@dataclass(frozen=True, slots=True)
+class PairRow:
+    """A pair as a row says it, with its passage where that stands inline."""
+
+    external_id: str
+    query: str
+    passage_id: str
+    passage: PassageRow | None
+    meta: dict[str, Any]
+
+    @property
+    def content(self) -> str:
+        return pair_content(query=self.query, passage_external_id=self.passage_id, meta=self.meta)
+
+
+def parse_passage(values: dict[str, Any]) -> PassageRow:
+    """A row of the passages. Raises BadValue with the reason."""
+    external_id = _identifier(values, "passage_id")
+    text = _text(values, "text", "empty text")
+    title = values.get("title") or ""
+    if not isinstance(title, str):
+        raise BadValue(f"`title` is {_kind(title)}, not text")
+    _require_short(title, "title")
+    meta = _meta(values, {"passage_id", "text", "title"})
+    return PassageRow(external_id, text, title, meta, text_sha256(text))
+
+
+def parse_pair(values: dict[str, Any]) -> PairRow:
+    """A row of the pairs. Raises BadValue with the reason."""
+    external_id = _identifier(values, "query_id")
+    query = _text(values, "query", "no query")
+    passage_id = _identifier(values, "passage_id")
+    inline = None
+    if values.get("passage") is not None:
+        text = _text(values, "passage", "empty text")
+        inline = PassageRow(passage_id, text, "", {}, text_sha256(text), inline=True)
+    meta = _meta(values, {"query_id", "query", "passage_id", "passage"})
+    return PairRow(external_id, query, passage_id, inline, meta)
+
+
+def _identifier(values: dict[str, Any], column: str) -> str:
+    value = values.get(column)
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        raise BadValue(f"no {column}")
+    if not isinstance(value, str):
+        raise BadValue(f"`{column}` is {_kind(value)}, not text or a whole number")
+    if len(value.encode()) > MAX_ID_BYTES:
+        raise BadValue(f"`{column}` is longer than {MAX_ID_BYTES} bytes")
+    return value
+
+
+def _text(values: dict[str, Any], column: str, missing: str) -> str:
+    value = values.get(column)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        raise BadValue(f"{missing} (`{column}` is {'missing' if value is None else 'empty'})")
+    if not isinstance(value, str):
+        raise BadValue(f"`{column}` is {_kind(value)}, not text")
+    _require_short(value, column)
+    return value
+
+
+def _require_short(text: str, column: str) -> None:
+    # a character is at most four bytes: most texts need no encoding to be known as short
+    if len(text) * 4 > MAX_TEXT_BYTES and len(text.encode()) > MAX_TEXT_BYTES:
+        raise BadValue(
+            f"text too long: `{column}` has {len(text.encode()):,} bytes, at most "
+            f"{MAX_TEXT_BYTES:,} are taken"
+        )
+
+
+def _meta(values: dict[str, Any], known: set[str]) -> dict[str, Any]:
+    meta = {key: value for key, value in values.items() if key not in known}
+    for key, value in meta.items():
+        if isinstance(value, str):
+            _require_short(value, key)
+    return meta
+
+
+def _kind(value: object) -> str:
+    words = {bool: "true or false", int: "a number", float: "a number", dict: "an object"}
+    return words.get(type(value), "a list")

@@ -1,0 +1,163 @@
+"""Random candidates of an item: passages of the same data set that are no answer themselves.
+
+Drawn by place in the order of ids, seeded by the run and the pair: the same draw in every worker
+and after every resume. Never P+, a near-duplicate of P+, or the passage of another pair with the
+same query.
+"""
+
+import hashlib
+import random
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from analysis.text.words import words
+from db.errors import BadInput
+from db.run.group_queue import ClaimedGroup
+from db.tables import Pair, Passage
+
+SPARE = 4
+ALIKE = 0.5
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The imported passages of a data set by id, and which passages share a query."""
+
+    dataset_id: int
+    ids: "array[int]"
+    answers: dict[str, set[int]]
+
+
+def load_pool(session: Session, dataset_id: int, *, distractors: int) -> Pool:
+    """The pool of a data set. Raises BadInput where it is too small for that many distractors."""
+    ids = array(
+        "q",
+        session.scalars(
+            select(Passage.id)
+            .where(Passage.dataset_id == dataset_id, Passage.origin != "generated")
+            .order_by(Passage.id)
+        ),
+    )
+    if len(ids) <= distractors:
+        raise BadInput(
+            f"the data set has {len(ids)} passages: too few for {distractors} random candidates; "
+            "import more passages or set validation.distractors lower"
+        )
+    repeated = (
+        select(Pair.query)
+        .where(Pair.dataset_id == dataset_id)
+        .group_by(Pair.query)
+        .having(func.count() > 1)
+    )
+    answers: dict[str, set[int]] = {}
+    rows = session.execute(
+        select(Pair.query, Pair.passage_id).where(
+            Pair.dataset_id == dataset_id, Pair.query.in_(repeated)
+        )
+    )
+    for query, passage_id in rows:
+        answers.setdefault(query, set()).add(passage_id)
+    return Pool(dataset_id, ids, answers)
+
+
+def draw(pool: Pool, group: ClaimedGroup, *, count: int, seed: int) -> list[int]:
+    """Ids to choose from, in the order to try them: a few more than `count`."""
+    chance = seeded(seed, group.query_id, "distractors")
+    number = min(len(pool.ids), count + SPARE + 1)
+    drawn = [pool.ids[place] for place in chance.sample(range(len(pool.ids)), number)]
+    return [passage_id for passage_id in drawn if passage_id not in golds(pool, group)]
+
+
+def choose(
+    group: ClaimedGroup,
+    drawn: Sequence[int],
+    texts: Mapping[int, str],
+    *,
+    count: int,
+    beside: Sequence[int] = (),
+) -> list[int]:
+    """The first `count` of the drawn that are near-duplicates neither of P+ nor of each other.
+
+    Nor of those chosen already, which stand `beside`.
+    """
+    chosen: list[int] = []
+    taken = [group.passage, *(texts[passage_id] for passage_id in beside)]
+    for passage_id in drawn:
+        if len(chosen) == count:
+            break
+        text = texts[passage_id]
+        if not any(is_near_duplicate(text, other) for other in taken):
+            chosen.append(passage_id)
+            taken.append(text)
+    return chosen
+
+
+def is_near_duplicate(one: str, other: str) -> bool:
+    """Whether two texts say the same, as `analysis.text.near_duplicates` has it.
+
+    Texts that share few words cannot; numpy is loaded for the others only.
+    """
+    if one == other:
+        return True
+    shorter, longer = sorted((len(one), len(other)))
+    if shorter < ALIKE * longer:
+        return False
+    left, right = set(words(one)), set(words(other))
+    if len(left & right) < ALIKE * len(left | right):
+        return False
+    from analysis.text.near_duplicates import THRESHOLD, jaccard, normal_form
+
+    forms = normal_form(one), normal_form(other)
+    return forms[0] == forms[1] or jaccard(*forms) >= THRESHOLD
+
+
+class HardPassages:
+    """The pool under BM25: passages that share the query's words without answering it.
+
+    All texts of the pool are read once; the index stays in memory.
+    """
+
+    def __init__(self, session: Session, pool: Pool) -> None:
+        from analysis.text.bm25 import Bm25
+
+        rows = session.execute(
+            select(Passage.text)
+            .where(Passage.dataset_id == pool.dataset_id, Passage.origin != "generated")
+            .order_by(Passage.id)
+        )
+        self._pool, self._index = pool, Bm25([text for (text,) in rows])
+
+    def find(self, groups: Sequence[ClaimedGroup], *, count: int) -> list[list[int]]:
+        """Ids to choose from for each group, best first: a few more than `count`, no golds."""
+        if not groups:
+            return []
+        number = min(len(self._pool.ids), count + SPARE + 1)
+        places, _ = self._index.top([group.query for group in groups], number)
+        return [
+            [
+                self._pool.ids[int(place)]
+                for place in row
+                if self._pool.ids[int(place)] not in golds(self._pool, group)
+            ]
+            for group, row in zip(groups, places, strict=True)
+        ]
+
+
+def golds(pool: Pool, group: ClaimedGroup) -> set[int]:
+    """The passages that answer the group's query."""
+    return pool.answers.get(group.query, set()) | {group.passage_id}
+
+
+def passage_texts(session: Session, ids: Sequence[int]) -> dict[int, str]:
+    """The texts of passages by id."""
+    rows = session.execute(select(Passage.id, Passage.text).where(Passage.id.in_(ids)))
+    return dict(rows.all())
+
+
+def seeded(seed: int, *names: str) -> random.Random:
+    """A source of chance that depends on the seed and the names alone."""
+    return random.Random(hashlib.sha256("\0".join([str(seed), *names]).encode()).digest())

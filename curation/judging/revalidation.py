@@ -1,0 +1,117 @@
+"""An edited text before the same checks as a written one: the run's rules, then its validator.
+
+The rules are asked before the edit is stored, and refuse it; the validator afterwards, by a job,
+since it is a model. What it says stands beside the group; the word of a person who approves holds.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from curation.judging.judges import Choice, ItemJudge, judge_named
+from curation.judging.studies import Waiting, enrol, judge_waiting, record_choice
+from curation.recipe.recipe import Filters
+from curation.rules.filters import Drop, check_instruction, check_passage, check_query
+from db.errors import BadInput, Refused
+from db.jobs.runner import JobHandle
+from db.run.groups import get_group
+from db.run.revalidations import FAILS, HOLDS, waiting_items
+from db.run.runs import get_run
+from db.store.store import Store
+from db.tables import Group, Pair, Recipe, Run
+
+VALIDATORS = ("offline", "openai")
+
+
+def check_edit(session: Session, group_id: int, changes: Mapping[str, str]) -> None:
+    """Put changed texts before the rules of the group's run (see `curation.rules.filters`).
+
+    Raises BadInput with everything that they find, NotFound.
+    """
+    group = get_group(session, group_id)
+    if len(group.triplets) < 3:
+        return  # `edit_group` refuses it
+    run = session.get_one(Run, group.run_id)
+    body = session.get_one(Recipe, run.recipe_id).body
+    rules = Filters(**body.get("filters", {}))
+    texts = {
+        "instruction_positive": group.triplets["positive"].instruction,
+        "instruction_negative": group.triplets["instruction_negative"].instruction,
+    } | dict(changes)
+    meta = session.scalars(
+        select(Pair.meta).join(Group, Group.pair_id == Pair.id).where(Group.id == group_id)
+    ).one()
+    language = str(meta.get("language") or "")
+    query, document = group.query_positive, group.document_positive
+    found: list[Drop | None] = []
+    for name, text in changes.items():
+        if name == "instruction_positive":
+            found.append(check_instruction(text, rules, language=language))
+        elif name == "instruction_negative":
+            positive = texts["instruction_positive"]
+            found.append(check_instruction(text, rules, positive=positive, language=language))
+        elif name == "query_negative":
+            found.append(check_query(text, rules, positive=query))
+        elif name in ("hard_negative_document_1", "hard_negative_document_2"):
+            first = name.endswith("1")
+            instruction = texts["instruction_negative" if first else "instruction_positive"]
+            what = "P1-" if first else "P2-"
+            found.append(
+                check_passage(what, text, rules, positive=document, instruction=instruction)
+            )
+    drops = [drop for drop in found if drop is not None]
+    if drops:
+        told = "; ".join(f"{drop.detail} ({drop.reason.replace('_', ' ')})" for drop in drops)
+        raise BadInput(f"the run's rules do not let the edit through: {told}")
+
+
+def revalidate(handle: JobHandle) -> dict[str, Any]:
+    """Let a run's validator judge what was edited; the job handler of kind `judge` with `run_id`.
+
+    Goes on where it stopped. Raises Refused for a run that no validator of ours judged.
+    """
+    run_id = int(handle.config["run_id"])
+    judge = validator_of(handle.store, run_id)
+    with handle.store.write() as session:
+        judge_id = enrol(session, judge).id
+        session.commit()
+    with handle.store.read() as session:
+        waiting = waiting_items(session, run_id, judge_id)
+    handle.report(0, len(waiting), judge.name)
+    told: Counter[str] = Counter()
+
+    def record(session: Session, shown: Waiting, choice: Choice) -> None:
+        event_id = f"{judge.name}@revalidation/{shown.item_id}"
+        label, scenario = record_choice(
+            session, shown, choice, judge_id=judge_id, event_id=event_id, run_id=run_id
+        )
+        told[HOLDS if label == scenario else FAILS] += 1
+
+    unusable = judge_waiting(handle, judge, judge_id, waiting, record)
+    return {
+        "run_id": run_id,
+        "judge": judge.name,
+        "offline": judge.offline,
+        "items": len(waiting),
+        "holds": told[HOLDS],
+        "fails": told[FAILS],
+        "unusable": dict(unusable),
+    }
+
+
+def validator_of(store: Store, run_id: int) -> ItemJudge:
+    """The judge that validates what was edited in a run. Raises NotFound, Refused."""
+    with store.read() as session:
+        run = get_run(session, run_id)
+        body = session.get_one(Recipe, run.recipe_id).body
+    if run.provider not in VALIDATORS:
+        raise Refused(
+            f"run {run_id} was made by {run.provider!r}, which has no validator here: let a judge "
+            "answer its items in a study (`inf study judge`)"
+        )
+    if run.provider == "offline":
+        return judge_named("offline:embedding", store)
+    return judge_named(f"openai:{body['stages']['validation']['model']}", store)

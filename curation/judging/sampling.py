@@ -1,0 +1,166 @@
+"""Which items a study gets: evenly over strata, at random, by disagreement of judges, or a list.
+
+What would surprise: whatever the way, a study has at most one item of a group, so that no judge
+ever sees two scenarios of a group. By disagreement, items are chosen *because* judges differ:
+agreement on them says nothing about the run as a whole.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy.orm import Session
+
+from analysis.agreement.answers import Decision
+from analysis.agreement.disagreement import disagreements
+from curation.judging.item_list import listed_items
+from db.errors import BadInput
+from db.study.judgments import judgment_frame
+from db.study.sampled_groups import group_facts, model_answers
+from db.study.sampling import Groups, draw_highest, draw_items
+from db.study.studies import get_study, judged_groups
+
+SAMPLES: Final = ("stratified", "random", "disagreement", "list")
+STRATA: Final = ("scenario", "source", "verdict")
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How items are drawn.
+
+    `strata` (stratified): what the items are even over; a scenario is named after its role.
+    `of_study`, `judges` (disagreement): the judgments that count in an earlier study, or those of
+    all model judges on the run; of these judges only, or of all. `lines` (list), `file`: what
+    `curation.judging.item_list` reads, and what to call it.
+    """
+
+    sample: str = "stratified"
+    strata: tuple[str, ...] = ("scenario",)
+    of_study: int | None = None
+    judges: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    file: str = "the list"
+
+    def __post_init__(self) -> None:
+        if self.sample not in SAMPLES:
+            raise BadInput(f"no sampling {self.sample!r}: one of {', '.join(SAMPLES)}")
+        for name in self.strata:
+            if name not in STRATA:
+                raise BadInput(f"no stratum {name!r}: one of {', '.join(STRATA)}")
+        if self.sample != "disagreement" and (self.of_study is not None or self.judges):
+            raise BadInput("an earlier study and judges are for sampling by disagreement")
+        if self.sample != "list" and self.lines:
+            raise BadInput("a list is for sampling by a list")
+        if len(self.judges) == 1:
+            raise BadInput(f"{self.judges[0]!r} cannot disagree with itself: name two judges")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The items of a study to be, and what the study is to remember of how they were drawn."""
+
+    item_ids: list[int]
+    settings: dict[str, Any]
+
+
+def draw_sample(
+    session: Session, run_id: int, sampling: Sampling, count: int | None, seed: int
+) -> Drawn:
+    """Draw `count` items of the run (all that are listed, where it is None).
+
+    Raises BadInput where there are fewer, BadRows for bad lines of a list.
+    """
+    groups: Groups = judged_groups(session, run_id)
+    if sampling.sample == "list":
+        groups = listed_items(sampling.lines, sampling.file, run_id, groups)
+        count = len(groups) if count is None else count
+    if count is None:
+        raise BadInput("how many items? Only a list says so itself")
+    facts = group_facts(session, run_id)
+    if sampling.sample == "disagreement":
+        value = disagreement_of(session, run_id, sampling)
+        drawn = draw_highest(groups, value, count, seed)
+        told: dict[str, Any] = {
+            "of_study": sampling.of_study,
+            "judges": list(sampling.judges),
+            "disagreed": sum(value[item_id] > 0 for item_id in drawn),
+        }
+    else:
+        by = [name for name in sampling.strata if name != "scenario"]
+        is_stratified = sampling.sample == "stratified"
+        drawn = draw_items(
+            groups,
+            count,
+            seed,
+            strata=(
+                {group_id: tuple(facts[group_id][name] for name in by) for group_id in groups}
+                if is_stratified and by
+                else None
+            ),
+            even_scenarios=sampling.sample == "list"
+            or (is_stratified and "scenario" in sampling.strata),
+        )
+        told = {"strata": list(sampling.strata)} if is_stratified else {}
+        if sampling.sample == "list":
+            told["file"] = sampling.file
+    if len(drawn) < count:
+        raise BadInput(_too_few(run_id, sampling, len(drawn), count))
+    group_of = {item_id: group for group, items in groups.items() for item_id in items.values()}
+    sources = Counter(facts[group_of[item_id]]["source"] for item_id in drawn)
+    return Drawn(drawn, {"sampling": sampling.sample, **told, "sources": dict(sources)})
+
+
+def disagreement_of(session: Session, run_id: int, sampling: Sampling) -> dict[int, float]:
+    """By item: the share of pairs of judgments that differ, where there are two or more.
+
+    Raises NotFound for an unknown earlier study, BadInput for one of another run and for a judge
+    who said nothing there.
+    """
+    if sampling.of_study is None:
+        said = model_answers(session, run_id)
+        place = f"run {run_id}"
+    else:
+        study = get_study(session, sampling.of_study)
+        if study.run_id != run_id:
+            raise BadInput(f"study {study.id} is of run {study.run_id}, not of run {run_id}")
+        rows = judgment_frame(session, study.id)
+        said = [(row.item_id, row.judge, row.label) for row in rows]
+        place = f"study {study.id}"
+    there = {judge for _, judge, _ in said}
+    unknown = [judge for judge in sampling.judges if judge not in there]
+    if unknown:
+        known = f"there are {', '.join(sorted(there))}" if there else "nobody has"
+        raise BadInput(f"{', '.join(unknown)} judged nothing in {place}: {known}")
+    found = disagreements(
+        Decision(item_id, judge, choice)
+        for item_id, judge, choice in said
+        if not sampling.judges or judge in sampling.judges
+    )
+    return {int(str(each.item)): each.disagreement for each in found}
+
+
+def sampling_words(settings: dict[str, Any]) -> str:
+    """How a study's items were drawn, from its settings, in words."""
+    sample = str(settings.get("sampling", "stratified"))
+    if sample == "stratified":
+        return f"evenly by {' and '.join(settings.get('strata') or ['scenario'])}"
+    if sample == "disagreement":
+        earlier = settings.get("of_study")
+        whose = "model judges" if earlier is None else f"the judges of study {earlier}"
+        return f"by disagreement of {', '.join(settings.get('judges') or [whose])}"
+    return "at random" if sample == "random" else f"from {settings.get('file', 'a list')}"
+
+
+def _too_few(run_id: int, sampling: Sampling, there: int, asked: int) -> str:
+    if sampling.sample == "disagreement":
+        return (
+            f"{there} groups of run {run_id} have an item on which two such judges said something: "
+            f"asked for {asked}, use --items {there} or fewer, or let a second model judge "
+            "(`inf study judge`)"
+        )
+    if sampling.sample == "list":
+        return f"{sampling.file} lists {there} groups: asked for {asked}, leave --items out"
+    return (
+        f"run {run_id} has {there} groups that reached validation, and a study takes at most one "
+        f"item of each: asked for {asked}, use --items {there} or fewer"
+    )

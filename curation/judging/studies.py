@@ -1,0 +1,255 @@
+"""Studies as work: drawing one from a data set, and letting a program judge its items (a job).
+
+What would surprise: programs take no place from people. The overlap of a study counts people only;
+a model or a simulated judge answers every item of the study. Where it has judged an item before
+(in another study, or as the validator of the run) that judgment counts and is not asked for again.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import exists, select
+from sqlalchemy.orm import Session
+
+from curation.judging.judges import Choice, ItemJudge, ItemView, judge_named
+from curation.judging.sampling import Sampling, draw_sample
+from db.corpus.datasets import get_dataset
+from db.errors import Refused
+from db.jobs.runner import JobHandle
+from db.people.accounts import record_audit
+from db.run.runs import choose_run
+from db.store.store import Store
+from db.study.assignments import shuffled_labels
+from db.study.gold_items import draw_known_items
+from db.study.judgments import get_or_create_judge, record_judgment
+from db.study.studies import GUIDELINES, add_study, compose, current_guideline, get_study
+from db.tables import Item, Judge, Judgment, Passage, StudyItem
+from db.words import AMBIGUOUS, NONE
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """An item that a program has not judged yet, as it will be shown to it."""
+
+    item_id: int
+    order_shown: list[str]
+    view: ItemView
+
+
+def make_study(
+    store: Store,
+    *,
+    dataset: str,
+    items: int | None,
+    overlap: int,
+    seed: int = 0,
+    sampling: Sampling | None = None,
+    run_id: int | None = None,
+    name: str = "",
+    guidelines: str | None = None,
+    training: int = 0,
+    gold: int = 0,
+    created_by: str = "",
+) -> dict[str, Any]:
+    """Draw a study from a data set's run (the newest finished one by default) and describe it.
+
+    `sampling` is by default even over scenarios; `items` may be None for a list: all of it. Raises
+    NotFound for an unknown data set or where it has no finished run, BadInput where the run has
+    too few groups, or too few approved ones for `training` and `gold` items.
+    """
+    sampling = sampling or Sampling()
+    with store.write() as session:
+        found = get_dataset(session, dataset)
+        run = choose_run(session, found.id, run_id)
+        drawn = draw_sample(session, run.id, sampling, items, seed)
+        study = add_study(
+            session,
+            run_id=run.id,
+            item_ids=drawn.item_ids,
+            settings=drawn.settings,
+            overlap=overlap,
+            seed=seed,
+            name=name or f"{dataset}, run {run.id}",
+            guidelines=GUIDELINES if guidelines is None else guidelines,
+            created_by=created_by,
+        )
+        for part, count in (("training", training), ("gold", gold)):
+            if count:
+                draw_known_items(session, study.id, part, count)
+        composition = compose(session, study.id)
+        record_audit(session, created_by, "study.create", str(study.id))
+        session.commit()
+        return {
+            "study_id": study.id,
+            "name": study.name,
+            "dataset": dataset,
+            "run_id": run.id,
+            "items": len(drawn.item_ids),
+            "overlap": overlap,
+            "seed": seed,
+            "sampling": drawn.settings,
+            "scenarios": composition.scenarios,
+            "verdicts": composition.verdicts,
+            "training": training,
+            "gold": gold,
+        }
+
+
+def judge_study(handle: JobHandle) -> dict[str, Any]:
+    """Let a program judge the items of a study; the job handler of kind `judge`.
+
+    Config: `study_id`, `judge`. Goes on where it stopped: what is judged stays judged. Raises
+    Refused for a closed study.
+    """
+    study_id = int(handle.config["study_id"])
+    judge = judge_named(str(handle.config["judge"]), handle.store)
+    with handle.store.write() as session:
+        study = get_study(session, study_id)
+        if study.status == "closed":
+            raise Refused(f"study {study_id} is closed: nothing can be judged in it")
+        judge_id = enrol(session, judge).id
+        guideline_id = current_guideline(session, study_id).id
+        session.commit()
+    with handle.store.read() as session:
+        total, waiting = unjudged_items(session, study_id, judge_id)
+    before = total - len(waiting)
+    handle.report(before, total, judge.name)
+    words: Counter[str] = Counter()
+
+    def record(session: Session, shown: Waiting, choice: Choice) -> None:
+        label, _ = record_choice(
+            session,
+            shown,
+            choice,
+            judge_id=judge_id,
+            event_id=f"{judge.name}@{study_id}/{shown.item_id}",
+            study_id=study_id,
+            guideline_id=guideline_id,
+        )
+        words[label] += 1
+
+    unusable = judge_waiting(handle, judge, judge_id, waiting, record, before=before)
+    return {
+        "study_id": study_id,
+        "judge": judge.name,
+        "kind": judge.kind,
+        "simulated": judge.simulated,
+        "offline": judge.offline,
+        "items": total,
+        "judged": words.total(),
+        "judged_before": before,
+        "none": words[NONE],
+        "ambiguous": words[AMBIGUOUS],
+        "unusable": dict(unusable),
+    }
+
+
+def judge_waiting(
+    handle: JobHandle,
+    judge: ItemJudge,
+    judge_id: int,
+    waiting: Sequence[int],
+    record: Callable[[Session, Waiting, Choice], None],
+    *,
+    before: int = 0,
+) -> Counter[str]:
+    """Let a judge answer these items, as many together as it takes; `record` stores an answer.
+
+    What was answered together is committed together, and a stop is heard in between. Returns why
+    answers could not be used, counted; those are not recorded.
+    """
+    unusable: Counter[str] = Counter()
+    for start in range(0, len(waiting), judge.at_once):
+        handle.check()
+        with handle.store.read() as session:
+            batch = show_items(session, waiting[start : start + judge.at_once], judge_id)
+        choices = judge.choose([each.view for each in batch], check=handle.check)
+        with handle.store.write() as session:
+            for each, choice in zip(batch, choices, strict=True):
+                if choice.unusable:
+                    unusable[choice.unusable] += 1
+                else:
+                    record(session, each, choice)
+            session.commit()
+        handle.report(before + start + len(batch), before + len(waiting), judge.name)
+    return unusable
+
+
+def enrol(session: Session, judge: ItemJudge) -> Judge:
+    """The judge's row. Does not commit."""
+    return get_or_create_judge(
+        session,
+        judge.name,
+        kind=judge.kind,
+        provider=judge.provider,
+        model=judge.model,
+        offline=judge.offline,
+        simulated=judge.simulated,
+    )
+
+
+def unjudged_items(session: Session, study_id: int, judge_id: int) -> tuple[int, list[int]]:
+    """How many items the study has to judge, and those this judge has not judged, in order."""
+    judged = (
+        exists(select(Judgment.id))
+        .where(Judgment.item_id == StudyItem.item_id)
+        .where(Judgment.judge_id == judge_id, Judgment.is_current)
+    )
+    rows = session.execute(
+        select(StudyItem.item_id, judged)
+        .where(StudyItem.study_id == study_id, StudyItem.part == "main")
+        .order_by(StudyItem.position)
+    ).all()
+    return len(rows), [item_id for item_id, is_judged in rows if not is_judged]
+
+
+def show_items(session: Session, item_ids: Sequence[int], judge_id: int) -> list[Waiting]:
+    """The items as this judge sees them: texts in an order of its own, no label in the view."""
+    items = {item.id: item for item in session.scalars(select(Item).where(Item.id.in_(item_ids)))}
+    wanted = {entry["passage_id"] for item in items.values() for entry in item.candidates}
+    found = select(Passage.id, Passage.text).where(Passage.id.in_(wanted))
+    texts = {passage.id: passage.text for passage in session.execute(found)}
+    shown = []
+    for item in (items[item_id] for item_id in item_ids):
+        order = shuffled_labels(item, judge_id)
+        by_label = {entry["label"]: texts[entry["passage_id"]] for entry in item.candidates}
+        view = ItemView(item.instruction, item.query, tuple(by_label[label] for label in order))
+        shown.append(Waiting(item.id, order, view))
+    return shown
+
+
+def label_of(each: Waiting, choice: Choice) -> str:
+    """The label that a choice stands for."""
+    if choice.position is not None:
+        return each.order_shown[choice.position]
+    return AMBIGUOUS if choice.ambiguous else NONE
+
+
+def record_choice(
+    session: Session,
+    each: Waiting,
+    choice: Choice,
+    *,
+    judge_id: int,
+    event_id: str,
+    study_id: int | None = None,
+    run_id: int | None = None,
+    guideline_id: int | None = None,
+) -> tuple[str, str]:
+    """Store what a program chose. Returns its label and the item's scenario. Does not commit."""
+    label = label_of(each, choice)
+    record_judgment(
+        session,
+        judge_id=judge_id,
+        item_id=each.item_id,
+        choice=label,
+        order_shown=each.order_shown,
+        event_id=event_id,
+        study_id=study_id,
+        run_id=run_id,
+        guideline_id=guideline_id,
+        detail=choice.detail,
+    )
+    return label, session.get_one(Item, each.item_id).scenario

@@ -1,0 +1,353 @@
+"""Batch mode: answers at half the price, within a day, through OpenAI's Batch API.
+
+Calls that wait are gathered until no new one comes, written to a file per model, submitted, and
+looked after until the server is done; their groups go on and bring the next calls. What is at the
+server is in the store before it is sent (db/run/batches.py): a process that takes over a run waits
+for the batches it finds and submits nothing twice. What failed in a batch is asked again, alone.
+"""
+
+import asyncio
+import logging
+import os
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from sqlalchemy.orm import Session
+
+from curation.providers.batch_files import (
+    AnswerLine,
+    RemoteBatch,
+    read_answer_line,
+    request_line,
+    split_into_files,
+)
+from curation.providers.openai_server import BatchApi, OpenAIProvider
+from curation.providers.provider import Answer, ProviderState, Request, RowFailed, Stopped
+from db.errors import BadInput, ProviderError
+from db.jobs.owners import is_dead
+from db.run import batches
+from db.run.runs import get_run
+from db.store.store import Store
+from db.tables import Batch, utc_now
+
+log = logging.getLogger("inf.curate")
+T = TypeVar("T")
+
+POLL_SECONDS = 30.0
+MOST_QUIET_SECONDS = 5.0
+MOST_ATTEMPTS = 4
+SENDING = timedelta(minutes=15)  # a batch that another machine writes is sent after so long
+OVER = ("completed", "failed", "expired", "cancelled")
+QUEUE_IS_FULL = "token_limit_exceeded"
+
+
+class BatchProvider:
+    """The same answers as the server gives at once, later and cheaper."""
+
+    name = "openai"
+    offline = False
+    groups_per_call = 1
+
+    def __init__(self, wire: OpenAIProvider, store: Store, run_id: int, owner: str) -> None:
+        self._wire, self._store, self._run_id, self._owner = wire, store, run_id, owner
+        self._api = BatchApi(wire)
+        self._poll_seconds = self.budget_seconds = poll_seconds()
+        self._asked: dict[str, tuple[Request, asyncio.Future[Answer]]] = {}
+        self._unplaced: set[str] = set()
+        self._placed: dict[str, int] = {}
+        self._tries: Counter[str] = Counter()
+        self._news = asyncio.Event()
+        self._last_news = 0.0
+        self._tasks: dict[int, asyncio.Task[None]] = {}  # by batch; 0 is who gathers
+        self._stopped = False
+        self._failures = 0
+
+    def parameters(self) -> dict[str, Any]:
+        """Nothing but the recipe decides what is asked."""
+        return self._wire.parameters()
+
+    async def check_models(self, models: Sequence[str]) -> None:
+        """As without batches."""
+        await self._wire.check_models(models)
+
+    def most_usd(self, request: Request) -> float:
+        """The most a request may cost, at the price of a batch."""
+        return self._wire.most_usd(request)
+
+    def state(self) -> ProviderState:
+        """The calls that wait for a batch; what had to be asked again."""
+        return ProviderState(len(self._asked), float(len(self._asked)), self._failures, 0)
+
+    def set_concurrency(self, concurrency: int) -> None:
+        """The width is the engine's: how many groups are in work."""
+
+    def stop(self) -> None:
+        """Submit nothing any more; what is at the server stays there for who resumes the run."""
+        self._stopped = True
+        self._fail_all(Stopped())
+
+    async def close(self) -> None:
+        """End what waits; take a cancelled run's batches back from the server."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        if await self._in_store(_is_cancelled, self._run_id):
+            await self._cancel_batches()
+        await self._wire.close()
+
+    async def answer(self, request: Request) -> Answer:
+        """The answer, once its batch is done."""
+        if self._stopped:
+            raise Stopped
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._asked[request.key] = (request, future)
+        self._place_later(request.key)
+        if 0 not in self._tasks:
+            self._tasks[0] = asyncio.create_task(self._guarded(self._gather()))
+        try:
+            return await future
+        finally:
+            self._asked.pop(request.key, None)
+            self._unplaced.discard(request.key)
+            self._placed.pop(request.key, None)
+
+    # ---- from waiting calls to batches
+
+    def _place_later(self, key: str) -> None:
+        self._placed.pop(key, None)
+        self._unplaced.add(key)
+        self._last_news = time.monotonic()
+        self._news.set()
+
+    async def _gather(self) -> None:
+        """Whenever no new call has come for a while: put those that wait into batches."""
+        quiet = min(MOST_QUIET_SECONDS, self._poll_seconds / 6)
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while time.monotonic() - self._last_news < quiet:
+                await asyncio.sleep(quiet / 4)
+            keys = sorted(self._unplaced)
+            self._unplaced.clear()
+            known = await self._in_store(batches.find_batched, self._run_id, keys)
+            self._placed.update((key, each) for key, each in known.items() if key in self._asked)
+            for batch_id in set(known.values()):
+                self._follow(batch_id)
+            by_model: dict[str, list[tuple[str, bytes]]] = {}
+            for key in keys:
+                if key in self._asked and key not in known:
+                    request = self._asked[key][0]
+                    line = request_line(key, self._wire.body(request), self._api.url)
+                    by_model.setdefault(request.model, []).append((key, line))
+            for model, lines in by_model.items():
+                for file in split_into_files(lines):
+                    await self._submit(model, file)
+
+    async def _submit(self, model: str, file: list[tuple[str, bytes]]) -> None:
+        """Write the batch into the store, send its file, make it at the server."""
+        name = f"inf-{uuid.uuid4().hex}"
+
+        def create(session: Session) -> int:
+            return batches.create_batch(
+                session,
+                run_id=self._run_id,
+                owner=self._owner,
+                name=name,
+                model=model,
+                keys=[key for key, _ in file],
+            ).id
+
+        batch_id = await self._in_store(create, commit=True)
+        self._placed.update((key, batch_id) for key, _ in file if key in self._asked)
+        content = b"".join(line for _, line in file)
+        remote_id = await self._api.create(name, content, longest_wait=self._poll_seconds)
+        await self._in_store(batches.mark_submitted, batch_id, remote_id, commit=True)
+        log.info("batch %s: %d calls of %s at the server", remote_id, len(file), model)
+        self._follow(batch_id)
+
+    # ---- from batches to answers
+
+    def _follow(self, batch_id: int) -> None:
+        task = self._tasks.get(batch_id)
+        if task is None or task.done():
+            self._tasks[batch_id] = asyncio.create_task(self._guarded(self._wait_for(batch_id)))
+
+    async def _wait_for(self, batch_id: int) -> None:
+        """Until the server is done with a batch; then take its answers."""
+        remote_id = await self._remote_id(batch_id)
+        if remote_id is None:
+            keys = await self._in_store(batches.keys_to_take, batch_id)
+            await self._end(batch_id, "lost", keys, "it never reached the server")
+            return
+        while True:
+            remote = await self._api.show(remote_id)
+            if remote.status in OVER:
+                break
+            await asyncio.sleep(self._poll_seconds)
+        await self._take(batch_id, remote)
+        while self._awaited(batch_id):  # who came while its answers were being read
+            await self._take(batch_id, remote)
+
+    def _awaited(self, batch_id: int) -> list[str]:
+        """The calls of a batch for which somebody waits."""
+        return [
+            key
+            for key, each in self._placed.items()
+            if each == batch_id and not self._asked[key][1].done()
+        ]
+
+    async def _remote_id(self, batch_id: int) -> str | None:
+        """The server's id of a batch; None where whoever wrote it died before it was sent."""
+        while True:
+            batch = await self._in_store(_get_batch, batch_id)
+            if batch.remote_id is not None or batch.status == "lost":
+                return batch.remote_id
+            if is_dead(batch.owner) or utc_now() - batch.created_at > SENDING:
+                found = await self._api.find(batch.name)
+                if found is not None:
+                    await self._in_store(batches.mark_submitted, batch_id, found, commit=True)
+                return found
+            await asyncio.sleep(self._poll_seconds)
+
+    async def _take(self, batch_id: int, remote: RemoteBatch) -> None:
+        """Give the answers to who waits for them; what has none is asked again."""
+        wanted = await self._in_store(batches.keys_to_take, batch_id)
+        failed = set(wanted)
+        final: ProviderError | None = None
+        for file_id in remote.file_ids:
+            async for line in self._api.lines(file_id):
+                found = read_answer_line(line)
+                if found is None:
+                    continue
+                try:
+                    if self._settle(found, remote.seconds):
+                        failed.discard(found.key)
+                except ProviderError as error:  # the run stops, but not before all was read
+                    final = error
+        failed |= set(self._awaited(batch_id))
+        why = "; ".join(message for _, message in remote.errors)
+        codes = {code for code, _ in remote.errors}
+        if remote.status == "failed" and QUEUE_IS_FULL not in codes:
+            words = why or "no reason given"
+            final = ProviderError(f"the server refused batch {remote.id}: {words}")
+        if final is not None:
+            await self._end(batch_id, remote.status, failed, why or str(final), again=False)
+            raise final
+        if QUEUE_IS_FULL in codes:
+            log.info("the server's queue is full (%s): trying again later", why)
+            await asyncio.sleep(self._poll_seconds)
+        elif failed:
+            self._failures += len(failed)
+            for key in failed:
+                self._tries[key] += 1
+        await self._end(batch_id, remote.status, failed, why or None)
+
+    async def _end(
+        self,
+        batch_id: int,
+        status: str,
+        failed: set[str],
+        error: str | None,
+        *,
+        again: bool = True,
+    ) -> None:
+        """Write how a batch ended; ask again for what failed, or give it up."""
+
+        def end(session: Session) -> None:
+            batches.end_batch(session, batch_id, status, failed=sorted(failed), error=error)
+
+        await self._in_store(end, commit=True)
+        for key in failed if again else ():
+            if key not in self._asked:
+                continue
+            if self._tries[key] >= MOST_ATTEMPTS:
+                words = f"no answer in {self._tries[key]} batches"
+                self._fail(key, RowFailed("server_error", words))
+            else:
+                self._place_later(key)
+
+    def _settle(self, line: AnswerLine, seconds: float) -> bool:
+        """Give one line to who waits for it; False where the call has to be asked again."""
+        if line.key not in self._asked:
+            return True  # its answer stays at the server until somebody asks
+        request, future = self._asked[line.key]
+        if future.done():
+            return True
+        try:
+            if line.status == 200:
+                future.set_result(self._wire.read(request, line.body, seconds))
+                return True
+            self._api.raise_for(line, request)
+        except RowFailed as error:
+            future.set_exception(error)
+            return True
+        except ValueError:
+            return False  # no completion
+        return False
+
+    async def _cancel_batches(self) -> None:
+        for batch in await self._in_store(batches.open_batches, self._run_id):
+            if batch.remote_id is None:
+                continue
+            await self._api.cancel(batch.remote_id)
+
+    # ---- what holds it together
+
+    async def _guarded(self, work: Any) -> None:
+        """Run a task of ours; what goes wrong in it stops everybody who waits."""
+        try:
+            await work
+        except (ProviderError, BadInput) as error:
+            self._fail_all(error)
+        except Exception as error:
+            log.exception("batch mode stops")
+            self._fail_all(error)
+
+    def _fail(self, key: str, error: BaseException) -> None:
+        future = self._asked[key][1]
+        if not future.done():
+            future.set_exception(error)
+            future.exception()  # whoever waited may be gone; that is no error of its own
+
+    def _fail_all(self, error: BaseException) -> None:
+        for key in list(self._asked):
+            self._fail(key, error)
+
+    async def _in_store(self, work: Callable[..., T], *arguments: Any, commit: bool = False) -> T:
+        """Run `work(session, …)` in a thread, in a transaction of its own."""
+
+        def run() -> T:
+            opened = self._store.write() if commit else self._store.read()
+            with opened as session:
+                result = work(session, *arguments)
+                if commit:
+                    session.commit()
+                return result
+
+        return await asyncio.to_thread(run)
+
+
+def poll_seconds() -> float:
+    """Seconds between two looks at a batch: INF_BATCH_POLL_SECONDS, or half a minute."""
+    told = os.environ.get("INF_BATCH_POLL_SECONDS")
+    if not told:
+        return POLL_SECONDS
+    try:
+        found = float(told)
+    except ValueError:
+        found = 0.0
+    if not found > 0:
+        raise BadInput(f"INF_BATCH_POLL_SECONDS={told!r}: give a number of seconds above 0")
+    return found
+
+
+def _is_cancelled(session: Session, run_id: int) -> bool:
+    return get_run(session, run_id).status == "cancelled"
+
+
+def _get_batch(session: Session, batch_id: int) -> Batch:
+    return session.get_one(Batch, batch_id, populate_existing=True)

@@ -1,0 +1,137 @@
+"""How many calls may be in flight, and when the next may start: adapts to what the server says.
+
+A burst of 429s halves the width once, not once per answer: only a call that was sent after the last
+cut, and a second later, may cut again. Every answer widens it a little, up to the ceiling: quickly
+back to just below where the cut came, slowly beyond that (as TCP's CUBIC does). `Retry-After` holds
+everybody back. 5xx and cut connections do not narrow it.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from curation.providers.provider import Stopped
+
+RECOVERY = 3.0  # calls per round trip, up to the knee
+PROBING = 0.15  # beyond it
+KNEE = 0.8  # of the width at which the server said 429
+CUT_SECONDS = 1.0  # between two cuts: a limit that is used up stays so for a while
+
+
+class Gate:
+    """Slots for calls; `ceiling` may be changed while calls are in flight.
+
+    A limit of requests or tokens per minute spaces the starts evenly: a call that may take many
+    tokens holds the next one back for as long as they are worth.
+    """
+
+    def __init__(
+        self,
+        ceiling: int,
+        *,
+        per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+    ) -> None:
+        self.ceiling = ceiling
+        self.width = float(ceiling)
+        self.in_flight = 0
+        self.cuts = self.throttles = 0
+        self._last_cut = -CUT_SECONDS
+        self._knee = 0.0
+        self._not_before = 0.0
+        self._spacing = 60.0 / per_minute if per_minute else 0.0
+        self._token_seconds = 60.0 / tokens_per_minute if tokens_per_minute else 0.0
+        self._next_start = 0.0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._closed = asyncio.Event()
+
+    @asynccontextmanager
+    async def slot(self, tokens: Callable[[], float] | None = None) -> AsyncIterator[float]:
+        """A slot, and the moment it was given; `tokens` tells what the call may take.
+
+        Raises Stopped once the gate is closed.
+        """
+        worth = tokens() * self._token_seconds if tokens and self._token_seconds else 0.0
+        await self._enter(max(self._spacing, worth))
+        started = time.monotonic()
+        try:
+            yield started
+        finally:
+            self.in_flight -= 1
+            self._let_in()
+
+    async def pause(self, seconds: float) -> None:
+        """Wait outside before another try. Raises Stopped once the gate is closed."""
+        try:
+            await asyncio.wait_for(self._closed.wait(), seconds)
+        except TimeoutError:
+            return
+        raise Stopped
+
+    def worked(self) -> None:
+        """An answer came: widen a little."""
+        if self.width < self.ceiling:
+            gain = RECOVERY if self.width < self._knee else PROBING
+            self.width = min(float(self.ceiling), self.width + gain / max(self.width, 1.0))
+            self._let_in()
+
+    def throttled(self, started: float, retry_after: float | None) -> None:
+        """The server said 429 to a call sent at `started`."""
+        now = time.monotonic()
+        self.throttles += 1
+        if started >= self._last_cut and now - self._last_cut >= CUT_SECONDS:
+            there = min(self.width, float(self.in_flight))
+            self.width, self._knee = max(1.0, there / 2), KNEE * there
+            self._last_cut = now
+            self.cuts += 1
+        if retry_after:
+            self._not_before = max(self._not_before, now + retry_after)
+
+    def set_ceiling(self, ceiling: int) -> None:
+        """Another greatest width, while calls are in flight."""
+        if ceiling != self.ceiling:
+            self.width = float(ceiling) if self.width >= self.ceiling else self.width
+            self.ceiling = ceiling
+            self.width = min(self.width, float(ceiling))
+            self._let_in()
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        self._closed.set()
+        self._let_in()
+
+    async def _enter(self, spacing: float) -> None:
+        while True:
+            if self._closed.is_set():
+                raise Stopped
+            if self.in_flight < int(self.width):
+                self.in_flight += 1
+                break
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(future)
+            await future
+        try:
+            await self._wait_for_the_clock(spacing)
+        except BaseException:
+            self.in_flight -= 1
+            self._let_in()
+            raise
+
+    async def _wait_for_the_clock(self, spacing: float) -> None:
+        while True:
+            now = time.monotonic()
+            wait = max(self._not_before - now, self._next_start - now)
+            if wait <= 0:
+                self._next_start = max(self._next_start, now - self._spacing) + spacing
+                return
+            await self.pause(wait)
+
+    def _let_in(self) -> None:
+        free = len(self._waiting) if self._closed.is_set() else int(self.width) - self.in_flight
+        while self._waiting and free > 0:
+            future = self._waiting.popleft()
+            if not future.done():
+                future.set_result(None)
+                free -= 1

@@ -1,0 +1,158 @@
+"""What a provider of answers is: a language-model server, or the offline rules.
+
+A call is identified by its content: task, prompt, provider, model, parameters, inputs and sample
+number. What is sent to a provider is the same whatever the group, the run or the worker.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+from curation.recipe.prompt import Inputs, Prompt
+from curation.recipe.tasks import Task
+from db.corpus.datasets import text_sha256
+from db.tables import utc_now
+
+LONG_TEXT = 160
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call to make."""
+
+    task: Task
+    provider: str
+    model: str
+    parameters: Mapping[str, Any]
+    prompt: Prompt
+    inputs: Inputs
+    sample: int = 0
+
+    @cached_property
+    def key(self) -> str:
+        """The content key under which the answer is journaled."""
+        content = [
+            self.task,
+            self.prompt.sha256,
+            self.provider,
+            self.model,
+            self.parameters,
+            self.inputs,
+            self.sample,
+        ]
+        return text_sha256(json.dumps(content, sort_keys=True, ensure_ascii=False))
+
+    def journal(self) -> dict[str, Any]:
+        """The request as the journal keeps it: long texts by their sha256, which `passage` has."""
+        return {
+            "parameters": dict(self.parameters),
+            "sample": self.sample,
+            "inputs": {
+                name: [_short(one) for one in value] if isinstance(value, list) else _short(value)
+                for name, value in self.inputs.items()
+            },
+        }
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back, as it came, and what it cost."""
+
+    text: str
+    finish_reason: str = "stop"
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_usd: float = 0.0
+    attempts: int = 1
+    latency_seconds: float = 0.0
+
+
+def call_row(request: Request, answer: Answer) -> dict[str, Any]:
+    """What the journal keeps of an answered request, as `db.run.calls.add_calls` takes it."""
+    return {
+        "key": request.key,
+        "task": request.task,
+        "provider": request.provider,
+        "model": request.model,
+        "prompt_sha256": request.prompt.sha256,
+        "request": request.journal(),
+        "answer": answer.text,
+        "finish_reason": answer.finish_reason,
+        "input_tokens": answer.input_tokens,
+        "output_tokens": answer.output_tokens,
+        "reasoning_tokens": answer.reasoning_tokens,
+        "cost_usd": answer.cost_usd,
+        "attempts": answer.attempts,
+        "latency_seconds": answer.latency_seconds,
+        "created_at": utc_now(),
+    }
+
+
+class RowFailed(Exception):
+    """This one call cannot be answered, others can; `reason` is the drop reason of its group."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        self.reason = reason
+        super().__init__(detail)
+
+
+class Stopped(Exception):
+    """No further call is made: the budget is used up, or somebody asked to stop."""
+
+
+@dataclass(frozen=True)
+class ProviderState:
+    """How the provider stands, for who watches: calls in flight, the width it allows, trouble."""
+
+    in_flight: int = 0
+    width: float = 0.0
+    failures: int = 0
+    throttled: int = 0
+
+
+class Provider(Protocol):
+    """Answers requests. Raises RowFailed for one row, db.errors.ProviderError to stop the run."""
+
+    name: str
+    offline: bool
+    groups_per_call: int  # groups in work for each call that may be in flight
+    budget_seconds: float  # at most between two looks whether the budget has room again
+
+    def parameters(self) -> dict[str, Any]:
+        """What decides its answers besides the recipe; part of every content key."""
+        ...
+
+    async def check_models(self, models: Sequence[str]) -> None:
+        """Raise ProviderError where the provider does not have one of these models."""
+        ...
+
+    def stop(self) -> None:
+        """Send nothing any more: calls that wait raise Stopped, those in flight end."""
+        ...
+
+    def set_concurrency(self, concurrency: int) -> None:
+        """How many calls may be in flight from now on."""
+        ...
+
+    async def answer(self, request: Request) -> Answer:
+        """The answer to one request."""
+        ...
+
+    def state(self) -> ProviderState:
+        """How it stands now."""
+        ...
+
+    def most_usd(self, request: Request) -> float:
+        """The most that a request may cost; reserved from the budget before it is sent."""
+        ...
+
+    async def close(self) -> None:
+        """Close connections."""
+        ...
+
+
+def _short(text: str) -> str | dict[str, str]:
+    return text if len(text) <= LONG_TEXT else {"sha256": text_sha256(text)}

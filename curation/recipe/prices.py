@@ -1,0 +1,88 @@
+"""What models cost, from `prices.toml` beside this file and the user's own in INF_HOME."""
+
+import json
+import math
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from db.errors import BadInput
+from db.store.settings import home
+
+SHIPPED = Path(__file__).parent / "prices.toml"
+
+BATCH_SHARE = 0.5  # of the price, in OpenAI's Batch API
+
+
+@dataclass(frozen=True)
+class Price:
+    """USD per million tokens; reasoning tokens are output."""
+
+    input: float
+    output: float
+
+    def batched(self) -> "Price":
+        """What the same costs in a batch."""
+        return Price(self.input * BATCH_SHARE, self.output * BATCH_SHARE)
+
+    def usd(self, input_tokens: float, output_tokens: float) -> float:
+        """What so many tokens cost."""
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+
+FREE = Price(0.0, 0.0)
+
+
+def load_prices() -> dict[str, Price]:
+    """Prices by model; the user's table comes first. Raises BadInput for a table that is wrong."""
+    prices: dict[str, Price] = {}
+    for path in (SHIPPED, home() / "prices.toml"):
+        if not path.is_file():
+            continue
+        try:
+            tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise BadInput(f"the price table {path} is no TOML ({error}): correct it") from error
+        for model, row in tables.items():
+            prices[model] = _price(path, model, row)
+    return prices
+
+
+def _price(path: Path, model: str, row: Any) -> Price:
+    """A model's price as its table has it. Raises BadInput."""
+    usd = [row.get(name) if isinstance(row, dict) else None for name in ("input", "output")]
+    given = [float(one) for one in usd if isinstance(one, int | float) and math.isfinite(one)]
+    if len(given) < 2 or min(given) < 0:
+        raise BadInput(
+            f"the price of {model!r} in {path} is not input and output, each a number of USD per "
+            f"million tokens and 0 or more: write\n[{json.dumps(model)}]\ninput = 0.0\noutput = 0.0"
+        )
+    return Price(*given)
+
+
+def save_price(model: str, price: Price) -> None:
+    """Add a model to the user's own table, which keeps what else is in it.
+
+    Raises BadInput for a price below 0, or where the table has the model already.
+    """
+    for name, usd in (("input", price.input), ("output", price.output)):
+        if not (math.isfinite(usd) and usd >= 0):
+            raise BadInput(f"a price of {usd} USD per million {name} tokens: give 0 or more")
+    path = home() / "prices.toml"
+    if model in load_prices():
+        raise BadInput(f"{model!r} has a price already: change it in {path}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    known = path.read_text(encoding="utf-8") if path.is_file() else ""
+    rows = f"[{json.dumps(model)}]\ninput = {price.input!r}\noutput = {price.output!r}\n"
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(known + ("\n" if known else "") + rows, encoding="utf-8")
+    unfinished.replace(path)
+
+
+def how_to_price(model: str) -> str:
+    """What to write where a price is unknown."""
+    return (
+        f"the price of {model!r} is unknown: write it into {home() / 'prices.toml'} as\n"
+        f'["{model}"]\ninput = 0.0   # USD per million tokens\noutput = 0.0'
+    )

@@ -1,0 +1,226 @@
+"""Recipes: TOML files that name prompts, models, sampling and filter settings per task.
+
+A recipe's identity is the sha256 of its body as JSON, the sha256 of every prompt included: what a
+run did can be told from its recipe alone.
+"""
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from curation.recipe.prompt import Prompt, read_prompt
+from curation.recipe.structured import OUTPUTS
+from curation.recipe.tasks import TASKS, Task
+from db.corpus.datasets import text_sha256
+from db.errors import BadInput
+
+FOLDER = Path(__file__).parent / "recipes"
+DEFAULT = {"offline": "offline", "openai": "msmarco"}
+PARAMETERS = ("temperature", "top_p", "max_output_tokens", "reasoning_effort", "seed", "output")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One task's model, prompt and sampling parameters."""
+
+    model: str
+    prompt: Prompt
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The item of each scenario: the passages beside the three, and how often it is judged.
+
+    `hard_distractors` are those that BM25 finds for the query, on top of the random ones. With
+    several `votes` each is over another order, and more than half of them must agree.
+    """
+
+    distractors: int = 3
+    hard_distractors: int = 0
+    votes: int = 1
+
+
+_VALIDATION = tuple(field.name for field in fields(Validation))
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What the rule filter lets through; lengths in words.
+
+    `same_language`: both instructions must name the programming language that the pair says.
+    """
+
+    most_instruction_words: int = 120
+    most_query_words: int = 60
+    most_passage_words: int = 600
+    quoted_words: int = 8
+    same_language: bool = False
+
+
+_FILTERS = tuple(field.name for field in fields(Filters))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything a run does, apart from the data set, the seed and the budget."""
+
+    name: str
+    description: str
+    stages: dict[Task, Stage]
+    validation: Validation = field(default_factory=Validation)
+    filters: Filters = field(default_factory=Filters)
+
+    def body(self) -> dict[str, Any]:
+        """The recipe as JSON, with prompts by name and sha256."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "stages": {
+                task: {
+                    "model": stage.model,
+                    "prompt": stage.prompt.name,
+                    "prompt_sha256": stage.prompt.sha256,
+                    **stage.parameters,
+                }
+                for task, stage in self.stages.items()
+            },
+            "validation": asdict(self.validation),
+            "filters": asdict(self.filters),
+        }
+
+    @property
+    def sha256(self) -> str:
+        """The identity of the recipe."""
+        return text_sha256(json.dumps(self.body(), sort_keys=True, ensure_ascii=False))
+
+    def prompts(self) -> dict[str, tuple[str, str]]:
+        """The prompts: sha256 to (name, text)."""
+        return {
+            stage.prompt.sha256: (stage.prompt.name, stage.prompt.text)
+            for stage in self.stages.values()
+        }
+
+
+def list_recipes() -> list[str]:
+    """The names of the recipes that come with us."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def load_recipe(name_or_path: str, settings: Sequence[str] = ()) -> Recipe:
+    """The built-in recipe of that name, or the file, with `stage.key=value` settings put in.
+
+    `key=value` without a stage sets it in every stage. Raises BadInput, which names the place.
+    """
+    path = FOLDER / f"{name_or_path}.toml"
+    if not path.is_file():
+        path = Path(name_or_path)
+    if not path.is_file():
+        raise BadInput(
+            f"no recipe {name_or_path!r}: give a TOML file or one of {', '.join(list_recipes())}"
+        )
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"the recipe {path.name} cannot be read: {error}") from error
+    for setting in settings:
+        _put(tables, setting)
+    return _build(tables, path)
+
+
+def recipe_from_store(body: Mapping[str, Any], prompts: Mapping[str, str]) -> Recipe:
+    """The recipe of a stored body; `prompts` maps sha256 to text."""
+    stages = {
+        task: Stage(
+            model=stage["model"],
+            prompt=Prompt(stage["prompt"], prompts[stage["prompt_sha256"]]),
+            parameters={name: stage[name] for name in PARAMETERS if name in stage},
+        )
+        for task, stage in body["stages"].items()
+    }
+    return Recipe(
+        name=body["name"],
+        description=body["description"],
+        stages=stages,
+        validation=Validation(**body["validation"]),
+        filters=Filters(**body["filters"]),
+    )
+
+
+def _build(tables: dict[str, Any], path: Path) -> Recipe:
+    where = f"the recipe {path.name}"
+    _only(tables, ("name", "description", "stages", "validation", "filters"), where)
+    given = tables.get("stages", {})
+    _only(given, tuple(TASKS), f"{where}, [stages]")
+    stages: dict[Task, Stage] = {}
+    for task in TASKS:
+        table = given.get(task)
+        if not isinstance(table, dict):
+            raise BadInput(f"{where} has no [stages.{task}]")
+        place = f"{where}, [stages.{task}]"
+        _only(table, ("model", "prompt", *PARAMETERS), place)
+        for name in ("model", "prompt"):
+            if not isinstance(table.get(name), str) or not table[name]:
+                raise BadInput(f"{place} has no {name}")
+        if table.get("output", "text") not in OUTPUTS:
+            raise BadInput(f"{place}: output = {table['output']!r} is not text or json")
+        stages[task] = Stage(
+            model=table["model"],
+            prompt=read_prompt(task, table["prompt"], path.parent),
+            parameters={name: table[name] for name in PARAMETERS if name in table},
+        )
+    validation = Validation(**_whole(tables, "validation", _VALIDATION, where))
+    if validation.votes < 1:
+        raise BadInput(f"{where}, [validation]: votes = {validation.votes}: at least 1 is needed")
+    return Recipe(
+        name=str(tables.get("name") or path.stem),
+        description=str(tables.get("description", "")),
+        stages=stages,
+        validation=validation,
+        filters=Filters(**_whole(tables, "filters", _FILTERS, where)),
+    )
+
+
+def _whole(tables: dict[str, Any], name: str, known: tuple[str, ...], where: str) -> dict[str, Any]:
+    table: dict[str, Any] = tables.get(name, {})
+    _only(table, known, f"{where}, [{name}]")
+    for key, value in table.items():
+        if key == "same_language":
+            if not isinstance(value, bool):
+                raise BadInput(f"{where}, [{name}]: {key} = {value!r} is not true or false")
+        elif not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise BadInput(f"{where}, [{name}]: {key} = {value!r} is not a whole number from 0 up")
+    return table
+
+
+def _only(table: Any, known: tuple[str, ...], where: str) -> None:
+    if not isinstance(table, dict):
+        raise BadInput(f"{where} is not a table")
+    for name in table:
+        if name not in known:
+            raise BadInput(f"{where} has an unknown {name!r}; known: {', '.join(known)}")
+
+
+def _put(tables: dict[str, Any], setting: str) -> None:
+    place, equals, text = setting.partition("=")
+    if not equals or not text:
+        raise BadInput(f"--set {setting!r}: write stage.key=value, as in validation.model=o3-mini")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    section, _, key = place.rpartition(".")
+    if not section:
+        for table in tables.get("stages", {}).values():
+            table[key] = value
+    elif section == "filters" or (section == "validation" and key in _VALIDATION):
+        tables.setdefault(section, {})[key] = value
+    elif section in TASKS:
+        tables.setdefault("stages", {}).setdefault(section, {})[key] = value
+    else:
+        raise BadInput(
+            f"--set {setting!r}: no stage {section!r}; there are {', '.join(TASKS)} and filters"
+        )

@@ -1,0 +1,416 @@
+"""The data set card of a release: written from the store, valid for `datasets` and the Hub.
+
+The front matter is written by hand with JSON strings, which are YAML: names with colons, quotes
+or line breaks stay what they are.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from curation.release.licences import hub_identifier, slug
+from curation.release.rows import CONFIGS, PASSAGE
+
+REVIEW_WORDS = {
+    "not-rejected": "Groups that a reviewer rejected are left out; nobody had to approve a group.",
+    "approved": "Only groups that a reviewer approved.",
+}
+OFFLINE_WARNING = (
+    "> [!WARNING]\n"
+    "> **Made offline, without a language model.** Rules wrote the instructions, the negative "
+    "queries and the negative passages; an embedding model judged them. These texts show how the "
+    "data look. Do not train a model for use on them and do not publish them as InF-IR data."
+)
+PAPER = """@article{zhuang2025towards,
+  title   = {Towards Better Instruction Following Retrieval Models},
+  author  = {Yuchen Zhuang and Aaron Trinh and Rushi Qiang and Haotian Sun and Chao Zhang and
+             Hanjun Dai and Bo Dai},
+  journal = {arXiv preprint arXiv:2505.21439},
+  year    = {2025}
+}"""
+CONFIG_WORDS = {
+    "provenance": "where each group comes from, and how it was judged",
+    "triplets": "instruction, query, passage and a label, five rows per group",
+    "judgments": "who chose which candidate; people under pseudonyms",
+    "sentence-transformers": "anchor, positive and negatives, three rows per group",
+    "tevatron": "queries with their passages, three rows per group",
+}
+COLUMN_WORDS = {
+    "query_positive": "Q+, the real query",
+    "instruction_positive": "I+, the instruction",
+    "document_positive": "P+, the real passage that answers (I+, Q+)",
+    "query_negative": "Q-, the poisoned query",
+    "instruction_negative": "I-, the poisoned instruction",
+    "hard_negative_document_1": "P1-, written for (I-, Q+)",
+    "hard_negative_document_2": "P2-, written for (I+, Q-)",
+    "group_id": "the group in the store it was made in",
+    "query_id": "the pair's id in its source",
+    "passage_id": "the id of P+ in its source",
+    "source": "where query and passage come from",
+    "licence": "the licence of query and passage",
+    "verdict": "kept or dropped by the filter and the validation",
+    "drop_reason": "why a dropped group was dropped",
+    "review": "what the current review says: approve, edit, reject or nothing",
+    "offline": "whether rules instead of a language model wrote the group",
+}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A task of the recipe: its model, and its prompt by name and sha256."""
+
+    task: str
+    model: str
+    prompt: str
+    prompt_sha256: str
+
+
+@dataclass(frozen=True)
+class CardFacts:
+    """Everything the card says."""
+
+    title: str
+    dataset: str
+    source: str
+    licences: Sequence[str]
+    run_id: int
+    run_status: str
+    provider: str
+    offline: bool
+    recipe: str
+    recipe_sha256: str
+    stages: Sequence[Stage]
+    validation: dict[str, Any]
+    filters: dict[str, Any]
+    reviews: str
+    review_counts: dict[str, int]
+    include_dropped: bool
+    verdicts: dict[str, int]
+    splits: dict[str, int]
+    files: Sequence[dict[str, Any]]
+    sources: dict[str, int]
+    chosen: Sequence[str]
+    held_out: float
+    seed: int
+    format: str
+    texts: dict[str, dict[str, Any]]
+    pairs: int
+    reached: dict[str, int]
+    kept: int
+    dropped: dict[str, int]
+    content_sha256: str
+    prompts: dict[str, str] = field(default_factory=dict)
+    findings: Sequence[str] = ()
+    origin: str = ""
+
+
+def write_card(facts: CardFacts, release_id: int | None) -> str:
+    """The card as Markdown with its YAML front matter; `release_id` None for a preview."""
+    parts = [
+        _front_matter(facts),
+        f"# {_inline(facts.title)}",
+        OFFLINE_WARNING if facts.offline else "",
+        _what(facts),
+        _counts(facts),
+        _making(facts),
+        _acceptance(facts),
+        _reviewing(facts),
+        "\n\n".join(["## What was measured", *facts.findings]) if facts.findings else "",
+        _licence(facts),
+        _loading(facts),
+        _columns(),
+        f"## Citing\n\nThe method is that of the paper:\n\n```bibtex\n{PAPER}\n```",
+        _identity(facts, release_id),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _front_matter(facts: CardFacts) -> str:
+    identifiers = sorted({hub_identifier(licence) for licence in facts.licences}) or ["unknown"]
+    licence = identifiers[0] if len(identifiers) == 1 else "other"
+    lines = ["---", f"license: {licence}"]
+    if licence == "other":
+        name = "-and-".join(sorted({slug(words) or "unknown" for words in facts.licences}))
+        lines += [f"license_name: {_quoted(name)}", "license_link: README.md"]
+    tags = ["information-retrieval", "instruction-following", "inf-ir", "inf-studio", "synthetic"]
+    if facts.offline:
+        tags.append("offline-rules")
+    lines += [
+        f"pretty_name: {_quoted(facts.title)}",
+        "task_categories:",
+        "- text-retrieval",
+        "tags:",
+        *(f"- {tag}" for tag in tags),
+        "size_categories:",
+        f"- {_quoted(_size(sum(facts.splits.values())))}",
+    ]
+    if not facts.files:  # a preview: nothing is written yet
+        return "\n".join([*lines, "---"])
+    lines.append("configs:")
+    for config in _configs(facts):
+        lines += [f"- config_name: {config}", "  data_files:"]
+        for split, files in _by_split(facts, config).items():
+            lines += [f"  - split: {_quoted(split)}", f"    path: {_quoted(_pattern(files))}"]
+        if facts.format == "csv":
+            lines.append("  keep_default_na: false")
+    lines.append("dataset_info:")
+    for config in _configs(facts):
+        lines += [f"- config_name: {config}", "  features:"]
+        for name, kind in CONFIGS[config].items():
+            lines += _feature(name, kind)
+        lines.append("  splits:")
+        for split, files in _by_split(facts, config).items():
+            lines += [
+                f"  - name: {_quoted(split)}",
+                f"    num_bytes: {sum(file['bytes'] for file in files)}",
+                f"    num_examples: {sum(file['rows'] for file in files)}",
+            ]
+    return "\n".join([*lines, "---"])
+
+
+def _feature(name: str, kind: str) -> list[str]:
+    if kind != "passages":
+        return [f"  - name: {name}", f"    dtype: {kind}"]
+    parts = [line for part in PASSAGE for line in (f"    - name: {part}", "      dtype: string")]
+    return [f"  - name: {name}", "    list:", *parts]
+
+
+def _by_split(facts: CardFacts, config: str) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for file in facts.files:
+        if file["config"] == config:
+            found.setdefault(file["split"], []).append(file)
+    return found
+
+
+def _pattern(files: list[dict[str, Any]]) -> str:
+    """The path of a split's only file, or the pattern of its parts."""
+    path: str = files[0]["path"]
+    return path if len(files) == 1 else re.sub(r"-\d{5}-of-", "-*-of-", path)
+
+
+def _configs(facts: CardFacts) -> list[str]:
+    return list(dict.fromkeys(file["config"] for file in facts.files))
+
+
+def _what(facts: CardFacts) -> str:
+    groups = sum(facts.splits.values())
+    source = f" ({_inline(facts.source)})" if facts.source else ""
+    dropped = ""
+    if facts.include_dropped:
+        dropped = (
+            f" **{facts.verdicts.get('dropped', 0):,} of them were dropped** and are here for "
+            'study: train on those with `verdict == "kept"` only.'
+        )
+    return (
+        f"{groups:,} groups for training retrieval models that follow instructions, grown from "
+        f"the queries and passages of {_inline(facts.dataset)}{source}. Each group is three "
+        "triplets of instruction, query and passage: a positive one, and two in which the "
+        "instruction or the query was poisoned and a passage was written to match, so that the "
+        f"positive passage no longer fits.{dropped}"
+    )
+
+
+def _counts(facts: CardFacts) -> str:
+    number = {kind: f"{counts['number']:,}" for kind, counts in facts.texts.items()}
+    different = {kind: f"{counts['different']:,}" for kind, counts in facts.texts.items()}
+    mean = {kind: _decimal(counts["mean_words"]) for kind, counts in facts.texts.items()}
+    splits = "\n".join(f"| {split} | {rows:,} |" for split, rows in facts.splits.items())
+    held_out = ""
+    if facts.held_out:
+        held_out = (
+            f"`…_held_out` holds about {facts.held_out:.0%} of the groups (seed {facts.seed}): "
+            "no query and no passage of theirs, whatever its case and spacing, is in another "
+            "split. Evaluate on them, do not train on them.\n\n"
+        )
+    sources = ""
+    if len(facts.sources) > 1:
+        told = " · ".join(f"{_inline(name)} {rows:,}" for name, rows in facts.sources.items())
+        sources = f"Groups by source: {told}.\n\n"
+    chosen = f"Chosen: {'; '.join(map(_inline, facts.chosen))}.\n\n" if facts.chosen else ""
+    table = (
+        "As in Table 1 of the paper, which counts every text of every group (`#I` is two per "
+        "group); below them how many are different. Averages are in words.\n\n"
+        "| | #I | #Q | #P | Avg. I | Avg. Q | Avg. P |\n|---|---:|---:|---:|---:|---:|---:|\n"
+        f"| all | {number['I']} | {number['Q']} | {number['P']} "
+        f"| {mean['I']} | {mean['Q']} | {mean['P']} |\n"
+        f"| different | {different['I']} | {different['Q']} | {different['P']} | | | |"
+        if facts.texts
+        else "The texts are counted when the release is made."
+    )
+    return (
+        "## Counts\n\n"
+        f"| split | groups |\n|---|---:|\n{splits}\n\n{held_out}{sources}{chosen}{table}"
+    )
+
+
+def _making(facts: CardFacts) -> str:
+    if facts.origin:
+        return (
+            f"## How it was made\n\nThe groups were made elsewhere and imported from "
+            f"{_code(facts.origin)} as run {facts.run_id}; how they were made is told there."
+        )
+    provider = (
+        "**offline** (rules and an embedding model; no language model)"
+        if facts.offline
+        else f"{_code(facts.provider)}"
+    )
+    rows = "\n".join(
+        f"| {_inline(stage.task)} | {_inline(stage.model)} | {_inline(stage.prompt)} "
+        f"(`{stage.prompt_sha256[:12]}`) |"
+        for stage in facts.stages
+    )
+    settings = " · ".join(
+        f"{name.replace('_', ' ')} {value}"
+        for name, value in {**facts.validation, **facts.filters}.items()
+    )
+    prompts = "\n\n".join(
+        f"<details><summary>Prompt <code>{_html(name)}</code></summary>\n\n"
+        f"{_fenced(text)}\n\n</details>"
+        for name, text in facts.prompts.items()
+    )
+    unused = (
+        "The prompts below were not sent anywhere: offline, rules stand in for them.\n\n"
+        if facts.offline and prompts
+        else ""
+    )
+    return (
+        "## How it was made\n\n"
+        f"Run {facts.run_id} ({facts.run_status}) of the recipe {_code(facts.recipe)} "
+        f"(`{facts.recipe_sha256[:12]}`), provider {provider}.\n\n"
+        f"| stage | model | prompt |\n|---|---|---|\n{rows}\n\n"
+        f"Settings: {_inline(settings) or 'none'}.\n\n{unused}{prompts}"
+    ).rstrip()
+
+
+def _acceptance(facts: CardFacts) -> str:
+    if facts.origin:
+        return ""  # what was dropped elsewhere is not known here
+    over = facts.kept + sum(facts.dropped.values())
+    share = f" ({facts.kept / over:.1%})" if over else ""
+    reached = "\n".join(
+        f"| reached {_inline(stage)} | {number:,} |" for stage, number in facts.reached.items()
+    )
+    reasons = "\n".join(
+        f"| {_inline(reason)} | {number:,} |" for reason, number in facts.dropped.items()
+    )
+    told = (
+        f"\n\nWhy groups were dropped:\n\n| reason | groups |\n|---|---:|\n{reasons}"
+        if reasons
+        else "\n\nNo group was dropped."
+    )
+    return (
+        f"## Acceptance\n\nOf {facts.pairs:,} pairs, {facts.kept:,} groups were kept{share}.\n\n"
+        f"| | groups |\n|---|---:|\n| pairs | {facts.pairs:,} |\n{reached}\n"
+        f"| kept | {facts.kept:,} |{told}"
+    )
+
+
+def _reviewing(facts: CardFacts) -> str:
+    words = {"approve": "approved", "reject": "rejected", "edit": "edited since"}
+    counted = ", ".join(
+        f"{number:,} {words[action]}" for action, number in sorted(facts.review_counts.items())
+    )
+    return (
+        f"## Reviews\n\n{REVIEW_WORDS[facts.reviews]} In the run, people's current reviews: "
+        f"{counted or 'none'}."
+    )
+
+
+def _licence(facts: CardFacts) -> str:
+    names = ", ".join(_inline(licence or "unknown") for licence in facts.licences) or "unknown"
+    several = (
+        " The sources have different licences: the column `licence` says which holds for a row."
+        if len(facts.licences) > 1
+        else ""
+    )
+    return (
+        f"## Licence\n\nInherited from the source: **{names}**. Texts that were generated from "
+        f"the source's texts are passed on under the same licence.{several}"
+    )
+
+
+def _loading(facts: CardFacts) -> str:
+    first = next(iter(facts.splits))
+    return (
+        "## Loading\n\n"
+        "```python\n"
+        "from datasets import load_dataset\n\n"
+        'groups = load_dataset("PATH_OR_NAME")  # this folder, or its name on the Hub\n'
+        f'print(groups["{first}"][0]["instruction_positive"])\n'
+        f"{_other_configs(facts)}```{_apostrophes(facts)}"
+    )
+
+
+def _other_configs(facts: CardFacts) -> str:
+    return "".join(
+        f'{name.replace("-", "_")} = load_dataset("PATH_OR_NAME", "{name}")  '
+        f"# {CONFIG_WORDS[name]}\n"
+        for name in _configs(facts)[1:]
+    )
+
+
+def _apostrophes(facts: CardFacts) -> str:
+    if facts.format != "csv":
+        return ""
+    return (
+        "\n\nIn these CSV files a text that begins with `=`, `+`, `-`, `@`, a tab or a line break "
+        "has an apostrophe in front, so that a spreadsheet shows it instead of running it. Take it "
+        "off, or use the Parquet release, where texts are as they are."
+    )
+
+
+def _columns() -> str:
+    rows = "\n".join(f"| `{name}` | {words} |" for name, words in COLUMN_WORDS.items())
+    head = "| column | is |\n|---|---|"
+    return f"## Columns\n\nThe first seven are named as in InF-IR.\n\n{head}\n{rows}"
+
+
+def _identity(facts: CardFacts, release_id: int | None) -> str:
+    if release_id is None:
+        return "A preview: this release has not been made."
+    return (
+        f"Release {release_id} by InF Studio; content sha256 `{facts.content_sha256}` "
+        "(over the groups and the judgments as JSONL, by split)."
+    )
+
+
+def _size(rows: int) -> str:
+    bounds = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"))
+    for bound, words in (*bounds, (1_000_000, "100K<n<1M"), (10_000_000, "1M<n<10M")):
+        if rows < bound:
+            return words
+    return "10M<n<100M"
+
+
+def _decimal(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.2f}"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=True)
+
+
+def _inline(text: str) -> str:
+    """Text inside a line or table cell: one line, no Markdown of its own."""
+    plain = " ".join(str(text).split())
+    for sign in "\\`*_|<>[]":
+        plain = plain.replace(sign, "\\" + sign if sign not in "<>" else f"&#{ord(sign)};")
+    return plain
+
+
+def _code(text: str) -> str:
+    return f"`{' '.join(text.replace('`', ' ').split())}`"
+
+
+def _html(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _fenced(text: str) -> str:
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}text\n{text.rstrip()}\n{fence}"

@@ -1,0 +1,159 @@
+"""What is known of a release's groups beside the texts: agreement, diversity, contamination.
+
+Told from what the store holds when the release is made; what nobody measured is said to be missing,
+with the command that measures it. People are counted, never named.
+"""
+
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from analysis.agreement.agreement import Decision, agreement_report
+from analysis.map.coverage import points_frame
+from curation.release.coverage_picture import draw_map
+from curation.release.plan import Plan
+from db.outcome.analyses import latest_analysis
+from db.study.judgments import judgment_frame
+from db.tables import Analysis, Study
+
+RESAMPLES = 1000
+PICTURE = "coverage.png"
+
+
+def findings(session: Session, plan: Plan) -> list[str]:
+    """The paragraphs of the card's section "What was measured", in Markdown."""
+    told = [
+        *_agreement(session, plan),
+        _diversity(session, plan),
+        _coverage(session, plan),
+        _contamination(session, plan),
+    ]
+    return [paragraph for paragraph in told if paragraph]
+
+
+def contaminated_groups(session: Session, plan: Plan) -> frozenset[int] | None:
+    """The groups that overlap with an evaluation set, None where nobody has looked at all of them:
+    a comparison of some sources, or of kept groups where dropped ones go out, is none."""
+    found = _of_run(session, plan, "contamination")
+    if found is None or found.config.get("sources"):
+        return None
+    if plan.choice.include_dropped and found.config.get("groups") != "all":
+        return None
+    return frozenset(found.result.get("groups", ()))
+
+
+def _agreement(session: Session, plan: Plan) -> list[str]:
+    studies = session.scalars(select(Study).where(Study.run_id == plan.run.id).order_by(Study.id))
+    told = [
+        words
+        for study in studies
+        if (words := _study(study.id, judgment_frame(session, study.id))) is not None
+    ]
+    if told:
+        return told
+    return ["Agreement: no person has judged groups of this run (`inf study create`)."]
+
+
+def _study(study_id: int, rows: list[Any]) -> str | None:
+    decisions = [
+        Decision(row.item_id, row.judge, row.label, row.kind, row.simulated, row.offline)
+        for row in rows
+    ]
+    if not any(row.kind == "person" for row in rows):
+        return None
+    report = agreement_report(decisions, resamples=RESAMPLES)
+    who = "**simulated** judges" if report["simulated"] else "people"
+    lines = [f"| {who} with each other | {_mean(report['human_human'])} |"]
+    lines += [
+        f"| {who} with `{name}` | {_mean(mean)} |" for name, mean in report["human_model"].items()
+    ]
+    warning = " Simulated judges stand in for people; this says nothing about people." * bool(
+        report["simulated"]
+    )
+    return (
+        f"Agreement in study {study_id} ({report['items']:,} items, {report['judgments']:,} "
+        "judgments; items from kept and dropped groups alike): mean pairwise Cohen's kappa with "
+        f"its 95 % interval.{warning}\n\n| | kappa |\n|---|---|\n" + "\n".join(lines)
+    )
+
+
+def _mean(mean: dict[str, Any]) -> str:
+    if mean["kappa"] is None:
+        return f"undefined: {mean.get('reason', '')}"
+    if mean.get("interval") is None:
+        return f"{mean['kappa']:.3f}"
+    low, high = mean["interval"]
+    return f"{mean['kappa']:.3f} ({low:.3f} to {high:.3f})"
+
+
+def _diversity(session: Session, plan: Plan) -> str:
+    found = _of_run(session, plan, "diversity")
+    if found is None:
+        return f"Diversity: not measured (`inf analyze diversity --dataset {plan.dataset.name}`)."
+    (corpus,) = found.result["corpora"]
+    rows = [
+        f"| {field} | {numbers['texts']:,} | {_number(numbers['aps'])} "
+        f"| {_number(numbers['ingf_2'])} | {_number(numbers['ingf_3'])} |"
+        for field, numbers in corpus["fields"].items()
+    ]
+    return (
+        f"Diversity of the whole run, with the vectors of {found.result['model']}: mean pairwise "
+        "similarity (APS, lower is more diverse) and inverse n-gram frequency (INGF, higher is "
+        "more diverse; it grows with the number of texts).\n\n"
+        "| | texts | APS | INGF 2 | INGF 3 |\n|---|---:|---:|---:|---:|\n" + "\n".join(rows)
+    )
+
+
+def _contamination(session: Session, plan: Plan) -> str:
+    found = _of_run(session, plan, "contamination")
+    if found is None:
+        return (
+            "Contamination: nobody has compared these texts with evaluation sets "
+            "(`inf analyze contamination`)."
+        )
+    result = found.result
+    against = ", ".join(str(told.get("corpus", told.get("name"))) for told in result["against"])
+    left_out = " They are left out of this release." if plan.leave_out_contaminated else ""
+    return (
+        f"Contamination: of the run's texts, {result['texts']:,} in {len(result['groups']):,} "
+        f"groups overlap with {against}.{left_out if result['groups'] else ''}"
+    )
+
+
+def coverage_picture(session: Session, plan: Plan) -> bytes | None:
+    """The newest map of this run's texts as a PNG, None where nobody has drawn one."""
+    found = _of_run(session, plan, "coverage")
+    if found is None or found.payload is None:
+        return None
+    points = points_frame(found.payload)
+    return draw_map(
+        points["x"].to_numpy(),
+        points["y"].to_numpy(),
+        points["role"].tolist(),
+        points["field"].tolist(),
+    )
+
+
+def _coverage(session: Session, plan: Plan) -> str:
+    found = _of_run(session, plan, "coverage")
+    if found is None:
+        return f"Coverage: no map was drawn (`inf analyze coverage --dataset {plan.dataset.name}`)."
+    return (
+        f"Coverage: UMAP of the {found.result['points']:,} texts of the run's groups, with the "
+        f"vectors of {found.result['model']}; texts that mean similar things lie close together."
+        f"\n\n![Map of the texts by role]({PICTURE})"
+    )
+
+
+def _of_run(session: Session, plan: Plan, kind: str) -> Analysis | None:
+    """The newest analysis of this data set that was made of this run."""
+    found = latest_analysis(session, kind, plan.dataset.id)
+    if found is None:
+        return None
+    corpora = found.result.get("corpora", [])
+    return found if [corpus.get("run_id") for corpus in corpora] == [plan.run.id] else None
+
+
+def _number(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.4f}"

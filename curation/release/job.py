@@ -1,0 +1,203 @@
+"""Making a release: the job that writes a run's groups, their card and their manifest to a folder.
+
+Everything is written to a folder beside the one asked for, which is renamed at the end: whoever
+looks sees a whole release or none. What a killed or cancelled export has finished there is taken
+over by the next one (`release_parts`). A folder that holds something is left alone, unless it is
+this very release already (same content), which is then told again.
+
+The content hash is over the rows in their order (split, part, group), as JSONL whatever the format:
+the same groups give the same hash however often, and wherever, they are exported.
+"""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from curation.release.card import CardFacts, write_card
+from curation.release.choice import group_ids_of
+from curation.release.facts import facts_of
+from curation.release.findings import PICTURE, coverage_picture
+from curation.release.licences import conflicts
+from curation.release.parts import has_parts
+from curation.release.plan import MANIFEST, Plan, plan_release, read_manifest
+from curation.release.writing import Written, write_groups
+from db.errors import BadInput, Refused
+from db.jobs.runner import Cancelled, JobHandle
+from db.people.accounts import record_audit
+from db.release.releases import chosen_licences, find_release_at, one_moment, record_release
+from db.tables import Release
+
+
+def export_release(handle: JobHandle) -> dict[str, Any]:
+    """The handler of `export` jobs."""
+    with handle.store.read() as session:
+        plan = plan_release(session, handle.config)
+        _require_mixable(session, plan)
+    unfinished = plan.out.parent / f".{plan.out.name}.unfinished-{os.getpid()}"
+    leave = False
+    try:
+        plan.out.parent.mkdir(parents=True, exist_ok=True)
+        _adopt_leftovers(plan.out, unfinished)
+        with handle.store.read() as session:
+            one_moment(session)
+            written = write_groups(handle, session, plan, unfinished, group_ids_of(session, plan))
+            facts = facts_of(session, plan, written)
+            picture = coverage_picture(session, plan)
+        same = _same_release(handle, plan, written)
+        if same is not None:
+            return _result(same, written)
+        with handle.store.write() as session:
+            release = _record(session, handle, plan, written)
+            _finish_folder(release, plan, written, facts, unfinished, picture)
+            session.commit()
+        return _result(release, written)
+    except Cancelled:
+        leave = has_parts(unfinished)
+        raise
+    except OSError as error:
+        raise BadInput(f"the release cannot be written to {plan.out}: {error}") from error
+    finally:
+        if not leave:
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _require_mixable(session: Session, plan: Plan) -> None:
+    licences = chosen_licences(session, plan.choice, plan.dataset.licence)
+    reasons = conflicts(licences)
+    if reasons and not plan.accept_licences:
+        raise Refused(
+            f"the licences of these groups do not go together: {'; '.join(reasons)}. Export one "
+            "source with --source, or say with --accept-licences that you may mix them"
+        )
+
+
+def _same_release(handle: JobHandle, plan: Plan, written: Written) -> Release | None:
+    """The release that the folder already holds, None where it is to be put there.
+
+    A folder whose release the store does not know (the export died between the two, or the store
+    was restored from before) is written again with the same content. Raises Refused where the
+    folder holds another release.
+    """
+    there = read_manifest(plan.out)
+    if there is None:
+        return None
+    same = there.get("content_sha256") == written.content_sha256
+    if same and there.get("format") == plan.format and there.get("filter") == plan.filter:
+        with handle.store.read() as session:
+            release = find_release_at(session, str(plan.out), written.content_sha256)
+        if release is None or release.id == there.get("release_id"):
+            return release
+    raise Refused(
+        f"{plan.out} holds another release (content {str(there.get('content_sha256'))[:12]}, this "
+        f"one {written.content_sha256[:12]}): a release is never overwritten, give a new folder"
+    )
+
+
+def _record(session: Session, handle: JobHandle, plan: Plan, written: Written) -> Release:
+    release = record_release(
+        session,
+        dataset_id=plan.dataset.id,
+        name=plan.name,
+        content_sha256=written.content_sha256,
+        path=str(plan.out),
+        format=plan.format,
+        filter=plan.filter,
+        counts=_counts(written),
+        offline=plan.run.offline,
+        created_by=handle.started_by,
+        groups=written.groups(),
+    )
+    record_audit(
+        session,
+        handle.started_by,
+        "export",
+        f"release {release.id}",
+        dataset=plan.dataset.name,
+        path=str(plan.out),
+        content_sha256=written.content_sha256,
+    )
+    return release
+
+
+def _finish_folder(
+    release: Release,
+    plan: Plan,
+    written: Written,
+    facts: CardFacts,
+    unfinished: Path,
+    picture: bytes | None,
+) -> None:
+    release.card = write_card(facts, release.id)
+    written.ledger.clear()
+    if picture is not None:
+        (unfinished / PICTURE).write_bytes(picture)
+    (unfinished / "README.md").write_text(release.card, encoding="utf-8")
+    manifest = {
+        "release_id": release.id,
+        "name": plan.name,
+        "content_sha256": written.content_sha256,
+        "dataset": plan.dataset.name,
+        "run_id": plan.run.id,
+        "recipe": facts.recipe,
+        "recipe_sha256": facts.recipe_sha256,
+        "provider": plan.run.provider,
+        "offline": plan.run.offline,
+        "licences": written.licences,
+        "format": plan.format,
+        "filter": plan.filter,
+        "counts": _counts(written),
+        "splits": written.splits,
+        "sources": written.sources,
+        "formula_guard": plan.format == "csv",
+        "files": written.files,
+        "created_at": release.created_at.isoformat(),
+    }
+    (unfinished / MANIFEST).write_text(
+        json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
+    )
+    if read_manifest(plan.out) is not None:  # the same content, which the store does not know
+        old = plan.out.parent / f".{plan.out.name}.unfinished-old-{os.getpid()}"
+        plan.out.rename(old)
+        unfinished.rename(plan.out)
+        shutil.rmtree(old, ignore_errors=True)
+        return
+    if plan.out.is_dir():
+        plan.out.rmdir()  # only an empty folder goes: what came in meanwhile stays, and we fail
+    unfinished.rename(plan.out)
+
+
+def _counts(written: Written) -> dict[str, Any]:
+    return {
+        "groups": sum(written.splits.values()),
+        "verdicts": written.verdicts,
+        "texts": written.texts,
+    }
+
+
+def _result(release: Release, written: Written) -> dict[str, Any]:
+    return {
+        "release_id": release.id,
+        "content_sha256": release.content_sha256,
+        "path": release.path,
+        "format": release.format,
+        "groups": sum(written.splits.values()),
+        "kept": written.verdicts.get("kept", 0),
+        "splits": written.splits,
+        "offline": release.offline,
+        "reviews": release.filter["reviews"],
+    }
+
+
+def _adopt_leftovers(out: Path, unfinished: Path) -> None:
+    """Take over what an export to this place left whose process is gone; remove the rest of it."""
+    for folder in sorted(out.parent.glob(f".{out.name}.unfinished-*")):
+        number = folder.name.rpartition("-")[2]
+        if number.isdigit() and not Path(f"/proc/{number}").exists():
+            if has_parts(folder) and not unfinished.exists():
+                folder.rename(unfinished)
+            else:
+                shutil.rmtree(folder, ignore_errors=True)

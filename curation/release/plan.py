@@ -1,0 +1,191 @@
+"""What an export job is asked for, checked before any work; and what a release's folder says."""
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from curation.release.files import FORMATS
+from curation.release.rows import CONFIGS, STANDARD, VIEWS, split_name
+from db.corpus.datasets import get_dataset
+from db.errors import BadInput, NotFound, Refused
+from db.release.releases import Choice
+from db.review.reviews import count_reviews
+from db.run.runs import choose_run, funnel
+from db.tables import Dataset, Run, Study
+
+MANIFEST = "release.json"
+_split_name = lru_cache(maxsize=1024)(split_name)
+SPLIT_BY = ("dataset", "source")
+HELD_OUT = "_held_out"
+BALANCES = ("none", "source")
+GROUPS_PER_PART = 50_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to export and where to. `held_out` is the share of groups in splits of their own."""
+
+    dataset: Dataset
+    run: Run
+    choice: Choice
+    out: Path
+    format: str
+    name: str
+    split_by: str
+    held_out: float
+    seed: int
+    configs: tuple[str, ...]
+    accept_licences: bool
+    leave_out_contaminated: bool
+    balance: str
+    groups_per_part: int
+
+    @property
+    def filter(self) -> dict[str, Any]:
+        """Which groups, in which splits: as the release and its manifest tell it."""
+        return {
+            "run_id": self.choice.run_id,
+            "reviews": self.choice.reviews,
+            "include_dropped": self.choice.include_dropped,
+            "sources": list(self.choice.sources),
+            "languages": list(self.choice.languages),
+            "study_id": self.choice.study_id,
+            "balance": self.balance,
+            "split_by": self.split_by,
+            "held_out": self.held_out,
+            "seed": self.seed,
+            "configs": list(self.configs),
+            "leave_out_contaminated": self.leave_out_contaminated,
+            "groups_per_part": self.groups_per_part,
+        }
+
+    def split(self, source: str, held_out: bool) -> str:
+        """The split that a group goes to."""
+        name = _split_name(source if self.split_by == "source" else self.dataset.name)
+        return name + HELD_OUT if held_out else name
+
+
+def plan_release(session: Session, config: dict[str, Any]) -> Plan:
+    """What a job's config asks for. Raises BadInput, NotFound or Refused before any work."""
+    dataset = get_dataset(session, config["dataset"])
+    run = choose_run(session, dataset.id, config.get("run_id"))
+    held_out = float(config.get("held_out", 0.0))
+    if not 0.0 <= held_out < 1.0:
+        raise BadInput(f"a held-out share of {held_out}: give 0 or a number below 1, as 0.1")
+    views = [_one_of("view", name, VIEWS) for name in config.get("views", ())]
+    configs = tuple(dict.fromkeys(("default", *config.get("configs", STANDARD), *views)))
+    format = _one_of("format", config.get("format", "parquet"), FORMATS)
+    if format == "csv" and "tevatron" in configs:
+        raise BadInput(
+            "the view tevatron has lists in its rows, CSV has none: use parquet or jsonl"
+        )
+    groups_per_part = int(config.get("groups_per_part", GROUPS_PER_PART))
+    if groups_per_part < 1:
+        raise BadInput(f"{groups_per_part} groups per file: give 1 or more")
+    study_id = config.get("study_id")
+    if study_id is not None:
+        _require_study(session, study_id, run)
+    return Plan(
+        dataset=dataset,
+        run=run,
+        choice=Choice(
+            run_id=run.id,
+            reviews=config.get("reviews", "not-rejected"),
+            include_dropped=bool(config.get("include_dropped", False)),
+            sources=tuple(config.get("sources", ())),
+            languages=tuple(config.get("languages", ())),
+            study_id=study_id,
+        ),
+        out=_checked_folder(Path(config["out"]).expanduser().absolute()),
+        format=format,
+        name=config.get("name") or dataset.name,
+        split_by=_one_of("split", config.get("split_by", "dataset"), SPLIT_BY),
+        held_out=held_out,
+        seed=int(config.get("seed", 0)),
+        configs=tuple(_one_of("configuration", name, tuple(CONFIGS)) for name in configs),
+        accept_licences=bool(config.get("accept_licences", False)),
+        leave_out_contaminated=bool(config.get("leave_out_contaminated", False)),
+        balance=_one_of("balance", config.get("balance", "none"), BALANCES),
+        groups_per_part=groups_per_part,
+    )
+
+
+def refuse_empty(session: Session, plan: Plan) -> None:
+    """Raise Refused with why nothing would be in the release and what to do."""
+    told = funnel(session, plan.run.id)
+    dropped = ", ".join(f"{reason} {number}" for reason, number in told.dropped.items())
+    why = "the release would be empty:"
+    if not told.kept and not plan.choice.include_dropped:
+        raise Refused(
+            f"{why} run {plan.run.id} kept none of its {told.pairs} groups "
+            f"(dropped: {dropped or 'none yet'}). Look at them on the Groups page, then curate "
+            "with another recipe or export another run with --run"
+        )
+    asked = [
+        (name, " or ".join(values))
+        for name, values in (("source", plan.choice.sources), ("language", plan.choice.languages))
+        if values
+    ]
+    if asked:
+        raise Refused(
+            f"{why} no group that could go out has "
+            + " and ".join(f"the {name} {values}" for name, values in asked)
+            + f": leave {' or '.join(f'--{name}' for name, _ in asked)} out, or name one that the "
+            "pairs have"
+        )
+    if plan.choice.study_id is not None:
+        raise Refused(
+            f"{why} study {plan.choice.study_id} has items of no group that could go out: leave "
+            "--study out, or name another one"
+        )
+    if plan.choice.reviews == "approved":
+        raise Refused(
+            f"{why} of {told.kept} kept groups none is approved. Approve groups with "
+            "`inf review --group ID --approve`, or use --reviews not-rejected"
+        )
+    rejected = count_reviews(session, plan.run.id).get("reject", 0)
+    raise Refused(
+        f"{why} {rejected} of {told.kept} kept groups are rejected and no other has its three "
+        f"triplets (dropped: {dropped or 'none'})"
+    )
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """What a release's folder says of itself, None where it is no release."""
+    file = folder / MANIFEST
+    if not file.is_file():
+        return None
+    try:
+        told = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _checked_folder(out: Path) -> Path:
+    if out.exists() and not out.is_dir():
+        raise Refused(f"{out} is a file: give a folder for the release")
+    if out.is_dir() and any(out.iterdir()) and read_manifest(out) is None:
+        raise Refused(f"{out} is not empty and holds no release: give a new folder")
+    return out
+
+
+def _require_study(session: Session, study_id: int, run: Run) -> None:
+    study = session.get(Study, study_id)
+    if study is None:
+        raise NotFound(f"no study {study_id}: `inf study list` shows them")
+    if study.run_id != run.id:
+        raise BadInput(
+            f"study {study_id} is of run {study.run_id} and this release of run {run.id}: "
+            f"add --run {study.run_id}, or name a study of run {run.id}"
+        )
+
+
+def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise BadInput(f"no {what} {value!r}: one of {', '.join(allowed)}")
+    return value

@@ -1,0 +1,252 @@
+"""The rows of a release, configuration by configuration. Pure.
+
+`default` is InF-IR's seven columns, under their published names, and a few more; `provenance` says
+where each group comes from; `triplets` is the same groups flattened; `judgments` who chose what.
+Two more are views for other trainers, made where they are asked for: `sentence-transformers` and
+`tevatron`, with instruction and query in one text (the paper's Interaction I).
+A text column without a value holds "": every column has one type in every format.
+"""
+
+import json
+import re
+import unicodedata
+from typing import Any
+
+from db.release.releases import GroupJudgment, ReleaseRow
+
+TEXTS = (
+    "query_positive",
+    "instruction_positive",
+    "document_positive",
+    "query_negative",
+    "instruction_negative",
+    "hard_negative_document_1",
+    "hard_negative_document_2",
+)
+FURTHER = {
+    "group_id": "int64",
+    "query_id": "string",
+    "passage_id": "string",
+    "source": "string",
+    "licence": "string",
+    "verdict": "string",
+    "drop_reason": "string",
+    "review": "string",
+    "offline": "bool",
+}
+FORMULA_SIGNS = tuple("=+-@\t\r\n＝＋－＠")
+TYPES = {**dict.fromkeys(TEXTS, "string"), **FURTHER}
+CONFIGS: dict[str, dict[str, str]] = {
+    "default": TYPES,
+    "provenance": {
+        "group_id": "int64",
+        "query_id": "string",
+        "passage_id": "string",
+        "dataset": "string",
+        "source": "string",
+        "licence": "string",
+        "run_id": "int64",
+        "recipe": "string",
+        "recipe_sha256": "string",
+        "provider": "string",
+        "models": "string",
+        "offline": "bool",
+        "verdict": "string",
+        "drop_reason": "string",
+        "review": "string",
+        "judgments": "int64",
+        "judgments_as_meant": "int64",
+    },
+    "triplets": {
+        "group_id": "int64",
+        "role": "string",
+        "passage_role": "string",
+        "label": "int64",
+        "instruction": "string",
+        "query": "string",
+        "passage": "string",
+        "offline": "bool",
+    },
+    "judgments": {
+        "group_id": "int64",
+        "item_id": "int64",
+        "scenario": "string",
+        "revision": "int64",
+        "judge": "string",
+        "kind": "string",
+        "simulated": "bool",
+        "offline": "bool",
+        "choice": "string",
+        "position": "int64",
+    },
+    "sentence-transformers": {
+        "anchor": "string",
+        "positive": "string",
+        "negative_1": "string",
+        "negative_2": "string",
+    },
+    "tevatron": {
+        "query_id": "string",
+        "query": "string",
+        "positive_passages": "passages",
+        "negative_passages": "passages",
+    },
+}
+VIEWS = ("sentence-transformers", "tevatron")
+STANDARD = tuple(name for name in CONFIGS if name not in VIEWS)
+PASSAGE = ("docid", "title", "text")
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+# Which texts are instructions, queries and passages, for the counts of the paper's Table 1.
+KINDS = {
+    "I": ("instruction_positive", "instruction_negative"),
+    "Q": ("query_positive", "query_negative"),
+    "P": ("document_positive", "hard_negative_document_1", "hard_negative_document_2"),
+}
+
+
+def release_row(found: ReleaseRow, *, source: str, licence: str, offline: bool) -> dict[str, Any]:
+    """A group as a row; a `source` or `licence` of the pair goes before the data set's."""
+    row: dict[str, Any] = {name: getattr(found, name) for name in TEXTS}
+    return row | {
+        "group_id": found.group_id,
+        "query_id": found.query_id,
+        "passage_id": found.passage_id,
+        "source": _said(found.meta, ("source",)) or source,
+        "licence": _said(found.meta, ("licence", "license")) or licence,
+        "verdict": found.verdict,
+        "drop_reason": found.drop_reason or "",
+        "review": found.review or "",
+        "offline": offline,
+    }
+
+
+def provenance_row(
+    row: dict[str, Any], run: dict[str, Any], judged: list[GroupJudgment]
+) -> dict[str, Any]:
+    """Where a group comes from. `run` holds what is the same for all groups of the run.
+
+    `judgments_as_meant` counts those that chose the passage which was written for the scenario.
+    """
+    return {
+        **{name: row[name] for name in CONFIGS["provenance"] if name in row},
+        **run,
+        "judgments": len(judged),
+        "judgments_as_meant": sum(one.choice == one.scenario for one in judged),
+    }
+
+
+def triplet_rows(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """The five triplets that a group tells apart, with label 1 where the passage fits.
+
+    P+ fits (I+, Q+) and neither (I-, Q+) nor (I+, Q-), for which P1- and P2- were written.
+    """
+    positive, negative = row["instruction_positive"], row["instruction_negative"]
+    asked = {
+        "positive": (positive, row["query_positive"]),
+        "instruction_negative": (negative, row["query_positive"]),
+        "query_negative": (positive, row["query_negative"]),
+    }
+    passages = {
+        "positive": row["document_positive"],
+        "instruction_negative": row["hard_negative_document_1"],
+        "query_negative": row["hard_negative_document_2"],
+    }
+    return [
+        {
+            "group_id": row["group_id"],
+            "role": role,
+            "passage_role": passage_role,
+            "label": int(role == passage_role),
+            "instruction": asked[role][0],
+            "query": asked[role][1],
+            "passage": passages[passage_role],
+            "offline": row["offline"],
+        }
+        for role in asked
+        for passage_role in dict.fromkeys((role, "positive"))
+    ]
+
+
+def trainer_rows(view: str, row: dict[str, Any]) -> list[dict[str, Any]]:
+    """A group as another trainer reads it: its three queries, each with the passage that fits.
+
+    The other two passages of the group are its negatives. `sentence-transformers`: the columns of a
+    loss such as MultipleNegativesRankingLoss. `tevatron`: the rows of its training files.
+    """
+    passages = {
+        "positive": (row["passage_id"], row["document_positive"]),
+        "instruction_negative": (f"{row['group_id']}-P1-", row["hard_negative_document_1"]),
+        "query_negative": (f"{row['group_id']}-P2-", row["hard_negative_document_2"]),
+    }
+    asked = {
+        "positive": f"{row['instruction_positive']} {row['query_positive']}",
+        "instruction_negative": f"{row['instruction_negative']} {row['query_positive']}",
+        "query_negative": f"{row['instruction_positive']} {row['query_negative']}",
+    }
+    make = _anchor_row if view == "sentence-transformers" else _tevatron_row
+    return [
+        make(
+            f"{row['group_id']}-{role}",
+            asked[role],
+            passages[role],
+            [passage for other, passage in passages.items() if other != role],
+        )
+        for role in asked
+    ]
+
+
+Text = tuple[str, str]
+
+
+def _anchor_row(_: str, query: str, positive: Text, negatives: list[Text]) -> dict[str, Any]:
+    told = {f"negative_{number}": text for number, (_, text) in enumerate(negatives, start=1)}
+    return {"anchor": query, "positive": positive[1], **told}
+
+
+def _tevatron_row(
+    query_id: str, query: str, positive: Text, negatives: list[Text]
+) -> dict[str, Any]:
+    def told(passages: list[Text]) -> list[dict[str, str]]:
+        return [{"docid": name, "title": "", "text": text} for name, text in passages]
+
+    return {
+        "query_id": query_id,
+        "query": query,
+        "positive_passages": told([positive]),
+        "negative_passages": told(negatives),
+    }
+
+
+def judgment_row(judged: GroupJudgment) -> dict[str, Any]:
+    """A judgment as it goes out; `position` 0 where no candidate was chosen."""
+    row: dict[str, Any] = {name: getattr(judged, name) for name in CONFIGS["judgments"]}
+    return row | {"position": judged.position or 0}
+
+
+def without_formulas(text: str) -> str:
+    """Text that a spreadsheet does not run: an apostrophe before what begins a formula."""
+    return "'" + text if text[:1] in FORMULA_SIGNS and text else text
+
+
+def canonical_line(row: dict[str, Any]) -> bytes:
+    """The row as a line of JSONL: what the content hash is over, whatever the format."""
+    return (_encode(row) + "\n").encode()
+
+
+def split_name(dataset: str) -> str:
+    """The data set's name as the name of a split: letters, digits and _ only.
+
+    `all` means something else to `datasets` and becomes `all_groups`.
+    """
+    plain = unicodedata.normalize("NFKD", dataset).encode("ascii", "ignore").decode()
+    name = re.sub(r"\W+", "_", plain).strip("_").lower()
+    if name == "all":
+        return "all_groups"
+    return name or "groups"
+
+
+def _said(meta: dict[str, Any], names: tuple[str, ...]) -> str:
+    for name in names:
+        if isinstance(meta.get(name), str) and meta[name].strip():
+            return str(meta[name])
+    return ""

@@ -1,0 +1,283 @@
+"""Writing a release's groups into a folder: every configuration and split in one pass, in parts."""
+
+import hashlib
+import json
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from analysis.text.splits import held_out_hashed, key_hash
+from curation.release.files import Pen, SplitWriter, content_sha256, file_sha256
+from curation.release.parts import Ledger, Part, PartFacts
+from curation.release.plan import HELD_OUT, Plan
+from curation.release.rows import (
+    CONFIGS,
+    VIEWS,
+    canonical_line,
+    judgment_row,
+    provenance_row,
+    release_row,
+    trainer_rows,
+    triplet_rows,
+)
+from curation.release.text_counts import TextCounts
+from db.jobs.runner import JobHandle
+from db.release.releases import (
+    GroupJudgment,
+    ReleaseRow,
+    group_judgments,
+    moment_of,
+    recipe_of_run,
+    release_rows,
+    split_texts,
+)
+
+IDENTITY = ("default", "judgments")  # the other configurations say the same again
+
+
+@dataclass(kw_only=True)
+class Counted:
+    """What a release holds; `texts` is empty and the identity "" where it is not yet written."""
+
+    content_sha256: str = ""
+    files: list[dict[str, Any]]
+    splits: dict[str, int]
+    verdicts: dict[str, int]
+    licences: list[str]
+    sources: dict[str, int]
+    texts: dict[str, dict[str, Any]]
+
+
+@dataclass(kw_only=True)
+class Written(Counted):
+    """What stands in the unfinished folder."""
+
+    ledger: Ledger
+
+    def groups(self) -> Iterator[tuple[int, str, str]]:
+        """(group, split, identity of its row)."""
+        return self.ledger.groups()
+
+
+def write_groups(
+    handle: JobHandle, session: Session, plan: Plan, folder: Path, group_ids: "array[int]"
+) -> Written:
+    """Write all files of the release; parts that stand there from before are kept."""
+    made_of = {
+        "filter": plan.filter,
+        "format": plan.format,
+        "dataset": [plan.dataset.name, plan.dataset.source, plan.dataset.licence],
+        "moment": moment_of(session, plan.choice),
+        "groups": len(group_ids),
+    }
+    ledger = Ledger(folder, made_of)
+    if len(ledger.parts) * plan.groups_per_part < len(group_ids):
+        held = _held_out(handle, session, plan, group_ids)
+        constants = _run_constants(session, plan)
+        with Pen() as pen:
+            for start in range(0, len(group_ids), plan.groups_per_part):
+                number = start // plan.groups_per_part
+                if number < len(ledger.parts):
+                    continue
+                ids = group_ids[start : start + plan.groups_per_part]
+                writing = _PartWriting(folder, plan, number, constants, held)
+                for batch in release_rows(session, ids):
+                    handle.check()
+                    writing.add(batch, _judgments(session, plan, batch), pen)
+                    done = start + len(writing.facts.ids)
+                    handle.report(done, len(group_ids), "writing groups")
+                ledger.finish(writing.finish(pen), writing.facts, writing.counts)
+    handle.report(len(group_ids), len(group_ids), "writing the card")
+    return _written(folder, ledger)
+
+
+def _written(folder: Path, ledger: Ledger) -> Written:
+    files = ledger.name_files()
+    order = list(CONFIGS)
+    files.sort(key=lambda file: (order.index(file["config"]), file["split"], file["path"]))
+    splits: Counter[str] = Counter()
+    verdicts: Counter[str] = Counter()
+    sources: Counter[str] = Counter()
+    for part in ledger.parts:
+        verdicts.update(part.verdicts)
+        sources.update(part.sources)
+        for file in part.files:
+            if file["config"] == "default":
+                splits[file["split"]] += file["rows"]
+    identities = [
+        (file["config"], file["split"], part.number, file["content_sha256"])
+        for part in ledger.parts
+        for file in part.files
+        if file["config"] in IDENTITY
+    ]
+    return Written(
+        content_sha256=content_sha256(identities),
+        files=[
+            {
+                "path": file["path"],
+                "config": file["config"],
+                "split": file["split"],
+                "rows": file["rows"],
+                "bytes": (folder / file["path"]).stat().st_size,
+                "sha256": file_sha256(folder / file["path"]),
+            }
+            for file in files
+        ],
+        splits=dict(sorted(splits.items(), key=lambda pair: (pair[0].endswith(HELD_OUT), pair[0]))),
+        verdicts=dict(verdicts),
+        licences=sorted({licence for part in ledger.parts for licence in part.licences}),
+        sources=dict(sorted(sources.items(), key=lambda pair: (-pair[1], pair[0]))),
+        texts=ledger.texts(),
+        ledger=ledger,
+    )
+
+
+class _PartWriting:
+    """One part on its way: a writer per configuration and split, made when its first row comes."""
+
+    def __init__(
+        self,
+        folder: Path,
+        plan: Plan,
+        number: int,
+        constants: dict[str, Any],
+        held: frozenset[int],
+    ) -> None:
+        self.facts, self.counts = PartFacts(), TextCounts()
+        self._folder, self._plan, self._number = folder, plan, number
+        self._constants, self._held = constants, held
+        self._open: dict[tuple[str, str], SplitWriter] = {}
+        self._verdicts: Counter[str] = Counter()
+        self._sources: Counter[str] = Counter()
+        self._licences: set[str] = set()
+
+    def add(
+        self, batch: list[ReleaseRow], judged: dict[int, list[GroupJudgment]], pen: Pen
+    ) -> None:
+        """Take a batch of groups and hand it to the pen."""
+        plan = self._plan
+        source, licence, offline = plan.dataset.source, plan.dataset.licence, plan.run.offline
+        for found in batch:
+            row = release_row(found, source=source, licence=licence, offline=offline)
+            line = canonical_line(row)
+            split = plan.split(row["source"], found.group_id in self._held)
+            self._add(split, row, line, judged.get(found.group_id, []))
+            self.facts.add(found.group_id, split, hashlib.sha256(line).digest())
+            self.counts.add(row)
+            self._verdicts[found.verdict] += 1
+            self._sources[row["source"]] += 1
+            self._licences.add(row["licence"])
+        for writer in self._open.values():
+            writer.flush(pen)
+
+    def finish(self, pen: Pen) -> Part:
+        """Close the files and say what they hold."""
+        for writer in self._open.values():
+            writer.close(pen)
+        pen.finish()
+        return Part(
+            number=self._number,
+            groups=len(self.facts.ids),
+            files=[
+                {
+                    "config": config,
+                    "split": split,
+                    "path": writer.path,
+                    "rows": writer.rows,
+                    "content_sha256": writer.content_sha256,
+                }
+                for (config, split), writer in self._open.items()
+            ],
+            splits=self.facts.splits,
+            verdicts=dict(self._verdicts),
+            sources=dict(self._sources),
+            licences=sorted(self._licences),
+            words=self.counts.words,
+        )
+
+    def _add(
+        self, split: str, row: dict[str, Any], line: bytes, judged: list[GroupJudgment]
+    ) -> None:
+        for config in self._plan.configs:
+            if config == "default":
+                self._writer(config, split).add(row, line)
+            elif config == "provenance":
+                told = provenance_row(row, self._constants, judged)
+                self._writer(config, split).add(told)
+            elif config == "triplets":
+                self._writer(config, split).add_all(triplet_rows(row))
+            elif config in VIEWS:
+                self._writer(config, split).add_all(trainer_rows(config, row))
+            else:
+                for one in judged:
+                    told = judgment_row(one)
+                    self._writer(config, split).add(told, canonical_line(told))
+
+    def _writer(self, config: str, split: str) -> SplitWriter:
+        found = self._open.get((config, split))
+        if found is None:
+            found = SplitWriter(self._folder, config, split, self._plan.format, self._number)
+            self._open[config, split] = found
+        return found
+
+
+def _judgments(
+    session: Session, plan: Plan, batch: list[ReleaseRow]
+) -> dict[int, list[GroupJudgment]]:
+    if not {"judgments", "provenance"} & set(plan.configs):
+        return {}
+    return group_judgments(session, [found.group_id for found in batch])
+
+
+def _held_out(
+    handle: JobHandle, session: Session, plan: Plan, group_ids: "array[int]"
+) -> frozenset[int]:
+    """The groups that are held out: none of their texts is on the other side."""
+    if not plan.held_out:
+        return frozenset()
+    import numpy as np
+
+    keys, sizes = array("Q"), array("q")
+    for batch in split_texts(session, group_ids):
+        handle.check()
+        found: dict[int, set[int]] = {}
+        for group_id, role, query, passage in batch:
+            texts = found.setdefault(group_id, set())
+            texts.add(_text_key("passage", passage))
+            if role != "instruction_negative":  # its query is the positive one again
+                texts.add(_text_key("query", query))
+        for texts in found.values():
+            keys.extend(texts)
+            sizes.append(len(texts))
+        handle.report(len(sizes), len(group_ids), "choosing what is held out")
+    chosen = held_out_hashed(
+        np.asarray(keys, dtype=np.uint64),
+        np.asarray(sizes, dtype=np.int64),
+        fraction=plan.held_out,
+        seed=plan.seed,
+    )
+    return frozenset(group_id for group_id, out in zip(group_ids, chosen, strict=True) if out)
+
+
+def _text_key(kind: str, text: str) -> int:
+    """One number for texts that differ in case and spacing only."""
+    return key_hash(f"{kind} {' '.join(text.lower().split())}")
+
+
+def _run_constants(session: Session, plan: Plan) -> dict[str, Any]:
+    recipe, _ = recipe_of_run(session, plan.run.id)
+    stages = recipe.body.get("stages", {})
+    models = {task: stage["model"] for task, stage in stages.items()}
+    return {
+        "dataset": plan.dataset.name,
+        "run_id": plan.run.id,
+        "recipe": recipe.name,
+        "recipe_sha256": recipe.sha256,
+        "provider": plan.run.provider,
+        "models": json.dumps(models, ensure_ascii=False),
+    }

@@ -1,0 +1,106 @@
+"""The rule filter: what may not go on to validation, each with its drop reason. Pure."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from analysis.text.words import shared_run, words
+from curation.recipe.recipe import Filters
+from curation.rules.language import changed_language
+from curation.rules.personal_data import find_personal_data
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Why a group is dropped: a counted reason, and the detail for who looks at it."""
+
+    reason: str
+    detail: str
+
+
+def check_instruction(
+    text: str, rules: Filters, *, positive: str | None = None, language: str = ""
+) -> Drop | None:
+    """An instruction; the poisoned one must differ from the positive one.
+
+    Where the recipe says `same_language`, both must name the pair's programming language.
+    """
+    what = "instruction_positive" if positive is None else "instruction_negative"
+    return (
+        _length(what, text, rules.most_instruction_words)
+        or _changed(what, text, positive)
+        or _private(what, text, positive or "")
+        or _language(what, text, positive or "")
+        or (_named(what, text, language) if rules.same_language else None)
+    )
+
+
+def check_query(text: str, rules: Filters, *, positive: str) -> Drop | None:
+    """A poisoned query."""
+    what = "query_negative"
+    return (
+        _length(what, text, rules.most_query_words)
+        or _changed(what, text, positive)
+        or _private(what, text, positive)
+    )
+
+
+def check_passage(
+    what: str, text: str, rules: Filters, *, positive: str, instruction: str
+) -> Drop | None:
+    """A written passage: not P+ again, and not quoting the instruction it was written for."""
+    drop = (
+        _length(what, text, rules.most_passage_words)
+        or _changed(what, text, positive)
+        or _private(what, text, positive)
+        or _language(what, text, positive)
+    )
+    if drop is not None:
+        return drop
+    quoted = shared_run(instruction, text, rules.quoted_words)
+    if quoted is not None:
+        return Drop("quotes_instruction", f"{what} repeats “{quoted}” from the instruction")
+    return None
+
+
+def _length(what: str, text: str, most: int) -> Drop | None:
+    count = len(words(text))
+    if count == 0:
+        return Drop("empty", f"{what} has no words")
+    if count > most:
+        return Drop("too_long", f"{what} has {count} words, at most {most} are let through")
+    return None
+
+
+def _changed(what: str, text: str, positive: str | None) -> Drop | None:
+    if positive is not None and _plain(text) == _plain(positive):
+        return Drop("unchanged", f"{what} says the same as the positive one")
+    return None
+
+
+def _private(what: str, text: str, positive: str) -> Drop | None:
+    """Personal data that the positive text does not hold itself."""
+    for found in find_personal_data(text):
+        if found.text not in positive:
+            return Drop("personal_data", f"{what} holds what looks like: {found.kind}")
+    return None
+
+
+def _language(what: str, text: str, positive: str) -> Drop | None:
+    changed = changed_language(positive, text)
+    if changed is None:
+        return None
+    return Drop("language_changed", f"{what} is in {changed[1]}, the positive one in {changed[0]}")
+
+
+def _named(what: str, text: str, language: str) -> Drop | None:
+    if not language:
+        return Drop("no_language", "the pair does not say its programming language")
+    pattern = rf"(?<![\w+#]){re.escape(language)}(?![\w+#])"
+    if re.search(pattern, text, re.IGNORECASE) is None:
+        return Drop("language_not_named", f"{what} does not name {language}")
+    return None
+
+
+def _plain(text: str) -> list[str]:
+    return words(unicodedata.normalize("NFKC", text))

@@ -1,0 +1,195 @@
+"""Answers that are paid and not yet in the store, in files that outlive the process.
+
+A commit waits for the writer's turn and for the disk: tens of milliseconds, or seconds behind
+another program's lock. A line at the end of a file is there at once, and what a process has written
+stays when the process is killed. So each answer is a line here before anything else is done with
+it. When it is committed the line is no longer needed, and a file without a needed line is removed.
+
+Every worker looks for files that a dead worker left and stores their answers, before it begins and
+while it works, sooner than a dead worker's groups are given to another one. A worker holds a lock
+on its files, which the system takes back when the process ends, however it ends: a file that can be
+locked is nobody's any more.
+
+The files are `$INF_HOME/answers/STORE/OWNER.NUMBER.jsonl`, STORE a hash of the store's address as
+it is written (two addresses of one server are two folders). A line is {"run_id", "row"}, the row as
+`db.run.calls.add_calls` takes it. They do not outlive a loss of power, and a worker that does not
+share the folder asks again.
+"""
+
+import fcntl
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
+
+from db.run.calls import add_left_calls
+from db.store.settings import home
+from db.store.store import Store
+
+log = logging.getLogger("inf.curate")
+LONGEST_FILE = 2**20  # bytes; then the next file begins
+NOT_KEPT = -1
+
+
+@dataclass
+class _File:
+    descriptor: int  # holds the lock
+    needed: int = 0  # lines that are not committed
+
+
+class AnswerFiles:
+    """The files of one worker. Used by one thread."""
+
+    def __init__(self, store: Store, run_id: int, owner: str) -> None:
+        self._folder, self._run_id, self._owner = folder_of(store), run_id, owner
+        self._number, self._length = 0, LONGEST_FILE
+        self._files: dict[int, _File] = {}  # by number
+        self._warned = False
+
+    def append(self, row: dict[str, Any]) -> int:
+        """Keep an answer; the number of the file that holds it, to be told at `release`.
+
+        NOT_KEPT where the disk takes no more: the answer is then as safe as its commit, which a
+        warning says once.
+        """
+        line = json.dumps({"run_id": self._run_id, "row": row}, default=str) + "\n"
+        try:
+            self._write(line.encode())
+        except OSError as error:
+            self._length = LONGEST_FILE  # nothing may follow a torn line: the next file begins
+            if not self._warned:
+                log.warning(
+                    "answers cannot be kept in %s until they are committed (%s): a kill may now "
+                    "cost those of the last commit",
+                    self._folder,
+                    error,
+                )
+            self._warned = True
+            return NOT_KEPT
+        self._files[self._number].needed += 1
+        return self._number
+
+    def release(self, numbers: Iterable[int]) -> None:
+        """The answers in these files, one for each number, are committed."""
+        for number in numbers:
+            if number in self._files:
+                self._files[number].needed -= 1
+        self._remove(one for one in self._done() if one != self._number)
+
+    def close(self) -> None:
+        """End; a file whose answers are not committed stays for whoever comes next."""
+        self._remove(self._done())
+        for file in self._files.values():
+            os.close(file.descriptor)
+        self._files.clear()
+
+    def _write(self, line: bytes) -> None:
+        if self._length >= LONGEST_FILE:
+            self._begin()
+        written = os.write(self._files[self._number].descriptor, line)
+        self._length += written
+        if written < len(line):
+            raise OSError("the disk is full")
+
+    def _begin(self) -> None:
+        """The next file, which has its name once it is locked: nobody can take it in between."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        number = self._number + 1
+        path = self._path(number)
+        unnamed = path.with_suffix(".new")
+        opened = os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            unnamed.rename(path)
+        except OSError:
+            os.close(opened)
+            unnamed.unlink(missing_ok=True)
+            raise
+        self._number, self._length = number, 0
+        self._files[number] = _File(opened)
+        self._remove(one for one in self._done() if one != number)
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"{quote(self._owner, safe='')}.{number}.jsonl"
+
+    def _done(self) -> list[int]:
+        """The files that are open and hold no needed line."""
+        return [number for number, file in self._files.items() if not file.needed]
+
+    def _remove(self, numbers: Iterable[int]) -> None:
+        for number in list(numbers):
+            self._path(number).unlink(missing_ok=True)
+            os.close(self._files.pop(number).descriptor)
+
+
+def folder_of(store: Store) -> Path:
+    """Where the answers for a store are kept: no two stores share a folder."""
+    url = make_url(store.url)
+    if store.is_sqlite and url.database:
+        place = str(Path(url.database).resolve())
+    else:
+        place = url.render_as_string(hide_password=True)
+    return home() / "answers" / hashlib.sha256(place.encode()).hexdigest()[:16]
+
+
+def store_left_answers(store: Store, unusable: set[Path]) -> int:
+    """Store what dead workers had not committed; how many answers that was.
+
+    A file that cannot be read or stored is told, left, and added to those that are `unusable`: it
+    costs its answers, not the run. Raises OperationalError where the store cannot be written.
+    """
+    stored = 0
+    for path in sorted(set(folder_of(store).glob("*.jsonl")) - unusable):
+        try:
+            stored += _store_file(store, path)
+        except OperationalError:
+            raise
+        except (OSError, SQLAlchemyError) as error:
+            log.warning("the answers in %s cannot be stored and are left there: %s", path, error)
+            unusable.add(path)
+    if stored:
+        log.info("%d answers that a killed worker had not committed are stored", stored)
+    return stored
+
+
+def _store_file(store: Store, path: Path) -> int:
+    """Store the answers of one file and remove it, unless its worker lives."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:  # another worker was faster
+        return 0
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return 0
+        by_run: dict[int, list[dict[str, Any]]] = {}
+        for run_id, row in _answers(path, file.read()):
+            by_run.setdefault(run_id, []).append(row)
+        with store.write() as session:
+            stored = sum(add_left_calls(session, run_id, rows) for run_id, rows in by_run.items())
+            session.commit()
+        path.unlink(missing_ok=True)
+    return stored
+
+
+def _answers(path: Path, content: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Run and row of each line; a line that a kill tore off is told and passed over."""
+    for number, line in enumerate(content.splitlines(), start=1):
+        try:
+            found = json.loads(line)
+            row = found["row"] | {"created_at": datetime.fromisoformat(found["row"]["created_at"])}
+            run_id = int(found["run_id"])
+        except (ValueError, KeyError, TypeError):
+            log.warning("%s:%d is no whole answer and is passed over", path, number)
+        else:
+            yield run_id, row

@@ -1,0 +1,506 @@
+"""The engine of a curation run: one asyncio loop, many groups in work, N calls in flight, one
+writer.
+
+A group waits for the wire and for commits, never for another group. The journal is asked before a
+call is made; an answer is committed before it is parsed; how a group ended is one transaction,
+guarded by the attempt under which it was claimed. So a process killed at any moment loses at most
+what was in flight, and a run that goes on ends as if nothing had happened.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter, deque
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from curation.judging.candidates import HardPassages, Pool, choose, draw, load_pool, passage_texts
+from curation.providers.provider import Provider, Request, Stopped
+from curation.recipe.recipe import Recipe, recipe_from_store
+from curation.run.answer_files import store_left_answers
+from curation.run.group_work import GroupWork, Setting
+from curation.run.journal import Journal
+from curation.run.starting import validator
+from curation.run.tuned_gc import calm_collector
+from db.errors import ProviderError
+from db.jobs.owners import is_dead, new_owner
+from db.jobs.runner import JobHandle
+from db.run.calls import StoredCall
+from db.run.group_queue import (
+    LEASE_SECONDS,
+    ClaimedGroup,
+    claim_groups,
+    lease_owners,
+    open_states,
+    release_groups,
+    renew_leases,
+)
+from db.run.runs import begin_run, funnel, get_run, set_run_status
+from db.run.workers import (
+    ROUNDING_USD,
+    Grant,
+    add_worker,
+    beat_worker,
+    end_workers,
+    silent_owners,
+    worker_totals,
+    working_owners,
+)
+from db.store.store import Store
+from db.tables import Pair, Passage, Prompt, Run
+from db.tables import Recipe as RecipeRow
+
+log = logging.getLogger("inf.curate")
+GRACE_SECONDS = 10.0
+REPORT_SECONDS = 0.5
+IDLE_SECONDS = 0.5
+BEAT_SECONDS = 1.0
+BUDGET_SECONDS = 0.05
+MOST_CLAIMED = 128  # at once: a claim is a slice of the journal's, and answers wait for its end
+
+Claimed = tuple[ClaimedGroup, list[tuple[int, str]]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a worker needs to know of its run."""
+
+    run: Run
+    recipe: Recipe
+    pool: Pool
+    judge_id: int
+    concurrency: int
+    follows_run: bool
+    hard: HardPassages | None
+
+
+def curate(handle: JobHandle) -> dict[str, Any]:
+    """The job handler: one worker's share of the run of the config, to its end or a stop."""
+    run_id = int(handle.config["run_id"])
+    started = time.monotonic()
+    with handle.store.write() as session:
+        run = begin_run(session, run_id)
+        session.commit()
+    worker: Worker | None = None
+    if run.status != "done":
+        try:
+            plan = _plan(handle.store, run_id, handle.config.get("concurrency"))
+            owner = new_owner()
+            worker = Worker(handle, plan, owner, make_provider(handle.store, plan, owner))
+            with calm_collector():
+                asyncio.run(worker.work())
+        except BaseException as error:
+            with handle.store.write() as session:
+                if worker_totals(session, run_id).alive == 0:
+                    set_run_status(session, run_id, "failed", error=str(error) or repr(error))
+                session.commit()
+            raise
+    result = _close(handle, run_id, worker)
+    handle.check()
+    return {**result, "seconds": time.monotonic() - started}
+
+
+def make_provider(store: Store, plan: Plan, owner: str) -> Provider:
+    """The provider of a run. Raises ProviderError where it cannot be used."""
+    run = plan.run
+    if run.provider == "offline":
+        from curation.offline.provider import OfflineProvider  # numpy, for the embedding judge
+        from curation.offline.vocabulary import MOST, build_vocabulary
+
+        with store.read() as session:
+            vocabulary = build_vocabulary(_sampled_pairs(session, run.dataset_id, MOST))
+        model = plan.recipe.stages["validation"].model
+        return OfflineProvider(store, vocabulary, seed=run.seed, judge_model=model)
+    from curation.providers.openai_server import OpenAIProvider  # the SDK takes a second to import
+
+    wire = OpenAIProvider.from_environment(
+        plan.recipe,
+        concurrency=plan.concurrency,
+        with_budget=run.budget_usd is not None,
+        requests_per_minute=run.requests_per_minute,
+        tokens_per_minute=run.tokens_per_minute,
+        batch=run.batch,
+    )
+    if not run.batch:
+        return wire
+    from curation.providers.batch import BatchProvider
+
+    return BatchProvider(wire, store, run.id, owner)
+
+
+class Worker:
+    """One process's share of a run."""
+
+    def __init__(self, handle: JobHandle, plan: Plan, owner: str, provider: Provider) -> None:
+        self._handle, self._plan, self._provider = handle, plan, provider
+        self._run_id, self._owner = plan.run.id, owner
+        self._setting = Setting(
+            recipe=plan.recipe,
+            provider=provider.name,
+            seed=plan.run.seed,
+            judge_id=plan.judge_id,
+            parameters=provider.parameters(),
+        )
+        self._left = partial(store_left_answers, handle.store, set[Path]())
+        self._with_budget = plan.run.budget_usd is not None
+        self._concurrency = plan.concurrency
+        self._asked: dict[str, asyncio.Future[StoredCall]] = {}
+        self._ready: deque[Claimed] = deque()
+        self._news = asyncio.Event()
+        self._groups: list[asyncio.Task[None]] = []
+        self._fatal: BaseException | None = None
+        self._exhausted = False
+        self._stopped_by_others = False
+        self.out_of_budget = False
+        self.counts: Counter[str] = Counter()
+        self.kept_ms: dict[str, int] = {}
+        self.commit_ms: dict[str, int] = {}
+        self._spent_usd = plan.run.spent_usd
+        self._finished = 0
+
+    async def work(self) -> None:
+        """Claim groups and work on them until none is open, or until stopped."""
+        self._journal = Journal(self._handle.store, self._run_id, self._owner)
+        beside: list[asyncio.Task[None]] = []
+        try:
+            models = dict.fromkeys(stage.model for stage in self._plan.recipe.stages.values())
+            await self._provider.check_models(list(models))
+            await self._journal.between(self._left)
+            await self._journal.write(self._begin)
+            beside = [
+                asyncio.create_task(part)
+                for part in (self._feed(), self._keep_leases(), self._beat(), self._report())
+            ]
+            self._widen()
+            await self._until_over()
+        finally:
+            for task in (*beside, *self._groups):
+                task.cancel()
+            await asyncio.gather(*beside, *self._groups, return_exceptions=True)
+            try:
+                await self._journal.write(self._end)
+            finally:
+                await self._journal.close()
+            self.kept_ms = self._journal.kept.told()
+            self.commit_ms = self._journal.committed.told()
+            await self._provider.close()
+        if self._fatal is not None:
+            raise self._fatal
+
+    @property
+    def _stopping(self) -> bool:
+        return (
+            self._handle.stopping
+            or self.out_of_budget
+            or self._stopped_by_others
+            or self._fatal is not None
+        )
+
+    @property
+    def _width(self) -> int:
+        """How many groups are in work."""
+        return self._concurrency * self._provider.groups_per_call
+
+    def _widen(self) -> None:
+        while len(self._groups) < self._width:
+            self._groups.append(asyncio.create_task(self._work_on_groups()))
+
+    async def _until_over(self) -> None:
+        """Wait for the group tasks; once stopping, for what is in flight, for a while."""
+        deadline: float | None = None
+        while any(not task.done() for task in self._groups):
+            await asyncio.wait(self._groups, timeout=0.2)
+            if self._stopping and deadline is None:
+                deadline = time.monotonic() + GRACE_SECONDS
+                self._stop_calling()
+            if deadline is not None and time.monotonic() > deadline:
+                return
+
+    def _begin(self, session: Session) -> None:
+        self._take_over(session)
+        add_worker(session, self._run_id, self._owner)
+        self._finished = funnel(session, self._run_id).finished
+
+    def _end(self, session: Session) -> None:
+        self._count(session)
+        release_groups(session, self._run_id, [self._owner])
+        end_workers(session, [self._owner])
+
+    async def _feed(self) -> None:
+        """Keep claimed groups ready; wait for other workers' groups at the end."""
+        try:
+            while not self._stopping and not self._exhausted:
+                if len(self._ready) > self._width // 2:
+                    await asyncio.sleep(0.01)
+                    continue
+                claimed = await self._journal.write(self._claim)
+                self._ready.extend(claimed)
+                if not claimed and not self._ready:
+                    await self._journal.between(self._left)
+                    if any(await self._journal.write(self._look_for_open)):
+                        await asyncio.sleep(IDLE_SECONDS)
+                    else:
+                        self._exhausted = True
+                self._news.set()
+        except Exception as error:
+            self._fail(error)
+
+    def _look_for_open(self, session: Session) -> tuple[bool, bool]:
+        self._take_over(session)
+        return open_states(session, self._run_id)
+
+    def _claim(self, session: Session) -> list[Claimed]:
+        plan, rules = self._plan, self._plan.recipe.validation
+        most = min(self._width, MOST_CLAIMED)
+        groups = claim_groups(session, self._run_id, self._owner, most)
+        drawn = [
+            draw(plan.pool, group, count=rules.distractors, seed=plan.run.seed) for group in groups
+        ]
+        hard = (
+            [[] for _ in groups]
+            if plan.hard is None
+            else plan.hard.find(groups, count=rules.hard_distractors)
+        )
+        wanted = {one for ids in (*drawn, *hard) for one in ids}
+        texts = passage_texts(session, sorted(wanted))
+        claimed: list[Claimed] = []
+        for group, ids, hard_ids in zip(groups, drawn, hard, strict=True):
+            chosen = choose(group, ids, texts, count=rules.distractors)
+            chosen += choose(group, hard_ids, texts, count=rules.hard_distractors, beside=chosen)
+            claimed.append((group, [(one, texts[one]) for one in chosen]))
+        return claimed
+
+    async def _work_on_groups(self) -> None:
+        while not self._stopping:
+            if not self._ready:
+                if self._exhausted:
+                    return
+                self._news.clear()
+                await self._news.wait()
+                continue
+            group, distractors = self._ready.popleft()
+            try:
+                done = await GroupWork(self._setting, group, distractors, self._ask).run()
+                if await self._journal.finish(done):
+                    self._finished += 1
+                else:
+                    log.info("group %s was given to another worker", group.id)
+            except Stopped:
+                return
+            except Exception as error:
+                self._fail(error)
+                return
+
+    async def _ask(self, request: Request) -> StoredCall:
+        """The stored answer of a request, or the provider's, stored. Asked once at a time."""
+        known = self._asked.get(request.key)
+        if known is not None:
+            return await asyncio.shield(known)
+        future: asyncio.Future[StoredCall] = asyncio.get_running_loop().create_future()
+        self._asked[request.key] = future
+        try:
+            stored = await self._find_or_call(request)
+        except BaseException as error:
+            future.set_exception(error)
+            future.exception()  # nobody else may be waiting: the error is raised here anyway
+            raise
+        else:
+            future.set_result(stored)
+            return stored
+        finally:
+            del self._asked[request.key]
+
+    async def _find_or_call(self, request: Request) -> StoredCall:
+        """Look the answer up; where there is none, set money aside, call, store."""
+        if self._stopping:
+            raise Stopped
+        most_usd = self._provider.most_usd(request) if self._with_budget else 0.0
+        found = await self._journal.find(request.key, most_usd)
+        wait = BUDGET_SECONDS
+        while isinstance(found, Grant) and not found.granted:
+            if found.others_usd <= ROUNDING_USD:
+                self.out_of_budget = True
+                self._stop_calling()
+            if self._stopping:
+                raise Stopped
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, self._provider.budget_seconds)
+            found = await self._journal.find(request.key, most_usd)
+        if isinstance(found, StoredCall):
+            self.counts["reused"] += 1
+            return found
+        try:
+            self.counts["in_flight"] += 1
+            answer = await self._provider.answer(request)
+        except BaseException:
+            if most_usd:
+                self._journal.free(most_usd)
+            raise
+        finally:
+            self.counts["in_flight"] -= 1
+        self.counts["made"] += 1
+        self._spent_usd += answer.cost_usd
+        return await self._journal.add(request, answer, most_usd)
+
+    def _stop_calling(self) -> None:
+        self._provider.stop()
+        self._news.set()
+
+    def _take_over(self, session: Session) -> None:
+        """Give back what dead workers held: those of this machine, and those long silent."""
+        owners = {
+            *lease_owners(session, self._run_id),
+            *working_owners(session, self._run_id),
+        } - {self._owner}
+        dead = {owner for owner in owners if is_dead(owner)}
+        dead |= set(silent_owners(session, self._run_id)) - {self._owner}
+        if dead:
+            log.info("taking over from %s", ", ".join(sorted(dead)))
+            release_groups(session, self._run_id, sorted(dead))
+            end_workers(session, sorted(dead))
+
+    async def _keep_leases(self) -> None:
+        while True:
+            await asyncio.sleep(LEASE_SECONDS / 3)
+            # before a dead worker's leases run out and its groups are claimed
+            await self._journal.between(self._left)
+            await self._journal.write(
+                lambda session: renew_leases(session, self._run_id, self._owner)
+            )
+
+    async def _beat(self) -> None:
+        """Tell what was done; take up another concurrency; stop where the run was stopped."""
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            status, concurrency = await self._journal.write(self._count)
+            if status not in ("running", "created"):
+                self._stopped_by_others = True
+                self._stop_calling()
+            if self._plan.follows_run and concurrency != self._concurrency:
+                self._concurrency = concurrency
+                self._provider.set_concurrency(concurrency)
+                self._widen()
+
+    def _count(self, session: Session) -> tuple[str, int]:
+        state = self._provider.state()
+        beat_worker(
+            session,
+            self._owner,
+            in_flight=state.in_flight,
+            width=state.width,
+            made=self.counts["made"],
+            reused=self.counts["reused"],
+            failures=state.failures,
+            throttled=state.throttled,
+        )
+        run = session.execute(
+            select(Run.status, Run.concurrency).where(Run.id == self._run_id)
+        ).one()
+        return run.status, run.concurrency
+
+    async def _report(self) -> None:
+        with self._handle.store.read() as session:
+            total = funnel(session, self._run_id).pairs
+        while True:
+            await self._journal.between(
+                partial(self._handle.report, self._finished, total, self._message())
+            )
+            await asyncio.sleep(REPORT_SECONDS)
+
+    def _message(self) -> str:
+        spent = f", ${self._spent_usd:.4f} spent" if self._spent_usd else ""
+        return f"{self.counts['made']:,} calls made, {self.counts['reused']:,} reused{spent}"
+
+    def _fail(self, error: BaseException) -> None:
+        if self._fatal is None:
+            self._fatal = error
+            if not isinstance(error, ProviderError):
+                log.exception("the run stops", exc_info=error)
+        self._stop_calling()
+
+
+def _plan(store: Store, run_id: int, concurrency: int | None) -> Plan:
+    with store.write() as session:
+        run = get_run(session, run_id)
+        row = session.get_one(RecipeRow, run.recipe_id)
+        wanted = [stage["prompt_sha256"] for stage in row.body["stages"].values()]
+        prompts = session.execute(
+            select(Prompt.sha256, Prompt.text).where(Prompt.sha256.in_(wanted))
+        )
+        recipe = recipe_from_store(row.body, dict(prompts.all()))
+        judge = validator(session, run.provider, recipe)
+        rules = recipe.validation
+        pool = load_pool(
+            session, run.dataset_id, distractors=rules.distractors + rules.hard_distractors
+        )
+        hard = HardPassages(session, pool) if rules.hard_distractors else None
+        session.commit()
+        return Plan(
+            run=run,
+            recipe=recipe,
+            pool=pool,
+            judge_id=judge.id,
+            concurrency=concurrency or run.concurrency,
+            follows_run=concurrency is None,
+            hard=hard,
+        )
+
+
+def _sampled_pairs(session: Session, dataset_id: int, most: int) -> list[tuple[str, str]]:
+    """At most `most` pairs, evenly spread in the order of ids."""
+    ids = list(
+        session.scalars(select(Pair.id).where(Pair.dataset_id == dataset_id).order_by(Pair.id))
+    )
+    step = max(1, -(-len(ids) // most))
+    chosen = set(ids[::step])
+    rows = session.execute(
+        select(Pair.id, Pair.query, Passage.text)
+        .join(Passage, Passage.id == Pair.passage_id)
+        .where(Pair.dataset_id == dataset_id)
+        .order_by(Pair.id)
+        .execution_options(yield_per=1000)
+    )
+    return [(query, text) for key, query, text in rows if key in chosen]
+
+
+def _close(handle: JobHandle, run_id: int, worker: Worker | None) -> dict[str, Any]:
+    """Write how the run stands, unless others still work on it, and tell its result."""
+    with handle.store.write() as session:
+        counted = funnel(session, run_id)
+        run = get_run(session, run_id)
+        status, words = run.status, run.error
+        if counted.finished == counted.pairs:
+            status, words = "done", None
+        elif run.status == "running" and worker_totals(session, run_id).alive == 0:
+            status, words = "paused", f"stopped; `inf curate --resume {run_id}` goes on"
+            if worker is not None and worker.out_of_budget:
+                words = (
+                    f"the budget of {run.budget_usd} USD is used up ({run.spent_usd:.4f} spent): "
+                    f"`inf curate --resume {run_id} --budget-usd MORE` goes on"
+                )
+        if status != run.status:
+            set_run_status(session, run_id, status, error=words)
+        session.commit()
+        counts = Counter[str]() if worker is None else worker.counts
+        return {
+            "run_id": run_id,
+            "dataset_id": run.dataset_id,
+            "provider": run.provider,
+            "offline": run.offline,
+            "pairs": counted.pairs,
+            "generated": counted.generated,
+            "kept": counted.kept,
+            "dropped": counted.dropped,
+            "calls": {"made": counts["made"], "reused": counts["reused"]},
+            "kept_ms": {} if worker is None else worker.kept_ms,
+            "commit_ms": {} if worker is None else worker.commit_ms,
+            "spent_usd": run.spent_usd,
+            "status": status,
+            "paused": status == "paused",
+            **({"reason": words} if words else {}),
+        }

@@ -1,0 +1,158 @@
+"""What a run will ask for and cost, before anything is asked.
+
+Tokens are taken as four characters each. Answers are taken at their usual lengths: an instruction
+and a query as people write them, a passage as long as P+, a judge's answer with its thinking. Every
+pair is taken to come through to validation, so that the estimate is rather too high than too low.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from curation.recipe.prices import FREE, Price, load_prices
+from curation.recipe.recipe import DEFAULT, Recipe, load_recipe
+from curation.recipe.tasks import TASKS, Task
+from db.tables import Group, Item, Pair, Passage
+from db.words import ROLES
+
+CHARACTERS_PER_TOKEN = 4.0
+USUAL_TOKENS = {"Instruction": 45.0, "Query": 15.0, "Choice": 700.0}
+LABEL_TOKENS = 3.0
+ITEMS_READ = 200
+
+
+@dataclass(frozen=True)
+class StageEstimate:
+    """What one task will take; `usd` is None where the model's price is unknown."""
+
+    task: Task
+    model: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    usd: float | None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run will take. `hours` at the given calls in flight and seconds per call."""
+
+    pairs: int
+    stages: list[StageEstimate]
+    usd: float | None
+    unpriced: list[str]
+    hours: float
+
+
+def prices_for(provider: str, recipe: Recipe, *, batch: bool = False) -> dict[str, Price]:
+    """Prices by model: the table's, half of them in a batch; offline nothing is paid."""
+    if provider == "offline":
+        return {stage.model: FREE for stage in recipe.stages.values()}
+    found = load_prices()
+    return {model: price.batched() for model, price in found.items()} if batch else found
+
+
+def estimate_run(
+    session: Session,
+    dataset_id: int,
+    recipe: Recipe,
+    prices: dict[str, Price],
+    *,
+    limit: int | None,
+    concurrency: int,
+    seconds_per_call: float = 2.0,
+) -> Estimate:
+    """The estimate for the first `limit` pairs of a data set; prices by model."""
+    pairs, query_length, passage_length = session.execute(
+        select(func.count(), func.avg(func.length(Pair.query)), func.avg(func.length(Passage.text)))
+        .join(Passage, Passage.id == Pair.passage_id)
+        .where(Pair.dataset_id == dataset_id)
+    ).one()
+    pairs = min(pairs, limit) if limit is not None else pairs
+    lengths = {
+        "document": float(passage_length or 0) / CHARACTERS_PER_TOKEN,
+        "query_positive": float(query_length or 0) / CHARACTERS_PER_TOKEN,
+        "query": float(query_length or 0) / CHARACTERS_PER_TOKEN,
+        "query_negative": float(query_length or 0) / CHARACTERS_PER_TOKEN,
+        "instruction": USUAL_TOKENS["Instruction"],
+        "instruction_positive": USUAL_TOKENS["Instruction"],
+        "instruction_negative": USUAL_TOKENS["Instruction"],
+    }
+    rules = recipe.validation
+    candidates = len(ROLES) + rules.distractors + rules.hard_distractors
+    lengths["passages"] = candidates * (lengths["document"] + LABEL_TOKENS)
+    stages = [_stage(task, recipe, prices, pairs, lengths, rules.votes) for task in TASKS]
+    unpriced = sorted({stage.model for stage in stages if stage.usd is None})
+    total = None if unpriced else sum(stage.usd or 0.0 for stage in stages)
+    calls = sum(stage.calls for stage in stages)
+    hours = calls * seconds_per_call / concurrency / 3600
+    return Estimate(pairs, stages, total, unpriced, hours)
+
+
+def _stage(
+    task: Task,
+    recipe: Recipe,
+    prices: dict[str, Price],
+    pairs: int,
+    lengths: dict[str, float],
+    votes: int,
+) -> StageEstimate:
+    stage, words = recipe.stages[task], TASKS[task]
+    calls = pairs * (len(ROLES) * votes if task == "validation" else 1)
+    told = len(stage.prompt.text) / CHARACTERS_PER_TOKEN
+    sent = told + sum(lengths.get(name, 0.0) for name in words.inputs)
+    came = lengths["document"] if words.gives == "Passage" else USUAL_TOKENS[words.gives]
+    most = stage.parameters.get("max_output_tokens")
+    came = min(came, most) if most else came
+    price = prices.get(stage.model)
+    return StageEstimate(
+        task=task,
+        model=stage.model,
+        calls=calls,
+        input_tokens=round(calls * sent),
+        output_tokens=round(calls * came),
+        usd=None if price is None else price.usd(calls * sent, calls * came),
+    )
+
+
+def judging_prices(
+    session: Session, run_id: int, models: Iterable[str]
+) -> dict[str, tuple[float | None, str]]:
+    """USD per 1,000 of the run's items by model, or None and why not; before anything is asked.
+
+    The tokens of an item: the validator's prompt, instruction, query and all candidate passages
+    at four characters each, on average over at most `ITEMS_READ` items; the answer at its usual
+    length. Prices are the table's.
+    """
+    wanted, prices = sorted(set(models)), load_prices()
+    items = session.execute(
+        select(Item.instruction, Item.query, Item.candidates)
+        .join(Group, Group.id == Item.group_id)
+        .where(Group.run_id == run_id)
+        .order_by(Item.id)
+        .limit(ITEMS_READ)
+    ).all()
+    if not items:
+        return dict.fromkeys(wanted, (None, f"run {run_id} has no item to take the length from"))
+    ids = {entry["passage_id"] for _, _, candidates in items for entry in candidates}
+    rows = session.execute(
+        select(Passage.id, func.length(Passage.text).label("characters")).where(Passage.id.in_(ids))
+    )
+    lengths: dict[int, int] = {row.id: row.characters for row in rows}
+    characters = sum(
+        len(instruction) + len(query) + sum(lengths.get(each["passage_id"], 0) for each in listed)
+        for instruction, query, listed in items
+    ) / len(items)
+    labels = LABEL_TOKENS * sum(len(listed) for _, _, listed in items) / len(items)
+    stage = load_recipe(DEFAULT["openai"]).stages["validation"]
+    sent = (characters + len(stage.prompt.text)) / CHARACTERS_PER_TOKEN + labels
+    most = stage.parameters.get("max_output_tokens")
+    came = min(USUAL_TOKENS["Choice"], most) if most else USUAL_TOKENS["Choice"]
+    return {
+        model: (1000 * prices[model].usd(sent, came), "")
+        if model in prices
+        else (None, f"the price of {model} is unknown: write it into prices.toml")
+        for model in wanted
+    }

@@ -1,0 +1,292 @@
+"""One group from its pair to its verdict: the paper's section 4.1, written as it reads.
+
+I+; then I- and Q- side by side; then P1- for (I-, Q+) and P2- for (I+, Q-); then the judge's answer
+in all three scenarios. The group is dropped at the first text that the rules refuse, and kept only
+where the judge names the passage that was written for each scenario.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from curation.judging.candidates import seeded
+from curation.providers.provider import Request, RowFailed
+from curation.recipe.prompt import Inputs, Unparsable, parse
+from curation.recipe.recipe import Recipe
+from curation.recipe.tasks import TASKS, Task
+from curation.rules.filters import Drop, check_instruction, check_passage, check_query
+from db.run.calls import StoredCall
+from db.run.group_queue import ClaimedGroup, DoneGroup, DoneItem
+from db.words import AMBIGUOUS, NONE, ROLES, Role, distractor
+
+Ask = Callable[[Request], Awaitable[StoredCall]]
+GROWN_FROM = frozenset({"document", "query_positive"})
+CUT_OFF = ("length", "max_tokens")
+REFUSED = ("refusal", "content_filter")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is the same for all groups of a run."""
+
+    recipe: Recipe
+    provider: str
+    seed: int
+    judge_id: int
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Vote:
+    """What the judge said once, and in which order it saw the candidates."""
+
+    choice: str
+    order_shown: tuple[str, ...]
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class _Dropped(Exception):
+    drop: Drop
+
+
+class GroupWork:
+    """The work on one group; `run` returns how it ended."""
+
+    def __init__(
+        self,
+        setting: Setting,
+        group: ClaimedGroup,
+        distractors: Sequence[tuple[int, str]],
+        ask: Ask,
+    ) -> None:
+        self._setting, self._group, self._ask = setting, group, ask
+        self._distractors = list(distractors)
+        self._stage = "instruction"
+        self._calls: dict[tuple[str, int], tuple[int, str]] = {}
+        self._triplets: dict[str, tuple[str, str, str | None]] = {}
+
+    async def run(self) -> DoneGroup:
+        """Write the texts, filter them, put them before the judge."""
+        items: tuple[DoneItem, ...] = ()
+        drop: Drop | None = None
+        try:
+            items = await self._grow()
+            drop = _verdict(items)
+        except _Dropped as dropped:
+            drop = dropped.drop
+        return DoneGroup(
+            group=self._group,
+            stage=self._stage,
+            verdict="kept" if drop is None else "dropped",
+            drop_reason=None if drop is None else drop.reason,
+            drop_detail=None if drop is None else drop.detail,
+            triplets=self._triplets,
+            items=items,
+            calls=tuple(
+                (task, sample, call_id, outcome)
+                for (task, sample), (call_id, outcome) in sorted(self._calls.items())
+            ),
+        )
+
+    async def _grow(self) -> tuple[DoneItem, ...]:
+        rules, query, document = (
+            self._setting.recipe.filters,
+            self._group.query,
+            self._group.passage,
+        )
+        language = self._group.language
+
+        def check(text: str, positive: str | None) -> Drop | None:
+            return check_instruction(text, rules, positive=positive, language=language)
+
+        given = {"document": document, "query_positive": query, "language": language}
+        instruction = await self._text(
+            "instruction_positive",
+            given,
+            lambda text: check(text, None),
+        )
+        self._triplets["positive"] = (instruction, query, None)
+
+        self._stage = "negatives"
+        given["instruction_positive"] = instruction
+        other_instruction, other_query = await _both(
+            self._text(
+                "instruction_negative",
+                given,
+                lambda text: check(text, instruction),
+            ),
+            self._text(
+                "query_negative", given, lambda text: check_query(text, rules, positive=query)
+            ),
+        )
+
+        self._stage = "passages"
+        first, second = await _both(
+            self._text(
+                "passage_instruction_negative",
+                {**given, "instruction_negative": other_instruction},
+                lambda text: check_passage(
+                    "P1-", text, rules, positive=document, instruction=other_instruction
+                ),
+            ),
+            self._text(
+                "passage_query_negative",
+                {**given, "query_negative": other_query},
+                lambda text: check_passage(
+                    "P2-", text, rules, positive=document, instruction=instruction
+                ),
+            ),
+        )
+        self._triplets["instruction_negative"] = (other_instruction, query, first)
+        self._triplets["query_negative"] = (instruction, other_query, second)
+
+        self._stage = "validation"
+        return await self._validate({"positive": document} | _written(self._triplets))
+
+    async def _text(self, task: Task, inputs: Inputs, check: Callable[[str], Drop | None]) -> str:
+        """Ask for a text, store the answer, parse it, filter it."""
+        answer = await self._answer(task, dict(inputs))
+        try:
+            text = parse(task, answer.answer)
+        except Unparsable as error:
+            raise self._drop(task, 0, Drop(error.reason, f"{task}: {error}")) from error
+        drop = check(text)
+        if drop is not None:
+            raise self._drop(task, 0, drop)
+        return text
+
+    async def _answer(self, task: Task, inputs: Inputs, sample: int = 0) -> StoredCall:
+        stage = self._setting.recipe.stages[task]
+        named = stage.prompt.places | GROWN_FROM
+        request = Request(
+            task=task,
+            provider=self._setting.provider,
+            model=stage.model,
+            parameters={**stage.parameters, **self._setting.parameters},
+            prompt=stage.prompt,
+            inputs={name: inputs[name] for name in TASKS[task].inputs if name in named},
+            sample=sample,
+        )
+        try:
+            answer = await self._ask(request)
+        except RowFailed as failed:
+            raise _Dropped(Drop(failed.reason, f"{task}: {failed}")) from failed
+        self._calls[task, sample] = (answer.id, "ok")
+        if answer.finish_reason in REFUSED:
+            raise self._drop(task, sample, Drop("refused", f"{task}: the model refused"))
+        if answer.finish_reason in CUT_OFF and TASKS[task].gives != "Choice":
+            raise self._drop(
+                task, sample, Drop("cut_off", f"{task}: the answer hit its token limit")
+            )
+        return answer
+
+    async def _validate(self, written: dict[str, str]) -> tuple[DoneItem, ...]:
+        """Put the same candidates, shuffled each time, before the judge in all three scenarios."""
+        texts = written | {
+            distractor(number): text for number, (_, text) in enumerate(self._distractors, 1)
+        }
+        ids = {"positive": self._group.passage_id} | {
+            distractor(number): passage_id
+            for number, (passage_id, _) in enumerate(self._distractors, 1)
+        }
+        return tuple(
+            await asyncio.gather(
+                *(self._scenario(number, role, texts, ids) for number, role in enumerate(ROLES))
+            )
+        )
+
+    async def _scenario(
+        self, number: int, role: Role, texts: dict[str, str], ids: dict[str, int]
+    ) -> DoneItem:
+        instruction, query, _ = self._triplets[role]
+        votes = await asyncio.gather(
+            *(
+                self._vote(number, vote, role, texts)
+                for vote in range(self._setting.recipe.validation.votes)
+            )
+        )
+        choice = _majority([vote.choice for vote in votes])
+        detail = dict(votes[0].detail)
+        if len(votes) > 1:
+            detail = {"votes": [asdict(vote) for vote in votes]}
+            unusable = [vote.detail for vote in votes if vote.detail]
+            if choice == NONE and 2 * len(unusable) > len(votes):
+                detail |= unusable[0]
+        return DoneItem(
+            scenario=role,
+            instruction=instruction,
+            query=query,
+            candidates=tuple((label, ids.get(label)) for label in texts),
+            choice=choice,
+            order_shown=votes[0].order_shown,
+            judge_id=self._setting.judge_id,
+            detail=detail,
+        )
+
+    async def _vote(self, number: int, vote: int, role: Role, texts: dict[str, str]) -> _Vote:
+        """One look at the candidates, in an order of its own."""
+        instruction, query, _ = self._triplets[role]
+        order = list(texts)
+        names = ("order", role) if vote == 0 else ("order", role, str(vote))
+        seeded(self._setting.seed, self._group.query_id, *names).shuffle(order)
+        sample = number + len(ROLES) * vote
+        answer = await self._answer(
+            "validation",
+            {
+                "instruction": instruction,
+                "query": query,
+                "passages": [texts[label] for label in order],
+            },
+            sample=sample,
+        )
+        try:
+            word = parse("validation", answer.answer, candidates=len(order))
+        except Unparsable as error:
+            self._calls["validation", sample] = (answer.id, error.reason)
+            detail = {"unusable": error.reason, "words": str(error)}
+            return _Vote(NONE, tuple(order), detail)
+        choice = word if word in (NONE, AMBIGUOUS) else order[int(word) - 1]
+        return _Vote(choice, tuple(order))
+
+    def _drop(self, task: Task, sample: int, drop: Drop) -> _Dropped:
+        call_id, _ = self._calls[task, sample]
+        self._calls[task, sample] = (call_id, drop.reason)
+        return _Dropped(drop)
+
+
+def _verdict(items: Sequence[DoneItem]) -> Drop | None:
+    """None where every scenario got its passage; else the first that did not, by what was said."""
+    for item in items:
+        if "unusable" in item.detail:
+            return Drop(item.detail["unusable"], f"{item.scenario}: {item.detail['words']}")
+    wrong = [item for item in items if item.choice != item.scenario]
+    if not wrong:
+        return None
+    said = "; ".join(f"{item.scenario}: the judge chose {item.choice}" for item in wrong)
+    for word in (NONE, AMBIGUOUS):
+        if wrong[0].choice == word:
+            return Drop(f"judge_{word}", said)
+    return Drop(f"judge_missed_{wrong[0].scenario}", said)
+
+
+def _majority(choices: Sequence[str]) -> str:
+    """What more than half say; "ambiguous" where there is no such thing."""
+    choice, count = Counter(choices).most_common(1)[0]
+    return choice if 2 * count > len(choices) else AMBIGUOUS
+
+
+def _written(triplets: dict[str, tuple[str, str, str | None]]) -> dict[str, str]:
+    return {role: text for role, (_, _, text) in triplets.items() if text is not None}
+
+
+async def _both(first: Awaitable[str], second: Awaitable[str]) -> tuple[str, str]:
+    """Both texts; where either is dropped the other is still waited for: its answer is paid."""
+    one, other = await asyncio.gather(first, second, return_exceptions=True)
+    for result in (one, other):
+        if isinstance(result, BaseException):
+            raise result
+    assert isinstance(one, str) and isinstance(other, str)
+    return one, other

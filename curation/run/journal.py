@@ -1,0 +1,269 @@
+"""The one writer of a worker: whatever must be stored goes through here, committed in groups.
+
+It is a thread with a rhythm of its own, as a busy event loop would keep it waiting. Answers come
+first: all that are there are committed at once and before anybody parses them; then a slice of
+everything else (lookups, groups that ended, claims) in a transaction of its own; then answers
+again. So an answer waits for one slice at most, and no caller waits for a commit of its own. Until
+then it is a line of a file (`answer_files`), so that a kill does not lose it.
+"""
+
+import asyncio
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from curation.providers.provider import Answer, Request, call_row
+from curation.run.answer_files import NOT_KEPT, AnswerFiles
+from curation.run.latency import WaitTimes
+from db.run.calls import StoredCall, add_calls, add_spending, find_calls
+from db.run.group_queue import DoneGroup, finish_groups
+from db.run.workers import Grant, change_reserved, set_aside
+from db.store.store import Store
+
+PAUSE_SECONDS = 0.01  # between two commits, to gather
+SLICE = 512  # how much of everything else is written between two commits of answers
+
+
+@dataclass(frozen=True)
+class _Lookup:
+    key: str
+    most_usd: float
+    future: "asyncio.Future[StoredCall | Grant]"
+    weight: int = 1
+
+
+@dataclass(frozen=True)
+class _Finished:
+    done: DoneGroup
+    future: "asyncio.Future[bool]"
+    weight: int = 4
+
+
+@dataclass(frozen=True)
+class _Write:
+    work: Callable[[Session], Any]
+    future: "asyncio.Future[Any]"
+    weight: int = 16
+
+
+@dataclass(frozen=True)
+class _Between:
+    work: Callable[[], Any]
+    future: "asyncio.Future[None]"
+    weight: int = SLICE
+
+
+@dataclass(frozen=True)
+class _Answered:
+    row: dict[str, Any]
+    file: int
+    most_usd: float
+    future: "asyncio.Future[StoredCall]"
+    came: float
+
+
+_Other = _Lookup | _Finished | _Write | _Between
+
+
+class Journal:
+    """Looks up and stores calls, finishes groups, and runs other writes, in groups.
+
+    `kept` tells how long answers waited until they were a line of a file, `committed` how long
+    until they were in the store.
+    """
+
+    def __init__(self, store: Store, run_id: int, owner: str) -> None:
+        self._store, self._run_id, self._owner = store, run_id, owner
+        self._loop = asyncio.get_running_loop()
+        self._inbox: queue.SimpleQueue[_Other | _Answered | None] = queue.SimpleQueue()
+        self._answers: list[_Answered] = []
+        self._others: deque[_Other] = deque()
+        self._over: asyncio.Future[None] = self._loop.create_future()
+        self._files = AnswerFiles(store, run_id, owner)
+        self.kept, self.committed = WaitTimes(), WaitTimes()
+        threading.Thread(target=self._run, name="journal", daemon=True).start()
+
+    def find(self, key: str, most_usd: float) -> Awaitable[StoredCall | Grant]:
+        """The stored answer under a key; where there is none, `most_usd` is set aside for it."""
+        future: asyncio.Future[StoredCall | Grant] = self._loop.create_future()
+        self._inbox.put(_Lookup(key, most_usd, future))
+        return future
+
+    def add(self, request: Request, answer: Answer, most_usd: float) -> Awaitable[StoredCall]:
+        """Store an answer and its cost, free what was set aside; done when it is committed.
+
+        On return it is a line of a file already: a kill loses it no more.
+        """
+        came = time.monotonic()
+        row = call_row(request, answer)
+        file = self._files.append(row)
+        if file != NOT_KEPT:
+            self.kept.add(time.monotonic() - came)
+        future: asyncio.Future[StoredCall] = self._loop.create_future()
+        self._inbox.put(_Answered(row, file, most_usd, future, came))
+        return future
+
+    def free(self, most_usd: float) -> Awaitable[Any]:
+        """Free what was set aside for a call that got no answer."""
+        return self.write(lambda session: change_reserved(session, self._owner, -most_usd))
+
+    def finish(self, done: DoneGroup) -> Awaitable[bool]:
+        """Store how a group ended; False where it was no longer ours."""
+        future: asyncio.Future[bool] = self._loop.create_future()
+        self._inbox.put(_Finished(done, future))
+        return future
+
+    def write(self, work: Callable[[Session], Any]) -> Awaitable[Any]:
+        """Run `work(session)` in one of the next transactions; its result."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._inbox.put(_Write(work, future))
+        return future
+
+    def between(self, work: Callable[[], Any]) -> Awaitable[None]:
+        """Run work that writes by itself between two commits: one writer, one connection."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._inbox.put(_Between(work, future))
+        return future
+
+    async def close(self) -> None:
+        """Write what waits and end."""
+        self._inbox.put(None)
+        await self._over
+        self._files.close()
+
+    def _run(self) -> None:
+        """The writer's thread."""
+        closing = False
+        while not closing or self._answers or self._others:
+            closing = self._take(wait=not self._answers and not self._others) or closing
+            self._write_answers()
+            if self._others:
+                self._write_slice()
+            if not self._others and not closing:
+                time.sleep(PAUSE_SECONDS)
+        self._loop.call_soon_threadsafe(self._over.set_result, None)
+
+    def _take(self, *, wait: bool) -> bool:
+        """Sort what came; whether the end was asked for."""
+        closing = False
+        try:
+            while True:
+                one = self._inbox.get(block=wait)
+                wait = False
+                if one is None:
+                    closing = True
+                elif isinstance(one, _Answered):
+                    self._answers.append(one)
+                else:
+                    self._others.append(one)
+        except queue.Empty:
+            return closing
+
+    def _write_answers(self) -> None:
+        answers, self._answers = self._answers, []
+        if not answers:
+            return
+
+        def commit() -> list[StoredCall]:
+            with self._store.write() as session:
+                kept = self._add_answers(session, answers)
+                session.commit()
+            committed = time.monotonic()
+            for one in answers:
+                self.committed.add(committed - one.came)
+            files = [one.file for one in answers]
+            self._loop.call_soon_threadsafe(self._files.release, files)
+            return kept
+
+        self._settle(answers, commit)
+
+    def _write_slice(self) -> None:
+        """Write what has waited longest of everything else."""
+        first = self._others[0]
+        if isinstance(first, _Between):
+            self._others.popleft()
+
+            def between() -> list[None]:
+                first.work()
+                return [None]
+
+            self._settle([first], between)
+            return
+        part: list[_Lookup | _Finished | _Write] = []
+        weight = 0
+        while self._others and weight < SLICE:
+            one = self._others[0]
+            if isinstance(one, _Between):
+                break
+            part.append(one)
+            weight += one.weight
+            self._others.popleft()
+        lookups = [one for one in part if isinstance(one, _Lookup)]
+        finished = [one for one in part if isinstance(one, _Finished)]
+        writes = [one for one in part if isinstance(one, _Write)]
+
+        def commit() -> list[Any]:
+            with self._store.write() as session:
+                results: list[Any] = [
+                    *self._look_up(session, lookups),
+                    *self._finish(session, finished),
+                    *(one.work(session) for one in writes),
+                ]
+                session.commit()
+            return results
+
+        self._settle([*lookups, *finished, *writes], commit)
+
+    def _settle(
+        self, waiting: Sequence[_Other | _Answered], work: Callable[[], Sequence[Any]]
+    ) -> None:
+        """Do the work and tell those who wait, in the event loop, what became of it."""
+        futures = [one.future for one in waiting]
+        try:
+            results = work()
+        except BaseException as error:
+            self._loop.call_soon_threadsafe(_fail, futures, error)
+        else:
+            self._loop.call_soon_threadsafe(_resolve, futures, results)
+
+    def _look_up(self, session: Session, lookups: Sequence[_Lookup]) -> list[StoredCall | Grant]:
+        if not lookups:
+            return []
+        found = find_calls(session, list({one.key for one in lookups}))
+        missing = [one.most_usd for one in lookups if one.key not in found]
+        if any(missing):
+            grants = iter(set_aside(session, self._run_id, self._owner, missing))
+        else:
+            grants = iter([Grant(True, 0.0)] * len(missing))
+        return [found[one.key] if one.key in found else next(grants) for one in lookups]
+
+    def _finish(self, session: Session, finished: Sequence[_Finished]) -> list[bool]:
+        if not finished:
+            return []
+        done = [one.done for one in finished]
+        ours = {one.group.id for one in finish_groups(session, self._run_id, self._owner, done)}
+        return [one.group.id in ours for one in done]
+
+    def _add_answers(self, session: Session, answers: Sequence[_Answered]) -> list[StoredCall]:
+        kept = add_calls(session, [one.row for one in answers])
+        change_reserved(session, self._owner, -sum(one.most_usd for one in answers))
+        add_spending(session, self._run_id, sum(one.row["cost_usd"] for one in answers))
+        return [kept[one.row["key"]] for one in answers]
+
+
+def _resolve(futures: "Sequence[asyncio.Future[Any]]", results: Sequence[Any]) -> None:
+    for future, result in zip(futures, results, strict=True):
+        if not future.done():
+            future.set_result(result)
+
+
+def _fail(futures: "Sequence[asyncio.Future[Any]]", error: BaseException) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_exception(error)

@@ -1,0 +1,127 @@
+"""Making a run from what a person asked for: data set, provider, recipe, limits.
+
+The command line and the Curate page call the same functions; the work itself is a job of kind
+`curate` with the run's id.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from curation.recipe.recipe import DEFAULT, Recipe, load_recipe
+from db.corpus.datasets import get_dataset
+from db.errors import BadInput
+from db.run.runs import create_run, get_run, reopen_run, store_recipe
+from db.study.judgments import get_or_create_judge
+from db.tables import Judge, Run
+
+PROVIDERS = tuple(DEFAULT)
+CONCURRENCY = {"offline": 96, "openai": 16}
+GROUPS_IN_BATCHES = 5000
+
+
+def choose_recipe(provider: str, recipe: str | None, settings: Sequence[str]) -> Recipe:
+    """The recipe asked for, or the provider's default one. Raises BadInput."""
+    if provider not in PROVIDERS:
+        raise BadInput(f"no provider {provider!r}: one of {', '.join(PROVIDERS)}")
+    return load_recipe(recipe or DEFAULT[provider], settings)
+
+
+def start_run(
+    session: Session,
+    *,
+    dataset: str,
+    provider: str,
+    recipe: str | None = None,
+    settings: Sequence[str] = (),
+    limit: int | None = None,
+    query_ids: Sequence[str] = (),
+    concurrency: int | None = None,
+    budget_usd: float | None = None,
+    seed: int = 0,
+    requests_per_minute: int | None = None,
+    tokens_per_minute: int | None = None,
+    batch: bool = False,
+    created_by: str = "",
+) -> Run:
+    """A run with its recipe and its waiting groups. Raises BadInput, NotFound. Does not commit."""
+    chosen = choose_recipe(provider, recipe, settings)
+    if concurrency is not None and concurrency < 1:
+        raise BadInput(f"a concurrency of {concurrency}: give at least 1")
+    if batch:
+        _check_batch(provider, requests_per_minute or tokens_per_minute)
+    if budget_usd is not None and budget_usd <= 0:
+        raise BadInput(f"a budget of {budget_usd} USD: give more than 0")
+    row = store_recipe(
+        session,
+        name=chosen.name,
+        sha256=chosen.sha256,
+        body=chosen.body(),
+        prompts=chosen.prompts(),
+    )
+    validator(session, provider, chosen)  # made here: workers that start at once only find it
+    return create_run(
+        session,
+        dataset_id=get_dataset(session, dataset).id,
+        recipe_id=row.id,
+        provider=provider,
+        offline=provider == "offline",
+        seed=seed,
+        concurrency=concurrency or usual_concurrency(provider, batch=batch),
+        budget_usd=budget_usd,
+        limit=limit,
+        query_ids=query_ids,
+        requests_per_minute=requests_per_minute,
+        tokens_per_minute=tokens_per_minute,
+        batch=batch,
+        created_by=created_by,
+    )
+
+
+def usual_concurrency(provider: str, *, batch: bool = False) -> int:
+    """Calls in flight by default; in batch mode groups whose calls are at the server."""
+    return GROUPS_IN_BATCHES if batch else CONCURRENCY[provider]
+
+
+def _check_batch(provider: str, limit: int | None) -> None:
+    if provider != "openai":
+        raise BadInput(f"batch mode is the openai provider's, not {provider}'s: leave --batch out")
+    if limit:
+        raise BadInput("batch mode has no limit per minute: leave --rpm and --tpm out")
+
+
+def validator(session: Session, provider: str, recipe: Recipe) -> Judge:
+    """The judge that validates runs of this provider and recipe. Does not commit."""
+    model = recipe.stages["validation"].model
+    offline = provider == "offline"
+    return get_or_create_judge(
+        session,
+        "offline:embedding" if offline else f"{provider}:{model}",
+        kind="model",
+        provider=provider,
+        model=model,
+        offline=offline,
+    )
+
+
+def resume_run(
+    session: Session,
+    run_id: int,
+    *,
+    budget_usd: float | None = None,
+    concurrency: int | None = None,
+) -> Run:
+    """A run made ready to go on. Raises NotFound, Refused where it is done. Does not commit."""
+    run = get_run(session, run_id)
+    if budget_usd is not None and budget_usd <= run.spent_usd:
+        raise BadInput(
+            f"a budget of {budget_usd} USD, but run {run_id} has spent {run.spent_usd:.4f}: "
+            "give more than that"
+        )
+    return reopen_run(session, run_id, budget_usd=budget_usd, concurrency=concurrency)
+
+
+def job_config(run_id: int, *, concurrency: int | None = None) -> dict[str, Any]:
+    """The config of a job that works on a run; with its own concurrency, whatever the run's is."""
+    return {"run_id": run_id} | ({} if concurrency is None else {"concurrency": concurrency})

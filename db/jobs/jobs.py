@@ -1,0 +1,336 @@
+"""The job queue: rows only. `app.jobs.launching` launches them, `db.jobs.runner` runs them.
+
+A job is claimed before its process starts; every later write carries the attempt it was claimed
+under, so that a process that was given up for lost cannot write over its successor.
+"""
+
+import os
+import socket
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import delete, func, literal, select, update
+from sqlalchemy.orm import Session
+
+from db.errors import BadInput, NotFound, Refused
+from db.store.secrets import redacted, refuse_secrets
+from db.tables import Job, MetricPoint, utc_now
+from db.words import JOB_KINDS
+
+HEARTBEAT_SECONDS = 3.0
+LOST_AFTER_SECONDS = 20.0
+LOCAL = "local"
+OVER = ("done", "failed", "cancelled", "lost")
+
+
+def enqueue_job(
+    session: Session,
+    kind: str,
+    config: dict[str, Any],
+    *,
+    started_by: str = "",
+    launcher: str = LOCAL,
+) -> Job:
+    """Add a queued job. Does not commit.
+
+    Raises BadInput for an unknown kind, Refused for a config that holds a secret.
+    """
+    if kind not in JOB_KINDS:
+        raise BadInput(f"no job kind {kind!r}: one of {', '.join(JOB_KINDS)}")
+    refuse_secrets(config)
+    job = Job(kind=kind, config=config, started_by=started_by, launcher=launcher)
+    session.add(job)
+    session.flush()
+    return job
+
+
+def get_job(session: Session, job_id: int) -> Job:
+    """The job as it is now. Raises NotFound."""
+    job = session.get(Job, job_id, populate_existing=True)
+    if job is None:
+        raise NotFound(f"no job {job_id}: `inf jobs list` shows all")
+    return job
+
+
+def list_jobs(
+    session: Session,
+    *,
+    kind: str | None = None,
+    statuses: Sequence[str] = (),
+    launcher: str | None = None,
+    limit: int = 100,
+    offset: int = 0,
+) -> list[Job]:
+    """Jobs, newest first."""
+    query = select(Job).order_by(Job.id.desc()).limit(limit).offset(offset)
+    if kind:
+        query = query.where(Job.kind == kind)
+    if statuses:
+        query = query.where(Job.status.in_(statuses))
+    if launcher is not None:
+        query = query.where(Job.launcher == launcher)
+    return list(session.scalars(query))
+
+
+def claim_job(
+    session: Session,
+    job_id: int | None = None,
+    *,
+    kinds: Sequence[str] = (),
+    slot: str | None = None,
+    launcher: str | None = None,
+) -> Job | None:
+    """Take the oldest queued job (of these kinds, for this launcher), or the given one.
+
+    It becomes `running` here.
+
+    Returns None when there is none (or somebody else took it). Does not commit.
+    """
+    query = select(Job).where(Job.status == "queued").order_by(Job.id).limit(1)
+    if job_id is not None:
+        query = query.where(Job.id == job_id)
+    if kinds:
+        query = query.where(Job.kind.in_(kinds))
+    if launcher is not None:
+        query = query.where(Job.launcher == launcher)
+    job = session.scalars(query.with_for_update(skip_locked=True)).first()
+    if job is None:
+        return None
+    now = utc_now()
+    job.status, job.attempt, job.host = "running", job.attempt + 1, socket.gethostname()
+    job.started_at = job.heartbeat_at = now
+    job.pid, job.error, job.finished_at, job.stop_requested = None, None, None, False
+    job.slot, job.resources = slot, {}
+    session.flush()
+    return job
+
+
+def note_process(session: Session, job_id: int, attempt: int, pid: int, log_path: str) -> None:
+    """Say which process runs the job and where it logs. Does not commit."""
+    _update(session, job_id, attempt, pid=pid, log_path=log_path)
+
+
+def note_place(session: Session, job_id: int, attempt: int) -> None:
+    """Say that this process runs the job, where its launcher cannot know it. Does not commit."""
+    _update(session, job_id, attempt, pid=os.getpid(), host=socket.gethostname())
+
+
+def note_log(session: Session, job_id: int, attempt: int, log_path: str) -> None:
+    """Say where the job's log is kept, also for one that has just ended. Does not commit."""
+    session.execute(
+        update(Job).where(Job.id == job_id, Job.attempt == attempt).values(log_path=log_path)
+    )
+
+
+def beat(
+    session: Session,
+    job_id: int,
+    attempt: int,
+    *,
+    used: dict[str, Any] | None = None,
+    **progress: Any,
+) -> bool:
+    """Renew the heartbeat, with `done`, `total`, `message` where given, and what the job's first
+    process has `used`.
+
+    Returns whether the job was asked to stop. Raises Refused where the attempt is no longer ours.
+    Does not commit.
+    """
+    if used is not None:
+        progress["resources"] = _with_part(session, job_id, 0, used)
+    if "message" in progress:
+        progress["message"] = redacted(progress["message"])
+    _update(session, job_id, attempt, heartbeat_at=utc_now(), **progress)
+    return bool(session.scalar(select(Job.stop_requested).where(Job.id == job_id)))
+
+
+def note_resources(
+    session: Session, job_id: int, attempt: int, rank: int, used: dict[str, Any]
+) -> None:
+    """Keep what one process of a job uses; what the others told stays.
+
+    Raises Refused where the attempt is no longer ours. Does not commit.
+    """
+    _update(session, job_id, attempt, resources=_with_part(session, job_id, rank, used))
+
+
+def _with_part(session: Session, job_id: int, rank: int, used: dict[str, Any]) -> dict[str, Any]:
+    """All parts with this one renewed; the row is held until the end of the transaction."""
+    query = select(Job.resources).where(Job.id == job_id).with_for_update()
+    return {**(session.scalar(query) or {}), str(rank): used}
+
+
+def show_work(session: Session, job_id: int, attempt: int, **parts: Any) -> None:
+    """Keep what the job shows of its work; a part told again replaces the old. Does not commit."""
+    _update(session, job_id, attempt, shown={**get_job(session, job_id).shown, **parts})
+
+
+def finish_job(
+    session: Session,
+    job_id: int,
+    attempt: int,
+    status: str,
+    *,
+    result: dict[str, Any] | None = None,
+    error: str | None = None,
+) -> None:
+    """End the job: `status` is one of OVER. Secrets in the error stay out. Does not commit."""
+    values: dict[str, Any] = {
+        "status": status,
+        "result": result,
+        "error": None if error is None else redacted(error),
+        "finished_at": utc_now(),
+    }
+    if status == "done" and not (result or {}).get("paused"):
+        values["done"] = func.coalesce(Job.total, Job.done)  # reports come twice a second
+    _update(session, job_id, attempt, **values)
+
+
+def request_stop(session: Session, job_id: int) -> Job:
+    """Cancel a queued job at once; ask a running one to stop. Does not commit."""
+    job = get_job(session, job_id)
+    if job.status == "queued":
+        job.status, job.finished_at = "cancelled", utc_now()
+    elif job.status == "running":
+        job.stop_requested = True
+    return job
+
+
+def requeue_job(session: Session, job_id: int) -> Job:
+    """Queue an ended job again; its handler goes on from what is stored.
+
+    Raises Refused while it is queued or running, and where it is done and did not only pause.
+    Does not commit.
+    """
+    job = get_job(session, job_id)
+    if job.status not in OVER:
+        raise Refused(f"job {job_id} is {job.status}: cancel it first")
+    if job.status == "done" and not (job.result or {}).get("paused"):
+        raise Refused(f"job {job_id} is done: there is nothing to resume")
+    job.status, job.finished_at, job.stop_requested, job.error = "queued", None, False, None
+    return job
+
+
+def mark_lost_jobs(session: Session, *, now: datetime | None = None) -> list[int]:
+    """Mark running jobs lost whose heartbeat stopped. Returns their ids. Does not commit."""
+    limit = (now or utc_now()) - timedelta(seconds=LOST_AFTER_SECONDS)
+    lost = list(
+        session.scalars(select(Job.id).where(Job.status == "running", Job.heartbeat_at < limit))
+    )
+    if lost:
+        session.execute(
+            update(Job)
+            .where(Job.id.in_(lost), Job.status == "running", Job.heartbeat_at < limit)
+            .values(
+                status="lost",
+                finished_at=utc_now(),
+                error="the process stopped without a word (killed, or the machine went down); "
+                "resume goes on from what it had stored",
+            )
+        )
+    return lost
+
+
+def count_jobs(session: Session) -> dict[str, int]:
+    """How many jobs there are by status."""
+    rows = session.execute(select(Job.status, func.count()).group_by(Job.status))
+    return dict(rows.all())
+
+
+def record_metrics(session: Session, job_id: int, step: int, values: dict[str, float]) -> None:
+    """Store numbers of one step; a step told again replaces the old numbers. Does not commit."""
+    session.execute(
+        delete(MetricPoint).where(
+            MetricPoint.job_id == job_id,
+            MetricPoint.step == step,
+            MetricPoint.name.in_(list(values)),
+        )
+    )
+    session.add_all(
+        MetricPoint(job_id=job_id, name=name, step=step, value=value)
+        for name, value in values.items()
+    )
+
+
+def metric_points(session: Session, job_id: int) -> list[MetricPoint]:
+    """All numbers of a job, by name and step."""
+    query = select(MetricPoint).where(MetricPoint.job_id == job_id)
+    return list(session.scalars(query.order_by(MetricPoint.name, MetricPoint.step)))
+
+
+def metric_series(
+    session: Session, job_ids: Sequence[int], *, names: Sequence[str] = (), most: int = 1000
+) -> dict[int, dict[str, list[tuple[int, float]]]]:
+    """The numbers of jobs as (step, value) by job and name, at most about `most` of each.
+
+    A longer series is thinned in the query: of `most` equal spans of steps the first number of each
+    stays, and the last of all. Each is looked up in the index: the length of the series does not
+    count.
+    """
+    found: dict[int, dict[str, list[tuple[int, float]]]] = {}
+    for job_id in job_ids:
+        for name in _measured(session, job_id):
+            if not names or name in names:
+                found.setdefault(job_id, {})[name] = _series(session, job_id, name, most)
+    return found
+
+
+def _measured(session: Session, job_id: int) -> list[str]:
+    """The names of a job's numbers, each the next in the index."""
+    names: list[str] = []
+    query = select(func.min(MetricPoint.name)).where(MetricPoint.job_id == job_id)
+    name = session.scalar(query)
+    while name is not None:
+        names.append(name)
+        name = session.scalar(query.where(MetricPoint.name > name))
+    return names
+
+
+def _series(session: Session, job_id: int, name: str, most: int) -> list[tuple[int, float]]:
+    mine = (MetricPoint.job_id == job_id, MetricPoint.name == name)
+    query = select(MetricPoint.step, MetricPoint.value).where(*mine).order_by(MetricPoint.step)
+    rows = [(step, value) for step, value in session.execute(query.limit(most + 1))]
+    if len(rows) <= most:
+        return rows
+    first = rows[0][0]
+    last = session.scalars(select(func.max(MetricPoint.step)).where(*mine)).one()
+    span = -(-(last - first) // most)
+    starts = select(literal(first).label("start")).cte("starts", recursive=True)
+    starts = starts.union_all(
+        select(starts.c.start + span).where(starts.c.start + span < literal(last))
+    )
+    nearest = (
+        select(func.min(MetricPoint.step))
+        .where(*mine, MetricPoint.step >= starts.c.start)
+        .correlate(starts)
+        .scalar_subquery()
+    )
+    kept = [*session.scalars(select(nearest).select_from(starts)), last]
+    return [
+        (step, value) for step, value in session.execute(query.where(MetricPoint.step.in_(kept)))
+    ]
+
+
+def is_this_process_alive(job: Job) -> bool | None:
+    """Whether the job's process runs on this machine; None when it is on another."""
+    if job.host != socket.gethostname() or job.pid is None:
+        return None
+    try:
+        os.kill(job.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _update(session: Session, job_id: int, attempt: int, **values: Any) -> None:
+    done = session.execute(
+        update(Job)
+        .where(Job.id == job_id, Job.attempt == attempt, Job.status == "running")
+        .values(**values)
+        .returning(Job.id)
+    ).all()
+    if not done:
+        raise Refused(f"job {job_id}, attempt {attempt}, is no longer ours to write")

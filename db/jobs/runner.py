@@ -1,0 +1,211 @@
+"""Running one claimed job in this process: `python -m curation JOB_ID ATTEMPT` ends up here.
+
+A package's `__main__` hands over its handlers by kind. A handler takes a `JobHandle` and returns
+the job's result as JSON; it reports progress, asks `handle.stopping` between pieces of work, and
+stores what it did as it goes, so that a job queued again goes on where it stopped.
+
+What would surprise: when the process that launched a foreground job dies, so does the job (the
+read end of a pipe, `INF_LIFELINE_FD`, closes). Detached jobs have no lifeline.
+"""
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any, TextIO
+
+from db.errors import InfError, Refused
+from db.jobs import jobs
+from db.jobs.resources import Meter
+from db.store.secrets import RedactedStream, load_secrets
+from db.store.store import Store, open_store
+
+log = logging.getLogger("inf.job")
+REPORT_SECONDS = 0.3
+LAST_LINES = 12
+_before: list[TextIO] = []  # kept: a stream that nobody holds closes what is beneath it
+
+
+class Cancelled(InfError):
+    """The job was asked to stop and did."""
+
+
+class Lost(InfError):
+    """A machine that the job needs went away; what it had stored is there to go on from."""
+
+
+class JobHandle:
+    """What a handler sees of its job.
+
+    `works_elsewhere`: processes on other machines do the work, and one of them tells how far it is;
+    this one only lets the heart beat.
+    """
+
+    works_elsewhere = False
+
+    def __init__(self, store: Store, job_id: int, attempt: int) -> None:
+        self.store, self.id, self.attempt = store, job_id, attempt
+        with store.read() as session:
+            job = jobs.get_job(session, job_id)
+            self.kind, self.config, self.started_by = job.kind, dict(job.config), job.started_by
+            self.launcher = job.launcher
+        self.meter = Meter()
+        self._stop = threading.Event()
+        self._lost = False
+        self._last_report = 0.0
+        self._progress: dict[str, Any] = {}
+        self._over = threading.Event()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the job was asked to stop."""
+        return self._stop.is_set()
+
+    def check(self) -> None:
+        """Raise Cancelled where the job was asked to stop."""
+        if self.stopping:
+            if self._lost:
+                raise Refused("the job was given to another process")
+            raise Cancelled("stopped on request; resume goes on from here")
+
+    def stop(self) -> None:
+        """Ask the handler to stop (a signal, or somebody pressed Cancel)."""
+        self._stop.set()
+
+    def report(self, done: int, total: int | None = None, message: str | None = None) -> None:
+        """Tell how far the work is; cheap to call often (written about three times a second)."""
+        self._progress = {"done": done, "total": total}
+        if message is not None:
+            self._progress["message"] = message
+        now = time.monotonic()
+        if now - self._last_report >= REPORT_SECONDS or done == total:
+            self._last_report = now
+            self._beat()
+
+    def metrics(self, step: int, values: dict[str, float]) -> None:
+        """Store numbers of one step (loss curves)."""
+        with self.store.write() as session:
+            jobs.record_metrics(session, self.id, step, values)
+            session.commit()
+
+    def show(self, **parts: Any) -> None:
+        """Let the pages show something of the work: texts, as JSON."""
+        with self.store.write() as session:
+            jobs.show_work(session, self.id, self.attempt, **parts)
+            session.commit()
+
+    def note_place(self) -> None:
+        """Say which process runs the job, on which machine."""
+        with self.store.write() as session:
+            jobs.note_place(session, self.id, self.attempt)
+            session.commit()
+
+    def beat_until_over(self) -> None:
+        """The heartbeat thread."""
+        while not self._over.wait(jobs.HEARTBEAT_SECONDS):
+            self._beat()
+
+    def over(self) -> None:
+        """End the heartbeat."""
+        self._over.set()
+
+    def _beat(self) -> None:
+        try:
+            told = {} if self.works_elsewhere else self._progress | {"used": self.meter.read()}
+            with self.store.write() as session:
+                stop = jobs.beat(session, self.id, self.attempt, **told)
+                session.commit()
+        except Refused:
+            self._lost = stop = True
+        except Exception:  # the store may be unreachable for a moment; the next beat tries again
+            log.exception("heartbeat failed")
+            return
+        if stop:
+            self._stop.set()
+
+
+Handler = Callable[[JobHandle], dict[str, Any]]
+
+
+def main(handlers: Mapping[str, Handler], argv: list[str] | None = None) -> int:
+    """Run the job named on the command line. Returns the exit status (0 done, 1 failed)."""
+    parser = argparse.ArgumentParser(description="Run one claimed job (launched by `inf`).")
+    parser.add_argument("job_id", type=int)
+    parser.add_argument("attempt", type=int)
+    arguments = parser.parse_args(argv)
+    log_without_secrets()
+    _watch_lifeline()
+    handle = JobHandle(open_store(), arguments.job_id, arguments.attempt)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: handle.stop())
+    if handle.launcher != jobs.LOCAL:
+        handle.note_place()
+    threading.Thread(target=handle.beat_until_over, daemon=True).start()
+    return run(handle, handlers[handle.kind])
+
+
+def log_without_secrets() -> None:
+    """Read the secrets file, and let this process say nothing without its secrets taken out."""
+    load_secrets()
+    _before.extend((sys.stdout, sys.stderr))
+    sys.stdout = RedactedStream(sys.stdout.buffer)
+    sys.stderr = RedactedStream(sys.stderr.buffer)
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+    )
+
+
+def run_beside_heartbeat(handle: JobHandle, handler: Handler) -> dict[str, Any]:
+    """Call the handler where another process writes how the job ended."""
+    beating = threading.Thread(target=handle.beat_until_over, daemon=True)
+    beating.start()
+    try:
+        return handler(handle)
+    finally:
+        handle.over()
+        beating.join()
+
+
+def run(handle: JobHandle, handler: Handler) -> int:
+    """Call the handler and write how it ended."""
+    ending: dict[str, Any]
+    try:
+        ending = {"status": "done", "result": handler(handle)}
+    except Cancelled as stopped:
+        ending = {"status": "cancelled", "error": str(stopped)}
+    except Lost as error:
+        log.error("%s", error)
+        ending = {"status": "cancelled" if handle.stopping else "lost", "error": str(error)}
+    except InfError as error:
+        log.error("%s", error)
+        ending = {"status": "failed", "error": str(error)}
+    except BaseException as error:
+        lines = traceback.format_exc().strip().splitlines()
+        log.error("%s", "\n".join(lines))
+        ending = {"status": "failed", "error": "\n".join(lines[-LAST_LINES:])}
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            ending["status"] = "cancelled"
+    handle.over()
+    with handle.store.write() as session:
+        jobs.finish_job(session, handle.id, handle.attempt, **ending)
+        session.commit()
+    return 0 if ending["status"] == "done" else 1
+
+
+def _watch_lifeline() -> None:
+    number = os.environ.pop("INF_LIFELINE_FD", None)
+    if number is None:
+        return
+
+    def wait_for_the_end() -> None:
+        os.read(int(number), 1)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=wait_for_the_end, daemon=True).start()

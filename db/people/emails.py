@@ -1,0 +1,51 @@
+"""E-mail addresses of accounts: what an OpenID provider knows people by.
+
+Addresses are kept in small letters and are unique. What would surprise: nothing is ever sent to
+them; an account without a password is let in by its address alone, through the provider.
+"""
+
+import re
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.errors import BadInput, Refused
+from db.people.accounts import get_account, record_audit
+from db.tables import Account
+
+ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
+LONGEST_EMAIL = 254
+
+
+def set_email(session: Session, name: str, email: str, *, actor: str) -> Account:
+    """Give an account an address, or none with "". Does not commit.
+
+    Raises NotFound for an unknown account, BadInput for what is no address, Refused for one that
+    another account has.
+    """
+    account = get_account(session, name)
+    email = email.strip().lower()
+    if email and (len(email) > LONGEST_EMAIL or not ADDRESS.fullmatch(email)):
+        raise BadInput(f"{email[:60]!r} is no e-mail address: like name@example.org")
+    holder = session.scalar(select(Account).where(Account.email == email)) if email else None
+    if holder is not None and holder.id != account.id:
+        raise Refused(f"the account {holder.name!r} has the address {email} already")
+    account.email = email or None
+    session.flush()
+    record_audit(session, actor, "account.email", name, email=email)
+    return account
+
+
+def sign_in_by_email(session: Session, email: str, *, address: str = "") -> Account:
+    """The account of an address that the OpenID provider vouches for; noted in the audit log.
+
+    Raises Refused where no account has it, or a disabled one; the refusal is noted too, so commit
+    either way. Does not commit.
+    """
+    email = email.strip().lower()
+    account = session.scalar(select(Account).where(Account.email == email)) if email else None
+    if account is None or account.disabled:
+        record_audit(session, email, "openid.refused", address=address)
+        raise Refused(f"no account here has the address {email}: ask an admin for one")
+    record_audit(session, account.name, "sign-in", address=address, via="openid")
+    return account

@@ -1,0 +1,173 @@
+"""Which groups a person reviews next, and reviewing many at once by a filter.
+
+What would surprise: an annotator reviews blind, unless the run's curator allows verdicts: kept and
+dropped groups then come mixed, and only whole ones do, since a group without its triplets was
+dropped. A group of which a person holds an item in a study is not shown to them: they would see
+which passage is which.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Select, exists, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from db.errors import BadInput, Refused
+from db.people.accounts import record_audit
+from db.run.groups import matching_groups, whole_groups
+from db.tables import Assignment, Group, Item, Judge, Review, Run, utc_now
+
+CHUNK = 1000
+
+
+@dataclass(frozen=True)
+class QueueFilter:
+    """Groups of a run: by verdict, drop reason, source, review ("none": not reviewed), words."""
+
+    run_id: int
+    verdict: str | None = None
+    reason: str | None = None
+    source: str | None = None
+    review: str | None = None
+    search: str | None = None
+
+
+def queued_groups(
+    session: Session,
+    wanted: QueueFilter,
+    *,
+    reviewer: str,
+    blind: bool,
+    limit: int,
+    passed_over: Sequence[int] = (),
+) -> tuple[list[int], int]:
+    """The next groups for a person, and how many there are; `passed_over` come last.
+
+    Raises Refused where a blind reviewer asks for a verdict.
+    """
+    if blind and (wanted.verdict or wanted.reason):
+        raise Refused("this run is reviewed without verdicts")
+    query = _open_to(wanted, reviewer=reviewer, blind=blind)
+    total = session.scalar(select(func.count()).select_from(query.subquery())) or 0
+    ahead = query.where(Group.id.not_in(passed_over)) if passed_over else query
+    ids = list(session.scalars(ahead.order_by(Group.id).limit(limit)))
+    if len(ids) < limit and passed_over:
+        later = query.where(Group.id.in_(passed_over)).order_by(Group.id)
+        ids += session.scalars(later.limit(limit - len(ids)))
+    return ids, total
+
+
+def may_see(session: Session, group_id: int, *, reviewer: str, blind: bool) -> bool:
+    """Whether the group may be shown to this person for a review."""
+    group = session.get(Group, group_id)
+    if group is None:
+        return False
+    query = _open_to(QueueFilter(group.run_id), reviewer=reviewer, blind=blind)
+    return session.scalar(query.where(Group.id == group_id)) is not None
+
+
+def _open_to(wanted: QueueFilter, *, reviewer: str, blind: bool) -> Select[int]:
+    query = matching_groups(
+        wanted.run_id,
+        verdict=wanted.verdict,
+        reason=wanted.reason,
+        source=wanted.source,
+        review=wanted.review,
+        search=wanted.search,
+    ).where(Group.verdict.is_not(None))
+    held = (
+        select(Assignment.id)
+        .join(Item, Item.id == Assignment.item_id)
+        .join(Judge, Judge.id == Assignment.judge_id)
+        .where(Item.group_id == Group.id, Judge.name == reviewer, Assignment.state == "leased")
+    )
+    query = query.where(~exists(held))
+    if blind:
+        query = query.where(Group.id.in_(whole_groups()))
+    return query
+
+
+def count_matching(session: Session, wanted: QueueFilter) -> int:
+    """How many finished groups the filter finds."""
+    return session.scalar(select(func.count()).select_from(_matching(wanted).subquery())) or 0
+
+
+def review_in_bulk(
+    session: Session,
+    wanted: QueueFilter,
+    action: str,
+    *,
+    expected: int,
+    reviewed_by: str,
+    reason: str = "",
+) -> int:
+    """Approve or reject every group that the filter finds; returns how many.
+
+    `expected` is the number that was confirmed. Raises Refused where it is another one by now,
+    BadInput for no groups, another action, or a reject without a reason. Does not commit.
+    """
+    if action not in ("approve", "reject"):
+        raise BadInput(f"{action!r} cannot be done to many groups: approve or reject")
+    if action == "reject" and not reason.strip():
+        raise BadInput("a reject needs a reason: say what is wrong with the groups")
+    ids = list(session.scalars(_matching(wanted).order_by(Group.id)))
+    if len(ids) != expected:
+        raise Refused(
+            f"the filter finds {len(ids):,} groups now, and {expected:,} were confirmed: look again"
+        )
+    if not ids:
+        raise BadInput("the filter finds no group")
+    now = utc_now()
+    try:
+        for start in range(0, len(ids), CHUNK):
+            part = ids[start : start + CHUNK]
+            session.execute(
+                update(Review)
+                .where(Review.group_id.in_(part), Review.is_current)
+                .values(is_current=False)
+            )
+            session.execute(
+                insert(Review),
+                [
+                    {
+                        "group_id": group_id,
+                        "action": action,
+                        "reason": reason.strip() if action == "reject" else "",
+                        "before": {},
+                        "after": {},
+                        "reviewed_by": reviewed_by,
+                        "is_current": True,
+                        "created_at": now,
+                    }
+                    for group_id in part
+                ],
+            )
+    except IntegrityError as error:
+        raise Refused(
+            "somebody else reviewed one of these groups at the same moment: look again"
+        ) from error
+    told = {name: value for name, value in vars(wanted).items() if value and name != "run_id"}
+    subject = f"run {wanted.run_id}"
+    record_audit(
+        session, reviewed_by, f"review.bulk_{action}", subject, groups=len(ids), filter=told
+    )
+    return len(ids)
+
+
+def show_verdicts(session: Session, run_id: int, shown: bool, *, actor: str) -> None:
+    """Whether annotators who review the run's groups see verdicts. Does not commit."""
+    session.get_one(Run, run_id).verdicts_shown = shown
+    session.flush()
+    record_audit(session, actor, "review.verdicts", f"run {run_id}", shown=shown)
+
+
+def _matching(wanted: QueueFilter) -> Select[int]:
+    return matching_groups(
+        wanted.run_id,
+        verdict=wanted.verdict,
+        reason=wanted.reason,
+        source=wanted.source,
+        review=wanted.review,
+        search=wanted.search,
+    ).where(Group.verdict.is_not(None))

@@ -1,0 +1,278 @@
+"""Reviews: a person approves, rejects or edits a group. Append-only; the newest is current.
+
+An edit writes the new texts into the triplets and keeps both texts in the review (decision 3). An
+edited passage becomes a new generated passage: items that were judged keep the passage they had,
+and new studies get items of the next revision with the new texts.
+
+What would surprise: an edit is not an approval. It takes the place of an earlier approval or
+rejection, which was given to another text; whoever finds the new text good approves it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import func, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from db.corpus.datasets import text_sha256
+from db.errors import BadInput, NotFound, Refused
+from db.people.accounts import record_audit
+from db.tables import Group, Item, Passage, Review, Run, Triplet
+from db.words import Role
+
+# The column of a release, and where its text stands: (role, column) of the triplets.
+FIELDS: dict[str, tuple[tuple[Role, str], ...]] = {
+    "instruction_positive": (("positive", "instruction"), ("query_negative", "instruction")),
+    "query_negative": (("query_negative", "query"),),
+    "instruction_negative": (("instruction_negative", "instruction"),),
+    "hard_negative_document_1": (("instruction_negative", "passage"),),
+    "hard_negative_document_2": (("query_negative", "passage"),),
+}
+FROM_THE_SOURCE = ("query_positive", "document_positive")
+MAX_TEXT_CHARACTERS = 1_000_000
+MAX_REASON_CHARACTERS = 10_000
+
+
+def approve_group(
+    session: Session, group_id: int, *, reviewed_by: str, event_id: str | None = None
+) -> Review:
+    """Say that the group is good. Raises NotFound, Refused. Does not commit."""
+    return _record(session, group_id, "approve", reviewed_by=reviewed_by, event_id=event_id)
+
+
+def reject_group(
+    session: Session, group_id: int, *, reason: str, reviewed_by: str, event_id: str | None = None
+) -> Review:
+    """Say that the group is not to be released, and why.
+
+    Raises BadInput without a reason, NotFound, Refused. Does not commit.
+    """
+    reason = reason.strip()
+    if not reason:
+        raise BadInput("a reject needs a reason: say what is wrong with the group")
+    _require_storable("the reason", reason, MAX_REASON_CHARACTERS)
+    return _record(
+        session, group_id, "reject", reason=reason, reviewed_by=reviewed_by, event_id=event_id
+    )
+
+
+def edit_group(
+    session: Session,
+    group_id: int,
+    changes: Mapping[str, str],
+    *,
+    reviewed_by: str,
+    reason: str = "",
+    event_id: str | None = None,
+) -> Review:
+    """Write other texts into the group's triplets; `changes` by the names in FIELDS.
+
+    Raises BadInput for an unknown field, an empty or unchanged text, NotFound, Refused for a group
+    without its three triplets. Does not commit.
+    """
+    _check_fields(changes)
+    group = _reviewable(session, group_id)
+    triplets = {
+        triplet.role: triplet
+        for triplet in session.scalars(
+            select(Triplet).where(Triplet.group_id == group_id).with_for_update()
+        )
+    }
+    if len(triplets) < 3:
+        raise Refused(
+            f"group {group_id} was dropped before its triplets were written: nothing to edit"
+        )
+    before = {name: _text(session, triplets, name) for name in changes}
+    after = {name: text for name, text in changes.items() if text != before[name]}
+    if not after:
+        raise BadInput(f"nothing to edit: group {group_id} says just that already")
+    before = {name: before[name] for name in after}
+    review = _record(
+        session,
+        group_id,
+        "edit",
+        reason=reason.strip(),
+        before=before,
+        after=after,
+        reviewed_by=reviewed_by,
+        event_id=event_id,
+    )
+    replaced: dict[int, int] = {}
+    for name, text in after.items():
+        for role, column in FIELDS[name]:
+            triplet = triplets[role]
+            if column == "passage":
+                passage = _new_passage(session, group, review, role, triplet.passage_id, text)
+                replaced[triplet.passage_id] = passage.id
+                triplet.passage_id = passage.id
+            else:
+                setattr(triplet, column, text)
+    session.flush()
+    _renew_items(session, group_id, triplets, replaced)
+    return review
+
+
+def review_of_event(session: Session, event_id: str, reviewed_by: str) -> Review | None:
+    """The review stored for an event, None where it never arrived.
+
+    Raises Refused where it is somebody else's.
+    """
+    found = session.scalar(select(Review).where(Review.event_id == event_id))
+    if found is not None and found.reviewed_by != reviewed_by:
+        raise Refused(f"event {event_id!r} is stored for another reviewer")
+    return found
+
+
+def require_seen(session: Session, group_id: int, seen: int | None) -> None:
+    """Raise Refused unless `seen` is the group's current review: another person may have reviewed
+    or edited it since it was shown. Locks the group until the transaction ends."""
+    _reviewable(session, group_id)
+    current = current_review(session, group_id)
+    if (current.id if current else None) != seen:
+        who = f"{current.reviewed_by} reviewed" if current else "somebody reviewed"
+        raise Refused(f"{who} group {group_id} since it was shown to you: look at it again")
+
+
+def current_review(session: Session, group_id: int) -> Review | None:
+    """The review that holds, None where nobody reviewed the group."""
+    return session.scalar(select(Review).where(Review.group_id == group_id, Review.is_current))
+
+
+def list_reviews(session: Session, group_id: int) -> list[Review]:
+    """All reviews of a group, newest first."""
+    return list(
+        session.scalars(
+            select(Review).where(Review.group_id == group_id).order_by(Review.id.desc())
+        )
+    )
+
+
+def count_reviews(session: Session, run_id: int) -> dict[str, int]:
+    """How many groups of a run are approved, rejected and edited now."""
+    query = (
+        select(Review.action, func.count())
+        .join(Group, Group.id == Review.group_id)
+        .where(Group.run_id == run_id, Review.is_current)
+        .group_by(Review.action)
+    )
+    return {action: int(number) for action, number in session.execute(query)}
+
+
+def _check_fields(changes: Mapping[str, str]) -> None:
+    if not changes:
+        raise BadInput(f"nothing to edit: give a text for one of {', '.join(FIELDS)}")
+    for name, text in changes.items():
+        if name in FROM_THE_SOURCE:
+            raise BadInput(
+                f"`{name}` comes from the source and is not edited: reject the group instead"
+            )
+        if name not in FIELDS:
+            raise BadInput(f"no field {name!r}: one of {', '.join(FIELDS)}")
+        if not text.strip():
+            raise BadInput(f"`{name}` would be empty: reject the group instead")
+        _require_storable(f"`{name}`", text, MAX_TEXT_CHARACTERS)
+
+
+def _require_storable(place: str, text: str, most_characters: int) -> None:
+    if len(text) > most_characters:
+        raise BadInput(f"{place} is longer than {most_characters:,} characters")
+    if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise BadInput(f"{place} holds a NUL byte or half a character, which cannot be stored")
+
+
+def _reviewable(session: Session, group_id: int) -> Group:
+    group = session.get(Group, group_id, with_for_update=True, populate_existing=True)
+    if group is None:
+        raise NotFound(f"no group {group_id}: `inf curate` prints a run, the Groups page lists it")
+    if group.verdict is None:
+        raise Refused(f"group {group_id} is still in work: review it when its run has finished")
+    return group
+
+
+def _record(
+    session: Session,
+    group_id: int,
+    action: str,
+    *,
+    reviewed_by: str,
+    reason: str = "",
+    before: dict[str, Any] | None = None,
+    after: dict[str, Any] | None = None,
+    event_id: str | None = None,
+) -> Review:
+    _reviewable(session, group_id)
+    session.execute(
+        update(Review)
+        .where(Review.group_id == group_id, Review.is_current)
+        .values(is_current=False)
+    )
+    review = Review(
+        group_id=group_id,
+        action=action,
+        reason=reason,
+        before=before or {},
+        after=after or {},
+        reviewed_by=reviewed_by,
+        event_id=event_id,
+    )
+    session.add(review)
+    try:
+        session.flush()
+    except IntegrityError as error:
+        raise Refused(
+            f"somebody else reviewed group {group_id} at the same moment: look at it again"
+        ) from error
+    record_audit(session, reviewed_by, f"review.{action}", f"group {group_id}", review_id=review.id)
+    return review
+
+
+def _text(session: Session, triplets: Mapping[str, Triplet], name: str) -> str:
+    role, column = FIELDS[name][0]
+    if column == "passage":
+        return session.get_one(Passage, triplets[role].passage_id).text
+    return str(getattr(triplets[role], column))
+
+
+def _new_passage(
+    session: Session, group: Group, review: Review, role: Role, edited: int, text: str
+) -> Passage:
+    old = session.get_one(Passage, edited)
+    dataset_id = session.scalars(select(Run.dataset_id).where(Run.id == group.run_id)).one()
+    passage = Passage(
+        dataset_id=dataset_id,
+        external_id=f"review-{review.id}-{role}",
+        title=old.title,
+        text=text,
+        sha256=text_sha256(text),
+        origin="generated",
+        meta={"edited_from": old.external_id},
+    )
+    session.add(passage)
+    session.flush()
+    return passage
+
+
+def _renew_items(
+    session: Session, group_id: int, triplets: Mapping[str, Triplet], replaced: Mapping[int, int]
+) -> None:
+    """The next revision of the group's items, with the triplets' texts and passages."""
+    newest: dict[str, Item] = {}
+    query = select(Item).where(Item.group_id == group_id).order_by(Item.revision)
+    for item in session.scalars(query):
+        newest[item.scenario] = item
+    for scenario, item in newest.items():
+        session.add(
+            Item(
+                group_id=group_id,
+                scenario=scenario,
+                revision=item.revision + 1,
+                instruction=triplets[scenario].instruction,
+                query=triplets[scenario].query,
+                candidates=[
+                    {**entry, "passage_id": replaced.get(entry["passage_id"], entry["passage_id"])}
+                    for entry in item.candidates
+                ],
+            )
+        )
+    session.flush()

@@ -1,0 +1,121 @@
+"""The journal of calls: looked up by content key before anything is asked, written before parsing.
+
+A key that two processes answered at the same moment is kept once: the first answer stays and both
+use it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Text, any_, bindparam, func, select, update
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.orm import Session
+
+from db.store.bulk import insert_new
+from db.tables import Base, Call, Group, GroupCall, Run
+
+KEYS_PER_QUERY = 500
+_CALL = Base.metadata.tables[Call.__tablename__]
+_ANSWERS = select(_CALL.c.id, _CALL.c.key, _CALL.c.answer, _CALL.c.finish_reason)
+_FIND = {  # on PostgreSQL the same words however many keys there are, which it need not read anew
+    "sqlite": _ANSWERS.where(_CALL.c.key.in_(bindparam("keys", expanding=True))),
+    "postgresql": _ANSWERS.where(_CALL.c.key == any_(bindparam("keys", type_=ARRAY(Text)))),
+}
+
+
+@dataclass(frozen=True)
+class StoredCall:
+    """What was answered under a key."""
+
+    id: int
+    key: str
+    answer: str
+    finish_reason: str
+
+
+@dataclass(frozen=True)
+class CallTotals:
+    """What the calls that serve a run's finished groups were, by task and model."""
+
+    task: str
+    model: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    cost_usd: float
+    parsed: int
+
+
+def find_calls(session: Session, keys: Sequence[str]) -> dict[str, StoredCall]:
+    """The stored answers among these keys, by key."""
+    found: dict[str, StoredCall] = {}
+    connection = session.connection()
+    query = _FIND[connection.dialect.name]
+    for start in range(0, len(keys), KEYS_PER_QUERY):
+        rows = connection.execute(query, {"keys": list(keys[start : start + KEYS_PER_QUERY])})
+        found.update((row.key, StoredCall(*row)) for row in rows)
+    return found
+
+
+def add_calls(session: Session, rows: Sequence[dict[str, Any]]) -> dict[str, StoredCall]:
+    """Store answered calls; returns what is kept under each key. Does not commit."""
+    if not rows:
+        return {}
+    kept = {
+        row["key"]: StoredCall(id_, row["key"], row["answer"], row["finish_reason"])
+        for id_, row in _insert(session, rows)
+    }
+    others = {str(row["key"]) for row in rows} - kept.keys()
+    return kept | find_calls(session, sorted(others))
+
+
+def add_left_calls(session: Session, run_id: int, rows: Sequence[dict[str, Any]]) -> int:
+    """Store answers that a killed worker of a run had kept, those that are not stored yet.
+
+    How many they were; what they cost is spent by the run. Does not commit.
+    """
+    new = _insert(session, rows)
+    add_spending(session, run_id, sum(row["cost_usd"] for _, row in new))
+    return len(new)
+
+
+def add_spending(session: Session, run_id: int, usd: float) -> None:
+    """A run has spent so much more. Does not commit."""
+    if usd:
+        session.execute(update(Run).where(Run.id == run_id).values(spent_usd=Run.spent_usd + usd))
+
+
+def _insert(session: Session, rows: Sequence[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
+    """(id, row) of the rows whose key was not stored yet, the first of each key."""
+    by_key = {str(row["key"]): row for row in reversed(rows)}
+    ordered = [by_key[key] for key in sorted(by_key)]  # two workers never lock crosswise
+    new = insert_new(session, Call, ordered, ("id", "key"))
+    return [(each["id"], by_key[each["key"]]) for each in new]
+
+
+def call_totals(session: Session, run_id: int) -> list[CallTotals]:
+    """Calls, tokens, cost and acceptance by task and model, over the run's finished groups.
+
+    `parsed` counts the answers that passed the parser and the rule filter. A call that serves
+    several groups is counted for each.
+    """
+    rows = session.execute(
+        select(
+            GroupCall.task,
+            Call.model,
+            func.count(),
+            func.sum(Call.input_tokens),
+            func.sum(Call.output_tokens),
+            func.sum(Call.reasoning_tokens),
+            func.sum(Call.cost_usd),
+            func.count().filter(GroupCall.outcome == "ok"),
+        )
+        .join(Call, Call.id == GroupCall.call_id)
+        .join(Group, Group.id == GroupCall.group_id)
+        .where(Group.run_id == run_id)
+        .group_by(GroupCall.task, Call.model)
+        .order_by(GroupCall.task, Call.model)
+    )
+    return [CallTotals(*row) for row in rows]

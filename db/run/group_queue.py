@@ -1,0 +1,362 @@
+"""A run's groups as a queue: claimed under a lease, finished once, given back.
+
+A claim raises the group's attempt; whatever a worker writes for a group is refused (silently left
+out, and told) where the group is no longer leased to it under that attempt. So a group that a slow
+or dead worker held is done by another without anything being written twice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import Integer, bindparam, func, select, update
+from sqlalchemy.orm import Session
+
+from db.corpus.datasets import text_sha256
+from db.store.bulk import insert_for_ids, insert_rows
+from db.tables import Base, Group, GroupCall, Item, Judgment, Pair, Passage, Run, Triplet, utc_now
+from db.words import ROLES
+
+LEASE_SECONDS = 30.0
+
+# asked many times in a second: made once
+_TABLES = Base.metadata.tables
+_GROUP = _TABLES[Group.__tablename__]
+_HELD = (
+    select(_GROUP.c.id, _GROUP.c.attempt)
+    .where(
+        _GROUP.c.id.in_(bindparam("group_ids", expanding=True)),
+        _GROUP.c.state == "leased",
+        _GROUP.c.lease_owner == bindparam("owner"),
+    )
+    .with_for_update()
+)
+_FINISH = (
+    update(_GROUP)
+    .where(_GROUP.c.id == bindparam("group_id", type_=Integer))
+    .values(
+        state="done",
+        stage=bindparam("to_stage"),
+        verdict=bindparam("to_verdict"),
+        drop_reason=bindparam("to_reason"),
+        drop_detail=bindparam("to_detail"),
+        lease_owner=None,
+        lease_until=None,
+        finished_at=bindparam("now"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class ClaimedGroup:
+    """A group to work on: its pair, and the attempt that guards every write.
+
+    `language` is the programming language of a pair that says one.
+    """
+
+    id: int
+    attempt: int
+    pair_id: int
+    query_id: str
+    query: str
+    passage_id: int
+    passage: str
+    language: str = ""
+
+
+@dataclass(frozen=True)
+class DoneItem:
+    """A scenario put before the run's judge: `None` among the candidates is a passage just written.
+
+    `candidates` is the canonical order of (label, passage id or None for P1- and P2-).
+    """
+
+    scenario: str
+    instruction: str
+    query: str
+    candidates: tuple[tuple[str, int | None], ...]
+    choice: str
+    order_shown: tuple[str, ...]
+    judge_id: int
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DoneGroup:
+    """How a group ended. `triplets` maps a role to (instruction, query, text or None for P+)."""
+
+    group: ClaimedGroup
+    stage: str
+    verdict: str
+    drop_reason: str | None
+    drop_detail: str | None
+    triplets: dict[str, tuple[str, str, str | None]]
+    items: tuple[DoneItem, ...]
+    calls: tuple[tuple[str, int, int, str], ...]
+
+
+def claim_groups(session: Session, run_id: int, owner: str, limit: int) -> list[ClaimedGroup]:
+    """Lease up to `limit` waiting groups, or groups whose lease ran out. Does not commit."""
+    now = utc_now()
+    # a range of one value: with `=` PostgreSQL may go by the primary key and walk over all that is
+    # done, as its statistics are from when nothing was
+    free = Group.state.between("waiting", "waiting")
+    expired = Group.state.between("leased", "leased") & (Group.lease_until < now)
+    ids: list[int] = []
+    for state in (free, expired):
+        if len(ids) < limit:
+            ids += session.scalars(
+                select(Group.id)
+                .where(Group.run_id == run_id, state)
+                .order_by(Group.state, Group.id)
+                .limit(limit - len(ids))
+                .with_for_update(skip_locked=True)
+            )
+    if not ids:
+        return []
+    session.execute(
+        update(Group)
+        .where(Group.id.in_(ids))
+        .values(
+            state="leased",
+            lease_owner=owner,
+            lease_until=now + timedelta(seconds=LEASE_SECONDS),
+            attempt=Group.attempt + 1,
+        )
+    )
+    rows = session.execute(
+        select(
+            Group.id,
+            Group.attempt,
+            Pair.id,
+            Pair.external_id,
+            Pair.query,
+            Passage.id,
+            Passage.text,
+            Pair.meta,
+        )
+        .join(Pair, Pair.id == Group.pair_id)
+        .join(Passage, Passage.id == Pair.passage_id)
+        .where(Group.id.in_(ids))
+        .order_by(Group.id)
+    )
+    return [
+        ClaimedGroup(
+            id=key,
+            attempt=attempt,
+            pair_id=pair_id,
+            query_id=query_id,
+            query=query,
+            passage_id=passage_id,
+            passage=passage,
+            language=str(meta.get("language") or ""),
+        )
+        for key, attempt, pair_id, query_id, query, passage_id, passage, meta in rows
+    ]
+
+
+def renew_leases(session: Session, run_id: int, owner: str) -> int:
+    """Prolong every lease of this worker; returns how many it still holds. Does not commit."""
+    until = utc_now() + timedelta(seconds=LEASE_SECONDS)
+    done = session.execute(
+        update(Group)
+        .where(Group.run_id == run_id, Group.state == "leased", Group.lease_owner == owner)
+        .values(lease_until=until)
+        .returning(Group.id)
+    )
+    return len(done.all())
+
+
+def release_groups(session: Session, run_id: int, owners: Sequence[str]) -> int:
+    """Give back what these workers hold; returns how many. Does not commit."""
+    done = session.execute(
+        update(Group)
+        .where(Group.run_id == run_id, Group.state == "leased", Group.lease_owner.in_(owners))
+        .values(state="waiting", lease_owner=None, lease_until=None)
+        .returning(Group.id)
+    )
+    return len(done.all())
+
+
+def lease_owners(session: Session, run_id: int) -> list[str]:
+    """Who holds groups of the run."""
+    return [
+        owner
+        for owner in session.scalars(
+            select(Group.lease_owner)
+            .where(Group.run_id == run_id, Group.state == "leased")
+            .distinct()
+        )
+        if owner is not None
+    ]
+
+
+def count_open(session: Session, run_id: int) -> int:
+    """How many groups have no verdict yet."""
+    query = select(func.count()).select_from(Group)
+    return int(session.scalar(query.where(Group.run_id == run_id, Group.state != "done")) or 0)
+
+
+def open_states(session: Session, run_id: int) -> tuple[bool, bool]:
+    """Whether any group waits, and whether any is leased."""
+
+    def any_in(state: str) -> bool:
+        query = select(Group.id).where(Group.run_id == run_id, Group.state == state).limit(1)
+        return session.scalar(query) is not None
+
+    return any_in("waiting"), any_in("leased")
+
+
+def finish_groups(
+    session: Session, run_id: int, owner: str, done: Sequence[DoneGroup]
+) -> list[DoneGroup]:
+    """Write how groups ended: verdict, triplets, passages, items, judgments, calls.
+
+    Only those still leased to this worker under their attempt are written; they are returned.
+    Does not commit.
+    """
+    rows = session.connection().execute(
+        _HELD, {"group_ids": [one.group.id for one in done], "owner": owner}
+    )
+    held = {(key, attempt) for key, attempt in rows}
+    ours = [one for one in done if (one.group.id, one.group.attempt) in held]
+    if not ours:
+        return []
+    dataset_id = session.scalar(select(Run.dataset_id).where(Run.id == run_id))
+    assert dataset_id is not None
+    passages = _add_passages(session, run_id, dataset_id, ours)
+    _add_triplets(session, ours, passages)
+    _add_judgments(session, run_id, ours, passages)
+    _add_group_calls(session, ours)
+    now = utc_now()
+    session.connection().execute(
+        _FINISH,
+        [
+            {
+                "group_id": one.group.id,
+                "to_stage": one.stage,
+                "to_verdict": one.verdict,
+                "to_reason": one.drop_reason,
+                "to_detail": one.drop_detail,
+                "now": now,
+            }
+            for one in ours
+        ],
+    )
+    return ours
+
+
+def _add_passages(
+    session: Session, run_id: int, dataset_id: int, done: Sequence[DoneGroup]
+) -> dict[tuple[int, str], int]:
+    """Passages that were written, as ids by (group, role); P+ stands for the positive role."""
+    found = {(one.group.id, "positive"): one.group.passage_id for one in done}
+    places, rows = [], []
+    for one in done:
+        for role, (_, _, text) in one.triplets.items():
+            if text is None:
+                continue
+            places.append((one.group.id, role))
+            number = ROLES.index(role)
+            rows.append(
+                {
+                    "dataset_id": dataset_id,
+                    "external_id": f"run{run_id}-{one.group.query_id}-p{number}",
+                    "title": "",
+                    "text": text,
+                    "sha256": text_sha256(text),
+                    "origin": "generated",
+                    "meta": {"run_id": run_id, "group_id": one.group.id, "role": role},
+                }
+            )
+    if rows:
+        found.update(zip(places, insert_for_ids(session, Passage, rows), strict=True))
+    return found
+
+
+def _add_triplets(
+    session: Session, done: Sequence[DoneGroup], passages: dict[tuple[int, str], int]
+) -> None:
+    rows = [
+        {
+            "group_id": one.group.id,
+            "role": role,
+            "instruction": instruction,
+            "query": query,
+            "passage_id": passages[one.group.id, role],
+        }
+        for one in done
+        for role, (instruction, query, _) in one.triplets.items()
+    ]
+    if rows:
+        insert_rows(session, Triplet, rows)
+
+
+def _add_judgments(
+    session: Session,
+    run_id: int,
+    done: Sequence[DoneGroup],
+    passages: dict[tuple[int, str], int],
+) -> None:
+    asked = [(one, item) for one in done for item in one.items]
+    if not asked:
+        return
+    ids = insert_for_ids(
+        session,
+        Item,
+        [
+            {
+                "group_id": one.group.id,
+                "scenario": item.scenario,
+                "revision": 1,
+                "instruction": item.instruction,
+                "query": item.query,
+                "candidates": [
+                    {
+                        "passage_id": passages[one.group.id, label] if known is None else known,
+                        "label": label,
+                    }
+                    for label, known in item.candidates
+                ],
+                "created_at": utc_now(),
+            }
+            for one, item in asked
+        ],
+    )
+    insert_rows(
+        session,
+        Judgment,
+        [
+            {
+                "event_id": f"run-{run_id}-group-{one.group.id}-{item.scenario}",
+                "judge_id": item.judge_id,
+                "item_id": item_id,
+                "run_id": run_id,
+                "choice": item.choice,
+                "order_shown": list(item.order_shown),
+                "decided_at": utc_now(),
+                "is_current": True,
+                "flagged": False,
+                "note": "",
+                "detail": item.detail,
+            }
+            for (one, item), item_id in zip(asked, ids, strict=True)
+        ],
+    )
+
+
+def _add_group_calls(session: Session, done: Sequence[DoneGroup]) -> None:
+    rows = [
+        {
+            "group_id": one.group.id,
+            "task": task,
+            "sample": sample,
+            "call_id": call_id,
+            "outcome": outcome,
+        }
+        for one in done
+        for task, sample, call_id, outcome in one.calls
+    ]
+    if rows:
+        insert_rows(session, GroupCall, rows)

@@ -1,0 +1,82 @@
+"""Position bias of a run's judge: how often each place was chosen, and how often rightly.
+
+Candidates are shuffled for every call, so that a judge without bias chooses each place about as
+often as the right passage stands there, and is right about as often wherever it stands.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.study.judgments import judgments_that_count
+from db.tables import Item, Judge, Judgment
+
+MOST_JUDGMENTS = 30_000
+
+
+@dataclass(frozen=True)
+class PlaceCount:
+    """A place on the list, counted from 1.
+
+    `expected`: how often the passage written for the scenario stood there; `chosen`: how often the
+    judge chose the place; `right`: how often both. `accuracy` is right / expected, None where the
+    passage never stood there.
+    """
+
+    place: int
+    expected: int
+    chosen: int
+    right: int
+
+    @property
+    def accuracy(self) -> float | None:
+        return self.right / self.expected if self.expected else None
+
+
+def position_bias(session: Session, run_id: int, *, most: int = MOST_JUDGMENTS) -> list[PlaceCount]:
+    """The counts of every place over a run's newest `most` validations; every vote counts.
+
+    Empty without any.
+    """
+    rows = session.execute(
+        select(Item.scenario, Judgment.choice, Judgment.order_shown, Judgment.detail)
+        .join(Item, Item.id == Judgment.item_id)
+        .where(Judgment.run_id == run_id, Judgment.study_id.is_(None))
+        .order_by(Judgment.id.desc())
+        .limit(most)
+        .execution_options(yield_per=2000)
+    )
+    expected, chosen, right = Counter[int](), Counter[int](), Counter[int]()
+    for scenario, choice, order_shown, detail in rows:
+        votes = detail.get("votes") or [{"choice": choice, "order_shown": order_shown}]
+        for vote in votes:
+            order = list(vote["order_shown"])
+            expected[order.index(scenario) + 1] += 1
+            if vote["choice"] in order:
+                place = order.index(vote["choice"]) + 1
+                chosen[place] += 1
+                right[place] += vote["choice"] == scenario
+    return [
+        PlaceCount(place, expected[place], chosen[place], right[place])
+        for place in range(1, max([*expected, *chosen], default=0) + 1)
+    ]
+
+
+def study_choices(
+    session: Session, study_id: int, *, most: int = 20_000
+) -> dict[str, list[tuple[int, int]]]:
+    """By judge: the place chosen (from 1) and how many places there were.
+
+    In the newest `most` judgments that count in the study (`db.study.judgments.judgment_frame`);
+    who chose "none" chose no place.
+    """
+    query = judgments_that_count(study_id, Judge.name, Judgment.choice, Judgment.order_shown)
+    rows = session.execute(query.order_by(Judgment.id.desc()).limit(most))
+    found: dict[str, list[tuple[int, int]]] = {}
+    for judge, choice, order_shown in rows:
+        places = found.setdefault(judge, [])
+        if choice in order_shown:
+            places.append((order_shown.index(choice) + 1, len(order_shown)))
+    return found

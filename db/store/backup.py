@@ -1,0 +1,304 @@
+"""Backup and restore: the whole store as one file that either engine can read.
+
+A backup is a ZIP: a member of JSON lines per table and `manifest.json` with the schema's revision,
+the rows and sha256 of each member, and one hash over all of them. It is read in one transaction,
+so that it shows one moment of the store while people work on.
+
+What would surprise: a restored store starts no job. What was queued when the backup was made is
+cancelled, what was running is lost; `inf jobs resume` takes them up again. Files outside the store
+(releases, checkpoints, logs) are not in a backup.
+"""
+
+import base64
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+from sqlalchemy import (
+    Column,
+    LargeBinary,
+    String,
+    Table,
+    collate,
+    delete,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.orm import Session
+
+from db.errors import BadInput, Refused
+from db.store import schema
+from db.store.store import Store
+from db.tables import Base, Job, utc_now
+from db.tables.base import UtcDateTime
+
+FORMAT = 1
+BATCH = 500
+MANIFEST = "manifest.json"
+Progress = Callable[[int, int], None]
+
+
+def write_backup(store: Store, path: Path, *, progress: Progress | None = None) -> dict[str, Any]:
+    """Write the whole store to `path`, which must not exist. Returns the manifest.
+
+    The file appears under its name when it is whole. Raises Refused, BadInput.
+    """
+    if path.exists():
+        raise Refused(f"{path} exists: a backup never overwrites, give another name")
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.touch(mode=0o600)  # it holds password hashes
+    except OSError as error:
+        raise BadInput(f"the backup cannot be written to {path}: {error}") from error
+    try:
+        with store.read() as session:
+            manifest = _write(session, unfinished, progress)
+        unfinished.rename(path)
+    except OSError as error:
+        raise BadInput(f"the backup cannot be written to {path}: {error}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return manifest
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """What a backup says of itself. Raises BadInput where the file is none."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            manifest: dict[str, Any] = json.loads(file.read(MANIFEST))
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise BadInput(f"{path} is not a backup of InF Studio: {error}") from error
+    if manifest.get("format") != FORMAT:
+        raise BadInput(f"{path} has the backup format {manifest.get('format')}, not {FORMAT}")
+    return manifest
+
+
+def restore_backup(
+    store: Store, path: Path, *, replace: bool = False, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Put a backup into a store: all of it, or nothing. Returns the manifest.
+
+    The file is checked against its hashes first, and the restored rows after. Raises Refused for a
+    store that holds rows, unless `replace` says that they go; BadInput for a file that is damaged
+    or of another schema revision.
+    """
+    manifest = read_manifest(path)
+    if manifest["revision"] != schema.head():
+        raise BadInput(
+            f"{path.name} is of schema revision {manifest['revision']}, this version of InF Studio "
+            f"writes {schema.head()}: restore it with the version that made it, then upgrade"
+        )
+    _check_members(path, manifest)
+    if schema.current(store) is None:
+        schema.upgrade(store)
+    schema.require_current(store)
+    with store.write() as session:
+        filled = [table.name for table in _tables() if _count(session, table)]
+        if filled and not replace:
+            raise Refused(
+                f"the store is not empty ({', '.join(filled[:5])} …): restore into a new one, or "
+                "say with --replace that everything in it goes"
+            )
+        for table in reversed(_tables()):
+            session.execute(delete(table))
+        _insert_all(session, path, manifest, progress)
+        if _content(session) != manifest["content_sha256"]:
+            raise BadInput("the restored rows are not those of the backup; nothing was changed")
+        _end_jobs(session)
+        session.commit()
+    return manifest
+
+
+def _tables() -> list[Table]:
+    return list(Base.metadata.sorted_tables)
+
+
+def _write(session: Session, path: Path, progress: Progress | None) -> dict[str, Any]:
+    if session.get_bind().dialect.name == "postgresql":
+        session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
+    counts = {table.name: _count(session, table) for table in _tables()}
+    total, done = sum(counts.values()), 0
+    members: dict[str, Any] = {}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as file:
+        for table in _tables():
+            digest, rows = hashlib.sha256(), 0
+            with file.open(f"{table.name}.jsonl", "w", force_zip64=True) as member:
+                for line in _lines(session, table):
+                    member.write(line)
+                    digest.update(line)
+                    rows += 1
+                    done += 1
+                    if progress is not None and done % BATCH == 0:
+                        progress(done, total)
+            members[table.name] = {"rows": rows, "sha256": digest.hexdigest()}
+        manifest = {
+            "format": FORMAT,
+            "revision": schema.head(),
+            "engine": session.get_bind().dialect.name,
+            "created_at": utc_now().isoformat(),
+            "rows": total,
+            "content_sha256": _over({name: told["sha256"] for name, told in members.items()}),
+            "tables": members,
+        }
+        file.writestr(MANIFEST, json.dumps(manifest, indent=1))
+    return manifest
+
+
+def _lines(session: Session, table: Table) -> Iterator[bytes]:
+    """The rows in the order of their keys, as JSON lists in the order of the columns' names."""
+    columns = sorted(table.columns, key=lambda column: column.name)
+    query = select(*columns).order_by(*_order(session, table))
+    for row in session.execute(query.execution_options(yield_per=BATCH)):
+        values = [_as_json(value) for value in row]
+        yield (
+            json.dumps(values, ensure_ascii=False, sort_keys=True, separators=(",", ":")) + "\n"
+        ).encode()
+
+
+def _order(session: Session, table: Table) -> list[Any]:
+    """By key; texts by their bytes, as SQLite does, whatever the collation of the database."""
+    by_bytes = session.get_bind().dialect.name == "postgresql"
+    return [
+        collate(column, "C") if by_bytes and isinstance(column.type, String) else column
+        for column in table.primary_key.columns
+    ]
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return _same_numbers(value)
+
+
+def _same_numbers(value: Any) -> Any:
+    """Numbers as both engines give them back: JSONB turns 1e20 into an integer."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {key: _same_numbers(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_same_numbers(inner) for inner in value]
+    return value
+
+
+def _from_json(column: Column[Any], value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(column.type, UtcDateTime):
+        return datetime.fromisoformat(value)
+    if isinstance(column.type, LargeBinary):
+        return base64.b64decode(value)
+    return value
+
+
+def _check_members(path: Path, manifest: dict[str, Any]) -> None:
+    names = {table.name for table in _tables()}
+    if set(manifest["tables"]) != names:
+        raise BadInput(f"{path.name} holds other tables than this version of InF Studio has")
+    with zipfile.ZipFile(path) as file:
+        for name, told in manifest["tables"].items():
+            if _member_sha256(file, name) != told["sha256"]:
+                raise BadInput(f"{path.name} is damaged: its table {name} is not what was written")
+    whole = _over({name: told["sha256"] for name, told in manifest["tables"].items()})
+    if whole != manifest["content_sha256"]:
+        raise BadInput(f"{path.name} is damaged: its manifest does not fit its tables")
+
+
+def _member_sha256(file: zipfile.ZipFile, name: str) -> str:
+    try:
+        digest = hashlib.sha256()
+        with file.open(f"{name}.jsonl") as member:
+            while piece := member.read(1 << 20):
+                digest.update(piece)
+        return digest.hexdigest()
+    except (KeyError, zipfile.BadZipFile, OSError, ValueError):
+        return ""
+
+
+def _insert_all(
+    session: Session, path: Path, manifest: dict[str, Any], progress: Progress | None
+) -> None:
+    done = 0
+    with zipfile.ZipFile(path) as file:
+        for table in _tables():
+            with file.open(f"{table.name}.jsonl") as member:
+                for rows in _row_batches(table, member):
+                    session.execute(insert(table), rows)
+                    done += len(rows)
+                    if progress is not None:
+                        progress(done, manifest["rows"])
+            _continue_numbering(session, table)
+
+
+def _row_batches(table: Table, member: IO[bytes]) -> Iterator[list[dict[str, Any]]]:
+    columns = sorted(table.columns, key=lambda column: column.name)
+    batch: list[dict[str, Any]] = []
+    for line in member:
+        values = json.loads(line)
+        batch.append(
+            {
+                column.name: _from_json(column, value)
+                for column, value in zip(columns, values, strict=True)
+            }
+        )
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _continue_numbering(session: Session, table: Table) -> None:
+    """PostgreSQL counts ids in a sequence of its own, which must go on after the greatest."""
+    if session.get_bind().dialect.name != "postgresql" or "id" not in table.columns:
+        return
+    session.execute(
+        text(
+            "SELECT setval(pg_get_serial_sequence(:name, 'id'), greatest(1, "
+            f'(SELECT coalesce(max(id), 0) FROM "{table.name}")), '
+            f'(SELECT count(*) > 0 FROM "{table.name}"))'
+        ),
+        {"name": f'"{table.name}"'},
+    )
+
+
+def _content(session: Session) -> str:
+    hashes = {}
+    for table in _tables():
+        digest = hashlib.sha256()
+        for line in _lines(session, table):
+            digest.update(line)
+        hashes[table.name] = digest.hexdigest()
+    return _over(hashes)
+
+
+def _over(hashes: dict[str, str]) -> str:
+    told = "".join(f"{name}\t{hashes[name]}\n" for name in sorted(hashes))
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def _end_jobs(session: Session) -> None:
+    for before, after in (("queued", "cancelled"), ("running", "lost")):
+        session.execute(
+            update(Job)
+            .where(Job.status == before)
+            .values(
+                status=after,
+                finished_at=utc_now(),
+                error=f"was {before} when the backup was made; resume takes it up again",
+            )
+        )
+
+
+def _count(session: Session, table: Table) -> int:
+    return session.scalar(select(func.count()).select_from(table)) or 0

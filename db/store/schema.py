@@ -1,0 +1,71 @@
+"""The store's schema: bring it up to date, or say that it is behind.
+
+Migrations are in `alembic/` of a clone and in `db/migrations` of an installed wheel.
+"""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import inspect
+
+from db.errors import StoreBehind
+from db.store.store import Store
+
+
+def migrations() -> Path:
+    """The folder of the migrations, in a clone or in a wheel."""
+    packaged = Path(__file__).parents[1] / "migrations"
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "alembic"
+
+
+def upgrade(store: Store, revision: str = "head") -> None:
+    """Create the tables or bring them up to `revision`."""
+    with store.engine.connect() as connection:
+        config = _config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+        connection.commit()
+
+
+def downgrade(store: Store, revision: str) -> None:
+    """Take migrations back to `revision` ("base": to nothing). Data in dropped tables is lost."""
+    with store.engine.connect() as connection:
+        config = _config()
+        config.attributes["connection"] = connection
+        command.downgrade(config, revision)
+        connection.commit()
+
+
+def head() -> str:
+    """The revision this version of InF Studio writes."""
+    revision = ScriptDirectory.from_config(_config()).get_current_head()
+    assert revision is not None
+    return revision
+
+
+def current(store: Store) -> str | None:
+    """The revision the store is at; None for a store without tables."""
+    with store.engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def require_current(store: Store) -> None:
+    """Raise StoreBehind unless the store's schema is the one this version writes."""
+    at = current(store)
+    if at == head():
+        return
+    if at is None and not inspect(store.engine).get_table_names():
+        raise StoreBehind("the store is empty: create its tables with `inf db upgrade`")
+    raise StoreBehind(
+        f"the store is at revision {at}, this version of InF Studio needs {head()}: "
+        "run `inf db upgrade`"
+    )
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(migrations()).replace("%", "%%"))
+    return config

@@ -1,0 +1,108 @@
+"""Secrets: from the environment or from `$INF_HOME/secrets.toml`, and never into a row or a log.
+
+The file holds `NAME = "value"` lines, for instance `OPENAI_API_KEY = "…"`; what the environment
+says goes before. It is refused where anybody but its owner may read it. A secret is any value of
+the file, and any variable of the environment whose name ends like one (`…_KEY`, `…_TOKEN`, …).
+What would surprise: values of fewer than eight characters are not looked for in texts, they would
+be found everywhere.
+"""
+
+import errno
+import io
+import json
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from db.errors import BadInput, Refused
+from db.store.settings import home
+
+FILE = "secrets.toml"
+ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
+SHORTEST = 8
+_of_the_file: set[str] = set()
+
+
+def load_secrets() -> None:
+    """Put the file's secrets into the environment where it lacks them.
+
+    Raises BadInput for a file that others may read, or that is no list of names and texts.
+    """
+    path = home() / FILE
+    if not path.exists():
+        return
+    for name, value in _read(path).items():
+        _of_the_file.add(name)
+        os.environ.setdefault(name, value)
+
+
+def _read(path: Path) -> dict[str, str]:
+    mode = path.stat().st_mode & 0o777
+    if mode & 0o077:
+        raise BadInput(f"{path} can be read by others (mode {mode:o}): chmod 600 {path}")
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        place = error if isinstance(error, tomllib.TOMLDecodeError) else type(error).__name__
+        raise BadInput(f'{path} cannot be read ({place}): write lines like NAME = "…"') from None
+    for name, value in found.items():
+        if not isinstance(value, str) or not re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
+            raise BadInput(f'{path}: {name} is no NAME = "…" in capitals with a text')
+    return found
+
+
+def known_secrets() -> dict[str, str]:
+    """Name by value of every secret of this process, the longest value first."""
+    found = {
+        value: name
+        for name, value in os.environ.items()
+        if len(value) >= SHORTEST and (name.endswith(ENDINGS) or name in _of_the_file)
+    }
+    return dict(sorted(found.items(), key=lambda pair: -len(pair[0])))
+
+
+def redacted(text: str) -> str:
+    """The text with every secret's value replaced by its name, as in `[OPENAI_API_KEY]`."""
+    for value, name in known_secrets().items():
+        text = text.replace(value, f"[{name}]")
+    return text
+
+
+def refuse_secrets(config: dict[str, Any]) -> None:
+    """Raise Refused where a config holds a secret: it would be stored and shown."""
+    text = json.dumps(config, ensure_ascii=False, default=str)
+    for value, name in known_secrets().items():
+        if value in text or json.dumps(value, ensure_ascii=False)[1:-1] in text:
+            raise Refused(
+                f"the config holds the secret {name}: leave it out, jobs read it from the "
+                f"environment or from {FILE}"
+            )
+
+
+class RedactedStream(io.TextIOWrapper):
+    """A text stream that takes secrets out of what is written to it, at once.
+
+    Where the disk of a log is full the work goes on: what cannot be written is left out, and how
+    much that was stands in the log once there is room again.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        super().__init__(stream, encoding="utf-8", errors="replace", write_through=True)
+        self._left_out = 0
+
+    def write(self, text: str) -> int:
+        """Returns the length of what was given."""
+        told = redacted(text)
+        if self._left_out:
+            told = f"[{self._left_out} characters are missing: the disk was full]\n{told}"
+        try:
+            super().write(told)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            self._left_out += len(text)
+        else:
+            self._left_out = 0
+        return len(text)

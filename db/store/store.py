@@ -1,0 +1,120 @@
+"""Opening the store. One engine per address; sessions for reading and for writing.
+
+What would surprise: on SQLite a writing session takes the write lock at its first statement
+(`BEGIN IMMEDIATE`). A deferred transaction that reads and then writes fails at once with
+"database is locked" when another writer came between, whatever the busy timeout.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import ExceptionContext, make_url
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from db.errors import BadInput, InfError
+from db.store.settings import database_url
+
+BUSY_TIMEOUT_SECONDS = 30
+CACHE_KIB = 1000  # per connection; what is left out of it stays in the system's own cache
+
+
+class Store:
+    """An opened store. `read()` and `write()` give sessions; neither commits by itself."""
+
+    def __init__(self, url: str | None = None) -> None:
+        self.url = url or database_url()
+        self.engine = _engine(self.url)
+        self._writer = self.engine.execution_options(inf_write=True)
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.engine.dialect.name == "sqlite"
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """A session that is rolled back at the end."""
+        with Session(self.engine, expire_on_commit=False) as session:
+            yield session
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """A session whose transaction may write; what is not committed is rolled back."""
+        with Session(self._writer, expire_on_commit=False) as session:
+            yield session
+
+    def close(self) -> None:
+        """Close every pooled connection (tests; before a file is moved)."""
+        self.engine.dispose()
+
+
+def open_store(url: str | None = None) -> Store:
+    """The store at `url`, by default the one the environment names."""
+    return Store(url)
+
+
+@lru_cache(maxsize=32)
+def _engine(url: str) -> Engine:
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        # compiling a query (JIT) takes PostgreSQL longer than any of ours runs
+        engine = create_engine(url, pool_pre_ping=True, connect_args={"options": "-c jit=off"})
+        event.listen(engine, "handle_error", _tell_unreachable)
+        return engine
+    if not parsed.database or parsed.database == ":memory:":
+        raise BadInput("sqlite needs a file: INF_DATABASE_URL=sqlite:///PATH")
+    try:
+        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(
+            f"the store cannot be made at {parsed.database}: {error.strerror or error}; set "
+            "INF_HOME or INF_DATABASE_URL"
+        ) from error
+    engine = create_engine(
+        url,
+        pool_use_lifo=True,
+        connect_args={"timeout": BUSY_TIMEOUT_SECONDS, "cached_statements": 32},
+    )
+    event.listen(engine, "handle_error", _tell_unreachable)
+    event.listen(engine, "connect", _configure_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _configure_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
+    connection.isolation_level = None  # we say BEGIN ourselves
+    cursor = connection.cursor()
+    try:
+        cursor.execute("PRAGMA journal_mode=WAL")
+    except sqlite3.DatabaseError as error:
+        if "not a database" not in str(error):
+            raise
+        raise BadInput(
+            "INF_DATABASE_URL names a file that is no SQLite store: name another"
+        ) from error
+    cursor.execute("PRAGMA synchronous=NORMAL")
+    cursor.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_SECONDS * 1000}")
+    cursor.close()
+
+
+def _tell_unreachable(context: ExceptionContext) -> None:
+    """Where there was no connection yet, the store itself is the trouble: say so in words."""
+    if context.connection is None and isinstance(context.sqlalchemy_exception, OperationalError):
+        engine = context.engine
+        place = "" if engine is None else engine.url.render_as_string(hide_password=True)
+        raise InfError(
+            f"the store {place} cannot be reached ({context.original_exception}): start it, or set "
+            "INF_DATABASE_URL"
+        ) from context.original_exception
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    write = connection.get_execution_options().get("inf_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")

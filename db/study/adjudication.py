@@ -1,0 +1,251 @@
+"""Adjudication: items on which people disagree, with all that was said; the decision is a judgment
+of its own, by an adjudicator, which agreement leaves out.
+"""
+
+import uuid
+from collections import Counter
+from collections.abc import Set
+from dataclasses import dataclass, field
+
+from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy.orm import Session
+
+from db.errors import BadInput, NotFound
+from db.study.judgments import (
+    ADJUDICATOR,
+    current_judgment,
+    get_or_create_judge,
+    record_judgment,
+    remarks,
+)
+from db.study.speed import fastest_of, seconds_taken
+from db.tables import Assignment, Item, Judge, Judgment, Passage, StudyItem
+
+SEPARATOR = ","  # in no label: see `db.words`
+CHUNK = 5000
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one judge said about an item."""
+
+    judge: str
+    kind: str
+    simulated: bool
+    choice: str
+    note: str
+    flagged: bool
+    seconds: float | None
+    too_fast: bool = False
+
+
+@dataclass(frozen=True)
+class Disputed:
+    """An item with everything said about it; `agreeing` is the share of the commonest answer."""
+
+    item_id: int
+    scenario: str
+    instruction: str
+    query: str
+    candidates: tuple[tuple[str, str], ...]
+    said: tuple[Said, ...]
+    skips: tuple[Said, ...]
+    agreeing: float | None
+    decision: str | None
+    decision_note: str
+    decided_by: str = field(default="")
+
+    @property
+    def is_flagged(self) -> bool:
+        return any(one.flagged or one.note for one in (*self.said, *self.skips))
+
+
+def disputed_ids(
+    session: Session, study_id: int, *, open_only: bool = False, agreed_too: bool = False
+) -> list[int]:
+    """Items of the study by disagreement of people (simulated ones too), most disputed first.
+
+    Items on which all agree come last and are left out, unless flagged, noted on, or `agreed_too`.
+    """
+    remarked = {one.item_id for one in remarks(session, study_id)}
+    left_out = set(
+        session.scalars(
+            select(StudyItem.item_id).where(
+                StudyItem.study_id == study_id, StudyItem.part.in_(("training", "gold"))
+            )
+        )
+    )
+    if open_only:
+        left_out |= _decided_ids(session, study_id)
+    share = {
+        item_id: _agreeing(Counter(choices.split(SEPARATOR)))
+        for item_id, choices in session.execute(_split_items(session, study_id))
+    }
+    agreed = _judged_ids(session, study_id, None if agreed_too else remarked) - share.keys()
+    share |= dict.fromkeys(agreed & remarked, 1.0)
+    disputed = sorted(
+        share.keys() - left_out,
+        key=lambda item_id: (share[item_id], item_id not in remarked, item_id),
+    )
+    return disputed + sorted(agreed - remarked - left_out)
+
+
+def show_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
+    """Everything said about an item of the study. Raises NotFound."""
+    if session.get(StudyItem, (study_id, item_id)) is None:
+        raise NotFound(f"item {item_id} is not in study {study_id}")
+    item = session.get_one(Item, item_id)
+    ids = {entry["label"]: entry["passage_id"] for entry in item.candidates}
+    texts = dict(
+        session.execute(
+            select(Passage.id, Passage.text).where(Passage.id.in_(list(ids.values())))
+        ).all()
+    )
+    said: list[Said] = []
+    fastest = fastest_of(session, study_id)
+    decision, decision_note, decided_by = None, "", ""
+    rows = session.execute(
+        select(Judgment, Judge)
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .where(Judgment.item_id == item_id, Judgment.is_current)
+        .order_by(Judge.kind.desc(), Judge.name)
+    )
+    for judgment, judge in rows:
+        if judge.kind == "adjudicator":
+            if judgment.study_id == study_id:
+                decision, decision_note = judgment.choice, judgment.note
+                decided_by = judge.name.removeprefix(ADJUDICATOR)
+            continue
+        seconds = seconds_taken(judgment.shown_at, judgment.decided_at)
+        said.append(
+            Said(
+                judge=judge.name,
+                kind=judge.kind,
+                simulated=judge.simulated,
+                choice=judgment.choice,
+                note=judgment.note,
+                flagged=judgment.flagged,
+                seconds=seconds,
+                too_fast=judge.kind == "person" and seconds is not None and seconds < fastest,
+            )
+        )
+    votes = Counter(one.choice for one in said if one.kind == "person")
+    return Disputed(
+        item_id=item_id,
+        scenario=item.scenario,
+        instruction=item.instruction,
+        query=item.query,
+        candidates=tuple((label, texts[passage_id]) for label, passage_id in ids.items()),
+        said=tuple(said),
+        skips=_skips(session, study_id, item_id),
+        agreeing=_agreeing(votes) if votes else None,
+        decision=decision,
+        decision_note=decision_note,
+        decided_by=decided_by,
+    )
+
+
+def adjudicate(
+    session: Session, study_id: int, item_id: int, choice: str, *, by: str, note: str = ""
+) -> Judgment:
+    """Store the decision on an item; an earlier one by anybody stays, not current any more.
+
+    Deciding the same again stores nothing new. Raises NotFound for an item that is not in the
+    study, BadInput where the choice is none of its candidates. Does not commit.
+    """
+    if not by.strip():
+        raise BadInput("who decides?")
+    if session.get(StudyItem, (study_id, item_id)) is None:
+        raise NotFound(f"item {item_id} is not in study {study_id}")
+    judge = get_or_create_judge(session, ADJUDICATOR + by, kind="adjudicator")
+    before = current_judgment(session, judge.id, item_id)
+    if before is not None and (before.choice, before.note) == (choice, note):
+        return before
+    others = session.scalars(
+        select(Judgment)
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .where(
+            Judgment.item_id == item_id,
+            Judgment.study_id == study_id,
+            Judgment.is_current,
+            Judge.kind == "adjudicator",
+            Judge.id != judge.id,
+        )
+    )
+    for other in others:
+        other.is_current = False
+    item = session.get_one(Item, item_id)
+    return record_judgment(
+        session,
+        judge_id=judge.id,
+        item_id=item_id,
+        choice=choice,
+        order_shown=[entry["label"] for entry in item.candidates],
+        event_id=f"adjudication:{uuid.uuid4().hex}",
+        study_id=study_id,
+        note=note,
+    )
+
+
+def _by_people(session: Session, study_id: int) -> list[ColumnElement[bool]]:
+    """Current judgments of the study by people: nearly all are, so the others are what is named."""
+    others = list(session.scalars(select(Judge.id).where(Judge.kind != "person")))
+    found = [Judgment.study_id == study_id, Judgment.is_current.is_(True)]
+    return [*found, Judgment.judge_id.not_in(others)] if others else found
+
+
+def _split_items(session: Session, study_id: int) -> Select[int, str]:
+    """Items on which people differ, with all their choices: one pass over a covering index."""
+    return (
+        select(Judgment.item_id, func.aggregate_strings(Judgment.choice, SEPARATOR))
+        .where(*_by_people(session, study_id))
+        .group_by(Judgment.item_id)
+        .having(func.min(Judgment.choice) != func.max(Judgment.choice))
+    )
+
+
+def _judged_ids(session: Session, study_id: int, among: Set[int] | None) -> set[int]:
+    """Items that people have judged, all or those `among` a few."""
+    judged = select(Judgment.item_id).where(*_by_people(session, study_id)).distinct()
+    if among is None:
+        return set(session.scalars(judged))
+    ids = sorted(among)
+    return {
+        item_id
+        for start in range(0, len(ids), CHUNK)
+        for item_id in session.scalars(
+            judged.where(Judgment.item_id.in_(ids[start : start + CHUNK]))
+        )
+    }
+
+
+def _decided_ids(session: Session, study_id: int) -> set[int]:
+    judges = list(session.scalars(select(Judge.id).where(Judge.kind == "adjudicator")))
+    return set(
+        session.scalars(
+            select(Judgment.item_id).where(
+                Judgment.study_id == study_id, Judgment.is_current, Judgment.judge_id.in_(judges)
+            )
+        )
+    )
+
+
+def _agreeing(votes: Counter[str]) -> float:
+    return max(votes.values()) / votes.total()
+
+
+def _skips(session: Session, study_id: int, item_id: int) -> tuple[Said, ...]:
+    rows = session.execute(
+        select(Judge.name, Judge.kind, Judge.simulated, Assignment.note, Assignment.flagged)
+        .join(Assignment, Assignment.judge_id == Judge.id)
+        .where(
+            Assignment.study_id == study_id,
+            Assignment.item_id == item_id,
+            Assignment.state == "skipped",
+        )
+        .order_by(Judge.name)
+    )
+    return tuple(
+        Said(name, kind, simulated, "skipped", note, flagged, None)
+        for name, kind, simulated, note, flagged in rows
+    )

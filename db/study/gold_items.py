@@ -1,0 +1,136 @@
+"""Items of a study whose right answer is known: shown with feedback before it (training), or hidden
+among its items (gold).
+
+What would surprise: groups that a person approved in a review are the source of the drawn ones: the
+passage written for the scenario is the right answer there. None of them is a group of the study's
+own items.
+"""
+
+import random
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from db.errors import BadInput
+from db.study.studies import get_study, judged_groups
+from db.tables import Item, Review, StudyItem
+from db.words import NONE, ROLES
+
+PARTS = ("training", "gold")
+DRAWN_EXPLANATION = "A reviewer approved this group: the passage answers instruction and query."
+
+
+@dataclass(frozen=True)
+class KnownItem:
+    """A training or gold item with its right answer."""
+
+    part: str
+    item_id: int
+    instruction: str
+    right: str
+    explanation: str
+
+
+def list_known_items(session: Session, study_id: int) -> list[KnownItem]:
+    """The study's training and gold items, in their order."""
+    rows = session.execute(
+        select(
+            StudyItem.part,
+            StudyItem.item_id,
+            Item.instruction,
+            StudyItem.gold_choice,
+            StudyItem.explanation,
+        )
+        .join(Item, Item.id == StudyItem.item_id)
+        .where(StudyItem.study_id == study_id, StudyItem.part.in_(PARTS))
+        .order_by(StudyItem.part.desc(), StudyItem.position)
+    )
+    return [
+        KnownItem(part, item_id, instruction, right or "", explanation)
+        for part, item_id, instruction, right, explanation in rows
+    ]
+
+
+def draw_known_items(session: Session, study_id: int, part: str, count: int) -> list[int]:
+    """Add `count` items of approved groups as training or gold; the study's seed decides which.
+
+    Raises BadInput where there are too few approved groups. Does not commit.
+    """
+    _require_part(part)
+    study = get_study(session, study_id)
+    if study.run_id is None:
+        raise BadInput(f"study {study_id} has no run to draw from: name the items in a file")
+    used = set(
+        session.scalars(
+            select(Item.group_id)
+            .join(StudyItem, StudyItem.item_id == Item.id)
+            .where(StudyItem.study_id == study_id)
+        )
+    )
+    approved = set(
+        session.scalars(
+            select(Review.group_id).where(Review.is_current, Review.action == "approve")
+        )
+    )
+    groups = {
+        group_id: items
+        for group_id, items in judged_groups(session, study.run_id).items()
+        if group_id in approved and group_id not in used
+    }
+    if len(groups) < count:
+        raise BadInput(
+            f"{count} {part} items need as many approved groups that are not in the study: "
+            f"run {study.run_id} has {len(groups)}; approve more in a review, or ask for fewer"
+        )
+    chance = random.Random(f"{study.seed} {part}")
+    order = sorted(groups)
+    chance.shuffle(order)
+    drawn = []
+    for number, group_id in enumerate(order[:count]):
+        wanted: str = ROLES[number % len(ROLES)]
+        scenario = wanted if wanted in groups[group_id] else min(groups[group_id])
+        item_id = groups[group_id][scenario]
+        add_known_item(session, study_id, item_id, part, scenario, DRAWN_EXPLANATION)
+        drawn.append(item_id)
+    return drawn
+
+
+def add_known_item(
+    session: Session, study_id: int, item_id: int, part: str, choice: str, explanation: str
+) -> None:
+    """Make an item training or gold of a study, with its right answer and why.
+
+    Raises BadInput where the answer is none of its candidates or the item is one that the study
+    judges. Does not commit.
+    """
+    _require_part(part)
+    get_study(session, study_id)
+    item = session.get(Item, item_id)
+    if item is None:
+        raise BadInput(f"no item {item_id}")
+    if choice not in (NONE, *(candidate["label"] for candidate in item.candidates)):
+        raise BadInput(f"{choice!r} is no candidate of item {item_id}")
+    row = session.get(StudyItem, (study_id, item_id))
+    if row is None:
+        last = session.scalar(
+            select(func.max(StudyItem.position)).where(
+                StudyItem.study_id == study_id, StudyItem.part == part
+            )
+        )
+        row = StudyItem(
+            study_id=study_id,
+            item_id=item_id,
+            part=part,
+            position=0 if last is None else last + 1,
+        )
+        session.add(row)
+    if row.part == "main":
+        raise BadInput(f"item {item_id} is judged in study {study_id}: its answer is not known")
+    row.part, row.gold_choice, row.explanation = part, choice, explanation
+    session.flush()
+
+
+def _require_part(part: str) -> None:
+    if part not in PARTS:
+        raise BadInput(f"{part!r} is neither training nor gold")

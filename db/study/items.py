@@ -1,0 +1,46 @@
+"""Items by themselves: which group, scenario, source and recipe each belongs to."""
+
+from typing import NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.corpus.texts import pair_source
+from db.tables import Dataset, Group, Item, Pair, Recipe, Run, StudyItem
+
+
+class ItemPlace(NamedTuple):
+    """Where an item comes from; `source` is its pair's, `recipe` that of the run that grew it."""
+
+    group_id: int
+    scenario: str
+    instruction: str
+    query: str
+    source: str = ""
+    recipe: str = ""
+
+
+def study_item_places(session: Session, study_id: int) -> dict[int, ItemPlace]:
+    """The items of a study: their group, scenario, instruction, query, source and recipe."""
+    rows = session.execute(
+        select(
+            Item.id,
+            Item.group_id,
+            Item.scenario,
+            Item.instruction,
+            Item.query,
+            pair_source(),
+            Recipe.name,
+        )
+        .join(StudyItem, StudyItem.item_id == Item.id)
+        .join(Group, Group.id == Item.group_id)
+        .join(Pair, Pair.id == Group.pair_id)
+        .join(Dataset, Dataset.id == Pair.dataset_id)
+        .join(Run, Run.id == Group.run_id)
+        .join(Recipe, Recipe.id == Run.recipe_id)
+        .where(StudyItem.study_id == study_id)
+    )
+    return {
+        item_id: ItemPlace(group_id, scenario, instruction, query, source or "", recipe)
+        for item_id, group_id, scenario, instruction, query, source, recipe in rows
+    }

@@ -1,0 +1,229 @@
+"""Judges and what they decided: append-only, one current judgment per judge and item.
+
+What would surprise: telling a decision twice (the same `event_id`) returns the stored row and
+changes nothing, so that an outbox may send again what it does not know to have arrived.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Select, and_, func, or_, select, text, update
+from sqlalchemy.orm import Session
+
+from db.errors import BadInput, NotFound, Refused
+from db.tables import Item, Judge, Judgment, StudyItem, utc_now
+from db.words import AMBIGUOUS, NONE
+
+ADJUDICATOR = "adjudicator:"
+
+
+@dataclass(frozen=True)
+class JudgmentRow:
+    """One current judgment as agreement reads it."""
+
+    item_id: int
+    judge: str
+    kind: str
+    label: str
+    simulated: bool
+    offline: bool
+    decided_at: datetime
+
+
+@dataclass(frozen=True)
+class JudgmentState:
+    """How far the judgments are that agreement reads: it changes whenever one of them does."""
+
+    judgments: int
+    last_id: int
+    last_at: datetime | None
+
+
+def get_or_create_judge(
+    session: Session,
+    name: str,
+    *,
+    kind: str,
+    provider: str = "",
+    model: str = "",
+    offline: bool = False,
+    simulated: bool = False,
+    account_id: int | None = None,
+) -> Judge:
+    """The judge of that name, made where there is none.
+
+    Raises Refused where the name belongs to another kind of judge or to another account: nobody
+    answers under a model's name or another person's. Does not commit.
+    """
+    judge = session.scalar(select(Judge).where(Judge.name == name))
+    if judge is None:
+        judge = Judge(
+            name=name,
+            kind=kind,
+            provider=provider,
+            model=model,
+            offline=offline,
+            simulated=simulated,
+            account_id=account_id,
+        )
+        session.add(judge)
+        session.flush()
+    wanted = (kind, offline, simulated, account_id)
+    if (judge.kind, judge.offline, judge.simulated, judge.account_id) != wanted:
+        raise Refused(f"the name {name!r} is taken by another judge ({judge.kind})")
+    return judge
+
+
+def find_judgment(session: Session, event_id: str) -> Judgment | None:
+    """The judgment stored for an event, None where it never arrived."""
+    return session.scalar(select(Judgment).where(Judgment.event_id == event_id))
+
+
+def current_judgment(session: Session, judge_id: int, item_id: int) -> Judgment | None:
+    """What the judge currently says about the item."""
+    return session.scalar(
+        select(Judgment).where(
+            Judgment.judge_id == judge_id, Judgment.item_id == item_id, Judgment.is_current
+        )
+    )
+
+
+def record_judgment(
+    session: Session,
+    *,
+    judge_id: int,
+    item_id: int,
+    choice: str,
+    order_shown: Sequence[str],
+    event_id: str,
+    study_id: int | None = None,
+    run_id: int | None = None,
+    guideline_id: int | None = None,
+    shown_at: datetime | None = None,
+    decided_at: datetime | None = None,
+    note: str = "",
+    flagged: bool = False,
+    detail: dict[str, Any] | None = None,
+) -> Judgment:
+    """Store a decision; the judge's earlier one on the item stays, not current any more.
+
+    Idempotent by `event_id`. Raises NotFound for an unknown item, BadInput where the choice is no
+    candidate of the item or the order is not one of its candidates, Refused where the event was
+    stored for another judge or item. Knows nothing of leases: see
+    `db.study.studies.submit_decision`. Does not commit.
+    """
+    known = find_judgment(session, event_id)
+    if known is not None:
+        if (known.judge_id, known.item_id) != (judge_id, item_id):
+            raise Refused(f"event {event_id!r} is stored for another judge or item")
+        return known
+    check_choice(session, item_id, choice, order_shown)
+    earlier = current_judgment(session, judge_id, item_id)
+    if earlier is not None:
+        session.execute(update(Judgment).where(Judgment.id == earlier.id).values(is_current=False))
+    judgment = Judgment(
+        event_id=event_id,
+        judge_id=judge_id,
+        item_id=item_id,
+        study_id=study_id,
+        run_id=run_id,
+        guideline_id=guideline_id,
+        choice=choice,
+        order_shown=list(order_shown),
+        shown_at=shown_at,
+        decided_at=decided_at or utc_now(),
+        replaces_id=None if earlier is None else earlier.id,
+        flagged=flagged,
+        note=note,
+        detail=detail or {},
+    )
+    session.add(judgment)
+    session.flush()
+    return judgment
+
+
+def check_choice(session: Session, item_id: int, choice: str, order_shown: Sequence[str]) -> None:
+    """Raise where the choice or the order does not fit the item's candidates."""
+    item = session.get(Item, item_id)
+    if item is None:
+        raise NotFound(f"no item {item_id}")
+    labels = [candidate["label"] for candidate in item.candidates]
+    if choice not in (*labels, NONE, AMBIGUOUS):
+        raise BadInput(f"{choice!r} is no candidate of item {item_id}")
+    if sorted(order_shown) != sorted(labels):
+        raise BadInput(f"the order shown is not an order of the candidates of item {item_id}")
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A current judgment with a note or a flag."""
+
+    judge_id: int
+    item_id: int
+    note: str
+    flagged: bool
+
+
+def remarks(session: Session, study_id: int) -> list[Remark]:
+    """The current judgments of a study that have a note or a flag."""
+    query = select(
+        Judgment.judge_id, Judgment.item_id, Judgment.note, Judgment.flagged, Judgment.is_current
+    ).where(
+        Judgment.study_id == study_id,
+        text("(judgment.note <> '' OR judgment.flagged)"),  # the words of the partial index
+    )
+    return [Remark(*row[:4]) for row in session.execute(query) if row.is_current]
+
+
+def judgment_frame(session: Session, study_id: int) -> list[JudgmentRow]:
+    """Every current judgment that counts in a study, by item and judge: the input of agreement.
+
+    People count with what they judged in this study; machines (model judges, the validator of the
+    run among them, and simulated judges) with what they say about its items wherever they said it.
+    Training and gold items are left out, and so are adjudicators, who saw what others said.
+    """
+    query = judgments_that_count(
+        study_id,
+        Judgment.item_id,
+        Judge.name,
+        Judge.kind,
+        Judgment.choice,
+        Judge.simulated,
+        Judge.offline,
+        Judgment.decided_at,
+    ).order_by(Judgment.item_id, Judge.name)
+    return [JudgmentRow(*row) for row in session.execute(query)]
+
+
+def judgment_state(session: Session, study_id: int) -> JudgmentState:
+    """How many judgments `judgment_frame` reads, the newest of them, and when it was made."""
+    query = judgments_that_count(
+        study_id, func.count(), func.max(Judgment.id), func.max(Judgment.decided_at)
+    )
+    judgments, last_id, last_at = session.execute(query).one()
+    return JudgmentState(judgments, last_id or 0, last_at)
+
+
+def judgments_that_count(study_id: int, *columns: Any) -> Select[Any]:
+    """A query of these columns over the judgments of a study that agreement counts.
+
+    See `judgment_frame`.
+    """
+    machine = or_(Judge.kind == "model", Judge.simulated)
+    return (
+        select(*columns)
+        .select_from(Judgment)
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .join(
+            StudyItem,
+            and_(StudyItem.item_id == Judgment.item_id, StudyItem.study_id == study_id),
+        )
+        .where(
+            StudyItem.part == "main",
+            Judgment.is_current,
+            Judge.kind != "adjudicator",
+            or_(Judgment.study_id == study_id, machine),
+        )
+    )

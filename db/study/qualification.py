@@ -1,0 +1,188 @@
+"""The training before a study: examples with feedback, a pass mark, a number of tries.
+
+A study with training items gives a judge no others until they passed. A round is one answer to
+every example; a round below the pass mark starts the next, and after every `training_rounds` of
+them the judge is paused: a curator who lets them in again gives them as many more. Answers are
+judgments on training items: kept, never counted.
+"""
+
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.errors import BadInput, Refused
+from db.study.assignments import ShownItem, lock_study, membership, show_item, shuffled_labels
+from db.study.judgments import find_judgment, record_judgment
+from db.study.studies import current_guideline
+from db.tables import Item, Judgment, StudyItem, StudyJudge, utc_now
+from db.words import NONE
+
+PASS_MARK = 0.8
+MOST_ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class TrainingState:
+    """Where a judge stands: `total` examples, those answered and right in this round."""
+
+    total: int
+    answered: int
+    right: int
+    round: int
+    most_rounds: int
+    pass_mark: float
+    passed: bool
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What a judge is told about an answer to an example; positions are those on their screen."""
+
+    item: ShownItem
+    chosen: int | None
+    right: int | None
+    explanation: str
+
+    @property
+    def is_right(self) -> bool:
+        return self.chosen == self.right
+
+
+def training_state(session: Session, study_id: int, judge_id: int) -> TrainingState:
+    """Where the judge stands in the study's training; passed where there is none."""
+    study = lock_study(session, study_id, lock=False)
+    member = session.get(StudyJudge, (study_id, judge_id))
+    this_round = member.training_rounds if member else 0
+    examples = _examples(session, study_id)
+    answers = _answers(session, study_id, judge_id, this_round)
+    return TrainingState(
+        total=len(examples),
+        answered=len(answers),
+        right=sum(
+            answers[row.item_id] == row.gold_choice for row in examples if row.item_id in answers
+        ),
+        round=this_round,
+        most_rounds=int(study.settings.get("training_rounds", MOST_ROUNDS)),
+        pass_mark=float(study.settings.get("pass_mark", PASS_MARK)),
+        passed=not examples or (member is not None and member.passed_at is not None),
+    )
+
+
+def next_example(session: Session, study_id: int, judge_id: int) -> ShownItem | None:
+    """The example to answer now; None where the round is through or the training passed."""
+    state = training_state(session, study_id, judge_id)
+    if state.passed:
+        return None
+    answered = _answers(session, study_id, judge_id, state.round)
+    for row in _examples(session, study_id):
+        if row.item_id not in answered:
+            return _shown(session, study_id, judge_id, row.item_id)
+    return None
+
+
+def answer_example(
+    session: Session,
+    study_id: int,
+    judge_id: int,
+    item_id: int,
+    position: int | None,
+    *,
+    of_round: int | None = None,
+) -> Feedback:
+    """Store an answer and say whether it is right; ends the round with the last example.
+
+    The answer of a round counts once: a second one changes nothing. `of_round` is the round that
+    the answer was given in, where it may come late or twice. Raises Refused where the item is no
+    example of the study or that round is over, BadInput where there is no such position. Does not
+    commit.
+    """
+    study = lock_study(session, study_id)
+    member = membership(session, study_id, judge_id)
+    row = session.get(StudyItem, (study_id, item_id))
+    if row is None or row.part != "training" or row.gold_choice is None:
+        raise Refused(f"item {item_id} is no example of study {study_id}")
+    item = session.get_one(Item, item_id)
+    order = shuffled_labels(item, judge_id)
+    if position is not None and not 0 <= position < len(order):
+        raise BadInput(f"there is no passage {position + 1}: there are {len(order)}")
+    this_round = member.training_rounds if of_round is None else of_round
+    known = find_judgment(session, f"training:{judge_id}/{study_id}/{item_id}/{this_round}")
+    if known is None:
+        if member.state == "paused":
+            raise Refused(f"you are paused in this study: {member.reason}")
+        if study.status != "open":
+            raise Refused(f"the study {study.name!r} is {study.status}")
+        if this_round != member.training_rounds or member.passed_at is not None:
+            raise Refused(f"round {this_round + 1} of the training is over: answer this one")
+        known = record_judgment(
+            session,
+            judge_id=judge_id,
+            item_id=item_id,
+            choice=NONE if position is None else order[position],
+            order_shown=order,
+            event_id=f"training:{judge_id}/{study_id}/{item_id}/{this_round}",
+            study_id=study_id,
+            guideline_id=current_guideline(session, study_id).id,
+            detail={"training_round": this_round},
+        )
+        _end_round(session, study_id, judge_id, member)
+    return Feedback(
+        item=_shown(session, study_id, judge_id, item_id),
+        chosen=None if known.choice == NONE else order.index(known.choice),
+        right=None if row.gold_choice == NONE else order.index(row.gold_choice),
+        explanation=row.explanation,
+    )
+
+
+def _end_round(session: Session, study_id: int, judge_id: int, member: StudyJudge) -> None:
+    state = training_state(session, study_id, judge_id)
+    if state.answered < state.total:
+        return
+    if state.right >= state.pass_mark * state.total:
+        member.passed_at = utc_now()
+    else:
+        member.training_rounds += 1
+        if member.training_rounds % state.most_rounds == 0:
+            member.state = "paused"
+            member.reason = (
+                f"training not passed in {state.most_rounds} rounds "
+                f"({state.right} of {state.total} right in the last)"
+            )
+    member.changed_at = utc_now()
+    session.flush()
+
+
+def _examples(session: Session, study_id: int) -> list[StudyItem]:
+    return list(
+        session.scalars(
+            select(StudyItem)
+            .where(StudyItem.study_id == study_id, StudyItem.part == "training")
+            .order_by(StudyItem.position)
+        )
+    )
+
+
+def _answers(session: Session, study_id: int, judge_id: int, this_round: int) -> dict[int, str]:
+    """The judge's answers to examples in a round, by item."""
+    prefix = f"training:{judge_id}/{study_id}/"
+    rows = session.scalars(
+        select(Judgment)
+        .join(StudyItem, StudyItem.item_id == Judgment.item_id)
+        .where(
+            StudyItem.study_id == study_id,
+            StudyItem.part == "training",
+            Judgment.judge_id == judge_id,
+            Judgment.is_current,
+        )
+    )
+    return {
+        row.item_id: row.choice
+        for row in rows
+        if row.event_id.startswith(prefix) and row.detail.get("training_round") == this_round
+    }
+
+
+def _shown(session: Session, study_id: int, judge_id: int, item_id: int) -> ShownItem:
+    item = session.get_one(Item, item_id)
+    return show_item(session, study_id, item, shuffled_labels(item, judge_id))

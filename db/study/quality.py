@@ -1,0 +1,196 @@
+"""How each judge of a study works: pace, answers too fast to be read, flags, hidden gold; and what
+a curator does about it: pause, let in again, take leased items back.
+
+Pace and share of too fast answers are over a judge's last `RECENT` judgments in the study.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from db.errors import BadInput, NotFound
+from db.study.assignments import change_taken, lock_study, membership
+from db.study.judgments import remarks
+from db.study.speed import fastest_of
+from db.tables import Assignment, Judge, Judgment, StudyItem, StudyJudge, utc_now
+
+RECENT = 200
+CHUNK = 5000
+
+
+@dataclass(frozen=True)
+class JudgeQuality:
+    """One judge's work in a study; `judged` counts its own items, not training or gold."""
+
+    judge_id: int
+    judge: str
+    kind: str
+    simulated: bool
+    offline: bool
+    judged: int
+    leased: int
+    skipped: int
+    flagged: int
+    notes: int
+    median_seconds: float | None
+    too_fast: float | None
+    gold_right: int
+    gold_seen: int
+    training: str
+    state: str
+    reason: str
+    last_at: datetime | None
+
+
+def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
+    """Everybody who was given or judged something in the study, people first."""
+    made = (
+        select(Judgment.judge_id, func.count())
+        .where(Judgment.study_id == study_id, Judgment.is_current)
+        .group_by(Judgment.judge_id)
+    )
+    counts = dict(session.execute(made).all())
+    known = _answers_to_known(session, study_id)
+    found_remarks = remarks(session, study_id)
+    notes = Counter(one.judge_id for one in found_remarks if one.note)
+    flagged = Counter(one.judge_id for one in found_remarks if one.flagged)
+    given: dict[int, dict[str, int]] = {}
+    for judge_id, state, number in session.execute(
+        select(Assignment.judge_id, Assignment.state, func.count())
+        .where(Assignment.study_id == study_id)
+        .group_by(Assignment.judge_id, Assignment.state)
+    ):
+        given.setdefault(judge_id, {})[state] = number
+    members = {
+        member.judge_id: member
+        for member in session.scalars(select(StudyJudge).where(StudyJudge.study_id == study_id))
+    }
+    judges = session.scalars(
+        select(Judge)
+        .where(Judge.id.in_({*counts, *given, *members}), Judge.kind != "adjudicator")
+        .order_by(Judge.kind.desc(), Judge.simulated, Judge.name)
+    )
+    fastest = fastest_of(session, study_id)
+    found = []
+    for judge in judges:
+        member = members.get(judge.id)
+        seconds, last_at = _recent(session, study_id, judge.id)
+        states = given.get(judge.id, {})
+        answers = known.get(judge.id, [])
+        gold = [is_right for part, is_right in answers if part == "gold"]
+        found.append(
+            JudgeQuality(
+                judge_id=judge.id,
+                judge=judge.name,
+                kind=judge.kind,
+                simulated=judge.simulated,
+                offline=judge.offline,
+                judged=counts.get(judge.id, 0) - len(answers),
+                leased=states.get("leased", 0),
+                skipped=states.get("skipped", 0),
+                flagged=flagged[judge.id],
+                notes=notes[judge.id],
+                median_seconds=seconds[len(seconds) // 2] if seconds else None,
+                too_fast=(
+                    sum(one < fastest for one in seconds) / len(seconds) if seconds else None
+                ),
+                gold_right=sum(gold),
+                gold_seen=len(gold),
+                training=_training_words(member),
+                state=member.state if member else "active",
+                reason=member.reason if member else "",
+                last_at=last_at,
+            )
+        )
+    return found
+
+
+def judge_of_study(session: Session, study_id: int, name: str) -> int:
+    """The judge of this name, a person who came to the study. Raises NotFound, naming who did."""
+    people = [each for each in judge_quality(session, study_id) if each.kind == "person"]
+    for each in people:
+        if each.judge == name:
+            return each.judge_id
+    there = ", ".join(each.judge for each in people) or "nobody has come yet"
+    raise NotFound(f"no judge {name!r} in study {study_id}: {there}")
+
+
+def pause_judge(session: Session, study_id: int, judge_id: int, reason: str) -> None:
+    """Give the judge nothing more in the study; what they hold goes back. Does not commit."""
+    if not reason.strip():
+        raise BadInput("a pause needs a reason: the judge reads it")
+    lock_study(session, study_id)
+    member = membership(session, study_id, judge_id)
+    member.state, member.reason, member.changed_at = "paused", reason.strip(), utc_now()
+    take_back(session, study_id, judge_id)
+
+
+def let_in(session: Session, study_id: int, judge_id: int) -> None:
+    """Let a paused judge go on; one stopped by the training gets more rounds. Does not commit."""
+    member = membership(session, study_id, judge_id)
+    member.state, member.reason, member.changed_at = "active", "", utc_now()
+    session.flush()
+
+
+def take_back(session: Session, study_id: int, judge_id: int) -> int:
+    """Give the items a judge holds to others now. Returns how many. Does not commit."""
+    lock_study(session, study_id)
+    held = session.scalars(
+        select(Assignment).where(
+            Assignment.study_id == study_id,
+            Assignment.judge_id == judge_id,
+            Assignment.state == "leased",
+        )
+    ).all()
+    for assignment in held:
+        assignment.state, assignment.lease_until = "expired", None
+        change_taken(session, study_id, assignment.item_id, -1)
+    session.flush()
+    return len(held)
+
+
+def _answers_to_known(session: Session, study_id: int) -> dict[int, list[tuple[str, bool]]]:
+    """By judge: (training or gold, whether right) of every answer to an item of known answer."""
+    known = {
+        item_id: (part, choice)
+        for item_id, part, choice in session.execute(
+            select(StudyItem.item_id, StudyItem.part, StudyItem.gold_choice).where(
+                StudyItem.study_id == study_id, StudyItem.part.in_(("training", "gold"))
+            )
+        )
+    }
+    ids = sorted(known)
+    found: dict[int, list[tuple[str, bool]]] = {}
+    for start in range(0, len(ids), CHUNK):
+        answers = select(Judgment.judge_id, Judgment.item_id, Judgment.choice).where(
+            Judgment.study_id == study_id,
+            Judgment.is_current,
+            Judgment.item_id.in_(ids[start : start + CHUNK]),
+        )
+        for judge_id, item_id, choice in session.execute(answers):
+            part, right = known[item_id]
+            found.setdefault(judge_id, []).append((part, choice == right))
+    return found
+
+
+def _recent(session: Session, study_id: int, judge_id: int) -> tuple[list[float], datetime | None]:
+    """Seconds from shown to decided of the last judgments, sorted; and when the last was made."""
+    rows = session.execute(
+        select(Judgment.shown_at, Judgment.decided_at)
+        .where(Judgment.study_id == study_id, Judgment.judge_id == judge_id, Judgment.is_current)
+        .order_by(Judgment.id.desc())
+        .limit(RECENT)
+    ).all()
+    seconds = sorted((decided - shown).total_seconds() for shown, decided in rows if shown)
+    return seconds, max((decided for _, decided in rows), default=None)
+
+
+def _training_words(member: StudyJudge | None) -> str:
+    if member is None:
+        return ""
+    if member.passed_at is not None:
+        return "passed"
+    return f"round {member.training_rounds + 1}" if member.training_rounds else ""

@@ -1,0 +1,69 @@
+"""Answers that came too fast to be read: computed from when an item was shown and decided.
+
+Too fast is a time from shown to decided below the study's `too_fast_seconds`. A judgment without a
+time (from a file, or a clock that could not be read) is never too fast.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.study.studies import get_study
+from db.tables import Judge, Judgment
+
+TOO_FAST_SECONDS = 1.5
+
+
+@dataclass(frozen=True)
+class FastAnswer:
+    """A judgment made faster than its texts can be read."""
+
+    judge: str
+    item_id: int
+    choice: str
+    seconds: float
+    decided_at: datetime
+
+
+def seconds_taken(shown_at: datetime | None, decided_at: datetime) -> float | None:
+    """Seconds from shown to decided; None where it is not known when it was shown."""
+    return None if shown_at is None else (decided_at - shown_at).total_seconds()
+
+
+def fastest_of(session: Session, study_id: int) -> float:
+    """Below how many seconds an answer of this study is too fast."""
+    return float(get_study(session, study_id).settings.get("too_fast_seconds", TOO_FAST_SECONDS))
+
+
+def fast_answers(session: Session, study_id: int, *, limit: int = 200) -> list[FastAnswer]:
+    """Current judgments by people in the study that were too fast, the fastest first.
+
+    Of the last `limit` × 50 judgments at most: a page of trouble, not a census.
+    """
+    limit_seconds = fastest_of(session, study_id)
+    rows = session.execute(
+        select(
+            Judge.name,
+            Judgment.item_id,
+            Judgment.choice,
+            Judgment.shown_at,
+            Judgment.decided_at,
+        )
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .where(
+            Judgment.study_id == study_id,
+            Judgment.is_current,
+            Judge.kind == "person",
+            Judgment.shown_at.is_not(None),
+        )
+        .order_by(Judgment.id.desc())
+        .limit(limit * 50)
+    )
+    found = []
+    for name, item_id, choice, shown_at, decided_at in rows:
+        seconds = seconds_taken(shown_at, decided_at)
+        if seconds is not None and seconds < limit_seconds:
+            found.append(FastAnswer(name, item_id, choice, seconds, decided_at))
+    return sorted(found, key=lambda one: (one.seconds, one.item_id))[:limit]

@@ -1,0 +1,377 @@
+"""Studies: which items people and models judge, how often, under which guidelines.
+
+What would surprise: items are drawn from every group that reached validation, kept *and* dropped,
+and never two of one group: drawn from kept groups alone, the validator would be right by
+construction and kappa against it circular.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import and_, func, select, update
+from sqlalchemy.orm import Session
+
+from db.errors import BadInput, NotFound
+from db.study.sampling import draw_items
+from db.tables import (
+    Assignment,
+    Dataset,
+    Group,
+    Guideline,
+    Item,
+    Judge,
+    Judgment,
+    Run,
+    Study,
+    StudyItem,
+)
+
+GUIDELINES = """\
+Read the instruction and the query, then every passage. Pick the **one** passage that answers the
+query *in the way the instruction asks for*.
+
+- A passage on the subject that ignores the instruction is not relevant.
+- A passage that follows the instruction but answers another query is not relevant.
+- Judge what the passages say, not how well they are written.
+- No passage fits: choose **none of them**.
+- Do not talk to others about the items before the study is closed.
+"""
+
+CHUNK = 5000
+
+
+@dataclass(frozen=True)
+class StudySummary:
+    """A study in a list: what it is and how far people have come."""
+
+    id: int
+    name: str
+    dataset: str
+    run_id: int | None
+    status: str
+    items: int
+    overlap: int
+    seed: int
+    places: int
+    done: int
+    created_by: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class JudgeProgress:
+    """How many of a study's items a judge has answered."""
+
+    judge_id: int
+    judge: str
+    kind: str
+    simulated: bool
+    offline: bool
+    judged: int
+
+
+@dataclass(frozen=True)
+class Composition:
+    """What a study's items were drawn from."""
+
+    scenarios: dict[str, int]
+    verdicts: dict[str, int]
+
+
+def create_study(
+    session: Session,
+    *,
+    run_id: int,
+    items: int,
+    overlap: int,
+    seed: int = 0,
+    name: str = "",
+    guidelines: str = GUIDELINES,
+    created_by: str = "",
+) -> Study:
+    """Draw a study from a run: `items` items, each to be judged by `overlap` people.
+
+    Scenarios are as even as can be, at most one item of a group. The same seed on the same run
+    draws the same items. Raises BadInput where there are fewer groups than items asked for.
+    Does not commit.
+    """
+    drawn = draw_items(judged_groups(session, run_id), items, seed)
+    if len(drawn) < items:
+        raise BadInput(
+            f"run {run_id} has {len(drawn)} groups that reached validation, and a study takes at "
+            f"most one item of each: asked for {items}, use --items {len(drawn)} or fewer"
+        )
+    return add_study(
+        session,
+        run_id=run_id,
+        item_ids=drawn,
+        overlap=overlap,
+        seed=seed,
+        name=name,
+        guidelines=guidelines,
+        created_by=created_by,
+    )
+
+
+def add_study(
+    session: Session,
+    *,
+    run_id: int,
+    item_ids: Sequence[int],
+    overlap: int,
+    seed: int = 0,
+    name: str = "",
+    guidelines: str = GUIDELINES,
+    settings: Mapping[str, Any] | None = None,
+    created_by: str = "",
+) -> Study:
+    """Make a study of these items of a run; `settings` says how they were drawn.
+
+    Raises NotFound for an unknown run, BadInput for no items, for items of another run and for two
+    of one group. Does not commit.
+    """
+    if not item_ids or overlap < 1:
+        raise BadInput(
+            f"a study needs at least one item and one judge per item: {len(item_ids)}, {overlap}"
+        )
+    run = session.get(Run, run_id)
+    if run is None:
+        raise NotFound(f"no run {run_id}")
+    _require_one_of_a_group(session, run_id, item_ids)
+    study = Study(
+        dataset_id=run.dataset_id,
+        run_id=run_id,
+        name=name or f"study of run {run_id}",
+        overlap=overlap,
+        seed=seed,
+        settings={"sampling": "stratified", "strata": ["scenario"], **(settings or {})},
+        created_by=created_by,
+    )
+    session.add(study)
+    session.flush()
+    session.add(Guideline(study_id=study.id, version=1, body=guidelines, created_by=created_by))
+    session.add_all(
+        StudyItem(study_id=study.id, item_id=item_id, position=position, places=overlap)
+        for position, item_id in enumerate(item_ids)
+    )
+    session.flush()
+    return study
+
+
+def _require_one_of_a_group(session: Session, run_id: int, item_ids: Sequence[int]) -> None:
+    group_of: dict[int, int] = {}
+    for start in range(0, len(item_ids), CHUNK):
+        query = (
+            select(Item.id, Item.group_id)
+            .join(Group, Group.id == Item.group_id)
+            .where(Group.run_id == run_id, Item.id.in_(item_ids[start : start + CHUNK]))
+        )
+        group_of.update(session.execute(query).all())
+    foreign = [item_id for item_id in item_ids if item_id not in group_of]
+    if foreign:
+        raise BadInput(f"item {foreign[0]} is no item of run {run_id}")
+    if len({group_of[item_id] for item_id in item_ids}) < len(item_ids):
+        raise BadInput("a study takes at most one item of each group")
+
+
+def judged_groups(session: Session, run_id: int) -> dict[int, dict[str, int]]:
+    """Of every group of the run that reached validation: its newest item by scenario."""
+    query = (
+        select(Item.group_id, Item.scenario, Item.id)
+        .join(Group, Group.id == Item.group_id)
+        .where(Group.run_id == run_id)
+        .order_by(Item.group_id, Item.scenario, Item.revision)
+    )
+    found: dict[int, dict[str, int]] = {}
+    for group_id, scenario, item_id in session.execute(query):
+        found.setdefault(group_id, {})[scenario] = item_id
+    return found
+
+
+def get_study(session: Session, study_id: int) -> Study:
+    """The study. Raises NotFound, naming those there are."""
+    study = session.get(Study, study_id)
+    if study is None:
+        there = [str(number) for number in session.scalars(select(Study.id).order_by(Study.id))]
+        known = f"there are {', '.join(there)}" if there else "make one with `inf study create`"
+        raise NotFound(f"no study {study_id}: {known}")
+    return study
+
+
+def list_studies(
+    session: Session, *, dataset_id: int | None = None, statuses: Sequence[str] = ()
+) -> list[StudySummary]:
+    """Studies with their progress, newest first."""
+    counted = (
+        select(
+            StudyItem.study_id,
+            func.count().label("items"),
+            func.coalesce(func.sum(StudyItem.places), 0).label("places"),
+            func.sum(StudyItem.taken).label("taken"),
+        )
+        .where(StudyItem.part == "main")
+        .group_by(StudyItem.study_id)
+        .subquery()
+    )
+    leased = (
+        select(Assignment.study_id, func.count().label("leased"))
+        .join(
+            StudyItem,
+            and_(
+                StudyItem.study_id == Assignment.study_id, StudyItem.item_id == Assignment.item_id
+            ),
+        )
+        .where(Assignment.state == "leased", StudyItem.part == "main")
+        .group_by(Assignment.study_id)
+        .subquery()
+    )
+    query = (
+        select(
+            Study.id,
+            Study.name,
+            Dataset.name,
+            Study.run_id,
+            Study.status,
+            func.coalesce(counted.c["items"], 0),
+            Study.overlap,
+            Study.seed,
+            func.coalesce(counted.c["places"], 0),
+            func.coalesce(counted.c.taken, 0) - func.coalesce(leased.c.leased, 0),
+            Study.created_by,
+            Study.created_at,
+        )
+        .join(Dataset, Dataset.id == Study.dataset_id)
+        .outerjoin(counted, counted.c.study_id == Study.id)
+        .outerjoin(leased, leased.c.study_id == Study.id)
+        .order_by(Study.id.desc())
+    )
+    if dataset_id is not None:
+        query = query.where(Study.dataset_id == dataset_id)
+    if statuses:
+        query = query.where(Study.status.in_(statuses))
+    return [StudySummary(*row) for row in session.execute(query)]
+
+
+def summarise_study(session: Session, study_id: int) -> StudySummary:
+    """One study as it stands in the list. Raises NotFound."""
+    get_study(session, study_id)
+    return next(found for found in list_studies(session) if found.id == study_id)
+
+
+def compose(session: Session, study_id: int) -> Composition:
+    """How many of a study's items are of each scenario, and of kept and dropped groups."""
+    query = (
+        select(Item.scenario, Group.verdict, func.count())
+        .join(StudyItem, StudyItem.item_id == Item.id)
+        .join(Group, Group.id == Item.group_id)
+        .where(StudyItem.study_id == study_id, StudyItem.part == "main")
+        .group_by(Item.scenario, Group.verdict)
+    )
+    scenarios: Counter[str] = Counter()
+    verdicts: Counter[str] = Counter()
+    for scenario, verdict, number in session.execute(query):
+        scenarios[scenario] += number
+        verdicts[verdict or "undecided"] += number
+    return Composition(dict(scenarios), dict(verdicts))
+
+
+def count_parts(session: Session, study_id: int) -> dict[str, int]:
+    """How many items of a study are main, training and gold."""
+    query = (
+        select(StudyItem.part, func.count())
+        .where(StudyItem.study_id == study_id)
+        .group_by(StudyItem.part)
+    )
+    return dict(session.execute(query).all())
+
+
+def judge_progress(session: Session, study_id: int) -> list[JudgeProgress]:
+    """Every judge with a current judgment made in the study, and how many."""
+    query = (
+        select(
+            Judge.id,
+            Judge.name,
+            Judge.kind,
+            Judge.simulated,
+            Judge.offline,
+            func.count(Judgment.id),
+        )
+        .join(Judgment, Judgment.judge_id == Judge.id)
+        .join(
+            StudyItem,
+            and_(StudyItem.study_id == study_id, StudyItem.item_id == Judgment.item_id),
+        )
+        .where(
+            Judgment.study_id == study_id,
+            Judgment.is_current,
+            StudyItem.part == "main",
+            Judge.kind != "adjudicator",
+        )
+        .group_by(Judge.id)
+        .order_by(Judge.kind.desc(), Judge.name)
+    )
+    return [JudgeProgress(*row) for row in session.execute(query)]
+
+
+def current_guideline(session: Session, study_id: int) -> Guideline:
+    """The newest version of a study's guidelines."""
+    found = session.scalar(
+        select(Guideline)
+        .where(Guideline.study_id == study_id)
+        .order_by(Guideline.version.desc())
+        .limit(1)
+    )
+    if found is None:
+        raise NotFound(f"study {study_id} has no guidelines")
+    return found
+
+
+def write_guideline(
+    session: Session, study_id: int, body: str, *, created_by: str = ""
+) -> Guideline:
+    """A new version of a study's guidelines; judgments keep the one they were made under.
+
+    The same text again makes no new version. Raises BadInput for an empty text. Does not commit.
+    """
+    if not body.strip():
+        raise BadInput("the guidelines are empty: write what a judge is to do")
+    newest = current_guideline(session, study_id)
+    if newest.body == body:
+        return newest
+    guideline = Guideline(
+        study_id=study_id, version=newest.version + 1, body=body, created_by=created_by
+    )
+    session.add(guideline)
+    session.flush()
+    return guideline
+
+
+def extend_overlap(session: Session, study_id: int, overlap: int) -> Study:
+    """Ask for more judgments per item; nobody's work is lost.
+
+    Raises BadInput where that would be fewer than now. Does not commit.
+    """
+    study = get_study(session, study_id)
+    if overlap < study.overlap:
+        raise BadInput(
+            f"study {study_id} asks for {study.overlap} judges per item: it can only ask for more"
+        )
+    study.overlap = overlap
+    session.execute(
+        update(StudyItem)
+        .where(StudyItem.study_id == study_id, StudyItem.part == "main")
+        .values(places=overlap)
+    )
+    session.flush()
+    return study
+
+
+def set_status(session: Session, study_id: int, status: str) -> Study:
+    """Open, pause or close a study. Does not commit."""
+    study = get_study(session, study_id)
+    study.status = status
+    session.flush()
+    return study

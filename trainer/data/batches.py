@@ -1,0 +1,227 @@
+"""From rows (one group each) to a batch: different texts, tokenised once, and an index table.
+
+B rows become N = 3B triplets (I_i, Q_i, P_i). What the objectives contrast are scores of texts that
+repeat a lot: I+ stands in two triplets of its row, and with the I term N² crossed texts
+iq_{j,i} = (I_j, Q_i) are wanted. So each different text is embedded once, and tables say where in
+the list of different texts each triplet's is.
+
+What would surprise: sampling is seeded with the batch's own text, never a global generator: a
+batch that is prefetched, or built again after a resume, is the same batch.
+"""
+
+import hashlib
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trainer.data.release_files import COLUMNS, Group
+from trainer.objectives.names import Objective
+from trainer.parallel.processes import ALONE, Processes, gathered_place, most_of, share_of
+from trainer.settings.template import Template
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from torch import Tensor
+
+NOWHERE = -1
+TRIPLETS_OF_A_ROW = 3
+# No name may start with another one: sentence-transformers finds columns by their prefix.
+QUERIES, PASSAGES = "queries", "passages"
+
+
+@dataclass(frozen=True)
+class TripletBatch:
+    """Different texts and where each triplet finds its own.
+
+    queries: instruction-queries, first the `matched` many iq_{i,i}, then the crossed iq_{j,i}.
+    matched_of, passage_of: N places; matched_of is NOWHERE where the objective does not
+    embed that triplet's instruction-query. crossed_of: N × M places into queries, of the
+    instruction negatives of anchor i; NOWHERE = none. instruction_of: for each of queries which
+    instruction it begins with (equal numbers, equal instructions).
+    """
+
+    queries: list[str]
+    matched: int
+    passages: list[str]
+    matched_of: list[int]
+    passage_of: list[int]
+    crossed_of: list[list[int]]
+    instruction_of: list[int]
+
+
+def build_batch(
+    groups: Sequence[Group], template: Template, objective: Objective, instructions_sampled: int = 0
+) -> TripletBatch:
+    """Flatten groups to triplets and list the texts that the objective's terms need.
+
+    Instruction negatives of anchor i are iq_{j,i} for every triplet j of the batch whose
+    instruction is another text, or `instructions_sampled` of them: always the row's own
+    contrasting instruction (I- for I+, and the reverse), the rest drawn from the other different
+    instructions of the batch.
+    """
+    triplets = [triplet for group in groups for triplet in group.triplets()]
+    texts = [template.apply(i, q) for i, q, _ in triplets]
+    every = TRIPLETS_OF_A_ROW if objective.baseline == "promptriever" else 1
+    queries, _ = _different(texts[::every])
+    matched = len(queries)
+    place_of = {text: place for place, text in enumerate(queries)}
+    matched_of = [place_of.get(text, NOWHERE) for text in texts]
+    passages, passage_of = _different([passage for _, _, passage in triplets])
+    crossed_of: list[list[int]] = []
+    numbers: dict[str, int] = {}
+    owners = {
+        template.apply(i, q): numbers.setdefault(i, len(numbers)) for i, q, _ in reversed(triplets)
+    }
+    instruction_of = [owners[text] for text in queries]
+    if "I" in objective.terms:
+        for instructions, (_, query, _) in zip(
+            _negatives(groups, triplets, instructions_sampled), triplets, strict=True
+        ):
+            row = []
+            for instruction in instructions:
+                if instruction is None:
+                    row.append(NOWHERE)
+                    continue
+                text = template.apply(instruction, query)
+                if text not in place_of:
+                    place_of[text] = len(queries)
+                    queries.append(text)
+                    instruction_of.append(numbers[instruction])
+                row.append(place_of[text])
+            crossed_of.append(row)
+    return TripletBatch(
+        queries, matched, passages, matched_of, passage_of, crossed_of, instruction_of
+    )
+
+
+def _negatives(
+    groups: Sequence[Group], triplets: Sequence[tuple[str, str, str]], sampled: int
+) -> list[list[str | None]]:
+    """For each anchor its negative instructions; None where there is none to fill the row."""
+    instructions = [instruction for instruction, _, _ in triplets]
+    if sampled == 0:
+        return [[other if other != own else None for other in instructions] for own in instructions]
+    different = list(dict.fromkeys(instructions))
+    text = "\0".join(text for triplet in triplets for text in triplet)
+    generator = random.Random(hashlib.sha256(text.encode()).digest())
+    rows: list[list[str | None]] = []
+    for group in groups:
+        for own, _, _ in group.triplets():
+            contrast = (
+                group.instruction_negative
+                if own == group.instruction_positive
+                else group.instruction_positive
+            )
+            first = [contrast] if contrast != own else []
+            rest = [other for other in different if other not in (own, contrast)]
+            drawn = generator.sample(rest, min(len(rest), sampled - len(first)))
+            row: list[str | None] = [*first, *drawn]
+            rows.append(row + [None] * (sampled - len(row)))
+    return rows
+
+
+def _different(texts: Sequence[str]) -> tuple[list[str], list[int]]:
+    """The different texts in order of appearance, and the place of each text among them."""
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    return list(places), [places[text] for text in texts]
+
+
+class Collator:
+    """Rows of the release → tokenised columns and the index table (under `label`).
+
+    Two columns: all instruction-queries, matched and crossed, in one pass of the model, and the
+    passages. A text is listed only where the objective reads it: what gets no gradient costs.
+    """
+
+    # What SentenceTransformerTrainer asks of a collator besides calling it.
+    valid_label_columns: Sequence[str] = ()
+
+    def __init__(
+        self,
+        model: "SentenceTransformer",
+        template: Template,
+        objective: Objective,
+        instructions_sampled: int = 0,
+        *,
+        packing: bool = False,
+        processes: Processes = ALONE,
+    ) -> None:
+        self.preprocess: Callable[..., Mapping[str, Any]] = model.preprocess
+        self.pad_token_id: int = getattr(model[0].tokenizer, "pad_token_id", 0) if packing else 0
+        self.prompts = dict(model.prompts)
+        self.template, self.objective = template, objective
+        self.instructions_sampled, self.packing = instructions_sampled, packing
+        self.processes = processes
+
+    def __call__(self, rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+        import torch
+
+        groups = [Group("", **{name: row[name] for name in COLUMNS}) for row in rows]
+        batch = build_batch(groups, self.template, self.objective, self.instructions_sampled)
+        tables = {
+            "matched_of": torch.tensor(batch.matched_of),  # (N,)
+            "passage_of": torch.tensor(batch.passage_of),  # (N,)
+        }
+        if batch.crossed_of:
+            tables["crossed_of"] = torch.tensor(batch.crossed_of)  # (N, M)
+        if self.packing:
+            columns, of_queries, place_of = self._packed(batch)
+        else:
+            columns = self._column(QUERIES, batch.queries, "query")
+            of_queries = most_of(len(batch.queries), self.processes)
+            places = torch.arange(len(batch.queries))
+            place_of = gathered_place(places, self.processes.count, of_queries)
+            own = range(self.processes.rank, batch.matched, self.processes.count)
+            tables["matched"] = torch.tensor(len(own))  # (): the first of this process's queries
+        columns |= self._column(PASSAGES, batch.passages, "document")
+        for name in ("matched_of", "crossed_of"):
+            if name in tables:
+                old = tables[name]
+                tables[name] = place_of[old.clamp(min=0)].masked_fill(old == NOWHERE, NOWHERE)
+        if self.processes.count > 1:
+            of_passages = most_of(len(batch.passages), self.processes)
+            tables["passage_of"] = gathered_place(
+                tables["passage_of"], self.processes.count, of_passages
+            )
+            tables["rows_of"] = torch.tensor([of_queries, of_passages])  # (columns,)
+        return {**columns, "label": tables}
+
+    def _packed(self, batch: TripletBatch) -> "tuple[dict[str, Any], int, Tensor]":
+        """Instruction-queries as packed rows, most of a process's texts, each text's place.
+
+        An instruction's texts stay together: processes share the instructions.
+        """
+        import torch
+
+        from trainer.model.packing import as_features, pack_rows
+
+        texts = batch.queries
+        by_owner: dict[int, list[int]] = {}
+        for place, owner in enumerate(batch.instruction_of):
+            by_owner.setdefault(owner, []).append(place)
+        count = self.processes.count
+        shares = [
+            [place for places in list(by_owner.values())[rank::count] for place in places]
+            for rank in range(count)
+        ]
+        most = max(map(len, shares))
+        own = shares[self.processes.rank] or [0]
+        flat = self.preprocess(
+            [texts[place] for place in own], prompt=self.prompts.get("query") or None, task="query"
+        )
+        tokens = [
+            ids[mask.bool()].tolist()
+            for ids, mask in zip(flat["input_ids"], flat["attention_mask"], strict=True)
+        ]
+        packed = pack_rows(tokens, [batch.instruction_of[place] for place in own])
+        place_of = torch.empty(len(texts), dtype=torch.long)
+        for rank, share in enumerate(shares):
+            place_of[torch.tensor(share, dtype=torch.long)] = rank * most + torch.arange(len(share))
+        features = as_features(packed, self.pad_token_id)
+        return {f"{QUERIES}_{key}": value for key, value in features.items()}, most, place_of
+
+    def _column(self, name: str, texts: list[str], task: str) -> dict[str, Any]:
+        prompt = self.prompts.get(task) or None
+        features = self.preprocess(share_of(texts, self.processes), prompt=prompt, task=task)
+        return {f"{name}_{key}": value for key, value in features.items()} | {f"{name}_task": task}

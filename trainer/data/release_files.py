@@ -1,0 +1,200 @@
+"""Reading a release from its folder: `release.json` and `data/*.parquet|jsonl`.
+
+A release on disk is all that training sees. A plain folder of such files without a manifest works
+too (somebody else's InF-IR): its licence and whether it was made offline are then unknown.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from db.errors import BadInput, NotFound
+from db.store.store import Store
+from db.tables import Release
+
+COLUMNS = (
+    "query_positive",
+    "instruction_positive",
+    "document_positive",
+    "query_negative",
+    "instruction_negative",
+    "hard_negative_document_1",
+    "hard_negative_document_2",
+)
+SUFFIXES = (".parquet", ".jsonl")
+HELD_OUT_SUFFIX = "_held_out"
+
+
+@dataclass(frozen=True)
+class Group:
+    """One row of InF-IR: three triplets (definitions, section 1)."""
+
+    group_id: str
+    query_positive: str
+    instruction_positive: str
+    document_positive: str
+    query_negative: str
+    instruction_negative: str
+    hard_negative_document_1: str
+    hard_negative_document_2: str
+    dropped: bool = False
+    """Released although validation dropped it (`inf export --include-dropped`)."""
+    set_aside: bool = False
+    """In a split that the release itself holds out (`<split>_held_out`)."""
+
+    def triplets(self) -> tuple[tuple[str, str, str], ...]:
+        """(instruction, query, passage) of the roles positive, instruction and query negative."""
+        return (
+            (self.instruction_positive, self.query_positive, self.document_positive),
+            (self.instruction_negative, self.query_positive, self.hard_negative_document_1),
+            (self.instruction_positive, self.query_negative, self.hard_negative_document_2),
+        )
+
+    def split_keys(self) -> tuple[str, ...]:
+        """What must not be on both sides of a split: queries and passages."""
+        return (
+            self.query_positive,
+            self.query_negative,
+            self.document_positive,
+            self.hard_negative_document_1,
+            self.hard_negative_document_2,
+        )
+
+    def row(self) -> dict[str, str]:
+        """The seven columns."""
+        return {name: getattr(self, name) for name in COLUMNS}
+
+
+@dataclass(frozen=True)
+class ReleaseData:
+    """The groups of a release and what its manifest says (empty where there is none)."""
+
+    path: Path
+    groups: list[Group]
+    manifest: dict[str, Any]
+    content_sha256: str
+    licences: list[str]
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest.get("name") or self.manifest.get("dataset") or self.path.name)
+
+    @property
+    def release_id(self) -> int | None:
+        found = self.manifest.get("release_id")
+        return found if isinstance(found, int) else None
+
+    @property
+    def offline(self) -> bool | None:
+        """Whether the offline provider wrote its texts; None where nobody said."""
+        found = self.manifest.get("offline")
+        return found if isinstance(found, bool) else None
+
+
+def find_release(store: Store, words: str) -> Path:
+    """The folder of a release given by number or path. Raises NotFound or BadInput."""
+    if words.isdigit() and not Path(words).is_dir():
+        with store.read() as session:
+            release = session.get(Release, int(words))
+        if release is None:
+            raise NotFound(f"no release {words}: `inf export` makes one, or give its folder")
+        words = release.path
+        if not Path(words).is_dir():
+            raise NotFound(f"release {release.id} is no longer at {words}: export it again")
+    path = Path(words).expanduser().resolve()
+    if not path.is_dir():
+        raise NotFound(f"no release folder {words}: `inf export --out {words}` makes one")
+    return path
+
+
+def read_release(path: Path) -> ReleaseData:
+    """All groups of a release folder. Raises BadInput with file, line and reason."""
+    manifest = _manifest(path)
+    files = _files(path)
+    licences: dict[str, None] = {}
+    groups = [group for file in files for group in _groups(file, path, licences)]
+    if not groups:
+        raise BadInput(f"{path} holds no groups: export a data set with kept groups")
+    sha256 = manifest.get("content_sha256") or _sha256(groups)
+    return ReleaseData(path, groups, manifest, str(sha256), sorted(licences))
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    file = path / "release.json"
+    if not file.exists():
+        return {}
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadInput(f"{file} is not JSON ({error}): export the release again") from error
+    if not isinstance(manifest, dict):
+        raise BadInput(f"{file} is not a JSON object: export the release again")
+    return manifest
+
+
+def _files(path: Path) -> list[Path]:
+    folder = path / "data" if (path / "data").is_dir() else path
+    files = sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES)
+    if not files:
+        raise BadInput(f"{folder} holds no .parquet or .jsonl file: give the folder of a release")
+    return files
+
+
+def _groups(file: Path, root: Path, licences: dict[str, None]) -> Iterator[Group]:
+    """The groups of one file; their licences are noted in `licences`."""
+    place = file.relative_to(root)
+    for number, row in _rows(file, place):
+        for column in COLUMNS:
+            value = row.get(column)
+            if not isinstance(value, str) or not value.strip():
+                found = "no" if value is None else "an empty" if value == "" else "no usable"
+                raise BadInput(
+                    f"{place}, row {number}: {found} `{column}`; every group needs the seven "
+                    "columns of InF-IR"
+                )
+        if row.get("licence"):
+            licences[str(row["licence"])] = None
+        group_id = row.get("group_id")
+        yield Group(
+            group_id=str(group_id) if group_id is not None else f"{place}:{number}",
+            dropped=row.get("verdict", "kept") != "kept",
+            set_aside=file.name.split("-")[0].endswith(HELD_OUT_SUFFIX),
+            **{column: row[column] for column in COLUMNS},
+        )
+
+
+def _rows(file: Path, place: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    if file.suffix == ".jsonl":
+        with file.open(encoding="utf-8") as lines:
+            try:
+                for number, line in enumerate(lines, start=1):
+                    if line.strip():
+                        row = json.loads(line)
+                        if not isinstance(row, dict):
+                            raise BadInput(f"{place}, row {number}: not a JSON object")
+                        yield number, row
+            except ValueError as error:
+                raise BadInput(f"{place} cannot be read as JSONL: {error}") from error
+        return
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        parquet = pyarrow.parquet.ParquetFile(file)
+        number = 0
+        for batch in parquet.iter_batches():
+            for row in batch.to_pylist():
+                number += 1
+                yield number, row
+    except pyarrow.ArrowException as error:
+        raise BadInput(f"{place} cannot be read as Parquet: {error}") from error
+
+
+def _sha256(groups: list[Group]) -> str:
+    whole = hashlib.sha256()
+    for group in groups:
+        whole.update(json.dumps(group.row(), sort_keys=True, ensure_ascii=False).encode())
+    return whole.hexdigest()

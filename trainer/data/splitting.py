@@ -1,0 +1,40 @@
+"""Which groups of a release train and which are held out; the same again for evaluation."""
+
+from analysis.text.splits import held_out
+from db.errors import BadInput
+from trainer.data.release_files import Group, ReleaseData
+
+
+def split_groups(
+    release: ReleaseData, *, fraction: float, seed: int, include_dropped: bool = False
+) -> tuple[list[Group], list[Group]]:
+    """(training groups, held-out groups); no query or passage is on both sides.
+
+    A release that holds out a split of its own (`<split>_held_out`) is split so; any other by
+    fraction and seed. Depends on the release's texts, fraction and seed only, so that an evaluation
+    finds the same groups again: dropped groups take part in the split whether or not they train,
+    and are never among the held-out ones. Raises BadInput where the groups cannot be split.
+    """
+    groups = release.groups
+    if any(group.set_aside for group in groups):
+        out = [group.set_aside for group in groups]
+    elif fraction == 0:
+        out = [False] * len(groups)
+    else:
+        keys = [group.split_keys() for group in groups]
+        out = [bool(one) for one in held_out(keys, fraction=fraction, seed=seed)]
+    training = [
+        group
+        for group, is_out in zip(groups, out, strict=True)
+        if not is_out and (include_dropped or not group.dropped)
+    ]
+    kept_out = [
+        group for group, is_out in zip(groups, out, strict=True) if is_out and not group.dropped
+    ]
+    if not training or (fraction > 0 and not kept_out):
+        count = sum(include_dropped or not group.dropped for group in groups)
+        raise BadInput(
+            f"{release.path} has {count} group{'s' if count != 1 else ''} that cannot be split: "
+            "two are needed that share no query or passage (held_out=0 trains on all of them)"
+        )
+    return training, kept_out if fraction > 0 else []

@@ -1,0 +1,327 @@
+"""The job `evaluate`: models side by side on held-out groups or on a benchmark folder.
+
+What would surprise: a checkpoint of ours given alone brings its base model along, prepared as its
+training prepared it, so that the two stand side by side. Held-out groups are those of the
+checkpoint's training (its split is in `inf_embed.json`); models without one are scored on the same.
+`bm25` is the baseline without a model; rerankers are named as `trainer.evaluate.reranking` says,
+models behind a server `openai:MODEL`.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from analysis.figures import paired
+from db.errors import BadInput
+from db.jobs.runner import JobHandle
+from db.outcome.checkpoints import checkpoint_at
+from db.outcome.evaluations import record_evaluation
+from db.store.store import Store
+from trainer.data.release_files import find_release, read_release
+from trainer.data.splitting import split_groups
+from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
+from trainer.evaluate.embedding_server import PREFIX as OPENAI
+from trainer.evaluate.embedding_server import EmbeddingServer
+from trainer.evaluate.hub_benchmarks import is_hub_name, load_hub_benchmarks, spelled
+from trainer.evaluate.reranking import PairScorer, is_reranker, load_reranker, score_reranker
+from trainer.evaluate.suites import read_benchmarks, suite_means, take_subset
+from trainer.evaluate.vector_cache import VectorCache, identity_of
+from trainer.model.backbone import load_backbone, load_model, read_memory
+from trainer.settings.settings import TrainSettings, parse_settings
+from trainer.settings.template import DEFAULT_TEMPLATE, Template
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from trainer.evaluate.scoring import Scores
+
+BM25 = "bm25"
+COMPARED = ("ndcg@10", "map", "mrr", "p-mrr")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model to score: its name or folder, and how it is prepared."""
+
+    name: str
+    memory: dict[str, Any]
+    base_of: TrainSettings | None = None
+
+
+def evaluate(handle: JobHandle) -> dict[str, Any]:
+    """config: {"models": [...], "release" | "benchmark": ..., "held_out", "held_out_seed",
+    "template", "query_prefix", "passage_prefix" (for models that store none), "with_base",
+    "subset": some tasks of the benchmark, by name (optional), "remote_code": run code that comes
+    with the models}.
+    """
+    config = handle.config
+    candidates = _candidates(config)
+    split: dict[str, Any] | None = None
+    notes: list[str] = []
+    if config.get("benchmark"):
+        benchmarks, suite = _benchmarks(str(config["benchmark"]), config.get("subset"))
+    else:
+        benchmark, split, notes = _held_out(handle, candidates)
+        benchmarks, suite = [benchmark], benchmark.name
+    reports: list[list[dict[str, Any]]] = []  # for every candidate, of every benchmark
+    per_query: list[list[dict[str, dict[str, float]]]] = []
+    rounds = len(candidates) * len(benchmarks)
+    for number, candidate in enumerate(candidates):
+        handle.report(number, len(candidates), f"loading {candidate.name}")
+        scorer = _scorer(handle, candidate)
+        found = [
+            _score(handle, candidate, scorer, benchmark, number * len(benchmarks) + part, rounds)
+            for part, benchmark in enumerate(benchmarks)
+        ]
+        reports.append([report for report, _ in found])
+        per_query.append([scores.per_query for _, scores in found])
+    handle.report(len(candidates), len(candidates), "done")
+    about = {"held_out": split, "notes": notes}
+    parts = [
+        about
+        | {
+            "benchmark": benchmark.name,
+            "kind": benchmark.kind,
+            "convention": benchmark.convention,
+            "queries": len(benchmark.judgments),
+            "documents": len(benchmark.corpus),
+            "models": [theirs[part] for theirs in reports],
+            "comparisons": _comparisons(
+                [theirs[part] for theirs in reports], [values[part] for values in per_query]
+            ),
+        }
+        for part, benchmark in enumerate(benchmarks)
+    ]
+    return parts[0] if len(parts) == 1 else about | _suite(handle, suite, benchmarks, parts)
+
+
+def _comparisons(
+    reports: list[dict[str, Any]], per_query: list[dict[str, dict[str, float]]]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "first": reports[0]["model"],
+            "second": report["model"],
+            "measures": {name: _difference(per_query[0], values, name) for name in COMPARED},
+        }
+        for report, values in zip(reports[1:], per_query[1:], strict=True)
+    ]
+
+
+def _difference(first: paired.Scores, second: paired.Scores, measure: str) -> dict[str, Any] | None:
+    """second − first with its interval; None with fewer than two groups of common queries."""
+    found = paired.paired_difference(first, second, measure)
+    if found.p is None:
+        return None
+    told = {"queries": found.queries, "difference": found.value}
+    return told | {"low": found.low, "high": found.high, "p": found.p}
+
+
+def _suite(
+    handle: JobHandle, name: str, benchmarks: list[Benchmark], parts: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """The means over the sets, stored as an evaluation; the sets' own results under `parts`.
+
+    Differences with intervals are those of the sets: a bootstrap over queries says nothing about
+    a mean over sets.
+    """
+    models = []
+    for number, first in enumerate(parts[0]["models"]):
+        means = suite_means(benchmarks, [part["models"][number]["metrics"] for part in parts])
+        reasons = {
+            measure: "not every set of this suite has this measure"
+            for measure, value in means.items()
+            if value is None
+        }
+        with handle.store.write() as session:
+            evaluation = record_evaluation(
+                session,
+                model=first["model"],
+                benchmark=f"{name} (mean of {len(parts)})",
+                metrics=means,
+                per_query={},
+                checkpoint_id=first["checkpoint_id"],
+                job_id=handle.id,
+            )
+            session.commit()
+            known = {"evaluation_id": evaluation.id, "metrics": means, "reasons": reasons}
+        models.append(first | known)
+    return {
+        "benchmark": name,
+        "kind": f"{len(parts)} sets, {' and '.join(sorted({part['kind'] for part in parts}))}",
+        "convention": f"plain mean over the sets; in each: {parts[0]['convention']}",
+        "queries": sum(part["queries"] for part in parts),
+        "documents": sum(part["documents"] for part in parts),
+        "models": models,
+        "comparisons": [],
+        "parts": parts,
+    }
+
+
+def _benchmarks(words: str, subset: str | None) -> tuple[list[Benchmark], str]:
+    """The benchmarks of a folder or of a name on the hub, and what they are called together."""
+    if is_hub_name(words):
+        benchmarks, name = load_hub_benchmarks(words), spelled(words)
+    else:
+        folder = Path(words).expanduser().resolve()
+        benchmarks, name = read_benchmarks(folder), folder.name
+    return (take_subset(benchmarks, subset), f"{name} {subset}") if subset else (benchmarks, name)
+
+
+def _candidates(config: dict[str, Any]) -> list[Candidate]:
+    names = list(dict.fromkeys(config.get("models") or []))
+    if not names:
+        raise BadInput("no model to evaluate: give --model with a folder or name")
+    candidates = [Candidate(name, read_memory(name)) for name in names]
+    alone = candidates[0] if len(candidates) == 1 else None
+    if alone and alone.memory and config.get("with_base", True):
+        settings = parse_settings(alone.memory["settings"])
+        candidates.insert(0, Candidate(settings.base_model, {}, base_of=settings))
+    return candidates
+
+
+def _held_out(
+    handle: JobHandle, candidates: list[Candidate]
+) -> tuple[Benchmark, dict[str, Any], list[str]]:
+    release = read_release(find_release(handle.store, str(handle.config.get("release") or "")))
+    defaults = TrainSettings()
+    split = {
+        "fraction": handle.config.get("held_out") or defaults.held_out,
+        "seed": handle.config.get("held_out_seed", defaults.held_out_seed),
+    }
+    chosen_by = None
+    notes = []
+    for candidate in candidates:
+        if not candidate.memory:
+            continue
+        theirs = candidate.memory["release"]["content_sha256"]
+        if theirs != release.content_sha256:
+            notes.append(
+                f"{candidate.name} was trained on another release ({theirs[:12]}): held-out groups "
+                "of this one may have been in its training"
+            )
+            continue
+        own = {key: candidate.memory["split"][key] for key in ("fraction", "seed")}
+        if own["fraction"] == 0:
+            notes.append(f"{candidate.name} was trained on all groups: its scores are not held out")
+            continue
+        if chosen_by and own != split:
+            raise BadInput(
+                f"{chosen_by} and {candidate.name} held out other groups ({split} and {own}): "
+                "evaluate them apart, or train both with the same held_out and held_out_seed"
+            )
+        split, chosen_by = own, candidate.name
+    _, groups = split_groups(release, fraction=split["fraction"], seed=split["seed"])
+    name = f"held-out {release.name} {release.content_sha256[:12]}"
+    return held_out_benchmark(name, groups), {**split, "groups": len(groups)}, notes
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A loaded model, a reranker, or neither (BM25), with the template its questions get."""
+
+    model: "SentenceTransformer | EmbeddingServer | None"
+    template: Template
+    score_pairs: PairScorer | None = None
+
+
+def _scorer(handle: JobHandle, candidate: Candidate) -> Scorer:
+    given = Template(handle.config.get("template") or DEFAULT_TEMPLATE)
+    if candidate.name == BM25:
+        return Scorer(None, given)
+    if is_reranker(candidate.name):
+        return Scorer(None, given, load_reranker(candidate.name))
+    return Scorer(*_prepare(handle.config, candidate))
+
+
+def _score(
+    handle: JobHandle,
+    candidate: Candidate,
+    scorer: Scorer,
+    benchmark: Benchmark,
+    number: int,
+    count: int,
+) -> "tuple[dict[str, Any], Scores]":
+    from trainer.evaluate.scoring import score_bm25, score_model
+
+    def progress(done: int, total: int) -> None:
+        handle.report(
+            number * total + done,
+            count * total,
+            f"{candidate.name} on {benchmark.name}: {done}/{total} texts",
+        )
+
+    handle.check()
+    model, template = scorer.model, scorer.template
+    prompts: dict[str, str | None] = dict(model.prompts) if model else {}
+    if scorer.score_pairs:
+        scores = score_reranker(
+            scorer.score_pairs, template, benchmark, progress=progress, check=handle.check
+        )
+    elif model is None:
+        scores = score_bm25(template, benchmark, check=handle.check)
+    else:
+        scores = score_model(
+            model,
+            template,
+            benchmark,
+            progress=progress,
+            check=handle.check,
+            caches=_caches(handle.store, candidate, model),
+        )
+    with handle.store.write() as session:
+        folder = Path(candidate.name).expanduser()
+        checkpoint = checkpoint_at(session, str(folder.resolve())) if candidate.memory else None
+        evaluation = record_evaluation(
+            session,
+            model=candidate.name,
+            benchmark=benchmark.name,
+            metrics=scores.metrics,
+            per_query=scores.per_query,
+            checkpoint_id=checkpoint.id if checkpoint else None,
+            job_id=handle.id,
+        )
+        session.commit()
+        report = {
+            "model": candidate.name,
+            "checkpoint_id": checkpoint.id if checkpoint else None,
+            "evaluation_id": evaluation.id,
+            "template": template.text,
+            "prompts": prompts,
+            "metrics": scores.metrics,
+            "reasons": scores.reasons,
+        }
+    return report, scores
+
+
+def _caches(
+    store: Store, candidate: Candidate, model: "SentenceTransformer | EmbeddingServer"
+) -> tuple[VectorCache, VectorCache]:
+    """Kept vectors of the queries and of the documents."""
+    if isinstance(model, EmbeddingServer):
+        known = f"{candidate.name} at {model.url}"
+    else:
+        known = identity_of(candidate.name, candidate.base_of)
+    kinds = ("query", "document")
+    query, document = (
+        VectorCache(store, known, kind, model.prompts.get(kind) or "") for kind in kinds
+    )
+    return query, document
+
+
+def _prepare(
+    config: dict[str, Any], candidate: Candidate
+) -> "tuple[SentenceTransformer | EmbeddingServer, Template]":
+    if candidate.base_of:
+        return load_backbone(candidate.base_of), candidate.base_of.parsed_template
+    model = (
+        EmbeddingServer(candidate.name)
+        if candidate.name.startswith(OPENAI)
+        else load_model(candidate.name, remote_code=bool(config.get("remote_code")))
+    )
+    if candidate.memory:
+        return model, Template(candidate.memory["template"])
+    for prompt, key in (("query", "query_prefix"), ("document", "passage_prefix")):
+        if config.get(key):
+            model.prompts[prompt] = config[key]
+    return model, Template(config["template"]) if config.get("template") else Template()

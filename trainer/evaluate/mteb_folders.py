@@ -1,0 +1,168 @@
+"""Benchmarks in mteb's layout: a data set whose card names its parts as configurations.
+
+`corpus` {_id or id, title, text}, `queries` {_id or id, text, maybe instruction}, the judgments as
+`default` or `qrels` {query-id, corpus-id, score}, and where there are some `instruction` {query-id,
+instruction} and `top_ranked` {query-id, corpus-ids}: the documents a query is ranked over. The card
+(README.md) says which files a part's splits are: JSON lines, CSV, TSV or Parquet; of several splits
+`test` counts, as in mteb. InstructIR is published so, and mteb's retrieval tasks of one language.
+"""
+
+import csv
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from analysis.files.rows import read_rows
+from db.errors import BadInput
+from trainer.evaluate.benchmarks import Benchmark, Question, by_id, retrieval_benchmark, titled_text
+
+CARD = "README.md"
+PARTS = ("corpus", "queries", "default", "qrels", "instruction", "top_ranked")
+JUDGMENTS = ("default", "qrels")  # the first one that is there, as in mteb
+SPLIT = "test"
+Parts = dict[str, dict[str, list[str]]]
+
+
+def parts_of(folder: Path) -> Parts:
+    """{part: {split: paths or patterns}} as the card says; empty where the folder is not so."""
+    found: Parts = {}
+    for config in _configurations(folder / CARD):
+        name = config.get("config_name") if isinstance(config, dict) else None
+        splits = _splits(config.get("data_files")) if name in PARTS else {}
+        if splits:
+            found[str(name)] = splits
+    has_judgments = any(name in found for name in JUDGMENTS)
+    return found if has_judgments and {"corpus", "queries"} <= found.keys() else {}
+
+
+def read_mteb(folder: Path, parts: Parts) -> Benchmark:
+    """The benchmark of a folder with these `parts_of` it. Raises BadInput with file and line."""
+    documents = _rows(folder, parts["corpus"], ("text",))
+    corpus = by_id(
+        "document", ((place, _id(place, row), titled_text(row)) for place, row in documents)
+    )
+    instructions = {
+        str(row["query-id"]): str(row.get("instruction") or "")
+        for _, row in _rows(folder, parts.get("instruction", {}), ("query-id",))
+    }
+    queries = _rows(folder, parts["queries"], ("text",))
+    asked = by_id("query", ((place, _id(place, row), row) for place, row in queries))
+    questions = {
+        query: Question(
+            str(instructions.get(query) or row.get("instruction") or ""), str(row["text"])
+        )
+        for query, row in asked.items()
+    }
+    part = next(name for name in JUDGMENTS if name in parts)
+    judgments: dict[str, dict[str, int]] = {}
+    for place, row in _rows(folder, parts[part], ("query-id", "corpus-id", "score")):
+        query, document = str(row["query-id"]), str(row["corpus-id"])
+        if query not in questions:
+            raise BadInput(f"{place}: no query {query!r} among the queries")
+        _check_document(place, document, corpus)
+        judgments.setdefault(query, {})[document] = _grade(place, row["score"])
+    if not judgments:
+        raise BadInput(f"{folder}: its part {part} holds no judgment")
+    candidates: dict[str, list[str]] = {}
+    for place, row in _rows(folder, parts.get("top_ranked", {}), ("query-id", "corpus-ids")):
+        listed = [str(document) for document in row["corpus-ids"]]
+        for document in listed:
+            _check_document(place, document, corpus)
+        candidates[str(row["query-id"])] = listed
+    if candidates and (missing := sorted(judgments.keys() - candidates.keys())):
+        raise BadInput(f"{folder}: its part top_ranked has nothing for the query {missing[0]!r}")
+    judged = f"the judgments' split {_split(folder, parts[part])}".rstrip()
+    return retrieval_benchmark(folder.name, questions, corpus, judgments, judged, candidates)
+
+
+def _configurations(card: Path) -> list[Any]:
+    """The `configs` of a data set's card; none where there is no card or it says nothing."""
+    import yaml
+    from huggingface_hub import DatasetCard
+
+    if not card.is_file():
+        return []
+    try:
+        told = DatasetCard.load(card).data.to_dict().get("configs")
+    except (ValueError, TypeError, OSError, yaml.YAMLError):
+        return []  # some README: the folder may be in another layout
+    return told if isinstance(told, list) else []
+
+
+def _splits(data_files: Any) -> dict[str, list[str]]:
+    """Of a card's data_files: a path, a list of paths, or splits with one path or several each."""
+    if isinstance(data_files, str):
+        return {"": [data_files]}
+    if isinstance(data_files, dict):
+        given: list[tuple[Any, Any]] = list(data_files.items())
+    elif isinstance(data_files, list):
+        given = [
+            (each.get("split"), each.get("path")) if isinstance(each, dict) else ("", each)
+            for each in data_files
+        ]
+    else:
+        given = []
+    found: dict[str, list[str]] = {}
+    for split, paths in given:
+        found.setdefault(str(split), []).extend([paths] if isinstance(paths, str) else paths or [])
+    return found
+
+
+def _split(folder: Path, splits: dict[str, list[str]]) -> str:
+    """The split that counts: `test`, or the only one."""
+    if SPLIT not in splits and len(splits) != 1:
+        raise BadInput(f"{folder / CARD}: no split {SPLIT!r} among {', '.join(splits)}")
+    return SPLIT if SPLIT in splits else next(iter(splits))
+
+
+def _rows(
+    folder: Path, splits: dict[str, list[str]], needed: tuple[str, ...]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(place, row) of the split that counts, its files in order; none for a part without splits."""
+    for pattern in splits[_split(folder, splits)] if splits else ():
+        if Path(pattern).is_absolute() or ".." in Path(pattern).parts or "://" in pattern:
+            raise BadInput(f"{folder / CARD}: {pattern!r} is no file of the data set itself")
+        files = sorted(folder.glob(pattern))
+        if not files:
+            raise BadInput(f"{folder / CARD} names {pattern}, and there is no such file")
+        for file in files:
+            for place, row in _rows_of(file):
+                if missing := [name for name in needed if row.get(name) is None]:
+                    raise BadInput(f"{place} has no `{missing[0]}`")
+                yield place, row
+
+
+def _rows_of(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    if file.suffix == ".tsv":
+        with file.open(encoding="utf-8", newline="") as lines:
+            for line, cells in enumerate(csv.DictReader(lines, delimiter="\t"), start=2):
+                yield f"{file}, line {line}", cells
+        return
+    for found in read_rows(file):
+        place = f"{file}, line {found.line}"
+        if found.reason is not None:
+            raise BadInput(f"{place}: {found.reason}")
+        yield place, found.values
+
+
+def _id(place: str, row: dict[str, Any]) -> str:
+    found = row.get("_id", row.get("id"))
+    if found is None:
+        raise BadInput(f"{place} has no `_id` (or `id`)")
+    return str(found)
+
+
+def _grade(place: str, value: Any) -> int:
+    try:
+        grade = float(value)
+    except (TypeError, ValueError):
+        grade = math.nan
+    if not grade.is_integer():
+        raise BadInput(f"{place}: `score` must be a whole number, not {value!r}")
+    return int(grade)
+
+
+def _check_document(place: str, document: str, corpus: dict[str, str]) -> None:
+    if document not in corpus:
+        raise BadInput(f"{place}: no document {document!r} in the corpus")

@@ -1,0 +1,237 @@
+"""Scoring a model on a benchmark: encode, search, measure."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trainer.evaluate.benchmarks import Benchmark
+from trainer.evaluate.rankings import average, measure, p_mrr, p_mrr_by_query, rank_of, robustness
+from trainer.evaluate.searching import search
+from trainer.settings.template import Template
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from trainer.evaluate.embedding_server import EmbeddingServer
+    from trainer.evaluate.vector_cache import VectorCache
+
+DEPTH = 1000
+TEXTS_AT_ONCE = 256
+BATCH = 32
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Means, and the values of every query: {query id: {measure: value}}.
+
+    ranks: of the changed documents, by question.
+    """
+
+    metrics: dict[str, float | None]
+    per_query: dict[str, dict[str, float]]
+    reasons: dict[str, str]
+    ranks: dict[str, dict[str, int]] = field(default_factory=dict)
+
+
+def score_model(
+    model: "SentenceTransformer | EmbeddingServer",
+    template: Template,
+    benchmark: Benchmark,
+    *,
+    progress: Progress | None = None,
+    check: Callable[[], None] | None = None,
+    caches: "tuple[VectorCache, VectorCache] | None" = None,
+) -> Scores:
+    """Rank the benchmark's documents with the model and measure.
+
+    caches: of the queries' and of the documents' vectors, where they are kept.
+    """
+    names = list(benchmark.questions)
+    questions = [
+        template.apply(question.instruction, question.query)
+        for question in benchmark.questions.values()
+    ]
+    documents = list(benchmark.corpus.values())
+    total = len(set(questions)) + len(set(documents))
+    done = 0
+
+    def count(texts: int) -> None:
+        nonlocal done
+        done += texts
+        if progress:
+            progress(done, total)
+        if check:
+            check()
+
+    of_questions, of_documents = caches or (None, None)
+    question_vectors = encode_unique(model.encode_query, questions, count, of_questions)
+    document_vectors = encode_unique(model.encode_document, documents, count, of_documents)
+    run, ranks = _rank_all(benchmark, names, question_vectors, document_vectors, check)
+    return measure_run(benchmark, run, ranks)
+
+
+def score_bm25(
+    template: Template, benchmark: Benchmark, *, check: Callable[[], None] | None = None
+) -> Scores:
+    """Rank with BM25 (the baseline without a model); instruction and query are one bag of words."""
+    from analysis.text.bm25 import Bm25
+
+    ids = list(benchmark.corpus)
+    index = Bm25(list(benchmark.corpus.values()))
+    run: dict[str, dict[str, float]] = {}
+    for name, question in benchmark.questions.items():
+        if check:
+            check()
+        text = template.apply(question.instruction, question.query)
+        places, scores = index.top([text], len(ids))
+        found = {
+            ids[place]: float(score) for place, score in zip(places[0], scores[0], strict=True)
+        }
+        if benchmark.candidates:
+            found = {document: found[document] for document in benchmark.candidates.get(name, [])}
+        run[name] = found
+    ranks = {
+        name: {document: rank_of(document, run[name]) for document in documents}
+        for query, documents in benchmark.changed_documents.items()
+        for name in (benchmark.original[query], benchmark.changed[query])
+    }
+    deeper = max(map(len, benchmark.excluded.values()), default=0)
+    best = {
+        name: dict(
+            sorted(found.items(), key=lambda pair: pair[::-1], reverse=True)[: DEPTH + deeper]
+        )
+        for name, found in run.items()
+    }
+    return measure_run(benchmark, best, ranks)
+
+
+def _without_excluded(
+    benchmark: Benchmark, run: dict[str, dict[str, float]]
+) -> dict[str, dict[str, float]]:
+    """The run without what a question excludes, the best `DEPTH` of each."""
+    if not benchmark.excluded:
+        return run
+    kept = {}
+    for question, scores in run.items():
+        out = set(benchmark.excluded.get(question, ()))
+        left = [(value, name) for name, value in scores.items() if name not in out]
+        kept[question] = {name: value for value, name in sorted(left, reverse=True)[:DEPTH]}
+    return kept
+
+
+def measure_run(
+    benchmark: Benchmark, run: dict[str, dict[str, float]], ranks: dict[str, dict[str, int]]
+) -> Scores:
+    """The measures of a run; `ranks`: of the changed documents, by question."""
+    per_query = measure(_without_excluded(benchmark, run), benchmark.judgments)
+    by_query = p_mrr_by_query(
+        {
+            query: [
+                (
+                    ranks[benchmark.original[query]][document],
+                    ranks[benchmark.changed[query]][document],
+                )
+                for document in documents
+            ]
+            for query, documents in benchmark.changed_documents.items()
+        }
+    )
+    metrics: dict[str, float | None] = _averages(benchmark, per_query)
+    metrics["p-mrr"] = p_mrr(by_query)
+    if lowest := robustness(per_query, benchmark.same_query):
+        metrics["robustness@10"] = fmean(lowest.values())
+    for query, value in by_query.items():
+        per_query.setdefault(query, {})["p-mrr"] = value
+    reasons = {
+        name: "no query of this benchmark has a document whose relevance changes"
+        if name == "p-mrr"
+        else "no query of this benchmark has a relevant document"
+        for name, value in metrics.items()
+        if value is None
+    }
+    return Scores(metrics, per_query, reasons, ranks)
+
+
+def _averages(
+    benchmark: Benchmark, per_query: dict[str, dict[str, float]]
+) -> dict[str, float | None]:
+    """Held-out groups and BEIR: over all queries. FollowIR: original, and `changed:` beside it."""
+    if benchmark.kind != "FollowIR":
+        return average(per_query)
+    original, changed = set(benchmark.original.values()), set(benchmark.changed.values())
+    parts = [
+        average({query: values for query, values in per_query.items() if query in wanted})
+        for wanted in (original, changed)
+    ]
+    return parts[0] | {f"changed:{name}": value for name, value in parts[1].items()}
+
+
+def _rank_all(
+    benchmark: Benchmark,
+    names: list[str],
+    questions: np.ndarray,
+    documents: np.ndarray,
+    check: Callable[[], None] | None,
+) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, int]]]:
+    ids = list(benchmark.corpus)
+    moved: dict[str, list[str]] = {}
+    for query, changed in benchmark.changed_documents.items():
+        for question in (benchmark.original[query], benchmark.changed[query]):
+            moved[question] = changed
+    if not benchmark.candidates:
+        wanted = {place: moved[name] for place, name in enumerate(names) if name in moved}
+        deeper = max(map(len, benchmark.excluded.values()), default=0)
+        found = search(questions, documents, ids, depth=DEPTH + deeper, ranked=wanted, check=check)
+        return dict(zip(names, found.best, strict=True)), dict(zip(names, found.ranks, strict=True))
+    places = {name: place for place, name in enumerate(ids)}
+    run: dict[str, dict[str, float]] = {}
+    for place, name in enumerate(names):
+        listed = list(dict.fromkeys(benchmark.candidates.get(name, [])))
+        scores = documents[[places[document] for document in listed]] @ questions[place]
+        run[name] = dict(zip(listed, map(float, scores), strict=True))
+    ranks = {
+        name: {document: rank_of(document, run[name]) for document in moved.get(name, [])}
+        for name in names
+    }
+    return run, ranks
+
+
+def encode_unique(
+    encode: Callable[..., Any],
+    texts: Sequence[str],
+    count: Callable[[int], None],
+    cache: "VectorCache | None" = None,
+) -> np.ndarray:
+    """Unit vectors of the texts, float32: equal texts once, long ones first (less padding).
+
+    Those in the cache are not encoded; new ones are kept there, part by part.
+    """
+    different = sorted(set(texts), key=lambda text: (-len(text), text))
+    vectors = cache.read(different) if cache else {}
+    if vectors:
+        count(len(vectors))
+    missing = [text for text in different if text not in vectors]
+    for start in range(0, len(missing), TEXTS_AT_ONCE):
+        part = missing[start : start + TEXTS_AT_ONCE]
+        computed = encode(
+            part,
+            batch_size=BATCH,
+            show_progress_bar=False,
+            convert_to_numpy=True,
+            normalize_embeddings=True,
+        )
+        rows = np.asarray(computed, dtype=np.float32)
+        if cache:
+            cache.keep(part, rows, of=len(different))
+        vectors.update(zip(part, rows, strict=True))
+        count(len(part))
+    return np.stack([vectors[text] for text in texts])
+
+
+def summary(metrics: dict[str, float | None]) -> dict[str, float | None]:
+    """The few measures that a training shows."""
+    return {name: metrics.get(name) for name in ("ndcg@10", "map", "mrr", "p-mrr")}

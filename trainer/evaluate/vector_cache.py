@@ -1,0 +1,57 @@
+"""Vectors kept between evaluations, in the store, by model, kind of text, prefix and text.
+
+A benchmark's corpus is encoded once per model: a second evaluation, another split of the same
+release, or a job that was killed and goes on reads what is there. The model is known by its
+content (`analysis.embed.embedding.model_identity`), so a folder that was trained anew is another
+model. A corpus of more than `MOST` different texts is not kept: it would fill the store (a million
+vectors of 384 numbers are 1.5 GB).
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+import numpy as np
+
+from analysis.embed.embedding import model_identity
+from db.corpus.datasets import text_sha256
+from db.corpus.embeddings import cached_vectors, store_vectors
+from db.store.store import Store
+from trainer.settings.settings import TrainSettings
+
+MOST = 200_000
+# What makes an untrained model's vectors, besides its weights.
+PREPARED_BY = ("pooling", "query_tokens", "passage_tokens", "interaction", "encoders")
+
+
+class VectorCache:
+    """The kept vectors of one model, for one kind of text (queries or documents)."""
+
+    def __init__(self, store: Store, model: str, kind: str, prefix: str) -> None:
+        self.store, self.model = store, f"evaluated {model} as {kind} after {prefix!r}"
+
+    def read(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
+        """The vectors there are, by text."""
+        if len(texts) > MOST:
+            return {}
+        keys = {text_sha256(text): text for text in texts}
+        with self.store.read() as session:
+            found = cached_vectors(session, self.model, list(keys))
+        return {keys[key]: vector for key, vector in found.items()}
+
+    def keep(self, texts: Sequence[str], vectors: np.ndarray, of: int) -> None:
+        """Keep some of the `of` texts' vectors; commits."""
+        if of > MOST:
+            return
+        with self.store.write() as session:
+            store_vectors(session, self.model, [text_sha256(text) for text in texts], vectors)
+            session.commit()
+
+
+def identity_of(name: str, prepared: TrainSettings | None = None) -> str:
+    """What the cache knows a model by; `prepared`: an untrained one, as a training prepares it."""
+    known = model_identity(name)
+    if prepared is None:
+        return known
+    how = {key: getattr(prepared, key) for key in PREPARED_BY}
+    return f"{known} {hashlib.sha256(json.dumps(how).encode()).hexdigest()[:16]}"

@@ -1,0 +1,78 @@
+"""The best model so far on the held-out groups, and when to stop because none came after it.
+
+Everything lives in the work folder, so that a training that is killed and goes on has forgotten
+nothing: `scores.json` lists every evaluation, `best-<step>` holds the weights of the best.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+
+class Best:
+    """Keeps the weights with the highest score; of equal scores the earliest."""
+
+    def __init__(self, work: Path, *, patience: int) -> None:
+        self.work, self.patience = work, patience
+        self.file = work / "scores.json"
+        self.scores: list[tuple[int, float]] = (
+            [(int(step), float(value)) for step, value in json.loads(self.file.read_text())]
+            if self.file.exists()
+            else []
+        )
+
+    def forget_after(self, step: int) -> None:
+        """Training goes on from this step: what came later will come again."""
+        self.scores = [(at, value) for at, value in self.scores if at <= step]
+
+    @property
+    def step(self) -> int | None:
+        """The step of the best score; None before the first."""
+        return max(self.scores, key=lambda pair: (pair[1], -pair[0]))[0] if self.scores else None
+
+    def record(self, model: "SentenceTransformer", step: int, value: float) -> bool:
+        """Note a score; keep the weights where it is the best. Returns whether it is."""
+        self.forget_after(step - 1)
+        self.scores.append((step, value))
+        is_best = self.step == step
+        if is_best:
+            self._keep(model, step)
+        self.work.mkdir(parents=True, exist_ok=True)
+        partial = self.file.with_suffix(".partial")
+        partial.write_text(json.dumps(self.scores))
+        partial.replace(self.file)
+        return is_best
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether the last `patience` evaluations were no better than the best; 0: never."""
+        since = sum(step > (self.step or 0) for step, _ in self.scores)
+        return 0 < self.patience <= since
+
+    def restore(self, model: "SentenceTransformer") -> int | None:
+        """Load the best weights into the model. Returns their step; None where none are kept."""
+        folder = self.work / f"best-{self.step}"
+        if self.step is None or not folder.is_dir():
+            return None
+        from trainer.model.weights import read_weights
+
+        model.load_state_dict(read_weights(folder))
+        return self.step
+
+    def _keep(self, model: "SentenceTransformer", step: int) -> None:
+        from trainer.model.weights import write_weights
+
+        partial = self.work / "best.partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        write_weights(model.state_dict(), partial)
+        place = self.work / f"best-{step}"
+        shutil.rmtree(place, ignore_errors=True)
+        partial.rename(place)
+        # The one before stays: a training that is killed may go on from before this step.
+        steps = sorted(int(old.name.removeprefix("best-")) for old in self.work.glob("best-*"))
+        for old_step in steps[:-2]:
+            shutil.rmtree(self.work / f"best-{old_step}")

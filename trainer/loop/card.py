@@ -1,0 +1,116 @@
+"""The card (README.md) of a checkpoint: what it is, from what, how, and how good."""
+
+import json
+from typing import Any
+
+from trainer.data.release_files import ReleaseData
+from trainer.objectives.names import parse_objective
+from trainer.settings.settings import TrainSettings
+
+OFFLINE_NOTE = (
+    "> **Offline data.** The instructions and negatives this model was trained on were written by "
+    "the offline provider's rules, not by a language model."
+)
+
+
+def write_card(
+    settings: TrainSettings,
+    release: ReleaseData,
+    *,
+    steps: int,
+    seconds: float,
+    before: dict[str, float | None],
+    after: dict[str, float | None],
+    held_out_groups: int,
+    training_groups: int,
+) -> str:
+    """The card as Markdown with its YAML head."""
+    objective = parse_objective(settings.objective)
+    licences = release.licences
+    tags = ["sentence-transformers", "sentence-similarity", "feature-extraction", "inf-embed"]
+    head = {
+        "library_name": "sentence-transformers",
+        "pipeline_tag": "sentence-similarity",
+        "base_model": settings.base_model,
+        "license": "other",
+        "license_name": ", ".join(licences) or "unknown",
+        "tags": [*tags, "offline"] if release.offline else tags,
+    }
+    yaml = "\n".join(
+        f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in head.items()
+    )
+    offline = {True: "yes", False: "no", None: "unknown"}[release.offline]
+    rows: list[tuple[str, Any]] = [
+        ("Release", f"{release.name} ({release.content_sha256[:12]})"),
+        ("Recipe of the release", release.manifest.get("recipe_sha256") or "unknown"),
+        ("Made offline", offline),
+        ("Licence of the data", ", ".join(licences) or "unknown"),
+        ("Base model", settings.base_model),
+        (
+            "Objective",
+            f"{objective.label} (`{objective.name}`), temperature {settings.temperature}",
+        ),
+        ("Interaction", _interaction(settings)),
+        ("Prefixes", f"query `{settings.query_prefix}`, passage `{settings.passage_prefix}`"),
+        ("Lengths", f"query {settings.query_tokens}, passage {settings.passage_tokens} tokens"),
+        ("Training", f"{training_groups} groups, {steps} steps, {seconds:.0f} s"),
+    ]
+    parts = [
+        f"---\n{yaml}\n---",
+        f"# InF-Embed: {settings.base_model} on {release.name}",
+        OFFLINE_NOTE if release.offline else "",
+        "Trained by InF Studio to follow instructions in retrieval.",
+        "| | |\n|---|---|\n" + "\n".join(f"| {name} | {_cell(value)} |" for name, value in rows),
+        "## Use\n" + _usage(settings),
+        "## Scores\n" + _scores(before, after, held_out_groups),
+        "## Settings\n```json\n"
+        + json.dumps(settings.as_dict(), indent=2, ensure_ascii=False)
+        + "\n```",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _cell(value: Any) -> str:
+    return str(value).replace("|", "\\|").replace("\n", " ")
+
+
+def _interaction(settings: TrainSettings) -> str:
+    if settings.interaction == "II":
+        return "II: instruction and query are encoded apart and joined by cross-attention"
+    return f"I: one text, template `{settings.template}`"
+
+
+def _usage(settings: TrainSettings) -> str:
+    instruction, query = "Prefer passages with a figure.", "how tall is the tower"
+    passages = 'passages = model.encode_document(["It is 330 m tall.", "It is tall."])\n'
+    ours = (
+        "```python\nfrom trainer.model.backbone import load_model  # InF Studio's package\n\n"
+        'model = load_model("PATH")\n'
+        f"query = model.encode_query([{query!r}], instruction={instruction!r})\n"
+        f"{passages}print(model.similarity(query, passages))\n```"
+    )
+    if settings.interaction == "II":
+        return "The model's module is InF Studio's, whose package loads it:\n" + ours
+    text = settings.parsed_template.apply(instruction, query)
+    return (
+        "With sentence-transformers alone, instruction and query are one text by the template "
+        "(the prefixes come by themselves):\n"
+        "```python\nfrom sentence_transformers import SentenceTransformer\n\n"
+        'model = SentenceTransformer("PATH")\n'
+        f"query = model.encode_query([{text!r}])\n{passages}```\n"
+        "The same vectors with the template applied for you:\n" + ours
+    )
+
+
+def _scores(before: dict[str, float | None], after: dict[str, float | None], groups: int) -> str:
+    if not groups:
+        return "No groups were held out: nothing was measured."
+    lines = [f"On {groups} held-out groups (no query or passage is shared with the training ones):"]
+    lines += ["", "| measure | base | trained |", "|---|---|---|"]
+    for name in after:
+        lines.append(f"| {name} | {_number(before.get(name))} | {_number(after[name])} |")
+    return "\n".join(lines)
+
+
+def _number(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.4f}"

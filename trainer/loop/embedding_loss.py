@@ -1,0 +1,168 @@
+"""From embeddings to the loss: the scores that an objective reads, with equal texts masked.
+
+Scores are cosines. With N triplets of a batch, anchor i has
+  positive        s(p_i, iq_{i,i})
+  P negatives     s(p_m, iq_{i,i})      m ≠ i
+  I negatives     s(p_i, iq_{j,i})      the instructions the batch lists for i
+  IQ negatives    s(p_i, iq_{k,k})      k ≠ i, the matched pairs (Eq. 10)
+
+Masked (−inf): every negative that is a positive of the batch by its texts, that is, a pair
+(instruction-query, passage) that some triplet has as its own. This covers the anchor's own text
+standing in another triplet (rows share I+ between two triplets) and, which the paper does not
+mention, one instruction-query with two right passages, or the reverse.
+
+Two baselines read the same scores:
+  mnrl           sentence-transformers' own MultipleNegativesRankingLoss on the N pairs
+                 (iq_{i,i}, p_i). It is ℓ_P without the masks: an equal text counts as a negative.
+  promptriever   (Weller et al. 2025) the anchors are (I+,Q+) alone, their passage P+, and P1- is
+                 the instance's instruction negative: it answers Q+ but not under I+. P2- (for Q-)
+                 stands for their mined hard negative; with them all passages of the batch are
+                 negatives. One softmax, ℓ = −E log(e^{s+/τ} / Σ_p e^{s_p/τ}), equal texts masked.
+                 Instructions are not contrasted: (I-,Q+) is no anchor. Differs from theirs: they
+                 also train on queries without an instruction, which a release does not have.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from sentence_transformers.base.losses import CachedLossMixin
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from torch import Tensor, nn
+
+from trainer.data.batches import NOWHERE, TRIPLETS_OF_A_ROW
+from trainer.objectives.multivariate import multivariate_loss
+from trainer.objectives.names import Objective
+from trainer.objectives.univariate import univariate_loss
+from trainer.parallel.gathering import gather
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+
+def scores_of_terms(
+    objective: Objective, queries: Tensor, passages: Tensor, tables: dict[str, Any]
+) -> tuple[Tensor, list[Tensor]]:
+    """(positive (A,), negatives for each term (A, M), −inf where masked), of A anchors.
+
+    queries (U, d), passages (V, d): unit vectors of the different texts;
+    tables: `matched_of` (N,), `passage_of` (N,), `crossed_of` (N, M) as `batches` builds them.
+    A = N, but for promptriever: there (I+,Q+), the first of a row's three triplets, is the anchor.
+    """
+    matched_of, passage_of = tables["matched_of"], tables["passage_of"]
+    is_positive = torch.zeros(len(queries), len(passages), dtype=torch.bool, device=queries.device)
+    known = matched_of != NOWHERE
+    is_positive[matched_of[known], passage_of[known]] = True
+    every = TRIPLETS_OF_A_ROW if objective.baseline == "promptriever" else 1
+    query_of, own_of = matched_of[::every], passage_of[::every]  # (A,)
+    asked, own = queries[query_of], passages[own_of]  # (A, d)
+    positive = (asked * own).sum(dim=1)  # (A,)
+    negatives: list[Tensor] = []
+    for term in objective.terms:
+        if term == "P":  # (A, N): iq_{i,i} against p_m
+            scores = (asked @ passages.T)[:, passage_of]
+            mask = is_positive[query_of][:, passage_of]
+        elif term == "IQ":  # (A, N): p_i against iq_{k,k}
+            scores = own @ queries[matched_of].T
+            mask = is_positive.T[own_of][:, matched_of]
+        else:  # (A, M): p_i against iq_{j,i}
+            crossed_of = tables["crossed_of"]
+            places = crossed_of.clamp(min=0)
+            scores = torch.einsum("nd,nmd->nm", own, queries[places])
+            mask = (crossed_of == NOWHERE) | is_positive[places, own_of[:, None]]
+        negatives.append(scores.masked_fill(mask, -torch.inf))
+    return positive, negatives
+
+
+def objective_loss(
+    objective: Objective,
+    columns: Sequence[Tensor],
+    tables: dict[str, Any],
+    temperature: float,
+    *,
+    positive_as_printed: bool = False,
+    of_terms: dict[str, Tensor] | None = None,
+) -> Tensor:
+    """The objective of the embeddings: columns queries (U, d) and passages (V, d).
+
+    of_terms: receives each term's univariate loss, detached, where there are several terms.
+    """
+    unit = [nn.functional.normalize(column.float(), dim=1) for column in columns]
+    queries, passages = unit
+    if objective.baseline == "mnrl":
+        stock = MultipleNegativesRankingLoss(nn.Identity(), scale=1 / temperature)
+        anchors, positives = queries[tables["matched_of"]], passages[tables["passage_of"]]
+        return stock.compute_loss_from_embeddings([anchors, positives], torch.empty(0))
+    positive, negatives = scores_of_terms(objective, queries, passages, tables)
+    if of_terms is not None and len(negatives) > 1:
+        for term, scores in zip(objective.terms, negatives, strict=True):
+            of_terms[term] = univariate_loss(positive.detach(), [scores.detach()], temperature)
+    if objective.mode == "multi":
+        return multivariate_loss(
+            positive, negatives, temperature, positive_as_printed=positive_as_printed
+        )
+    return univariate_loss(positive, negatives, temperature)
+
+
+class EmbeddingLoss(CachedLossMixin, nn.Module):
+    """Embeds the columns of a batch and computes the objective.
+
+    With `texts_at_once` > 0 the gradients of the embeddings are cached (GradCache): memory is
+    that of so many texts, whatever the batch; the loss and its gradients are the same.
+    """
+
+    def __init__(
+        self,
+        model: "SentenceTransformer",
+        objective: Objective,
+        *,
+        temperature: float,
+        positive_as_printed: bool = False,
+        texts_at_once: int = 0,
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.objective, self.temperature = objective, temperature
+        self.positive_as_printed = positive_as_printed
+        self.mini_batch_size = texts_at_once
+        self.uses_gradient_cache = texts_at_once > 0
+        self.of_terms: dict[str, Tensor] = {}  # of the last step
+        self.tokens: Tensor | None = None  # of the last step, in this process
+        self.on_first: Callable[[Sequence[dict[str, Tensor]], dict[str, Tensor]], None] | None = (
+            None
+        )
+
+    def forward(
+        self, sentence_features: Iterable[dict[str, Tensor]], labels: dict[str, Tensor]
+    ) -> Tensor:
+        columns = list(sentence_features)
+        self.tokens = torch.stack([column["attention_mask"].sum() for column in columns]).sum()
+        if self.on_first is not None:
+            self.on_first(columns, labels)
+            self.on_first = None
+        if self.uses_gradient_cache:
+            return self.forward_cached(columns, labels)  # type: ignore[arg-type]
+        return self.calculate_loss(
+            [[self.model(column)["sentence_embedding"]] for column in columns], labels
+        )
+
+    def calculate_loss(
+        self, reps: list[list[Tensor]], labels: Any = None, *, with_backward: bool = False
+    ) -> Tensor:
+        """The objective from the embeddings of the two columns."""
+        columns = [torch.cat(parts) for parts in reps]
+        if "rows_of" in labels:  # several processes, each with its share of the texts
+            rows_of = labels["rows_of"].tolist()
+            columns = [gather(own, most) for own, most in zip(columns, rows_of, strict=True)]
+        loss = objective_loss(
+            self.objective,
+            columns,
+            labels,
+            self.temperature,
+            positive_as_printed=self.positive_as_printed,
+            of_terms=self.of_terms,
+        )
+        if with_backward:
+            loss.backward()
+            loss = loss.detach()
+        return loss

@@ -1,0 +1,80 @@
+"""`python -m trainer.loop.follow`: one of the other processes of a training.
+
+It gets the settings and the folders from the first process, trains its share, and stores nothing
+but what it uses of its machine.
+"""
+
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+from db.errors import InfError
+from db.jobs.resources import told_resources
+from trainer.parallel.processes import (
+    Processes,
+    count_from_environment,
+    joined_group,
+    warn_of_missing_gpu,
+)
+
+log = logging.getLogger("inf.train")
+
+
+def follow(processes: Processes, node: str) -> None:
+    """Train beside the first process, until it says that it is over."""
+    from trainer.data.release_files import read_release
+    from trainer.data.splitting import split_groups
+    from trainer.loop.fitting import fit
+    from trainer.model.backbone import load_backbone
+    from trainer.settings.settings import parse_settings
+
+    plan = processes.agree(None)
+    if plan is None:
+        raise InfError("the first process refused the training: its log says why")
+    settings = parse_settings(plan["settings"])
+    warn_of_missing_gpu()
+    with told_resources(plan["job_id"], plan["attempt"], processes.rank, node):
+        training, _ = split_groups(
+            read_release(Path(plan["release"])),
+            fraction=settings.held_out,
+            seed=settings.held_out_seed,
+            include_dropped=settings.dropped == "include",
+        )
+        fit(
+            load_backbone(settings),
+            training,
+            settings,
+            Path(plan["work"]),
+            report=lambda done, total, words: None,
+            stream=lambda step, values: None,
+            processes=processes,
+        )
+
+
+def follow_the_first(node: str = "") -> None:
+    """Meet the others, then train beside the first of them; `node` is the place in a cluster."""
+    with joined_group(count_from_environment(os.environ)) as processes:
+        follow(processes, node)
+
+
+def main() -> int:
+    """Returns the exit status (0 done, 1 failed)."""
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.WARNING,
+        format=f"%(asctime)s process {os.environ.get('RANK')} %(levelname)s %(message)s",
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):  # the first process says when to stop
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        follow_the_first()
+    except (InfError, RuntimeError) as error:
+        log.error("%s", error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

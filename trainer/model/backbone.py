@@ -1,0 +1,175 @@
+"""Loading the model that is trained, and what a checkpoint of ours remembers of its training.
+
+Only safetensors weights are read (no pickles) and no code that comes with a model is run; of
+modules outside sentence-transformers our own Interaction II alone is on the list of what may be
+loaded.
+"""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from analysis.embed.embedding import model_source
+from db.errors import BadInput
+from trainer.model.tiny import PREFIX, build_tiny_model
+from trainer.settings.settings import TrainSettings
+from trainer.settings.template import Template
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+MEMORY = "inf_embed.json"
+SAFE = {"use_safetensors": True}
+INTERACTION = "trainer.model.interaction.CrossAttentionTransformer"
+
+
+def load_model(name: str, *, remote_code: bool = False) -> "SentenceTransformer":
+    """A SentenceTransformer by name or folder, a checkpoint with its template.
+
+    Code that comes with the model runs only with `remote_code`. Raises BadInput with the remedy.
+    """
+    from transformers.utils import logging as transformers_logging
+
+    from trainer.model.inference import InstructedModel
+
+    if name.startswith(PREFIX):
+        return build_tiny_model(name)
+    transformers_logging.disable_progress_bar()
+    source = model_source(name)
+    if not source.strip() or (source.startswith(("/", ".", "~")) and not Path(source).is_dir()):
+        raise BadInput(f"no model folder {source!r}: give a folder or the name of a model")
+    try:
+        model = InstructedModel._load_with_module_classes(
+            source, _own_modules(source), trust_remote_code=remote_code, model_kwargs=dict(SAFE)
+        )
+    except (OSError, ValueError, RuntimeError, ImportError) as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise BadInput(
+            f"the model {name!r} cannot be loaded ({lines[0]}): give a folder or name whose "
+            "weights are safetensors, that needs no code of its own (or allow it to run, with "
+            "remote_code=run or --remote-code), and that this machine has or can download"
+        ) from error
+    model.template = template_of(source)
+    return model
+
+
+def _own_modules(source: str) -> dict[str, type[Any]]:
+    """Our classes that a saved model may name."""
+    modules = Path(source) / "modules.json"
+    if modules.is_file() and INTERACTION not in modules.read_text(encoding="utf-8"):
+        return {}
+    from trainer.model.interaction import CrossAttentionTransformer
+
+    return {INTERACTION: CrossAttentionTransformer}
+
+
+def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
+    """The base model as it will be trained: lengths, prefixes and unit length set.
+
+    Raises BadInput where it cannot be used.
+    """
+    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
+
+    plain = not settings.base_model.startswith(PREFIX) and not _has_modules(settings.base_model)
+    model = load_model(settings.base_model, remote_code=settings.remote_code == "run")
+    transformer = model[0]
+    _set_lengths(model, settings)
+    model.prompts = {"query": settings.query_prefix, "document": settings.passage_prefix}
+    model.default_prompt_name = None
+    pooling = next((module for module in model if isinstance(module, Pooling)), None)
+    if pooling is None:
+        raise BadInput(
+            f"{settings.base_model} has no pooling over tokens: it cannot be trained here"
+        )
+    mode = _pooling_mode(settings.pooling, plain, transformer.config.model_type)
+    if mode:
+        pooling.pooling_mode = mode
+    if transformer.tokenizer.pad_token_id is None:
+        if transformer.tokenizer.eos_token is None:
+            raise BadInput(f"the tokenizer of {settings.base_model} has no token to pad with")
+        transformer.tokenizer.pad_token = transformer.tokenizer.eos_token
+    if not any(isinstance(module, Normalize) for module in model):
+        model.append(Normalize())
+    pooler = getattr(transformer.model, "pooler", None)
+    if pooler is not None:  # never read; DDP would leave step-1 gradients unsynchronised
+        pooler.requires_grad_(False)
+    _join(model, settings)
+    return _two_encoders(model) if settings.encoders == "two" else model
+
+
+def _join(model: "SentenceTransformer", settings: TrainSettings) -> None:
+    """Give the model the interaction that was asked for."""
+    from trainer.model.interaction import CrossAttentionTransformer, attach_interaction
+
+    if settings.interaction == "II":
+        attach_interaction(model)
+    elif isinstance(model[0], CrossAttentionTransformer):
+        raise BadInput(
+            f"{settings.base_model} has Interaction II: give interaction=II to train it further"
+        )
+
+
+def _has_modules(name: str) -> bool:
+    """Whether the model says itself how it pools (a sentence-transformers model)."""
+    from sentence_transformers.util import is_sentence_transformer_model
+
+    return bool(is_sentence_transformer_model(model_source(name)))
+
+
+def _set_lengths(model: "SentenceTransformer", settings: TrainSettings) -> None:
+    transformer = model[0]
+    longest = getattr(transformer.config, "max_position_embeddings", None)
+    for name in ("query_tokens", "passage_tokens"):
+        if isinstance(longest, int) and 0 < longest < getattr(settings, name):
+            raise BadInput(
+                f"{name}={getattr(settings, name)} is more than the {longest} tokens that "
+                f"{settings.base_model} can read: give {name}={longest} or less"
+            )
+    transformer.query_length = settings.query_tokens
+    transformer.document_length = settings.passage_tokens
+    model.max_seq_length = max(settings.query_tokens, settings.passage_tokens)
+
+
+def _pooling_mode(asked: str, plain: bool, model_type: str) -> str | None:
+    """The pooling to set; None leaves the model's own."""
+    if asked == "auto":
+        if not plain:
+            return None
+        from trainer.model.packing import is_causal
+
+        asked = "last" if is_causal(model_type) else "mean"
+    return {"mean": "mean", "cls": "cls", "last": "lasttoken"}[asked]
+
+
+def _two_encoders(model: "SentenceTransformer") -> "SentenceTransformer":
+    """One encoder for queries and one for passages, equal at the start."""
+    import copy
+
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Router
+
+    modules = list(model)
+    router = Router.for_query_document(
+        query_modules=modules, document_modules=copy.deepcopy(modules)
+    )
+    return SentenceTransformer(modules=[router], prompts=dict(model.prompts))
+
+
+def read_memory(name: str) -> dict[str, Any]:
+    """What the checkpoint in that folder remembers; empty for any other model."""
+    file = Path(name) / MEMORY
+    if not file.is_file():
+        return {}
+    try:
+        memory = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadInput(f"{file} is not JSON ({error}): the checkpoint is damaged") from error
+    if not isinstance(memory, dict):
+        raise BadInput(f"{file} is not a JSON object: the checkpoint is damaged")
+    return memory
+
+
+def template_of(name: str) -> Template:
+    """The template stored with a model of ours, the default for any other."""
+    memory = read_memory(name)
+    return Template(memory["template"]) if "template" in memory else Template()

@@ -1,0 +1,59 @@
+"""Writing a checkpoint folder: whole or not at all, safetensors only."""
+
+import errno
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from db.errors import BadInput, Refused
+from trainer.model.backbone import MEMORY, read_memory
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+
+def require_free(out: Path, job_id: int) -> None:
+    """Raise Refused where the folder holds something that is not this job's own checkpoint."""
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    if out.is_dir() and read_memory(str(out)).get("job_id") == job_id:
+        return
+    raise Refused(f"{out} is not empty: choose another --out, nothing is overwritten")
+
+
+def write_checkpoint(
+    model: "SentenceTransformer", out: Path, memory: dict[str, Any], card: str
+) -> None:
+    """Save the model, what it remembers and its card; `out` appears complete or not at all.
+
+    Raises BadInput where the disk is full: what was there before stays intact.
+    """
+    partial = out.parent / f".{out.name}.{os.getpid()}.partial"
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        model.save(str(partial), create_model_card=False, safe_serialization=True)
+        for weights in partial.rglob("*.safetensors"):
+            weights.chmod(0o644)  # safetensors writes them for the owner alone
+        (partial / MEMORY).write_text(
+            json.dumps(memory, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+        (partial / "README.md").write_text(card, encoding="utf-8")
+        if out.exists():
+            shutil.rmtree(out)  # empty, or this job's own: `require_free` saw to it
+        partial.rename(out)
+    except Exception as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        if is_disk_full(error):
+            raise BadInput(
+                f"no space left on the disk of {out}: free some, then resume the job"
+            ) from error
+        raise
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether the disk was full: safetensors says so in words only, torch.save in strange ones."""
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    words = ("No space left on device", "basic_ios::clear: iostream error", "inline_container.cc")
+    return full or any(each in str(error) for each in words)

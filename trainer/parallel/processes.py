@@ -1,0 +1,196 @@
+"""Training in several processes: joining them, agreeing on what happens, sharing a batch's texts.
+
+Every process holds the whole batch's rows and embeds its share of the different texts; embeddings
+are gathered and each process computes the whole loss. So the batch, its duplicates and its
+negatives are those of one process, however many share the work (`rows_per_batch` is of all
+together), and the gradients of DDP are those of one process too.
+
+The first process (rank 0) is the job: it reads the store, scores, saves, and decides when to stop.
+The others (`python -m trainer.loop.follow`) are started by it (`--nproc`), by torchrun or by Ray
+Train (`trainer.parallel.ray_workers`), and are told everything else by the first.
+"""
+
+import datetime
+import logging
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from db.errors import BadInput, InfError
+from db.jobs.resources import missing_gpu
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+log = logging.getLogger("inf.train")
+Value = TypeVar("Value")
+# The first process scores held-out groups while the others wait for it.
+PATIENCE = datetime.timedelta(hours=12)
+END_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Processes:
+    """This process's place among those that train together, and the others that it started."""
+
+    rank: int = 0
+    count: int = 1
+    started: tuple[int, ...] = ()
+
+    @property
+    def is_first(self) -> bool:
+        return self.rank == 0
+
+    def agree(self, value: Value) -> Value:
+        """The first process's value, in all of them. Every process must call it."""
+        if self.count == 1:
+            return value
+        import torch.distributed as dist
+
+        box = [value]
+        dist.broadcast_object_list(box, src=0)
+        return box[0]
+
+    def total(self, count: int) -> int:
+        """The sum of every process's count, in all of them. Every process must call it."""
+        if self.count == 1:
+            return count
+        import torch
+        import torch.distributed as dist
+
+        summed = torch.tensor(count)
+        dist.all_reduce(summed)
+        return int(summed)
+
+
+ALONE = Processes()
+
+
+def count_from_environment(environment: Mapping[str, str]) -> int:
+    """How many processes torchrun started; 1 without it. Raises BadInput for a broken setting."""
+    words = environment.get("WORLD_SIZE", "1")
+    if not words.isdigit() or int(words) < 1:
+        raise BadInput(f"WORLD_SIZE={words!r} is no number of processes: start with torchrun")
+    return int(words) if "RANK" in environment and "MASTER_ADDR" in environment else 1
+
+
+@contextmanager
+def joined(wanted: int) -> Iterator[Processes]:
+    """The processes of this training: torchrun's, or `wanted` on this machine, or this one alone.
+
+    What it starts, it ends. Raises InfError where another process ended before its time.
+    """
+    count = count_from_environment(os.environ)
+    if count == 1 and wanted <= 1:
+        yield ALONE
+        return
+    others: list[subprocess.Popen[bytes]] = []
+    if count == 1:
+        count = wanted
+        others = start_others(count)
+    try:
+        with joined_group(count) as processes:
+            yield replace(processes, started=tuple(other.pid for other in others))
+        with suppress(subprocess.TimeoutExpired):
+            for other in others:
+                other.wait(END_SECONDS)
+    except RuntimeError as error:  # a connection that another process no longer answers
+        for number, other in enumerate(others, start=1):
+            with suppress(subprocess.TimeoutExpired):
+                other.wait(END_SECONDS / count)
+            if other.returncode:
+                raise InfError(_ended(number, count, other.returncode)) from error
+        raise
+    finally:
+        for other in others:
+            if other.poll() is None:
+                other.kill()
+                other.wait()
+
+
+@contextmanager
+def joined_group(count: int) -> Iterator[Processes]:
+    """Meet the others (the environment says where), on the GPU of this place where there is one.
+
+    Where Ray Train has introduced them to one another, that is kept.
+    """
+    import torch
+    import torch.distributed as dist
+
+    if dist.is_initialized():
+        yield Processes(dist.get_rank(), dist.get_world_size())
+        return
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+    backend = "cuda:nccl,cpu:gloo" if _one_gpu_each() else "gloo"
+    dist.init_process_group(backend, timeout=PATIENCE)
+    try:
+        yield Processes(dist.get_rank(), count)
+    finally:
+        dist.destroy_process_group()
+
+
+def start_others(count: int) -> list[subprocess.Popen[bytes]]:
+    """Start the other processes on this machine; this one becomes the first of them."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    threads = max(1, (os.cpu_count() or 1) // count)
+    os.environ.update(
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT=str(port),
+        WORLD_SIZE=str(count),
+        LOCAL_WORLD_SIZE=str(count),
+        RANK="0",
+        LOCAL_RANK="0",
+    )
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    log.info("%d processes train together, each with about %d threads", count, threads)
+    return [
+        subprocess.Popen(
+            [sys.executable, "-m", "trainer.loop.follow"],
+            env=os.environ | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdin=subprocess.DEVNULL,
+        )
+        for rank in range(1, count)
+    ]
+
+
+def warn_of_missing_gpu() -> None:
+    """Say in the log that this process was given a GPU and has none: it trains all the same."""
+    if gpu := missing_gpu():
+        log.warning("GPU %s was given to this process, but PyTorch sees none: processor only", gpu)
+
+
+def share_of(texts: Sequence[str], processes: Processes) -> list[str]:
+    """This process's texts: every `count`-th, at least one (a model must be called everywhere)."""
+    return list(texts[processes.rank :: processes.count]) or list(texts[:1])
+
+
+def most_of(texts: int, processes: Processes) -> int:
+    """How many texts the largest share has."""
+    return -(-texts // processes.count)
+
+
+def gathered_place(place: "Tensor", count: int, most: int) -> "Tensor":
+    """Where text `place` stands after gathering shares that are filled up to `most` rows each."""
+    return (place % count) * most + place // count
+
+
+def _one_gpu_each() -> bool:
+    import torch
+
+    wanted = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return torch.cuda.is_available() and torch.cuda.device_count() >= wanted
+
+
+def _ended(number: int, count: int, status: int | None) -> str:
+    return (
+        f"process {number + 1} of {count} ended early (status {status}): the reason stands above "
+        "in the job's log"
+    )

@@ -1,0 +1,113 @@
+"""FSDP 2: every process holds a share of the weights, their gradients and Adam's two moments.
+
+Each layer's weights are gathered while it computes and let go afterwards; the gradients are those
+of DDP. The first process also has an ordinary copy in main memory: the weights are gathered into it
+to be scored or kept, and after the training it is the model. A state to resume from is a whole one:
+weights and moments of all shares, written by the first process.
+
+What would surprise: transformers' own FSDP setting is not used, because accelerate takes it on
+GPUs alone and passes over it silently elsewhere; so the same code is tested with gloo on a CPU.
+"""
+
+import copy
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_model_state_dict,
+    get_optimizer_state_dict,
+    set_model_state_dict,
+    set_optimizer_state_dict,
+)
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
+from transformers import PreTrainedModel
+
+from trainer.parallel.processes import Processes
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+log = logging.getLogger("inf.train")
+# Gathered into the first process's main memory, and shared out from there.
+GATHERED = StateDictOptions(full_state_dict=True, cpu_offload=True)
+SHARED_OUT = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+
+
+class Sharded:
+    """A model whose weights are shared out, and the way back.
+
+    Every process must call every method; those that read and write use the first process's values.
+    """
+
+    def __init__(self, model: "SentenceTransformer", processes: Processes) -> None:
+        self.model, self.processes = model, processes
+        self.plain = copy.deepcopy(model).cpu() if processes.is_first else None
+        mesh = init_device_mesh(model.device.type, (processes.count,))
+        for layer in _layers(model):
+            fully_shard(layer, mesh=mesh)
+        fully_shard(model, mesh=mesh)
+        shares = [weights for weights in model.parameters() if isinstance(weights, DTensor)]
+        here = sum(weights.to_local().numel() for weights in shares)
+        whole = sum(weights.numel() for weights in model.parameters())
+        log.info("FSDP: %d of %d weights are in this process", here, whole)
+
+    def weights(self) -> dict[str, Any]:
+        """All weights by name in the first process; empty in the others."""
+        return get_model_state_dict(self.model, options=GATHERED)
+
+    def moments(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        """The optimizer's whole state in the first process; empty in the others."""
+        return get_optimizer_state_dict(self.model, optimizer, options=GATHERED)
+
+    def load_weights(self, state: dict[str, Any]) -> None:
+        """Share out the first process's weights."""
+        set_model_state_dict(self.model, state, options=SHARED_OUT)
+
+    def load_moments(self, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+        """Share out the first process's state of the optimizer."""
+        set_optimizer_state_dict(self.model, optimizer, state, options=SHARED_OUT)
+
+    @contextmanager
+    def whole(self) -> "Iterator[SentenceTransformer]":
+        """In the first process an ordinary model as it is now; the shared-out one in the others."""
+        state = self.weights()
+        if self.plain is None:
+            yield self.model
+            return
+        self.plain.load_state_dict(state)
+        yield self.plain.to(self.model.device)
+        self.plain.cpu()
+
+    def restore(self) -> None:
+        """The trained weights into the first process's model, which is an ordinary one again."""
+        state = self.weights()
+        if self.plain is None:
+            return
+        self.plain.load_state_dict(state)
+        device = self.model.device
+        # The same object for everybody who holds it, without FSDP's hooks and classes.
+        self.model.__class__ = self.plain.__class__
+        self.model.__dict__ = self.plain.to(device).__dict__
+
+
+def clip_gradients(parameters: Any, most: float, kind: float = 2.0) -> torch.Tensor:
+    """Clip by the norm over all shares; returns that norm as an ordinary number."""
+    norm = torch.nn.utils.clip_grad_norm_(parameters, most, norm_type=kind)
+    return norm.full_tensor() if isinstance(norm, DTensor) else norm
+
+
+def _layers(model: "SentenceTransformer") -> list[torch.nn.Module]:
+    """The layers that transformers keeps in one piece."""
+    whole = {
+        name
+        for module in model.modules()
+        if isinstance(module, PreTrainedModel)
+        for name in module._no_split_modules or ()
+    }
+    return [module for module in model.modules() if type(module).__name__ in whole]

@@ -1,0 +1,210 @@
+"""`python -m trainer.serve.model_server`: search for the Try-it page, in its own process.
+
+The app never loads PyTorch; it starts this on demand. It listens on loopback on a port the system
+gives, answers only requests with its token, writes both into `model-server.json` in INF_HOME (for
+its owner only), and ends after ten minutes without a request.
+"""
+
+import hmac
+import json
+import logging
+import os
+import secrets
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import select
+
+from db.corpus.datasets import get_dataset
+from db.errors import BadInput, InfError
+from db.store.settings import home
+from db.store.store import Store, open_store
+from db.tables import Passage
+from trainer.evaluate.vector_cache import identity_of
+from trainer.model.backbone import load_model, template_of
+from trainer.serve.passage_vectors import (
+    PassageVectors,
+    as_unit,
+    passage_vectors,
+    searched_passages,
+)
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+log = logging.getLogger("inf.model_server")
+IDLE_SECONDS = 600.0
+MOST_MODELS = 4
+MOST_RESULTS = 100
+LONGEST_REQUEST_BYTES = 1_000_000
+BATCH = 64
+
+
+def state_file() -> Path:
+    """Where a running server says how to reach it."""
+    return home() / "model-server.json"
+
+
+class Searcher:
+    """Models and the vectors of data sets, loaded when they are first asked for."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._lock = threading.Lock()
+        self._models: dict[str, SentenceTransformer] = {}
+        self._corpora: dict[tuple[str, int, int, int], PassageVectors] = {}
+
+    def search(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The best passages of a data set by one model, with the time without loading."""
+        name, dataset = str(request["model"]), str(request["dataset"])
+        instruction, query = str(request.get("instruction", "")), str(request["query"])
+        if not query.strip():
+            raise BadInput("no query: type one")
+        depth = max(1, min(MOST_RESULTS, int(request.get("results", 10))))
+        with self._lock:
+            model = self._model(name)
+            corpus = self._corpus(name, model, dataset)
+            began = time.monotonic()
+            text = template_of(name).apply(instruction.strip(), query)
+            question = as_unit(model.encode_query([text], convert_to_numpy=True))[0]
+            best = corpus.best(question, depth)
+            seconds = time.monotonic() - began
+        count = len(corpus.ids)
+        return {"hits": self._texts(best), "seconds": seconds, "passages": count, "asked": text}
+
+    def _model(self, name: str) -> "SentenceTransformer":
+        if name not in self._models:
+            while len(self._models) >= MOST_MODELS:  # the one loaded first goes
+                gone = next(iter(self._models))
+                del self._models[gone]
+                self._corpora = {k: v for k, v in self._corpora.items() if k[0] != gone}
+            self._models[name] = load_model(name)
+        return self._models[name]
+
+    def _corpus(self, name: str, model: "SentenceTransformer", dataset: str) -> PassageVectors:
+        with self.store.read() as session:
+            dataset_id = get_dataset(session, dataset).id
+            count, last = searched_passages(session, dataset_id)
+        if not count:
+            raise BadInput(f"data set {dataset!r} has no passages")
+        key = (name, dataset_id, count, last)
+        if key not in self._corpora:
+            self._corpora = {k: v for k, v in self._corpora.items() if k[:2] != key[:2]}
+            prompt = model.prompts.get("document") or ""
+            self._corpora[key] = passage_vectors(
+                self.store,
+                dataset_id,
+                identity=f"{identity_of(name)} after {prompt!r}",
+                encode=lambda texts: model.encode_document(
+                    texts, batch_size=BATCH, convert_to_numpy=True
+                ),
+            )
+        return self._corpora[key]
+
+    def _texts(self, best: list[tuple[int, float]]) -> list[dict[str, Any]]:
+        with self.store.read() as session:
+            found = {
+                row.id: row
+                for row in session.scalars(
+                    select(Passage).where(Passage.id.in_([number for number, _ in best]))
+                )
+            }
+        return [
+            {"passage_id": found[n].external_id, "text": found[n].text, "score": score}
+            for n, score in best
+        ]
+
+
+class Server(ThreadingHTTPServer):
+    """Loopback only; remembers when it was last asked."""
+
+    daemon_threads = True
+
+    def __init__(self, searcher: Searcher) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.searcher, self.token = searcher, secrets.token_urlsafe(32)
+        self.asked_at, self.busy = time.monotonic(), 0
+
+    def stop_when_idle(self, idle_seconds: float) -> None:
+        """End the server once nobody asked for so long."""
+        while self.busy or time.monotonic() - self.asked_at < idle_seconds:
+            time.sleep(min(1.0, idle_seconds / 4))
+        self.shutdown()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """GET /health and POST /search, both with the token."""
+
+    server: Server
+
+    def do_GET(self) -> None:
+        if self._is_allowed():
+            self._answer(200, {"status": "ok", "pid": os.getpid()})
+
+    def do_POST(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        if not self._is_allowed():
+            return
+        if self.path != "/search" or length > LONGEST_REQUEST_BYTES:
+            self._answer(404, {"error": "POST /search, of less than a megabyte"})
+            return
+        self.server.busy += 1
+        try:
+            self._answer(200, self.server.searcher.search(json.loads(self.rfile.read(length))))
+        except InfError as error:
+            self._answer(400, {"error": str(error)})
+        except (KeyError, ValueError, TypeError) as error:
+            self._answer(400, {"error": f"the request cannot be read: {error!r}"})
+        except Exception as error:  # the page must hear of it, the server goes on
+            log.exception("search failed")
+            self._answer(500, {"error": f"the model server failed: {error}"})
+        finally:
+            self.server.busy -= 1
+
+    def _is_allowed(self) -> bool:
+        given = self.headers.get("Authorization", "").encode()
+        if hmac.compare_digest(given, f"Bearer {self.server.token}".encode()):
+            self.server.asked_at = time.monotonic()
+            return True
+        self._answer(401, {"error": "the token is missing or wrong"})
+        return False
+
+    def _answer(self, status: int, body: dict[str, Any]) -> None:
+        payload = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(payload)))
+        self.end_headers()
+        self.wfile.write(payload)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        log.info(format, *args)
+
+
+def serve(idle_seconds: float = IDLE_SECONDS) -> None:
+    """Listen, say where, and end when idle."""
+    server = Server(Searcher(open_store()))
+    state = {"port": server.server_port, "token": server.token, "pid": os.getpid()}
+    path = state_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(f".{os.getpid()}")
+    descriptor = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(state, file)
+    draft.rename(path)
+    threading.Thread(target=server.stop_when_idle, args=(idle_seconds,), daemon=True).start()
+    try:
+        server.serve_forever()
+    finally:
+        if path.exists() and json.loads(path.read_text()).get("pid") == os.getpid():
+            path.unlink()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    logging.basicConfig(level=logging.INFO)
+    serve(float(os.environ.get("INF_MODEL_SERVER_IDLE_SECONDS", IDLE_SECONDS)))
