@@ -122,6 +122,9 @@ def _ask_for_prices(provider: str, recipe: Recipe) -> None:
 @click.option("--recipe", help="A recipe file, or the name of a built-in one.")
 @click.option("--set", "settings", multiple=True, metavar="STAGE.KEY=VALUE", help="Change it.")
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N pairs.")
+@click.option(
+    "--sample", type=click.IntRange(min=1), help="Only N random pairs; --seed fixes them."
+)
 @click.option("--query-id", "query_ids", multiple=True, help="Only this pair; repeats.")
 @click.option("--concurrency", type=click.IntRange(min=1), help="Calls in flight.")
 @click.option(
@@ -156,6 +159,7 @@ def curate(
     recipe: str | None,
     settings: tuple[str, ...],
     limit: int | None,
+    sample: int | None,
     query_ids: tuple[str, ...],
     concurrency: int | None,
     requests_per_minute: int | None,
@@ -172,9 +176,9 @@ def curate(
     store = ready_store()
     going_on = resume if resume is not None else worker
     if going_on is not None:
-        if dataset or provider or recipe or settings or query_ids or limit is not None or batch:
+        if dataset or provider or recipe or settings or query_ids or limit or sample or batch:
             raise click.UsageError(
-                "--resume and --worker take the run's own data set, recipe, limit and mode"
+                "--resume and --worker take the run's own dataset, recipe, pairs and mode"
             )
         if worker is not None and (resume is not None or budget_usd is not None):
             raise click.UsageError("--worker joins a run as it is: only --concurrency goes with it")
@@ -187,7 +191,9 @@ def curate(
             raise click.UsageError("--estimate goes with --dataset and --provider")
         chosen = _recipe(provider, recipe, settings)
         with store.read() as session:
-            return _estimate(session, dataset, provider, chosen, limit, concurrency, batch)
+            return _estimate(
+                session, dataset, provider, chosen, limit or sample, concurrency, batch
+            )
     if dataset is not None and provider is not None:
         _ask_for_prices(provider, _recipe(provider, recipe, settings))
     with store.write() as session:
@@ -204,6 +210,7 @@ def curate(
                 recipe=recipe,
                 settings=settings,
                 limit=limit,
+                sample=sample,
                 query_ids=query_ids,
                 concurrency=concurrency,
                 budget_usd=budget_usd,

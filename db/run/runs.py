@@ -4,16 +4,19 @@
 group that ended there or later. Spent money is written together with the calls that cost it.
 """
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, insert, literal, select, update
+from sqlalchemy import Select, func, insert, literal, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
 from db.tables import Dataset, Group, Pair, Prompt, Recipe, Run, utc_now
+
+MAX_IDS_PER_STATEMENT = 10_000  # SQLite takes 32,766 bound values in one statement
 
 STAGES = ("instruction", "negatives", "passages", "validation")
 OVER = ("done", "failed", "cancelled")
@@ -103,6 +106,7 @@ def create_run(
     concurrency: int = 8,
     budget_usd: float | None = None,
     limit: int | None = None,
+    sample: int | None = None,
     query_ids: Sequence[str] = (),
     requests_per_minute: int | None = None,
     tokens_per_minute: int | None = None,
@@ -111,11 +115,15 @@ def create_run(
 ) -> Run:
     """A run with a waiting group for each pair of the data set (the first `limit` of them).
 
-    With `query_ids` only for those pairs. Raises BadInput for a data set without pairs, for a pair
-    that it does not have, or a limit below 1. Does not commit.
+    With `query_ids` only for those pairs; with `sample` for that many pairs taken at random, fixed
+    by `seed` (all of them where the dataset has no more). Raises BadInput for a dataset without
+    pairs, for a pair that it does not have, a limit or sample below 1, or both. Does not commit.
     """
-    if limit is not None and limit < 1:
-        raise BadInput(f"a limit of {limit} pairs: give at least 1")
+    for name, count in (("limit", limit), ("sample", sample)):
+        if count is not None and count < 1:
+            raise BadInput(f"a {name} of {count} pairs: give at least 1")
+    if limit is not None and sample is not None:
+        raise BadInput("limit takes the first pairs, sample takes random ones: give one of them")
     run = Run(
         dataset_id=dataset_id,
         recipe_id=recipe_id,
@@ -138,14 +146,26 @@ def create_run(
         _require_pairs(session, dataset_id, query_ids)
         pairs = pairs.where(Pair.external_id.in_(query_ids))
     pairs = pairs.order_by(Pair.id)
-    if limit is not None:
-        pairs = pairs.limit(limit)
-    session.execute(
-        insert(Group).from_select(["run_id", "pair_id", "state", "stage", "attempt"], pairs)
-    )
+    columns = ["run_id", "pair_id", "state", "stage", "attempt"]
+    if sample is not None:
+        ids = _sampled_pairs(session, pairs, sample, seed)
+        for start in range(0, len(ids), MAX_IDS_PER_STATEMENT):
+            part = ids[start : start + MAX_IDS_PER_STATEMENT]
+            session.execute(insert(Group).from_select(columns, pairs.where(Pair.id.in_(part))))
+    else:
+        taken = pairs if limit is None else pairs.limit(limit)
+        session.execute(insert(Group).from_select(columns, taken))
     if session.scalar(select(Group.id).where(Group.run_id == run.id).limit(1)) is None:
         raise BadInput("the data set has no pairs: import some with `inf import --pairs FILE`")
     return run
+
+
+def _sampled_pairs(
+    session: Session, pairs: Select[int, int, str, str, int], count: int, seed: int
+) -> list[int]:
+    """The ids of `count` of these pairs at random, ascending; the seed fixes them."""
+    ids = list(session.scalars(pairs.with_only_columns(Pair.id)))
+    return sorted(random.Random(f"sample {seed}").sample(ids, min(count, len(ids))))
 
 
 def _require_pairs(session: Session, dataset_id: int, query_ids: Sequence[str]) -> None:

@@ -235,6 +235,27 @@ def test_a_limit_takes_the_first_pairs_and_a_data_set_without_pairs_is_refused(
         start_run(session, dataset="nowhere", provider="offline")
 
 
+def test_a_sample_takes_random_pairs_that_the_seed_fixes(store: Store) -> None:
+    add_dataset(store, pairs=40)
+    add_dataset(store, name="other", pairs=5)
+
+    def pairs_of(**asked: Any) -> list[str]:
+        with store.write() as session:
+            run = start_run(session, dataset="small", provider="offline", **asked)
+            query = select(Pair.external_id).join(Group, Group.pair_id == Pair.id)
+            return list(session.scalars(query.where(Group.run_id == run.id).order_by(Pair.id)))
+
+    everything = pairs_of()
+    sampled = pairs_of(sample=10, seed=1)
+    assert len(set(sampled)) == 10 and set(sampled) <= set(everything)
+    assert sampled != everything[:10]
+    assert pairs_of(sample=10, seed=1) == sampled != pairs_of(sample=10, seed=2)
+    assert pairs_of(sample=41) == everything
+    for asked, message in (({"sample": 0}, "sample of 0"), ({"sample": 2, "limit": 2}, "one of")):
+        with pytest.raises(BadInput, match=message):
+            pairs_of(**asked)
+
+
 def test_a_job_asked_to_stop_gives_its_groups_back_and_can_be_resumed(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
