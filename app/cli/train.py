@@ -12,7 +12,9 @@ from app.jobs.launching import chosen_launcher
 from db.errors import BadInput, NotFound
 from db.jobs.jobs import LOCAL
 from trainer.settings.experiment_files import list_experiments, with_overrides
-from trainer.settings.settings import FIELDS, parse_settings, split_pairs
+from trainer.settings.setting import Setting
+from trainer.settings.settings import parse_settings, split_pairs
+from trainer.settings.table import GROUPS, settings_of
 
 
 def _report(result: Result) -> str:
@@ -35,9 +37,27 @@ def _number(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.4f}"
 
 
-@click.command(
-    epilog=f"Settings: {', '.join(FIELDS)}. Experiments: {', '.join(list_experiments())}."
-)
+class TrainCommand(click.Command):
+    """A command whose help ends with the table of settings and the built-in experiments."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for group in GROUPS:
+            with formatter.section(f"{group} (KEY=VALUE)"):
+                formatter.write_dl(
+                    [(each.name, _setting_help(each)) for each in settings_of(group)]
+                )
+        with formatter.section("Built-in experiments"):
+            formatter.write_text(", ".join(list_experiments()))
+
+
+def _setting_help(setting: Setting) -> str:
+    default = "" if setting.default == "" else f"default: {setting.default}"
+    allowed = f"one of {setting.range_text}" if setting.choices else setting.range_text
+    facts = "; ".join(filter(None, (default, allowed)))
+    return f"{setting.help} [{facts}]" if facts else setting.help
+
+
+@click.command(cls=TrainCommand)
 @click.option("--release", required=True, help="A release: its folder or its number.")
 @click.option(
     "--out",
@@ -47,8 +67,8 @@ def _number(value: float | None) -> str:
 )
 @click.option(
     "--experiment",
-    help="Settings from a .toml file or a built-in one (rows of Tables 2, 3 and 4); what is given "
-    "as KEY=VALUE goes before.",
+    help="Settings from a .toml file or a built-in one (rows of Tables 2, 3 and 4); KEY=VALUE "
+    "takes precedence.",
 )
 @click.option(
     "--nproc",

@@ -15,7 +15,7 @@ from db.release.releases import list_releases
 from db.store.store import open_store
 from db.tables import Checkpoint
 from trainer.evaluate.suites import SUBSETS
-from trainer.settings.settings import DEFAULT_BASE_MODEL
+from trainer.settings.table import DEFAULT_BASE_MODEL
 
 
 def draw_start(checkpoints: list[Checkpoint]) -> None:

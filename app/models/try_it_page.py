@@ -12,7 +12,7 @@ from app.text.texts import draw_text
 from db.corpus.datasets import list_datasets
 from db.outcome.checkpoints import list_checkpoints
 from db.store.store import open_store
-from trainer.settings.settings import DEFAULT_BASE_MODEL
+from trainer.settings.table import DEFAULT_BASE_MODEL
 
 BEFORE = "try_it.before"
 MOVE_COLORS = {"▲": "green", "▼": "red"}

@@ -21,7 +21,8 @@ from db.outcome.checkpoints import list_checkpoints
 from db.release.releases import get_release
 from db.store.store import open_store
 from trainer.settings.experiment_files import read_experiment
-from trainer.settings.settings import FIELDS, TrainSettings, parse_settings
+from trainer.settings.settings import TrainSettings, parse_settings
+from trainer.settings.table import SETTINGS
 
 MOST_JOBS_OF_A_SWEEP = 200
 
@@ -46,7 +47,7 @@ def chosen_settings() -> TrainSettings:
     chosen_workers()
     state = st.session_state
     return parse_settings(
-        {name: state[f"train.{name}"] for name in FIELDS if f"train.{name}" in state}
+        {name: state[f"train.{name}"] for name in SETTINGS if f"train.{name}" in state}
     )
 
 
@@ -89,7 +90,7 @@ def config_of(settings: TrainSettings, release_id: int, **more: str) -> dict[str
 
 def changed(settings: TrainSettings) -> dict[str, Any]:
     """The settings that differ from the defaults."""
-    return {k: v for k, v in settings.as_dict().items() if v != FIELDS[k].default}
+    return {k: v for k, v in settings.as_dict().items() if v != SETTINGS[k].default}
 
 
 def estimate_for(settings: TrainSettings, release_id: int) -> Estimate:

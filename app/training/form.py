@@ -5,22 +5,22 @@ once it is left, and then silently keeps the old number in place of one that can
 """
 
 import re
-from collections.abc import Sequence
 
 import streamlit as st
 
 from app.jobs.launching import chosen_launcher
 from app.text.plain import plain
 from app.training import actions as training
+from app.training.equation import equation
 from app.training.sweeps import TOLD_AFTER
-from app.training.words import SECTIONS, WORDS, equation
 from db.errors import BadInput
 from db.jobs.jobs import LOCAL
 from trainer.objectives.names import ALL_OBJECTIVES
 from trainer.settings.experiment_files import list_experiments
-from trainer.settings.settings import CHOICES, FIELDS, TrainSettings
+from trainer.settings.settings import TrainSettings
+from trainer.settings.table import GROUPS, OBJECTIVE, Setting, settings_of
 
-OPEN = ("Model", "Objective", "Length of the training")
+COLUMNS = 3
 OBJECTIVE_LABELS = {name: objective.label for name, objective in ALL_OBJECTIVES.items()}
 
 
@@ -40,15 +40,17 @@ def draw_form() -> TrainSettings | None:
         settings = training.chosen_settings()
     except BadInput as error:
         wrong = str(error)
-    known = {name for names in SECTIONS.values() for name in names}
-    rest = tuple(name for name in FIELDS if name not in known)
-    for section, names in {**SECTIONS, **({"More": rest} if rest else {})}.items():
-        with st.expander(section, expanded=section in OPEN):
-            for place in range(0, len(names), 3):
-                for name, column in zip(names[place : place + 3], st.columns(3), strict=False):
+    for group in GROUPS:
+        members = settings_of(group)
+        is_open = not all(setting.advanced for setting in members)
+        with st.expander(group, expanded=is_open):
+            for first in range(0, len(members), COLUMNS):
+                row = members[first : first + COLUMNS]
+                for setting, column in zip(row, st.columns(COLUMNS), strict=False):
                     with column:
-                        draw_field(name, wrong if is_about(wrong, name) else "", is_set=is_set)
-            if section == "Objective":
+                        message = wrong if is_about(wrong, setting.name) else ""
+                        draw_field(setting, message, is_set=is_set)
+            if group == OBJECTIVE:
                 st.latex(equation(ALL_OBJECTIVES[st.session_state["train.objective"]]))
     if (launcher := chosen_launcher()) != LOCAL:
         _draw_workers(launcher, wrong if is_about(wrong, "workers") else "")
@@ -73,23 +75,21 @@ def _draw_workers(launcher: str, wrong: str) -> None:
     )
 
 
-def draw_field(name: str, wrong: str, *, is_set: bool) -> None:
-    """The widget that fits a setting's type, and its sentence, or what is wrong with it.
+def draw_field(setting: Setting, wrong: str, *, is_set: bool) -> None:
+    """The widget that fits a setting's type, and its help text or the error about it.
 
-    It is told what it shows at every run, and not only once through the session: a run that was
-    broken off in between would leave the browser with nothing. Only where a preset has just set it
-    (`is_set`) Streamlit wants it told in one way.
+    The value is passed on every run, not only through the session: after an interrupted run the
+    browser would otherwise show an empty field. Right after a preset has set it (`is_set`),
+    Streamlit refuses a second source of the value.
     """
-    label, sentence = WORDS.get(name, (name, ""))
-    key = f"train.{name}"
-    now = st.session_state.get(key, training.as_typed(FIELDS[name].default))
-    if name == "objective":
-        _draw_choice(label, list(OBJECTIVE_LABELS), key, now, is_set=is_set)
-    elif name in CHOICES:
-        _draw_choice(label, CHOICES[name], key, now, is_set=is_set)
+    key = f"train.{setting.name}"
+    now = st.session_state.get(key, training.as_typed(setting.default))
+    if setting.choices:
+        _draw_choice(setting, key, now, is_set=is_set)
     else:
-        st.text_input(label, key=key, live=TOLD_AFTER, **({} if is_set else {"value": now}))
-    _draw_sentence(sentence, wrong)
+        value = {} if is_set else {"value": now}
+        st.text_input(setting.label, key=key, live=TOLD_AFTER, **value)
+    _draw_sentence(setting.help, wrong)
 
 
 def _draw_sentence(sentence: str, wrong: str) -> None:
@@ -99,7 +99,10 @@ def _draw_sentence(sentence: str, wrong: str) -> None:
         st.caption(plain(sentence))
 
 
-def _draw_choice(label: str, options: Sequence[str], key: str, now: str, *, is_set: bool) -> None:
-    place = {"index": list(options).index(now)} if now in options and not is_set else {}
-    words = OBJECTIVE_LABELS if key == "train.objective" else {}
-    st.selectbox(label, options, key=key, format_func=lambda each: words.get(each, each), **place)
+def _draw_choice(setting: Setting, key: str, now: str, *, is_set: bool) -> None:
+    options = setting.choices
+    place = {"index": options.index(now)} if now in options and not is_set else {}
+    labels = OBJECTIVE_LABELS if setting.name == "objective" else {}
+    st.selectbox(
+        setting.label, options, key=key, format_func=lambda each: labels.get(each, each), **place
+    )

@@ -9,9 +9,9 @@ from full_store import fill
 from app.jobs import launching
 from app.jobs.curves import smoothed
 from app.training.actions import as_command, as_toml, combinations
+from app.training.equation import equation
 from app.training.estimate import Estimate, estimate
 from app.training.sweeps import job_name, leaderboard
-from app.training.words import SECTIONS, WORDS, equation
 from db.errors import BadInput
 from db.jobs import jobs
 from db.release.overview import licence_of_card
@@ -19,7 +19,8 @@ from db.store.store import Store
 from db.tables import Checkpoint, Job
 from trainer.objectives.names import ALL_OBJECTIVES, OBJECTIVES
 from trainer.settings.experiment_files import list_experiments, read_experiment
-from trainer.settings.settings import FIELDS, TrainSettings, parse_settings
+from trainer.settings.settings import TrainSettings, parse_settings
+from trainer.settings.table import SETTINGS
 
 
 @pytest.fixture
@@ -33,10 +34,16 @@ def trainings(store: Store) -> list[Job]:
         return jobs.list_jobs(session, kind="train", statuses=("queued",))
 
 
-def test_every_setting_of_a_training_has_a_field_with_a_sentence() -> None:
-    shown = [name for names in SECTIONS.values() for name in names]
-    assert sorted(shown) == sorted(FIELDS) == sorted(WORDS)
-    assert all(sentence.endswith(".") for _, sentence in WORDS.values())
+def test_every_setting_of_the_table_has_a_field_with_its_label_and_help(
+    sqlite_store: Store,
+) -> None:
+    fill(sqlite_store)
+    at = open_page("train")
+    labels = {field.key: field.label for field in (*at.text_input, *at.selectbox)}
+    shown = words(at).replace("\\", "")
+    for name, setting in SETTINGS.items():
+        assert labels[f"train.{name}"] == setting.label
+        assert setting.help.replace("`", "") in shown.replace("`", "")
 
 
 def test_the_form_becomes_a_job_with_all_its_settings(

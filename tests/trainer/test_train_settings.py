@@ -1,8 +1,22 @@
-import pytest
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
+from app.cli.train import train
 from db.errors import BadInput
 from trainer.objectives.names import OBJECTIVES, parse_objective
-from trainer.settings.settings import check_processes, parse_settings, split_pairs
+from trainer.settings.settings import (
+    TrainSettings,
+    check_processes,
+    parse_settings,
+    split_pairs,
+)
+from trainer.settings.table import GROUPS, SETTINGS, SettingFields, as_markdown, settings_of
 from trainer.settings.template import Template
 
 
@@ -30,7 +44,8 @@ def test_texts_become_values() -> None:
         ({"rows_per_batch": "0"}, "at least 1"),
         ({"temperature": "0"}, "more than 0"),
         ({"learning_rate": "nan"}, "a finite number"),
-        ({"held_out": "1"}, "less than 1"),
+        ({"held_out": "1"}, "held_out=1.0: it must be at least 0 and less than 1"),
+        ({"seed": "-1"}, "seed=-1: it must be at least 0"),
         ({"epochs": "0"}, "more than 0, or give max_steps"),
         ({"held_out": "0", "evaluate_steps": "2"}, "needs held-out groups"),
         ({"template": "{instruction}"}, "has no {query}"),
@@ -85,3 +100,40 @@ def test_a_query_without_an_instruction_is_the_query_alone() -> None:
 
 def test_braces_in_a_text_are_text() -> None:
     assert Template().apply("Give {x}.", "{query}") == "Give {x}. {query}"
+
+
+def test_the_table_alone_knows_names_types_and_defaults() -> None:
+    assert [name for group in GROUPS for name in (s.name for s in settings_of(group))] == [
+        field.name for field in dataclasses.fields(TrainSettings)
+    ]
+    assert dataclasses.fields(TrainSettings)[0].default == SETTINGS["base_model"].default
+    assert not set(TrainSettings.__annotations__) and TrainSettings.__base__ is SettingFields
+
+
+def test_every_default_is_allowed_and_every_help_is_a_sentence() -> None:
+    for setting in SETTINGS.values():
+        assert setting.parse(str(setting.default)) == setting.default
+        setting.check(setting.default)
+        assert setting.help[0].isupper() and setting.help.endswith((".", ")."))
+        assert setting.label[0].isupper() and "None" not in setting.help
+
+
+def test_the_help_of_the_command_has_every_setting_with_its_default_and_range() -> None:
+    shown = CliRunner().invoke(train, ["--help"], terminal_width=500).output
+    for setting in SETTINGS.values():
+        (line,) = [row for row in shown.splitlines() if row.split()[:1] == [setting.name]]
+        assert setting.help in line and str(setting.default) in line and setting.range_text in line
+
+
+def test_the_documented_table_is_the_table() -> None:
+    file = next((Path(__file__).parents[2] / "docs").rglob("training-settings.md"))
+    assert file.read_text(encoding="utf-8") == as_markdown(), (
+        "write it again: python -c 'from trainer.settings.table import as_markdown; "
+        f'print(as_markdown(), end="")\' > {file}'
+    )
+
+
+def test_the_table_loads_no_torch() -> None:
+    code = "import sys, trainer.settings.settings; sys.exit('torch' in sys.modules)"
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", code], cwd=root, env=os.environ, check=True)

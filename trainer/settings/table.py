@@ -1,0 +1,347 @@
+"""The table of training settings: one line of facts per setting, read by everything that names one.
+
+Types and defaults of `TrainSettings`, the checks of `parse_settings`, the form of the Train page,
+`inf train --help` and docs/training-settings.md follow from it. To add a setting, add a field. This
+module loads no torch: the app and the command line import it.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar, cast
+
+from trainer.objectives.names import ALL_OBJECTIVES
+from trainer.settings.setting import Setting
+from trainer.settings.template import DEFAULT_TEMPLATE
+
+DEFAULT_BASE_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+ON_OFF = ("off", "on")
+MODEL = "Model"
+OBJECTIVE = "Objective"
+SCHEDULE = "Schedule and optimizer"
+HELD_OUT = "Held-out groups"
+RESOURCES = "Memory and saving"
+GROUPS: Final = (MODEL, OBJECTIVE, SCHEDULE, HELD_OUT, RESOURCES)
+T = TypeVar("T", int, float, str)
+
+
+def _setting(
+    default: T,
+    group: str,
+    label: str,
+    help: str,
+    *,
+    choices: Sequence[str] = (),
+    minimum: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    advanced: bool = False,
+) -> T:
+    """A dataclass field with the facts of a setting; typed as its default, as mypy wants it."""
+    facts = {
+        "group": group,
+        "label": label,
+        "help": help,
+        "choices": tuple(choices),
+        "minimum": minimum,
+        "above": above,
+        "below": below,
+        "advanced": advanced,
+    }
+    return cast(T, dataclasses.field(default=default, metadata=facts))
+
+
+@dataclass(frozen=True)
+class SettingFields:
+    """Every setting in the order of the form. Defaults: the paper's (section 6.1, definitions 2),
+    but for the batch, which is 4 groups on each of 8 GPUs there and 8 groups on one device here.
+    """
+
+    base_model: str = _setting(
+        DEFAULT_BASE_MODEL,
+        MODEL,
+        "Base model",
+        "Name or folder of a SentenceTransformer or of a plain transformer.",
+    )
+    pooling: str = _setting(
+        "auto",
+        MODEL,
+        "Pooling",
+        "How token vectors become one; auto: the model's own, else last for a decoder and mean "
+        "for an encoder.",
+        choices=("auto", "mean", "cls", "last"),
+    )
+    encoders: str = _setting(
+        "shared",
+        MODEL,
+        "Encoders",
+        "One encoder for queries and passages (shared), or two with equal initial weights (two).",
+        choices=("shared", "two"),
+        advanced=True,
+    )
+    interaction: str = _setting(
+        "I",
+        MODEL,
+        "Interaction",
+        "I: the template joins instruction and query into one text. II: they are encoded "
+        "separately and joined by cross-attention.",
+        choices=("I", "II"),
+        advanced=True,
+    )
+    template: str = _setting(
+        DEFAULT_TEMPLATE,
+        MODEL,
+        "Template",
+        "How instruction and query become one text; saved with the model.",
+        advanced=True,
+    )
+    remote_code: str = _setting(
+        "refuse",
+        MODEL,
+        "Remote code",
+        "Code that comes with the base model: refuse it, or run it if you trust its author "
+        "(admins only on the page).",
+        choices=("refuse", "run"),
+        advanced=True,
+    )
+    query_prefix: str = _setting(
+        "",
+        MODEL,
+        "Query prefix",
+        "Text the model expects before a query, e.g. `query: `.",
+        advanced=True,
+    )
+    passage_prefix: str = _setting(
+        "",
+        MODEL,
+        "Passage prefix",
+        "Text the model expects before a passage, e.g. `passage: `.",
+        advanced=True,
+    )
+    objective: str = _setting(
+        "P",
+        OBJECTIVE,
+        "Objective",
+        "What is contrasted: passages (P), instructions (I), encoded instruction-query pairs (IQ), "
+        "or a baseline.",
+        choices=tuple(ALL_OBJECTIVES),
+    )
+    temperature: float = _setting(
+        0.05,
+        OBJECTIVE,
+        "Temperature τ",
+        "Divides similarities; a smaller value puts more weight on the hardest negatives.",
+        above=0,
+    )
+    positive_counted: str = _setting(
+        "once",
+        OBJECTIVE,
+        "Positive in the denominator",
+        "Multi objectives only: counted once, or once per term as Eq. 7 is printed (as-printed).",
+        choices=("once", "as-printed"),
+        advanced=True,
+    )
+    instructions_sampled: int = _setting(
+        0,
+        OBJECTIVE,
+        "Instructions per anchor",
+        "How many instructions of the batch the term I contrasts besides the group's own I-; "
+        "0: all.",
+        minimum=0,
+        advanced=True,
+    )
+    epochs: float = _setting(2.0, SCHEDULE, "Epochs", "How many times each group is seen.")
+    max_steps: int = _setting(
+        0,
+        SCHEDULE,
+        "Maximum steps",
+        "Stop after this many steps; 0: as many as the epochs need.",
+        minimum=0,
+    )
+    max_seconds: float = _setting(
+        0.0,
+        SCHEDULE,
+        "Maximum seconds",
+        "Stop after the step that exceeds this training time; 0: no limit.",
+        minimum=0,
+    )
+    rows_per_batch: int = _setting(
+        8,
+        SCHEDULE,
+        "Groups per batch",
+        "Each group adds three triplets; all triplets of a batch are negatives of one another.",
+        minimum=1,
+    )
+    learning_rate: float = _setting(
+        5e-5,
+        SCHEDULE,
+        "Learning rate",
+        "Initial rate of AdamW; linear decay, no warm-up, no weight decay.",
+        above=0,
+    )
+    query_tokens: int = _setting(
+        256,
+        SCHEDULE,
+        "Query tokens",
+        "Instruction and query together are truncated to this length.",
+        minimum=1,
+    )
+    passage_tokens: int = _setting(
+        512, SCHEDULE, "Passage tokens", "Passages are truncated to this length.", minimum=1
+    )
+    seed: int = _setting(42, SCHEDULE, "Seed", "Seed of the group order and of dropout.", minimum=0)
+    held_out: float = _setting(
+        0.1,
+        HELD_OUT,
+        "Held-out share",
+        "Share of groups kept out of training; no text is on both sides. 0: none.",
+        minimum=0,
+        below=1,
+        advanced=True,
+    )
+    held_out_seed: int = _setting(
+        42,
+        HELD_OUT,
+        "Held-out seed",
+        "The same seed holds out the same groups.",
+        minimum=0,
+        advanced=True,
+    )
+    dropped: str = _setting(
+        "exclude",
+        HELD_OUT,
+        "Dropped groups",
+        "Exclude the groups that validation dropped, or include them as in Figure 6.",
+        choices=("exclude", "include"),
+        advanced=True,
+    )
+    evaluate_steps: int = _setting(
+        0,
+        HELD_OUT,
+        "Steps between evaluations",
+        "How often the held-out groups are scored; 0: before and after training only.",
+        minimum=0,
+        advanced=True,
+    )
+    best_by: str = _setting(
+        "last",
+        HELD_OUT,
+        "Weights to keep",
+        "The last weights, or the best by a measure on the held-out groups.",
+        choices=("last", "ndcg@10", "map", "mrr", "p-mrr"),
+        advanced=True,
+    )
+    patience: int = _setting(
+        0,
+        HELD_OUT,
+        "Patience",
+        "Stop after this many evaluations without an improvement; 0: never.",
+        minimum=0,
+        advanced=True,
+    )
+    texts_at_once: int = _setting(
+        0,
+        RESOURCES,
+        "Texts at once",
+        "Embed this many texts per pass with cached gradients, for large batches; 0: the whole "
+        "batch, without caching.",
+        minimum=0,
+        advanced=True,
+    )
+    gradient_checkpointing: str = _setting(
+        "off",
+        RESOURCES,
+        "Gradient checkpointing",
+        "Recompute activations instead of keeping them: slower, less memory.",
+        choices=ON_OFF,
+        advanced=True,
+    )
+    precision: str = _setting(
+        "auto",
+        RESOURCES,
+        "Precision",
+        "Type of activations; weights stay in fp32. auto: bf16 on a GPU that supports it.",
+        choices=("auto", "bf16", "fp32"),
+        advanced=True,
+    )
+    packing: str = _setting(
+        "auto",
+        RESOURCES,
+        "Packing",
+        "Encode an instruction's prefix once for several queries, on causal models where this is "
+        "faster.",
+        choices=("auto", "off"),
+        advanced=True,
+    )
+    save_steps: int = _setting(
+        0,
+        RESOURCES,
+        "Steps between saves",
+        "How often a state to resume from is saved; 0: every two minutes.",
+        minimum=0,
+        advanced=True,
+    )
+    lora_rank: int = _setting(
+        0,
+        RESOURCES,
+        "LoRA rank",
+        "Train adapters of this rank on the linear layers and merge them at the end; 0: train all "
+        "weights.",
+        minimum=0,
+        advanced=True,
+    )
+    lora_alpha: float = _setting(
+        16.0,
+        RESOURCES,
+        "LoRA alpha",
+        "The adapters are scaled by alpha / rank.",
+        above=0,
+        advanced=True,
+    )
+    fsdp: str = _setting(
+        "off",
+        RESOURCES,
+        "Shard weights (FSDP)",
+        "Shard weights over the processes instead of copying them; needs several processes "
+        "(`--nproc`, or a cluster).",
+        choices=ON_OFF,
+        advanced=True,
+    )
+    tensorboard: str = _setting(
+        "off",
+        RESOURCES,
+        "TensorBoard",
+        "Also write the curves for TensorBoard.",
+        choices=ON_OFF,
+        advanced=True,
+    )
+
+
+SETTINGS: Final = {
+    field.name: Setting(field.name, cast(Any, field.type), field.default, **field.metadata)
+    for field in dataclasses.fields(SettingFields)
+}
+
+
+def settings_of(group: str) -> list[Setting]:
+    """The settings of a group in the order of the table."""
+    return [setting for setting in SETTINGS.values() if setting.group == group]
+
+
+def as_markdown() -> str:
+    """The whole of docs/training-settings.md; a test holds the file to it."""
+    parts = [
+        "# Training settings",
+        "",
+        "Given to `inf train` as KEY=VALUE, in a TOML file (`--experiment`) or on the Train page. "
+        "This page is",
+        "generated from `trainer/settings/table.py`.",
+    ]
+    for group in GROUPS:
+        parts += ["", f"## {group}", "| setting | label | default | allowed | meaning |"]
+        parts.append("|---|---|---|---|---|")
+        for each in settings_of(group):
+            default = "empty" if each.default == "" else f"`{each.default}`"
+            cells = (f"`{each.name}`", each.label, default, each.range_text, each.help)
+            parts.append("| " + " | ".join(cells) + " |")
+    return "\n".join(parts) + "\n"
