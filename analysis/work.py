@@ -36,6 +36,16 @@ REPEATS = 5
 MOST_FITTED = 20_000
 
 
+def embed(handle: JobHandle) -> dict[str, Any]:
+    """Diversity, near-duplicates or contamination of corpora, as the config's `what` says."""
+    measures = {
+        "diversity": diversity,
+        "near_duplicates": near_duplicates,
+        "contamination": contamination,
+    }
+    return measures[handle.config.get("what", "diversity")](handle)
+
+
 def diversity(handle: JobHandle) -> dict[str, Any]:
     """Describe corpora; config: `datasets`, `texts`, `run`, `groups`, `model`, and for samples of
     equal size `sample` (texts per field; default: of the smallest corpus), `repeats`, `seed`."""

@@ -81,6 +81,7 @@ def engine(url: str, store_url: str, run_id: int) -> subprocess.Popen[bytes]:
     """The job of a run in its process, as `inf curate` starts it."""
     from curation.run.starting import job_config
     from db.jobs import jobs
+    from db.modules import run_module
     from db.store.store import open_store
 
     with open_store(store_url).write() as session:
@@ -90,7 +91,7 @@ def engine(url: str, store_url: str, run_id: int) -> subprocess.Popen[bytes]:
         session.commit()
         place = (str(claimed.id), str(claimed.attempt))
     return subprocess.Popen(
-        [sys.executable, "-m", "curation", *place],
+        [sys.executable, *run_module("app.jobs.entry"), *place],
         cwd=ROOT,
         env=os.environ | {"OPENAI_BASE_URL": url, "INF_DATABASE_URL": store_url},
         stderr=subprocess.DEVNULL,

@@ -21,6 +21,7 @@ from typing import Any
 
 from sqlalchemy import insert
 
+from db.modules import run_module
 from db.store import schema
 from db.store.store import Store, open_store
 from db.tables import Dataset, Group, Pair, Passage, Recipe, Run, Triplet
@@ -168,7 +169,7 @@ def main() -> None:
             jobs.claim_job(session, job_id)
             session.commit()
         seconds, cpu, memory = measure(
-            [sys.executable, "-m", "curation", str(job_id), "1"], environment
+            [sys.executable, *run_module("app.jobs.entry"), str(job_id), "1"], environment
         )
         told = {
             "groups": arguments.groups,

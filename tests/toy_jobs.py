@@ -7,6 +7,7 @@ import sys
 import time
 from typing import Any
 
+from app.jobs.kinds import KINDS
 from db.errors import BadInput
 from db.jobs.runner import JobHandle, main
 
@@ -47,4 +48,4 @@ def toy(handle: JobHandle) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main({"curate": toy, "train": toy, "export": toy}))
+    sys.exit(main(dict.fromkeys(KINDS, toy)))

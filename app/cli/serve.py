@@ -9,7 +9,7 @@ import ipaddress
 import click
 
 from app.cli.kit.report import Result, launcher_options, ready_store, reporting
-from app.jobs import launching
+from app.jobs import launching, supervisors
 from db.errors import Refused
 from db.jobs import jobs
 from db.people import accounts
@@ -31,9 +31,9 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
             f"nobody has an account yet, so anyone who reaches {host} would be admin: "
             "make an account first with `inf users add NAME --role admin`"
         )
-    launching.ensure_supervisor(store)
+    supervisors.ensure_supervisor(store)
     if (launcher := launching.chosen_launcher()) != jobs.LOCAL:
-        launching.ensure_taken(store, launcher)
+        supervisors.ensure_taken(store, launcher)
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     who = "people sign in" if has_accounts else "no accounts yet: whoever opens it is admin"
     click.echo(f"InF Studio on {url} ({who}); stop with Ctrl-C", err=True)

@@ -11,6 +11,7 @@ from app.cli.kit.report import Result, detach_option, lines, ready_store, report
 from app.jobs.launching import chosen_launcher
 from db.errors import BadInput, NotFound
 from db.jobs.jobs import LOCAL
+from db.modules import run_module
 from trainer.settings.experiment_files import list_experiments, with_overrides
 from trainer.settings.setting import Setting
 from trainer.settings.settings import parse_settings, split_pairs
@@ -107,7 +108,7 @@ def train(
             "--workers is for --launcher ray, without --nproc; on this machine: --nproc"
         )
     if os.environ.get("RANK", "0") != "0" and "MASTER_ADDR" in os.environ:
-        follower = subprocess.run([sys.executable, "-m", "trainer.loop.follow"], check=False)
+        follower = subprocess.run([sys.executable, *run_module("trainer.loop.follow")], check=False)
         sys.exit(follower.returncode)  # one of torchrun's: the first process has the job
     config = {"release": _absolute(release), "out": str(out.resolve()), "settings": chosen}
     config |= {"processes": nproc} if nproc > 1 else {}

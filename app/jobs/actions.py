@@ -8,23 +8,13 @@ from typing import Any
 
 from app.access.session_user import acting, say
 from app.jobs import launching
+from app.jobs.kinds import KINDS
 from db.store.store import open_store
-
-DEED_OF_KIND = {
-    "curate": "curate",
-    "judge": "studies",
-    "export": "export",
-    "push": "export",
-    "embed": "analyze",
-    "project": "analyze",
-    "train": "train",
-    "evaluate": "evaluate",
-}
 
 
 def launch_job(kind: str, config: dict[str, Any], *, what: str) -> int:
     """Queue a job in the visitor's name. Returns its id. Raises Refused."""
-    visitor = acting(DEED_OF_KIND[kind])
+    visitor = acting(KINDS[kind].permission)
     job_id = launching.launch(open_store(), kind, config, started_by=visitor.name)
     say(f"{what} is queued as job {job_id}.")
     return job_id

@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from app.access.session_user import acting, action, failures_shown, say
-from app.jobs import launching
+from app.jobs import launching, supervisors
 from app.kit.page import draw_status
 from app.text.plain import plain
 from db.errors import NotFound
@@ -207,7 +207,7 @@ def resume(job_id: int) -> None:
         launcher = queue.requeue_job(session, job_id).launcher
         record_audit(session, visitor.name, "job.resume", str(job_id))
         session.commit()
-    launching.ensure_taken(store, launcher)
+    supervisors.ensure_taken(store, launcher)
     say(f"Job {job_id} is queued again; it goes on from what it had stored.")
 
 

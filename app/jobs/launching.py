@@ -4,8 +4,6 @@
 a supervisor runs (`app.jobs.supervisor`), which starts queued jobs, each in its own process group.
 """
 
-import fcntl
-import hashlib
 import os
 import signal
 import subprocess
@@ -15,35 +13,27 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from app.jobs import supervisors
+from app.jobs.processes import (
+    PROCESS_DEFAULTS,
+    SAFE_PATH,
+    command_of,
+    end_group,
+    end_rest_of_group,
+    signal_process,
+)
 from db.errors import InfError
 from db.jobs import jobs
 from db.jobs.runner import Cancelled
 from db.people.accounts import record_audit
 from db.store.secrets import redacted
-from db.store.settings import home, logs
+from db.store.settings import logs
 from db.store.store import Store
 from db.tables import Job
 
-PACKAGES = {
-    "curate": "curation",
-    "judge": "curation",
-    "export": "curation",
-    "push": "curation",
-    "backup": "curation",
-    "import": "curation",
-    "embed": "analysis",
-    "project": "analysis",
-    "train": "trainer",
-    "evaluate": "trainer",
-}
-# OpenMP threads that wait by spinning starve the others where cores are shared: a training step
-# took 30 s instead of 3 s at load 12 on 2 cores.
-PROCESS_DEFAULTS = {"OMP_WAIT_POLICY": "PASSIVE", "TOKENIZERS_PARALLELISM": "false"}
 STOP_GRACE_SECONDS = 15.0
-REST_GRACE_SECONDS = 3.0
-MOST_ATTEMPTS = 5  # of a job whose node in a cluster dies
+MAX_ATTEMPTS = 5  # of a job whose cluster node dies
 POLL_SECONDS = 0.25
-_supervisors: "list[subprocess.Popen[bytes]]" = []  # kept, so that those which ended are buried
 
 
 def launch(store: Store, kind: str, config: dict[str, Any], *, started_by: str) -> int:
@@ -55,21 +45,13 @@ def launch(store: Store, kind: str, config: dict[str, Any], *, started_by: str) 
         ).id
         record_audit(session, started_by, "job.launch", str(job_id), kind=kind)
         session.commit()
-    ensure_taken(store, launcher)
+    supervisors.ensure_taken(store, launcher)
     return job_id
 
 
 def chosen_launcher() -> str:
     """`local`, or the address of the Ray cluster that INF_RAY_ADDRESS names."""
     return os.environ.get("INF_RAY_ADDRESS", "").rstrip("/") or jobs.LOCAL
-
-
-def ensure_taken(store: Store, launcher: str) -> None:
-    """Make sure that the supervisor of this launcher runs."""
-    if launcher == jobs.LOCAL:
-        ensure_supervisor(store)
-    else:
-        ensure_ray_supervisor(store, launcher)
 
 
 def wait_for(store: Store, job_id: int, *, watch: Callable[[Job], None] = lambda job: None) -> Job:
@@ -89,7 +71,7 @@ def wait_for(store: Store, job_id: int, *, watch: Callable[[Job], None] = lambda
 
 
 def _is_tried_again(job: Job) -> bool:
-    is_wanted = not job.stop_requested and job.attempt < MOST_ATTEMPTS
+    is_wanted = not job.stop_requested and job.attempt < MAX_ATTEMPTS
     return job.status == "lost" and job.launcher != jobs.LOCAL and is_wanted
 
 
@@ -140,7 +122,7 @@ def start_process(
     """Start `python -m <package> JOB ATTEMPT` for a claimed job, its output in its log file."""
     logs().mkdir(parents=True, exist_ok=True)
     log_path = logs() / f"job-{job.id}-{job.attempt}.log"
-    seen = PROCESS_DEFAULTS | os.environ
+    seen = PROCESS_DEFAULTS | os.environ | SAFE_PATH
     seen |= {"INF_DATABASE_URL": store.url, "PYTHONUNBUFFERED": "1"}
     seen |= environment or {}
     if lifeline is not None:
@@ -159,11 +141,6 @@ def start_process(
         jobs.note_process(session, job.id, job.attempt, child.pid, str(log_path))
         session.commit()
     return child
-
-
-def command_of(job: Job) -> list[str]:
-    """What Python is started with for a job."""
-    return ["-m", PACKAGES[job.kind], str(job.id), str(job.attempt)]
 
 
 def _wait(
@@ -232,92 +209,6 @@ def log_tail(job: Job, lines: int = 12, most_bytes: int = 64_000) -> str:
         file.seek(max(0, path.stat().st_size - most_bytes))
         told = redacted(file.read().decode("utf-8", "replace"))
     return "\n".join(told.splitlines()[-lines:])
-
-
-def end_group(pid: int, number: signal.Signals) -> None:
-    """Send a signal to a job's whole process group."""
-    try:
-        os.killpg(pid, number)
-    except ProcessLookupError:
-        return
-
-
-def signal_process(pid: int, number: signal.Signals) -> None:
-    """Send a signal to one process, if it is still there."""
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return
-
-
-def end_rest_of_group(pid: int) -> None:
-    """End what a job that is over left running: gently first."""
-    end_group(pid, signal.SIGTERM)
-    deadline = time.monotonic() + REST_GRACE_SECONDS
-    while is_group_there(pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    end_group(pid, signal.SIGKILL)
-
-
-def is_group_there(pid: int) -> bool:
-    """Whether any process of the group lives."""
-    try:
-        os.killpg(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def ensure_supervisor(store: Store) -> None:
-    """Start `inf jobs work`, detached, where none runs for this store on this machine."""
-    lock = try_supervisor_lock(store)
-    if lock is None:
-        return
-    os.close(lock)  # free: the new process takes it
-    _start_supervisor(store, "supervisor.log")
-
-
-def ensure_ray_supervisor(store: Store, address: str) -> None:
-    """Start `inf jobs work --launcher ray`, detached, where none runs for this store and cluster.
-
-    Raises BadInput where the cluster could not reach the store.
-    """
-    from app.jobs.ray_cluster import checked_address, require_reachable_store
-
-    require_reachable_store(store, checked_address(address))
-    lock = try_supervisor_lock(store, address)
-    if lock is None:
-        return
-    os.close(lock)
-    _start_supervisor(store, "supervisor-ray.log", "--launcher", "ray", "--address", address)
-
-
-def _start_supervisor(store: Store, log_name: str, *words: str) -> None:
-    logs().mkdir(parents=True, exist_ok=True)
-    _supervisors[:] = [one for one in _supervisors if one.poll() is None]
-    with (logs() / log_name).open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "app.cli.main", "jobs", "work", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=os.environ | {"INF_DATABASE_URL": store.url},
-            start_new_session=True,
-        )
-    _supervisors.append(process)
-
-
-def try_supervisor_lock(store: Store, launcher: str = "") -> int | None:
-    """The lock of this machine's supervisor of this store, as a file descriptor; None if taken."""
-    home().mkdir(parents=True, exist_ok=True)
-    name = hashlib.sha256(f"{store.url}{launcher}".encode()).hexdigest()[:12]
-    lock = os.open(home() / f"supervisor-{name}.lock", os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        return None
-    return lock
 
 
 def job_now(store: Store, job_id: int) -> Job:

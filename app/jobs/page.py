@@ -7,7 +7,8 @@ import streamlit as st
 
 from app.access.session_user import failures_shown
 from app.jobs.card import follow_job, part_rows, read_job, spent, used
-from app.jobs.launching import command_of, log_tail
+from app.jobs.launching import log_tail
+from app.jobs.processes import command_of
 from app.kit.choice import draw_pages, page_offset
 from app.kit.page import draw_empty, draw_heading
 from app.text.plain import plain

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 
 from sqlalchemy.engine import URL, make_url
 
-from app.jobs.launching import PACKAGES, PROCESS_DEFAULTS
-from app.jobs.slots import MODELS
+from app.jobs.kinds import KINDS
+from app.jobs.processes import PROCESS_DEFAULTS, SAFE_PATH, command_of
 from db.errors import BadInput, InfError
 from db.store.settings import home
 from db.store.store import Store
@@ -53,7 +53,7 @@ class Resources:
         if int(job.config.get("workers") or 1) > 1:
             return {"entrypoint_num_cpus": 0.0, "entrypoint_num_gpus": 0.0}
         count = int(job.config.get("processes") or 1)
-        gpus = self.gpus * count if job.kind in MODELS else 0.0
+        gpus = self.gpus * count if KINDS[job.kind].uses_gpu else 0.0
         return {"entrypoint_num_cpus": self.cpus * count, "entrypoint_num_gpus": gpus}
 
 
@@ -122,17 +122,21 @@ def without_password(url: str) -> str:
 
 def environment_of(store: Store) -> dict[str, str]:
     """What a job is told: where the store and the shared folder are. No secret."""
-    return PROCESS_DEFAULTS | {
-        "INF_DATABASE_URL": without_password(store.url),
-        "INF_HOME": str(home()),
-        "PYTHONUNBUFFERED": "1",
-    }
+    return (
+        PROCESS_DEFAULTS
+        | SAFE_PATH
+        | {
+            "INF_DATABASE_URL": without_password(store.url),
+            "INF_HOME": str(home()),
+            "PYTHONUNBUFFERED": "1",
+        }
+    )
 
 
-def command_of(job: Job) -> str:
-    """What a node runs."""
+def entrypoint_of(job: Job) -> str:
+    """The command line that a node runs for a job."""
     python = os.environ.get("INF_RAY_PYTHON") or "python"
-    return shlex.join([python, "-m", PACKAGES[job.kind], str(job.id), str(job.attempt)])
+    return shlex.join([python, *command_of(job)])
 
 
 class RayCluster:
@@ -153,7 +157,7 @@ class RayCluster:
             told["working_dir"] = folder
         self._ask(
             "submit_job",
-            entrypoint=command_of(job),
+            entrypoint=entrypoint_of(job),
             submission_id=name,
             runtime_env=told,
             metadata={"inf_job": str(job.id), "inf_attempt": str(job.attempt)},

@@ -22,6 +22,7 @@ from app.jobs.ray_cluster import (
     require_reachable_store,
     submission_of,
 )
+from app.jobs.supervisors import try_supervisor_lock
 from db.errors import BadInput, InfError, Refused
 from db.jobs import jobs
 from db.store.settings import logs
@@ -50,7 +51,7 @@ def supervise_ray(store: Store, cluster: RayCluster, *, idle_seconds: float) -> 
     Returns how many it handed over. Raises BadInput where another does so already.
     """
     require_reachable_store(store, cluster.address)
-    lock = launching.try_supervisor_lock(store, cluster.address)
+    lock = try_supervisor_lock(store, cluster.address)
     if lock is None:
         raise BadInput("a supervisor of this store and cluster already runs on this machine")
     resources = Resources.from_environment()
@@ -154,7 +155,7 @@ def _start_lost_ones_again(store: Store, cluster: RayCluster) -> None:
         jobs.mark_lost_jobs(session)
         session.commit()
     for job in _jobs_here(store, cluster, "lost"):
-        if job.attempt >= launching.MOST_ATTEMPTS or job.stop_requested:
+        if job.attempt >= launching.MAX_ATTEMPTS or job.stop_requested:
             continue
         name = submission_of(store, job)
         try:

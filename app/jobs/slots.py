@@ -9,11 +9,8 @@ nobody shares one by accident.
 import os
 from dataclasses import dataclass, field
 
+from app.jobs.kinds import kinds_of_slot
 from db.jobs.gpus import ask_gpus
-
-CURATION = ("curate", "judge")
-FILES = ("export", "push", "backup", "import")
-MODELS = ("train", "evaluate", "embed", "project")
 
 
 @dataclass(frozen=True)
@@ -28,15 +25,16 @@ class Slot:
 def slots(gpus: list[str] | None = None) -> list[Slot]:
     """The slots of this machine."""
     found = visible_gpus() if gpus is None else gpus
+    model_kinds = kinds_of_slot("models")
     no_gpu = {"CUDA_VISIBLE_DEVICES": ""} if found else {}
     models = [
-        Slot(f"gpu{number}", MODELS, {"CUDA_VISIBLE_DEVICES": gpu})
+        Slot(f"gpu{number}", model_kinds, {"CUDA_VISIBLE_DEVICES": gpu})
         for number, gpu in enumerate(found)
     ]
     return [
-        Slot("files", FILES, no_gpu),
-        Slot("curation", CURATION, no_gpu),
-        *(models or [Slot("models", MODELS)]),
+        Slot("files", kinds_of_slot("files"), no_gpu),
+        Slot("curation", kinds_of_slot("curation"), no_gpu),
+        *(models or [Slot("models", model_kinds)]),
     ]
 
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import psutil
 
 from app.jobs import launching
+from app.jobs.processes import end_group, end_rest_of_group, signal_process
 from app.jobs.slots import Slot, slots
+from app.jobs.supervisors import try_supervisor_lock
 from db.errors import BadInput
 from db.jobs import jobs
 from db.store.store import Store
@@ -37,7 +39,7 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
 
     Returns how many jobs it ran. Raises BadInput where a supervisor of this store already runs.
     """
-    lock = launching.try_supervisor_lock(store)
+    lock = try_supervisor_lock(store)
     if lock is None:
         raise BadInput("a supervisor of this store already runs on this machine")
     places = slots() if places is None else places
@@ -105,14 +107,14 @@ def _is_over(store: Store, one: Running) -> bool:
     code = one.child.poll() if one.child else None
     is_alive = code is None if one.child else psutil.pid_exists(one.pid) and is_process_of(job)
     if not is_alive:
-        launching.end_rest_of_group(one.pid)
+        end_rest_of_group(one.pid)
         if code is not None:
             launching.close_row(store, job, code)
         return True
     if one.stop_by is None and (job.stop_requested or job.status in jobs.OVER):
         one.stop_by = time.monotonic() + launching.STOP_GRACE_SECONDS
         if job.status == "running":  # else it is ending, or was given up for lost
-            launching.signal_process(one.pid, signal.SIGTERM)
+            signal_process(one.pid, signal.SIGTERM)
     if one.stop_by is not None and time.monotonic() > one.stop_by:
-        launching.end_group(one.pid, signal.SIGKILL)
+        end_group(one.pid, signal.SIGKILL)
     return False

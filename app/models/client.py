@@ -12,7 +12,9 @@ from typing import Any
 
 import httpx
 
+from app.jobs.processes import SAFE_PATH
 from db.errors import BadInput, InfError
+from db.modules import run_module
 from db.store.settings import home, logs
 from db.store.store import Store
 
@@ -112,11 +114,11 @@ def _start(store: Store) -> "subprocess.Popen[bytes]":
     _started[:] = [process for process in _started if process.poll() is None]
     with (logs() / "model-server.log").open("ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "trainer.serve.model_server"],
+            [sys.executable, *run_module("trainer.serve.model_server")],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env=os.environ | {"INF_DATABASE_URL": store.url},
+            env=os.environ | SAFE_PATH | {"INF_DATABASE_URL": store.url},
             start_new_session=True,
         )
     _started.append(process)

@@ -1,6 +1,6 @@
-"""Running one claimed job in this process: `python -m curation JOB_ID ATTEMPT` ends up here.
+"""Running one claimed job in this process: `app.jobs.entry JOB_ID ATTEMPT` ends up here.
 
-A package's `__main__` hands over its handlers by kind. A handler takes a `JobHandle` and returns
+The entry hands over its handlers by kind. A handler takes a `JobHandle` and returns
 the job's result as JSON; it reports progress, asks `handle.stopping` between pieces of work, and
 stores what it did as it goes, so that a job queued again goes on where it stopped.
 

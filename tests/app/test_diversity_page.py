@@ -68,7 +68,7 @@ def test_a_corpus_of_one_text_has_reasons_and_no_number(sqlite_store: Store) -> 
 
 
 def test_the_form_queues_what_it_says(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.jobs.launching.ensure_supervisor", lambda store: None)
+    monkeypatch.setattr("app.jobs.supervisors.ensure_supervisor", lambda store: None)
     grown(sqlite_store)
     grown(sqlite_store, "other")
     page = open_page("diversity")

@@ -4,7 +4,7 @@ import pytest
 from app_pages import open_page, words
 from full_store import fill as fill_whole_store
 
-from app.jobs import launching
+from app.jobs import supervisors
 from app.kit.figure import as_csv
 from app.models.ranking_plot import ranking_figure, ranking_rows
 from app.models.result_table import as_latex, table_rows
@@ -162,7 +162,7 @@ def test_only_the_chosen_models_are_compared(sqlite_store: Store) -> None:
 def test_a_benchmark_is_evaluated_by_name_with_some_of_its_tasks(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launching, "ensure_supervisor", lambda store: None)  # jobs stay queued
+    monkeypatch.setattr(supervisors, "ensure_supervisor", lambda store: None)  # jobs stay queued
     fill_whole_store(sqlite_store)
     at = open_page("evaluations")
     at.selectbox("evaluations.subset").select("mair-paper")
@@ -180,7 +180,7 @@ def test_a_benchmark_is_evaluated_by_name_with_some_of_its_tasks(
 def test_a_benchmark_is_evaluated_where_there_is_no_release(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launching, "ensure_supervisor", lambda store: None)  # jobs stay queued
+    monkeypatch.setattr(supervisors, "ensure_supervisor", lambda store: None)  # jobs stay queued
     at = open_page("evaluations")
     assert "Nothing was evaluated yet" in words(at)
     at.button("evaluations.submit").click().run()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.jobs import launching
+from app.jobs import launching, processes
 from db.store.secrets import RedactedStream
 from db.store.settings import logs
 from db.store.store import Store
@@ -49,7 +49,7 @@ def test_a_disk_that_is_full_of_logs_does_not_end_the_work(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The job's log is /dev/full: every write says that there is no space left."""
-    monkeypatch.setitem(launching.PACKAGES, "curate", "toy_jobs")
+    monkeypatch.setattr(processes, "ENTRY", "toy_jobs")
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     logs().mkdir(parents=True)
     (logs() / "job-1-1.log").symlink_to("/dev/full")

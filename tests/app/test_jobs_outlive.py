@@ -11,7 +11,7 @@ from held_job import held_still
 from live_server import serving
 from trainer_release import write_release
 
-from app.jobs import launching
+from app.jobs import launching, processes
 from db.jobs import jobs
 from db.store.store import Store
 from db.tables import Job
@@ -58,7 +58,7 @@ def test_a_job_outlives_the_app_that_is_killed_and_the_reopened_page_shows_it(
 def test_a_job_whose_code_raises_is_failed_with_its_last_lines_and_what_to_do(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(launching.PACKAGES, "curate", "toy_jobs")
+    monkeypatch.setattr(processes, "ENTRY", "toy_jobs")
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     with pytest.raises(Exception, match="divided by none"):
         launching.run_in_foreground(

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from app.jobs import launching
+from app.jobs import launching, processes, supervisors
 from app.jobs.slots import slots, visible_gpus
 from app.jobs.supervisor import supervise
 from db.errors import BadInput, InfError
@@ -30,7 +30,7 @@ TESTS = Path(__file__).resolve().parent.parent
 @pytest.fixture
 def toys(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
     """A store whose `curate` jobs are the toys of `tests/toy_jobs.py`."""
-    monkeypatch.setitem(launching.PACKAGES, "curate", "toy_jobs")
+    monkeypatch.setattr(processes, "ENTRY", "toy_jobs")
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     return sqlite_store
 
@@ -125,8 +125,8 @@ def test_a_job_that_does_not_listen_is_ended_after_the_grace(
 
 def test_the_job_ends_with_the_command_that_waits_for_it(toys: Store) -> None:
     script = (
-        "from app import launching; from db.store.store import open_store\n"
-        "launching.PACKAGES['curate'] = 'toy_jobs'\n"
+        "from app.jobs import launching, processes; from db.store.store import open_store\n"
+        "processes.ENTRY = 'toy_jobs'\n"
         "launching.run_in_foreground(open_store(), 'curate', {'steps': 600}, started_by='me')\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script])
@@ -156,7 +156,7 @@ def test_the_supervisor_takes_queued_jobs_in_order(toys: Store) -> None:
 
 
 def test_one_supervisor_per_store(toys: Store) -> None:
-    lock = launching.try_supervisor_lock(toys)
+    lock = supervisors.try_supervisor_lock(toys)
     assert lock is not None
     with pytest.raises(BadInput, match="already runs"):
         supervise(toys, idle_seconds=0)
@@ -182,8 +182,6 @@ def test_a_job_whose_supervisor_died_is_shown_as_lost(toys: Store) -> None:
 
 
 def test_a_job_waits_for_its_own_slot_only(toys: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind in ("train", "export"):
-        monkeypatch.setitem(launching.PACKAGES, kind, "toy_jobs")
     with toys.write() as session:
         first, second, export = (
             jobs.enqueue_job(session, kind, {"steps": steps}).id
@@ -209,10 +207,10 @@ def test_two_trainings_never_see_the_same_gpu_and_nothing_else_sees_one() -> Non
 def test_every_launch_cancel_and_resume_is_in_the_audit_log_with_who_did_it(
     toys: Store, monkeypatch: pytest.MonkeyPatch, inf_here: Callable[..., Any]
 ) -> None:
-    monkeypatch.setattr(launching, "ensure_supervisor", lambda store: None)
+    monkeypatch.setattr(supervisors, "ensure_supervisor", lambda store: None)
     queued = launching.launch(toys, "export", {}, started_by="cora")
     run = launching.run_in_foreground(toys, "curate", {"steps": 1}, started_by="cli:rita")
-    monkeypatch.setattr(launching, "ensure_taken", lambda store, launcher: None)
+    monkeypatch.setattr(supervisors, "ensure_taken", lambda store, launcher: None)
     for deed in ("cancel", "resume"):
         assert inf_here("jobs", deed, queued).code == 0
     with toys.read() as session:
@@ -232,9 +230,7 @@ def test_every_launch_cancel_and_resume_is_in_the_audit_log_with_who_did_it(
 def test_two_launches_for_one_gpu_queue_and_both_see_it_alone(
     toys: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for kind in ("train", "export"):
-        monkeypatch.setitem(launching.PACKAGES, kind, "toy_jobs")
-    monkeypatch.setattr(launching, "ensure_supervisor", lambda store: None)
+    monkeypatch.setattr(supervisors, "ensure_supervisor", lambda store: None)
     first, second, export = (
         launching.launch(toys, kind, {"steps": 3}, started_by="me")
         for kind in ("train", "train", "export")

@@ -19,7 +19,7 @@ from ray_nodes import ClusterDown, LocalRay, kill_node
 from trainer_release import write_release
 
 from app.cli.main import inf as inf_command
-from app.jobs import launching
+from app.jobs import launching, processes, supervisors
 from app.jobs.ray_cluster import (
     RayCluster,
     Resources,
@@ -97,18 +97,18 @@ def queue(store: Store, address: str, kind: str, config: dict) -> int:
 
 SUPERVISE = """
 import os, sys
-from app import launching
+from app.jobs import processes
 from app.jobs.ray_cluster import RayCluster
 from app.jobs.ray_supervisor import supervise_ray
 from db.store.store import open_store
-launching.PACKAGES["train"] = sys.argv[1]
+processes.ENTRY = sys.argv[1]
 supervise_ray(open_store(), RayCluster(os.environ["INF_RAY_ADDRESS"]), idle_seconds=2)
 """
 
 
-def supervised(package: str = "trainer") -> "subprocess.Popen[bytes]":
+def supervised(entry: str = processes.ENTRY) -> "subprocess.Popen[bytes]":
     """A supervisor (Ray keeps a process's first token); it ends 2 s after the last job."""
-    return subprocess.Popen([sys.executable, "-c", SUPERVISE, package], env=os.environ)
+    return subprocess.Popen([sys.executable, "-c", SUPERVISE, entry], env=os.environ)
 
 
 @pytest.mark.slow
@@ -121,12 +121,12 @@ def test_a_training_and_an_evaluation_run_on_the_cluster_and_survive_the_supervi
     out = tmp_path / "model"
     config = {"release": str(release), "out": str(out), "settings": settings}
     training = queue(postgres_store, cluster.address, "train", config)
-    launching.ensure_taken(postgres_store, cluster.address)
+    supervisors.ensure_taken(postgres_store, cluster.address)
     until(lambda: now(postgres_store, training).pid)
     first = _supervisor_of(cluster.address)
     os.kill(first, 9)  # the app's machine goes down
     until(lambda: _supervisor_is_free(postgres_store, cluster.address))
-    launching.ensure_taken(postgres_store, cluster.address)
+    supervisors.ensure_taken(postgres_store, cluster.address)
     until(lambda: is_over(postgres_store, training))
     done = now(postgres_store, training)
     assert (done.status, done.attempt, done.error) == ("done", 1, None)
@@ -149,7 +149,7 @@ def _supervisor_of(address: str) -> int:
 
 
 def _supervisor_is_free(store: Store, address: str) -> bool:
-    lock = launching.try_supervisor_lock(store, address)
+    lock = supervisors.try_supervisor_lock(store, address)
     if lock is not None:
         os.close(lock)
     return lock is not None
@@ -191,7 +191,7 @@ def test_a_training_over_two_nodes_has_the_losses_of_one_process_and_outlives_a_
         assert ran.exit_code == 0, ran.output
         return int(json.loads(ran.output)["job_id"])
 
-    monkeypatch.setattr(launching, "_start_supervisor", lambda *words: None)  # ours are below
+    monkeypatch.setattr(supervisors, "_start", lambda *words: None)  # ours are below
     there = ["--launcher", "ray", "--address", cluster.address, "--workers", "2"]
     spread = launched("spread", *there)
     supervisor = supervised()
@@ -392,7 +392,7 @@ def test_the_address_of_the_environment_chooses_the_cluster_for_every_button_and
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[str] = []
-    monkeypatch.setattr(launching, "_start_supervisor", lambda *words: taken.append(words[-1]))
+    monkeypatch.setattr(supervisors, "_start", lambda *words: taken.append(words[-1]))
     monkeypatch.setenv("INF_RAY_ADDRESS", "http://127.0.0.1:8265/")
     job_id = launching.launch(sqlite_store, "train", {}, started_by="ann")
     assert now(sqlite_store, job_id).launcher == "http://127.0.0.1:8265" == taken[0]

@@ -18,7 +18,7 @@ from db.tables import Job, Pair
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Nothing starts: jobs stay queued."""
-    monkeypatch.setattr("app.jobs.launching.ensure_supervisor", lambda store: None)
+    monkeypatch.setattr("app.jobs.supervisors.ensure_supervisor", lambda store: None)
     return tmp_path
 
 

@@ -82,14 +82,14 @@ def test_many_are_reviewed_after_a_confirmation_that_names_the_number(sqlite_sto
 def test_edits_wait_for_the_validator_until_it_is_asked(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from app.jobs import launching
+    from app.jobs import supervisors
 
     run_id = make_run(sqlite_store)
     group_id = group_ids(sqlite_store, run_id)[0]
     with sqlite_store.write() as session:
         edit_group(session, group_id, {"query_negative": "who sold it"}, reviewed_by="ann")
         session.commit()
-    monkeypatch.setattr(launching, "ensure_supervisor", lambda store: None)  # starts a process
+    monkeypatch.setattr(supervisors, "ensure_supervisor", lambda store: None)  # starts a process
     page = open_page("review")
     page.selectbox(key="review.queue_all").select("edited, not approved").run()
     assert "the validator has not been asked again" in sent(page)

@@ -28,7 +28,7 @@ DAY = timedelta(days=1)
 @pytest.fixture
 def running(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> int:
     """A run that a worker is at."""
-    monkeypatch.setattr("app.jobs.launching.ensure_supervisor", lambda store: None)
+    monkeypatch.setattr("app.jobs.supervisors.ensure_supervisor", lambda store: None)
     add_dataset(sqlite_store)
     with sqlite_store.write() as session:
         run_id = start_run(session, dataset="small", provider="openai", concurrency=16).id

@@ -9,7 +9,7 @@ from conftest import Ran
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.jobs import launching
+from app.jobs import launching, processes
 from db.errors import BadInput, InfError, Refused
 from db.jobs import jobs
 from db.store import secrets
@@ -40,7 +40,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_job_that_tells_its_secret_leaves_it_in_no_row_page_or_log(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(launching.PACKAGES, "curate", "toy_jobs")
+    monkeypatch.setattr(processes, "ENTRY", "toy_jobs")
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     write_secrets(f"TOY_API_KEY = '{SECRET}'\n")
     with pytest.raises(InfError, match=r"refused \[TOY_API_KEY\]"):

@@ -6,7 +6,7 @@ import pytest
 from app_pages import open_page, sign_in, words
 from full_store import fill
 
-from app.jobs import launching
+from app.jobs import supervisors
 from app.jobs.curves import smoothed
 from app.training.actions import as_command, as_toml, combinations
 from app.training.equation import equation
@@ -26,7 +26,7 @@ from trainer.settings.table import SETTINGS
 @pytest.fixture
 def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs are queued, no supervisor takes them."""
-    monkeypatch.setattr(launching, "ensure_supervisor", lambda store: None)
+    monkeypatch.setattr(supervisors, "ensure_supervisor", lambda store: None)
 
 
 def trainings(store: Store) -> list[Job]:
@@ -264,7 +264,7 @@ def test_on_a_cluster_several_processes_train_together_and_its_memory_is_not_our
 ) -> None:
     fill(sqlite_store)
     monkeypatch.setenv("INF_RAY_ADDRESS", "http://127.0.0.1:8265")
-    monkeypatch.setattr(launching, "ensure_ray_supervisor", lambda store, address: None)
+    monkeypatch.setattr(supervisors, "ensure_ray_supervisor", lambda store, address: None)
     at = open_page("train")
     at.text_input("train.base_model").set_value("Qwen/Qwen2.5-3B").run()
     at.text_input("train.workers").set_value("4").run()

@@ -18,7 +18,7 @@ from db.tables import Call, Group, GroupCall, Pair
 def test_a_trial_asks_for_the_chosen_pairs_and_shows_prompts_and_answers(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.jobs.launching.ensure_supervisor", lambda store: None)
+    monkeypatch.setattr("app.jobs.supervisors.ensure_supervisor", lambda store: None)
     add_dataset(sqlite_store)
     with sqlite_store.read() as session:
         names = list(session.scalars(select(Pair.external_id).order_by(Pair.id)))[3:5]

@@ -16,6 +16,7 @@ from records_world import group_ids, make_run
 from curation.release.parts import LEDGER
 from db.jobs import jobs
 from db.jobs.runner import Cancelled, JobHandle
+from db.modules import run_module
 from db.review.reviews import reject_group
 from db.store.store import Store
 
@@ -33,7 +34,7 @@ def start_export(store: Store, **config: object) -> subprocess.Popen[bytes]:
         jobs.claim_job(session, job_id)
         session.commit()
     return subprocess.Popen(
-        [sys.executable, "-m", "curation", str(job_id), "1"], stderr=subprocess.DEVNULL
+        [sys.executable, *run_module("app.jobs.entry"), str(job_id), "1"], stderr=subprocess.DEVNULL
     )
 
 

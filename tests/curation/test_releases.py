@@ -18,6 +18,7 @@ from curation.release.rows import TEXTS, TYPES, split_name
 from db.errors import BadInput, NotFound, Refused
 from db.jobs import jobs
 from db.jobs.runner import Cancelled, JobHandle
+from db.modules import run_module
 from db.release.releases import get_release, list_releases
 from db.review.reviews import approve_group, edit_group, reject_group
 from db.store.store import Store
@@ -299,7 +300,7 @@ def test_an_export_that_was_killed_gives_the_same_release_when_run_again(
         job_id = jobs.enqueue_job(session, "export", config).id
         jobs.claim_job(session, job_id)
         session.commit()
-    child = subprocess.Popen([sys.executable, "-m", "curation", str(job_id), "1"])
+    child = subprocess.Popen([sys.executable, *run_module("app.jobs.entry"), str(job_id), "1"])
     deadline = time.monotonic() + 120
     while not list(tmp_path.glob(".out.unfinished-*")) and time.monotonic() < deadline:
         time.sleep(0.005)

@@ -6,8 +6,7 @@ import pytest
 from conftest import Ran
 from trainer_release import write_release
 
-import trainer.__main__
-from app.jobs import launching
+from app.jobs import entry, supervisors
 from db.errors import BadInput, NotFound
 from db.jobs import jobs
 from db.jobs.runner import JobHandle, run
@@ -70,7 +69,9 @@ def test_every_experiment_trains_by_its_name(
 ) -> None:
     """`inf train --experiment NAME` with the architecture's tiny model and the preset's own batch
     of 32 rows, of which the groups fill two: the command queues the job, which runs here."""
-    monkeypatch.setattr(launching, "ensure_supervisor", lambda store: None)  # nobody else takes it
+    monkeypatch.setattr(
+        supervisors, "ensure_supervisor", lambda store: None
+    )  # nobody else takes it
     release, out = write_release(tmp_path / "release", 2), tmp_path / "out"
     words = ("train", "--release", release, "--out", out, "--experiment", name)
     settings = (f"backbone={backbone_for(name)}", "max_steps=2", "held_out=0")
@@ -80,7 +81,7 @@ def test_every_experiment_trains_by_its_name(
         job = jobs.claim_job(session, ran.json["job_id"])
         assert job is not None
         session.commit()
-    assert run(JobHandle(sqlite_store, job.id, job.attempt), trainer.__main__.train) == 0
+    assert run(JobHandle(sqlite_store, job.id, job.attempt), entry.handle) == 0
     with sqlite_store.read() as session:
         (checkpoint,) = list_checkpoints(session)
         losses = [p.value for p in jobs.metric_points(session, job.id) if p.name == "loss"]

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from db.errors import BadInput, InfError
 from db.jobs.resources import missing_gpu
+from db.modules import run_module
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -153,7 +154,7 @@ def start_others(count: int) -> list[subprocess.Popen[bytes]]:
     log.info("%d processes train together, each with about %d threads", count, threads)
     return [
         subprocess.Popen(
-            [sys.executable, "-m", "trainer.loop.follow"],
+            [sys.executable, *run_module("trainer.loop.follow")],
             env=os.environ | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
             stdin=subprocess.DEVNULL,
         )

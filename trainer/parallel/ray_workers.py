@@ -43,6 +43,7 @@ def train_on_cluster(handle: JobHandle, workers: int) -> dict[str, Any]:
         raise BadInput('Ray is not installed: pip install "inf-studio[ray]"') from error
     if not os.environ.get("RAY_ADDRESS"):
         raise BadInput(f"{workers} workers are for a Ray cluster: give --launcher ray, or --nproc")
+    os.chdir(home())  # Ray puts the driver's current folder on every worker's import path
     handle.report(0, None, f"waits for {workers} free places in the cluster")
     handle.works_elsewhere = True
     each = {"CPU": _asked("INF_RAY_CPUS", 1.0), "GPU": _asked("INF_RAY_GPUS", 0.0)}

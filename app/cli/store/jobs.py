@@ -6,7 +6,8 @@ from datetime import datetime
 import click
 
 from app.cli.kit.report import Result, launcher_options, me, ready_store, reporting
-from app.jobs import launching, supervisor
+from app.jobs import launching, supervisor, supervisors
+from app.jobs.processes import command_of
 from app.jobs.ray_cluster import RayCluster
 from app.jobs.ray_supervisor import supervise_ray
 from db.jobs import jobs as queue
@@ -77,7 +78,7 @@ def show(job_id: int) -> Result:
         found = parts_of(job.resources)
         return {
             **as_row(job),
-            "command": shlex.join(["python", *launching.command_of(job)]),
+            "command": shlex.join(["python", *command_of(job)]),
             "host": job.host,
             "pid": job.pid,
             "slot": job.slot,
@@ -127,7 +128,7 @@ def resume(job_id: int) -> Result:
         status, launcher = job.status, job.launcher
         record_audit(session, me(), "job.resume", str(job_id))
         session.commit()
-    launching.ensure_taken(store, launcher)
+    supervisors.ensure_taken(store, launcher)
     return {"job_id": job_id, "status": status}
 
 

@@ -1,0 +1,22 @@
+"""`python -P -m app.jobs.entry JOB ATTEMPT`: the process of one claimed job, whatever its kind.
+
+It loads the handler that the table of kinds names, and nothing else of `app`: a curation worker
+holds neither Streamlit nor PyTorch.
+"""
+
+import sys
+from typing import Any
+
+from app.jobs.kinds import KINDS
+from db.jobs.runner import Handler, JobHandle, main
+from db.modules import load
+
+
+def handle(job: JobHandle) -> dict[str, Any]:
+    """Import the handler of the job's kind and run it; returns the job's result."""
+    handler: Handler = load(KINDS[job.kind].handler)
+    return handler(job)
+
+
+if __name__ == "__main__":
+    sys.exit(main(dict.fromkeys(KINDS, handle)))

@@ -1,0 +1,50 @@
+"""The kinds of jobs: one table that the queue's slots, the permissions and the job process read.
+
+A new kind is one row here and its name in `db.words.JOB_KINDS` (the store's check constraint, which
+needs a migration).
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class JobKind:
+    """One kind of job.
+
+    `handler` is "module:function"; only the job's own process imports it. `permission` is what a
+    session user needs to launch one from a page. `slot` is the queue it waits in
+    (`app.jobs.slots`). `label` names the work in a progress bar.
+    """
+
+    name: str
+    handler: str
+    permission: str
+    slot: str
+    label: str
+
+    @property
+    def uses_gpu(self) -> bool:
+        """Whether a process of this kind computes with a model and may need a GPU."""
+        return self.slot == "models"
+
+
+KINDS: dict[str, JobKind] = {
+    kind.name: kind
+    for kind in (
+        JobKind("curate", "curation.run.engine:curate", "curate", "curation", "curating"),
+        JobKind("judge", "curation.judging.job:judge", "studies", "curation", "judging"),
+        JobKind("embed", "analysis.work:embed", "analyze", "models", "analyzing texts"),
+        JobKind("project", "analysis.work:coverage", "analyze", "models", "mapping texts"),
+        JobKind("train", "trainer.loop.job:train", "train", "models", "training"),
+        JobKind("evaluate", "trainer.evaluate.job:evaluate", "evaluate", "models", "evaluating"),
+        JobKind("export", "curation.release.job:export_release", "export", "files", "exporting"),
+        JobKind("push", "curation.hub.push:push", "export", "files", "pushing"),
+        JobKind("backup", "curation.backups:backup", "accounts", "files", "backing up"),
+        JobKind("import", "curation.importing.job:import_files", "import", "files", "importing"),
+    )
+}
+
+
+def kinds_of_slot(slot: str) -> tuple[str, ...]:
+    """The names of the kinds that wait in this queue."""
+    return tuple(kind.name for kind in KINDS.values() if kind.slot == slot)

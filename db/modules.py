@@ -1,0 +1,32 @@
+"""Our modules by name: `app.cli.main` in a clone is `inf_studio.app.cli.main` in a wheel.
+
+The build rewrites import statements (`hatch_build.py`), never strings: a module that a string
+names (a command, a job's handler, what a child process runs) is named as in the clone and goes
+through this file. Names of other packages stay as they are.
+"""
+
+import importlib
+from typing import Any
+
+PACKAGES = ("app", "curation", "trainer", "analysis", "db")
+_PREFIX = __name__.removesuffix("db.modules")  # "" in a clone, "inf_studio." in a wheel
+
+
+def full_name(module: str) -> str:
+    """The importable name of a module that is named as in the clone."""
+    return _PREFIX + module if module.split(".")[0] in PACKAGES else module
+
+
+def load(target: str) -> Any:
+    """The object that "module:name" names."""
+    module, name = target.split(":")
+    return getattr(importlib.import_module(full_name(module)), name)
+
+
+def run_module(module: str) -> list[str]:
+    """What Python is started with to run a module in a process of its own.
+
+    `-P`: without it Python looks for modules in the current folder first, and would run a `db.py`
+    or `app.py` that lies there.
+    """
+    return ["-P", "-m", full_name(module)]
