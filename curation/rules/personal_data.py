@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from curation.rules.check_digits import is_luhn
+from stdnum import iban, luhn
+
 from curation.rules.identity_numbers import find_identity_numbers
 
 _EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
@@ -64,16 +65,12 @@ def is_card(text: str) -> bool:
     digits = "".join(character for character in text if character.isdigit())
     if not 13 <= len(digits) <= 19 or digits[0] not in "23456" or len(set(digits)) < 2:
         return False
-    return is_luhn(digits)
+    return bool(luhn.is_valid(digits))
 
 
 def is_iban(text: str) -> bool:
-    """Whether the letters and digits are an IBAN: 15 to 34, and mod 97 leaves 1."""
-    plain = text.replace(" ", "")
-    if not 15 <= len(plain) <= 34:
-        return False
-    moved = plain[4:] + plain[:4]
-    return int("".join(str(int(character, 36)) for character in moved)) % 97 == 1
+    """Whether the characters are an IBAN: the country's length and form, and mod 97 leaves 1."""
+    return bool(iban.is_valid(text))
 
 
 def _is_phone(text: str) -> bool:

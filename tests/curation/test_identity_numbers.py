@@ -1,12 +1,14 @@
 """Numbers of persons: found where the check digit holds, let through where it does not."""
 
 import json
+import random
 from pathlib import Path
 
 import pytest
+from stdnum import luhn, verhoeff
+from stdnum.iso7064 import mod_11_10
 
 import curation
-from curation.rules.check_digits import is_eleven_ten, is_luhn, is_verhoeff
 from curation.rules.identity_numbers import KINDS, find_identity_numbers
 from curation.rules.personal_data import find_personal_data
 
@@ -114,8 +116,26 @@ def test_a_telephone_number_is_not_told_beside_the_identity_number_that_it_is() 
 
 def test_check_digits_by_hand() -> None:
     # 7992739871 3: doubled from the right 7 9 18 2 14 3 18 8 14 1 -> digit sums 67, check 3
-    assert is_luhn("79927398713") and not is_luhn("79927398710")
+    assert luhn.is_valid("79927398713") and not luhn.is_valid("79927398710")
     # Verhoeff's own example: 236 gets 3
-    assert is_verhoeff("2363") and not is_verhoeff("2364") and not is_verhoeff("3263")
+    assert verhoeff.is_valid("2363") and not verhoeff.is_valid("2364")
     # ISO 7064's MOD 11,10 example: 0794 gets 5
-    assert is_eleven_ten("07945") and not is_eleven_ten("07946")
+    assert mod_11_10.is_valid("07945") and not mod_11_10.is_valid("07946")
+
+
+def test_fewer_than_one_in_a_hundred_random_numbers_is_taken_for_a_german_tax_number() -> None:
+    chance = random.Random(0)
+    digits = [f"{chance.randrange(10**11):011d}" for _ in range(5000)]
+    texts = [f"{one[:2]} {one[2:5]} {one[5:8]} {one[8:]}" for one in digits]
+    assert sum(bool(kinds_of(text)) for text in texts) < 0.01 * len(texts)
+
+
+@pytest.mark.parametrize(
+    ("kind", "valid"),
+    [
+        ("personnummer (SE)", "811278-9873"),
+        ("taxpayer number (US)", "912-52-1234"),
+    ],
+)
+def test_numbers_that_the_library_does_not_know_are_found_too(kind: str, valid: str) -> None:
+    assert kind in kinds_of(f"It is {valid}, they said.")
