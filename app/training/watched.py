@@ -73,6 +73,8 @@ def _draw(job_id: int) -> None:
 
 
 def _draw_shown(job: Job) -> None:
+    if dtypes := job.shown.get("dtypes"):
+        st.caption("Weights: " + ", ".join(f"{name} {kind}" for name, kind in dtypes.items()))
     if batch := job.shown.get("batch"):
         with st.expander("Texts of its first batch, as the model sees them"):
             for column, texts in batch.items():

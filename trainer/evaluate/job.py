@@ -27,6 +27,7 @@ from trainer.evaluate.reranking import PairScorer, is_reranker, load_reranker, s
 from trainer.evaluate.suites import read_benchmarks, suite_means, take_subset
 from trainer.evaluate.vector_cache import VectorCache, identity_of
 from trainer.model.backbone import load_backbone, load_model, read_memory
+from trainer.model.chat_template import reading_of
 from trainer.settings.settings import TrainSettings, parse_settings
 from trainer.settings.template import DEFAULT_TEMPLATE, Template
 
@@ -301,7 +302,7 @@ def _caches(
     if isinstance(model, EmbeddingServer):
         known = f"{candidate.name} at {model.url}"
     else:
-        known = identity_of(candidate.name, candidate.base_of)
+        known = identity_of(candidate.name, candidate.base_of) + reading_of(model)
     kinds = ("query", "document")
     query, document = (
         VectorCache(store, known, kind, model.prompts.get(kind) or "") for kind in kinds

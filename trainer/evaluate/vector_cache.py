@@ -21,7 +21,10 @@ from trainer.settings.settings import TrainSettings
 
 MOST = 200_000
 # What makes an untrained model's vectors, besides its weights.
-PREPARED_BY = ("pooling", "query_tokens", "passage_tokens", "interaction", "encoders")
+PREPARED_BY = (
+    *("pooling", "query_tokens", "passage_tokens", "interaction", "encoders"),
+    *("chat_template", "lora_rank"),  # without LoRA the weights are float32
+)
 
 
 class VectorCache:

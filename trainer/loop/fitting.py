@@ -26,15 +26,18 @@ from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel, TrainerCallback
 from transformers.trainer_callback import PrinterCallback
 
+from analysis.embed.embedding import model_source
 from db.errors import BadInput
 from trainer.data.batch_sample import sample_of
 from trainer.data.batches import NOWHERE, QUERIES, Collator
 from trainer.data.release_files import COLUMNS, Group
 from trainer.loop.best import Best
 from trainer.loop.embedding_loss import EmbeddingLoss
+from trainer.loop.moved_weights import EVERY_STEPS, MIN_SHARE, MovedWeights
 from trainer.model.lora import attach_lora, merge_lora
 from trainer.model.packing import can_pack, enable_packing
 from trainer.model.saving import is_disk_full
+from trainer.model.weight_dtype import describe_dtypes
 from trainer.model.weights import read_weights, write_weights
 from trainer.parallel.processes import ALONE, Processes
 from trainer.parallel.sharding import Sharded, clip_gradients
@@ -187,6 +190,8 @@ class Watch(TrainerCallback):
         self.began = self.saved = time.monotonic()
         self.first_step = 0
         self.loss = math.nan
+        self.moved = MovedWeights()
+        self.share_moved: float | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.began = self.saved = time.monotonic()
@@ -195,6 +200,22 @@ class Watch(TrainerCallback):
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.step_began = time.monotonic()
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        rates = [group["lr"] for group in kwargs["optimizer"].param_groups]
+        if state.global_step % EVERY_STEPS == 0 and max(rates) > 0:
+            self.moved.before(kwargs["model"].parameters())
+
+    def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.share_moved = self.moved.after()
+        if self.share_moved is not None and self.share_moved < MIN_SHARE:
+            log.warning(
+                "step %d changed only %.0f %% of the trained weights (%s): the updates are too "
+                "small for this number type. Raise learning_rate",
+                state.global_step + 1,
+                100 * self.share_moved,
+                ", ".join({str(each.dtype) for each in kwargs["model"].parameters()}),
+            )
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         now, settings = time.monotonic(), self.settings
@@ -246,6 +267,8 @@ class Watch(TrainerCallback):
         tokens = self.processes.total(int(self.loss_module.tokens or 0))  # a call of all processes
         if self.step_seconds > 0:
             told["tokens_per_second"] = tokens / self.step_seconds
+        if self.share_moved is not None:
+            told["weights_moved"] = self.share_moved
         return told
 
     def _left(self, state: Any) -> tuple[int, float]:
@@ -268,11 +291,12 @@ def fit(
     stream: Stream,
     stopping: Callable[[], bool] = lambda: False,
     evaluate: Evaluate | None = None,
-    show: Callable[[dict[str, list[str]]], None] | None = None,
+    show: Callable[..., None] | None = None,
     processes: Processes = ALONE,
 ) -> dict[str, Any]:
-    """Train the model in place; returns steps, epochs, seconds and every logged loss.
+    """Train the model in place; returns steps, epochs, seconds, dtypes and every logged loss.
 
+    show: receives `dtypes` before the first step and the texts of the first batch as `batch`.
     Goes on from the newest complete state in `work`, where there is one. With several `processes`
     all call it with the same arguments; only the first reports, scores and saves.
     """
@@ -294,8 +318,11 @@ def fit(
         positive_as_printed=settings.positive_counted == "as-printed",
         texts_at_once=settings.texts_at_once,
     )
+    dtypes = describe_dtypes(model, model_source(settings.base_model))
+    log.info("weights: %s", ", ".join(f"{name} {kind}" for name, kind in dtypes.items()))
     if show is not None:
-        loss.on_first = lambda *batch: show(sample_of(model, *batch))
+        show(dtypes=dtypes)
+        loss.on_first = lambda *batch: show(batch=sample_of(model, *batch))
     sharded = Sharded(model, processes) if settings.fsdp == "on" else None
     rows = Dataset.from_dict({name: [group.row()[name] for group in groups] for name in COLUMNS})
     best = Best(work, patience=settings.patience)
@@ -344,6 +371,7 @@ def fit(
         "seconds": time.monotonic() - began,
         "best_step": kept,
         "losses": losses,
+        "dtypes": dtypes,
     }
 
 

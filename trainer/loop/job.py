@@ -119,7 +119,7 @@ def _train(handle: JobHandle, processes: Processes) -> dict[str, Any]:
             stream=stream,
             stopping=lambda: handle.stopping,
             evaluate=lambda current: numbers(score(current)) | followed,
-            show=lambda texts: handle.show(batch=texts),
+            show=handle.show,
             processes=processes,
         )
         handle.check()
@@ -136,6 +136,7 @@ def _train(handle: JobHandle, processes: Processes) -> dict[str, Any]:
             "epochs": done["epochs"],
             "best_step": done["best_step"],
             "seconds": done["seconds"],
+            "dtypes": done["dtypes"],
             "loss_first": first,
             "loss_last": last,
             "held_out": {"groups": len(held_out), "before": before, "after": after},
@@ -165,6 +166,7 @@ def _remembered(
     return {
         "format": 1,
         "template": settings.parsed_template.text,
+        "chat_template": settings.chat_template,
         "interaction": settings.interaction,
         "objective": settings.objective,
         "temperature": settings.temperature,

@@ -6,11 +6,13 @@ loaded.
 """
 
 import json
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.embed.embedding import model_source
 from db.errors import BadInput
+from trainer.model.chat_template import applies_chat_template, set_chat_template
 from trainer.model.tiny import PREFIX, build_tiny_model
 from trainer.settings.settings import TrainSettings
 from trainer.settings.template import Template
@@ -18,16 +20,22 @@ from trainer.settings.template import Template
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+log = logging.getLogger("inf.train")
 MEMORY = "inf_embed.json"
 SAFE = {"use_safetensors": True}
 INTERACTION = "trainer.model.interaction.CrossAttentionTransformer"
 
 
-def load_model(name: str, *, remote_code: bool = False) -> "SentenceTransformer":
+def load_model(
+    name: str, *, remote_code: bool = False, fp32: bool = False
+) -> "SentenceTransformer":
     """A SentenceTransformer by name or folder, a checkpoint with its template.
 
-    Code that comes with the model runs only with `remote_code`. Raises BadInput with the remedy.
+    Code that comes with the model runs only with `remote_code`. fp32: weights in float32, whatever
+    they are stored in. A model that stores no choice about its chat template reads plain texts.
+    Raises BadInput with the remedy.
     """
+    import torch
     from transformers.utils import logging as transformers_logging
 
     from trainer.model.inference import InstructedModel
@@ -36,11 +44,12 @@ def load_model(name: str, *, remote_code: bool = False) -> "SentenceTransformer"
         return build_tiny_model(name)
     transformers_logging.disable_progress_bar()
     source = model_source(name)
+    options: dict[str, Any] = dict(SAFE) | ({"dtype": torch.float32} if fp32 else {})
     if not source.strip() or (source.startswith(("/", ".", "~")) and not Path(source).is_dir()):
         raise BadInput(f"no model folder {source!r}: give a folder or the name of a model")
     try:
         model = InstructedModel._load_with_module_classes(
-            source, _own_modules(source), trust_remote_code=remote_code, model_kwargs=dict(SAFE)
+            source, _own_modules(source), trust_remote_code=remote_code, model_kwargs=options
         )
     except (OSError, ValueError, RuntimeError, ImportError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
@@ -50,6 +59,10 @@ def load_model(name: str, *, remote_code: bool = False) -> "SentenceTransformer"
             "remote_code=run or --remote-code), and that this machine has or can download"
         ) from error
     model.template = template_of(source)
+    if not _has_modules(name):
+        set_chat_template(model, applied=False)
+    elif applies_chat_template(model):
+        log.warning("%s wraps its texts in its chat template: it was saved so", name)
     return model
 
 
@@ -71,7 +84,13 @@ def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 
     plain = not settings.base_model.startswith(PREFIX) and not _has_modules(settings.base_model)
-    model = load_model(settings.base_model, remote_code=settings.remote_code == "run")
+    model = load_model(
+        settings.base_model,
+        remote_code=settings.remote_code == "run",
+        # With LoRA the frozen weights stay as they are stored; FSDP needs one type for all.
+        fp32=not settings.lora_rank or settings.fsdp == "on",
+    )
+    set_chat_template(model, applied=settings.chat_template == "on")
     transformer = model[0]
     _set_lengths(model, settings)
     model.prompts = {"query": settings.query_prefix, "document": settings.passage_prefix}

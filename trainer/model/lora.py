@@ -1,8 +1,9 @@
 """LoRA: training low-rank additions to the linear layers instead of the weights themselves.
 
 y = W x + (α/r) · B A x, with W frozen, A (r, in) random and B (out, r) zero: training starts from
-the model as it is (Hu et al. 2021). Before a model is saved the additions are merged into W: a
-checkpoint is an ordinary model that loads without us, and without an adapter library.
+the model as it is (Hu et al. 2021). A and B are float32; W keeps the number type it is stored in.
+Before a model is saved the additions are merged into W: a checkpoint is an ordinary model that
+loads without us, and without an adapter library.
 """
 
 import math
@@ -24,14 +25,16 @@ class LoraLinear(nn.Module):
         super().__init__()
         self.base, self.scale = base, alpha / rank
         base.requires_grad_(False)
-        like = {"device": base.weight.device, "dtype": base.weight.dtype}
+        # float32 whatever the frozen weights are: bfloat16 would lose most updates.
+        like = {"device": base.weight.device, "dtype": torch.float32}
         self.down = nn.Parameter(torch.empty(rank, base.in_features, **like))
         self.up = nn.Parameter(torch.zeros(base.out_features, rank, **like))
         nn.init.kaiming_uniform_(self.down, a=math.sqrt(5))
 
     def forward(self, x: Tensor) -> Tensor:
-        low = nn.functional.linear(x, self.down)  # (..., r)
-        return self.base(x) + self.scale * nn.functional.linear(low, self.up)
+        low = nn.functional.linear(x.to(self.down.dtype), self.down)  # (..., r)
+        whole = self.base(x)
+        return whole + (self.scale * nn.functional.linear(low, self.up)).to(whole.dtype)
 
     def merged(self) -> nn.Linear:
         """The linear layer with the addition inside."""
@@ -62,7 +65,13 @@ def attach_lora(model: "SentenceTransformer", *, rank: int, alpha: float, seed: 
 
 
 def merge_lora(model: "SentenceTransformer") -> None:
-    """Put the additions into the weights; afterwards the model is an ordinary one."""
+    """Put the additions into the weights; afterwards the model is an ordinary one.
+
+    It is then float32 as a whole: a sum that is rounded to bfloat16 loses much of the additions.
+    """
+    if not any(isinstance(module, LoraLinear) for module in model.modules()):
+        return
+    model.float()
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
             if isinstance(child, LoraLinear):

@@ -25,6 +25,7 @@ from db.store.store import Store, open_store
 from db.tables import Passage
 from trainer.evaluate.vector_cache import identity_of
 from trainer.model.backbone import load_model, template_of
+from trainer.model.chat_template import reading_of
 from trainer.serve.passage_vectors import (
     PassageVectors,
     as_unit,
@@ -97,7 +98,7 @@ class Searcher:
             self._corpora[key] = passage_vectors(
                 self.store,
                 dataset_id,
-                identity=f"{identity_of(name)} after {prompt!r}",
+                identity=f"{identity_of(name)}{reading_of(model)} after {prompt!r}",
                 encode=lambda texts: model.encode_document(
                     texts, batch_size=BATCH, convert_to_numpy=True
                 ),

@@ -95,6 +95,14 @@ class SettingFields:
         "How instruction and query become one text; saved with the model.",
         advanced=True,
     )
+    chat_template: str = _setting(
+        "off",
+        MODEL,
+        "Chat template",
+        "Wrap that text in the tokenizer's chat template too; saved with the model.",
+        choices=ON_OFF,
+        advanced=True,
+    )
     remote_code: str = _setting(
         "refuse",
         MODEL,
