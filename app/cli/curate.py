@@ -6,6 +6,7 @@ import sys
 import click
 from sqlalchemy.orm import Session
 
+from app.cli.kit.registered import RegistryOption
 from app.cli.kit.report import (
     Result,
     counts,
@@ -16,6 +17,7 @@ from app.cli.kit.report import (
     reporting,
     work,
 )
+from curation.providers.registry import PROVIDERS, describe_providers
 from curation.recipe.prices import Price, how_to_price, load_prices, save_price
 from curation.recipe.recipe import Recipe
 from curation.run.estimate import estimate_run, prices_for
@@ -104,7 +106,7 @@ def _recipe(provider: str, recipe: str | None, settings: tuple[str, ...]) -> Rec
 
 def _ask_for_prices(provider: str, recipe: Recipe) -> None:
     """On a terminal: what the models cost whose price nobody knows, kept for the next time."""
-    if provider == "offline" or not sys.stdin.isatty():
+    if PROVIDERS.find(provider).offline or not sys.stdin.isatty():
         return
     known = load_prices()
     for model in sorted({stage.model for stage in recipe.stages.values()} - set(known)):
@@ -118,7 +120,12 @@ def _ask_for_prices(provider: str, recipe: Recipe) -> None:
 
 @click.command()
 @click.option("--dataset", help="The data set whose pairs are grown.")
-@click.option("--provider", type=click.Choice(["offline", "openai"]), help="Who writes and judges.")
+@click.option(
+    "--provider",
+    type=click.Choice(PROVIDERS.names()),
+    cls=RegistryOption,
+    describe=describe_providers,
+)
 @click.option("--recipe", help="A recipe file, or the name of a built-in one.")
 @click.option("--set", "settings", multiple=True, metavar="STAGE.KEY=VALUE", help="Change it.")
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N pairs.")
@@ -184,7 +191,7 @@ def curate(
             raise click.UsageError("--worker joins a run as it is: only --concurrency goes with it")
     elif not dataset or not provider:
         raise click.UsageError("give --dataset and --provider, or --resume RUN, or --worker RUN")
-    if batch and provider == "offline":
+    if batch and provider and not PROVIDERS.find(provider).batches:
         raise click.UsageError("--batch goes with --provider openai")
     if estimate:
         if dataset is None or provider is None:

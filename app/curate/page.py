@@ -20,8 +20,8 @@ from app.kit.choice import choose
 from app.kit.menu import view_file
 from app.kit.page import draw_empty, draw_heading, draw_labels, draw_status
 from app.text.plain import plain
+from curation.providers.registry import PROVIDERS, describe_providers
 from curation.recipe.recipe import list_recipes
-from curation.run.starting import PROVIDERS
 from db.corpus.datasets import DatasetSummary, list_datasets
 from db.jobs import jobs
 from db.run.runs import RunSummary, funnel, get_run, list_runs
@@ -42,7 +42,9 @@ NUMBERS = (
 def draw_form(found: list[DatasetSummary]) -> None:
     first, second, third = st.columns([2, 1, 1])
     first.selectbox("Data set", [each.name for each in found], key="curate.dataset")
-    provider = second.selectbox("Provider", PROVIDERS, key="curate.provider")
+    provider = second.selectbox(
+        "Provider", PROVIDERS.names(), key="curate.provider", help=describe_providers()
+    )
     third.selectbox(
         "Recipe",
         (None, *list_recipes()),
@@ -61,7 +63,7 @@ def draw_form(found: list[DatasetSummary]) -> None:
             help="0: none. At it, the run pauses.",
             width=140,
         )
-    if provider == "openai":
+    if provider and PROVIDERS.find(provider).batches:
         st.checkbox(
             "In batches: half the price, within a day",
             key="curate.batch",

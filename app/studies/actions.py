@@ -71,9 +71,7 @@ def start_judge(study_id: int) -> None:
     """Queue a job in which a program judges the study's items."""
     judge = (st.session_state["studies.judge"] or "").strip()
     if not judge:
-        raise BadInput(
-            "no judge: offline:embedding, openai:MODEL, transformers:MODEL or simulated:N"
-        )
+        raise BadInput("choose or type the name of a judge")
     job_id = launch_job("judge", {"study_id": study_id, "judge": judge}, what=f"Judging as {judge}")
     st.session_state["studies.job"] = job_id
 

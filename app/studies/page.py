@@ -11,6 +11,7 @@ from app.studies.desk import draw_changes, draw_quality
 from app.studies.sampling_form import draw_sampling
 from app.studies.settings_form import draw_invite, draw_known_items, draw_rules
 from app.text.plain import plain
+from curation.judging.registry import describe_judges
 from curation.judging.sampling import sampling_words
 from db.run.runs import RunSummary, list_runs
 from db.store.store import open_store
@@ -87,8 +88,7 @@ def draw_judges(study: studies.StudySummary) -> None:
             JUDGES,
             key="studies.judge",
             accept_new_options=True,
-            help="Or type openai:MODEL for a model on the configured server, transformers:FOLDER "
-            "for one on this machine (:pointwise after it asks about each passage alone).",
+            help=plain(f"Choose or type a name. {describe_judges()}."),
         )
         st.button("Start", key="studies.start", on_click=studying.start_judge, args=(study.id,))
     if "studies.job" in st.session_state:

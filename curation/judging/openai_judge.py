@@ -8,11 +8,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from curation.judging.judges import Choice, ItemView
+from curation.judging.judge import Choice, ItemView
 from curation.providers.openai_server import OpenAIProvider
 from curation.providers.provider import Answer, Provider, Request, RowFailed, call_row
+from curation.providers.registry import PROVIDERS
 from curation.recipe.prompt import Unparsable, parse
-from curation.recipe.recipe import DEFAULT, Recipe, load_recipe
+from curation.recipe.recipe import Recipe, load_recipe
 from db.errors import BadInput
 from db.run.calls import StoredCall, add_calls, find_calls
 from db.store.store import Store
@@ -36,7 +37,7 @@ class OpenAIJudge:
             raise BadInput("openai: which model? Use openai:MODEL")
         self.name, self.model = f"openai:{model}", model
         self._store = store
-        recipe = load_recipe(DEFAULT["openai"])
+        recipe = load_recipe(PROVIDERS.find(self.provider).recipe)
         stage = replace(recipe.stages["validation"], model=model)
         self._recipe: Recipe = replace(recipe, stages={"validation": stage})
 

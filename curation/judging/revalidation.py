@@ -11,8 +11,10 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from curation.judging.judges import Choice, ItemJudge, judge_named
+from curation.judging.judge import Choice, ItemJudge
+from curation.judging.registry import judge_named
 from curation.judging.studies import Waiting, enrol, judge_waiting, record_choice
+from curation.providers.registry import PROVIDERS
 from curation.recipe.recipe import Filters
 from curation.rules.filters import Drop, check_instruction, check_passage, check_query
 from db.errors import BadInput, Refused
@@ -22,8 +24,6 @@ from db.run.revalidations import FAILS, HOLDS, waiting_items
 from db.run.runs import get_run
 from db.store.store import Store
 from db.tables import Group, Pair, Recipe, Run
-
-VALIDATORS = ("offline", "openai")
 
 
 def check_edit(session: Session, group_id: int, changes: Mapping[str, str]) -> None:
@@ -107,11 +107,10 @@ def validator_of(store: Store, run_id: int) -> ItemJudge:
     with store.read() as session:
         run = get_run(session, run_id)
         body = session.get_one(Recipe, run.recipe_id).body
-    if run.provider not in VALIDATORS:
+    if run.provider not in PROVIDERS.names():
         raise Refused(
             f"run {run_id} was made by {run.provider!r}, which has no validator here: let a judge "
             "answer its items in a study (`inf study judge`)"
         )
-    if run.provider == "offline":
-        return judge_named("offline:embedding", store)
-    return judge_named(f"openai:{body['stages']['validation']['model']}", store)
+    model = str(body["stages"]["validation"]["model"])
+    return judge_named(PROVIDERS.find(run.provider).judge_name(model), store)

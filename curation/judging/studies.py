@@ -13,7 +13,8 @@ from typing import Any
 from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
-from curation.judging.judges import Choice, ItemJudge, ItemView, judge_named
+from curation.judging.judge import Choice, ItemJudge, ItemView
+from curation.judging.registry import judge_named
 from curation.judging.sampling import Sampling, draw_sample
 from db.corpus.datasets import get_dataset
 from db.errors import Refused

@@ -18,7 +18,6 @@ from db.corpus.datasets import text_sha256
 from db.errors import BadInput
 
 FOLDER = Path(__file__).parent / "recipes"
-DEFAULT = {"offline": "offline", "openai": "msmarco"}
 PARAMETERS = ("temperature", "top_p", "max_output_tokens", "reasoning_effort", "seed", "output")
 
 

@@ -21,6 +21,7 @@ from sqlalchemy.orm import Session
 
 from curation.judging.candidates import HardPassages, Pool, choose, draw, load_pool, passage_texts
 from curation.providers.provider import Provider, Request, Stopped
+from curation.providers.registry import PROVIDERS, WorkerSetting
 from curation.recipe.recipe import Recipe, recipe_from_store
 from curation.run.answer_files import store_left_answers
 from curation.run.group_work import GroupWork, Setting
@@ -52,7 +53,7 @@ from db.run.workers import (
     working_owners,
 )
 from db.store.store import Store
-from db.tables import Pair, Passage, Prompt, Run
+from db.tables import Prompt, Run
 from db.tables import Recipe as RecipeRow
 
 log = logging.getLogger("inf.curate")
@@ -107,30 +108,8 @@ def curate(handle: JobHandle) -> dict[str, Any]:
 
 def make_provider(store: Store, plan: Plan, owner: str) -> Provider:
     """The provider of a run. Raises ProviderError where it cannot be used."""
-    run = plan.run
-    if run.provider == "offline":
-        from curation.offline.provider import OfflineProvider  # numpy, for the embedding judge
-        from curation.offline.vocabulary import MOST, build_vocabulary
-
-        with store.read() as session:
-            vocabulary = build_vocabulary(_sampled_pairs(session, run.dataset_id, MOST))
-        model = plan.recipe.stages["validation"].model
-        return OfflineProvider(store, vocabulary, seed=run.seed, judge_model=model)
-    from curation.providers.openai_server import OpenAIProvider  # the SDK takes a second to import
-
-    wire = OpenAIProvider.from_environment(
-        plan.recipe,
-        concurrency=plan.concurrency,
-        with_budget=run.budget_usd is not None,
-        requests_per_minute=run.requests_per_minute,
-        tokens_per_minute=run.tokens_per_minute,
-        batch=run.batch,
-    )
-    if not run.batch:
-        return wire
-    from curation.providers.batch import BatchProvider
-
-    return BatchProvider(wire, store, run.id, owner)
+    setting = WorkerSetting(store, plan.run, plan.recipe, plan.concurrency, owner)
+    return PROVIDERS.find(plan.run.provider).make(setting)
 
 
 class Worker:
@@ -449,23 +428,6 @@ def _plan(store: Store, run_id: int, concurrency: int | None) -> Plan:
             follows_run=concurrency is None,
             hard=hard,
         )
-
-
-def _sampled_pairs(session: Session, dataset_id: int, most: int) -> list[tuple[str, str]]:
-    """At most `most` pairs, evenly spread in the order of ids."""
-    ids = list(
-        session.scalars(select(Pair.id).where(Pair.dataset_id == dataset_id).order_by(Pair.id))
-    )
-    step = max(1, -(-len(ids) // most))
-    chosen = set(ids[::step])
-    rows = session.execute(
-        select(Pair.id, Pair.query, Passage.text)
-        .join(Passage, Passage.id == Pair.passage_id)
-        .where(Pair.dataset_id == dataset_id)
-        .order_by(Pair.id)
-        .execution_options(yield_per=1000)
-    )
-    return [(query, text) for key, query, text in rows if key in chosen]
 
 
 def _close(handle: JobHandle, run_id: int, worker: Worker | None) -> dict[str, Any]:

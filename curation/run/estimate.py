@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import FREE, Price, load_prices
-from curation.recipe.recipe import DEFAULT, Recipe, load_recipe
+from curation.recipe.recipe import Recipe, load_recipe
 from curation.recipe.tasks import TASKS, Task
 from db.tables import Group, Item, Pair, Passage
 from db.words import ROLES
@@ -48,7 +49,7 @@ class Estimate:
 
 def prices_for(provider: str, recipe: Recipe, *, batch: bool = False) -> dict[str, Price]:
     """Prices by model: the table's, half of them in a batch; offline nothing is paid."""
-    if provider == "offline":
+    if PROVIDERS.find(provider).offline:
         return {stage.model: FREE for stage in recipe.stages.values()}
     found = load_prices()
     return {model: price.batched() for model, price in found.items()} if batch else found
@@ -146,7 +147,7 @@ def judging_prices(
         for instruction, query, listed in items
     ) / len(items)
     labels = LABEL_TOKENS * sum(len(listed) for _, _, listed in items) / len(items)
-    stage = load_recipe(DEFAULT["openai"]).stages["validation"]
+    stage = load_recipe(PROVIDERS.find("openai").recipe).stages["validation"]
     sent = (characters + len(stage.prompt.text)) / CHARACTERS_PER_TOKEN + labels
     most = stage.parameters.get("max_output_tokens")
     came = min(USUAL_TOKENS["Choice"], most) if most else USUAL_TOKENS["Choice"]

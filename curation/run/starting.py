@@ -9,23 +9,20 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from curation.recipe.recipe import DEFAULT, Recipe, load_recipe
+from curation.providers.registry import PROVIDERS
+from curation.recipe.recipe import Recipe, load_recipe
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
 from db.run.runs import create_run, get_run, reopen_run, store_recipe
 from db.study.judgments import get_or_create_judge
 from db.tables import Judge, Run
 
-PROVIDERS = tuple(DEFAULT)
-CONCURRENCY = {"offline": 96, "openai": 16}
 GROUPS_IN_BATCHES = 5000
 
 
 def choose_recipe(provider: str, recipe: str | None, settings: Sequence[str]) -> Recipe:
     """The recipe asked for, or the provider's default one. Raises BadInput."""
-    if provider not in PROVIDERS:
-        raise BadInput(f"no provider {provider!r}: one of {', '.join(PROVIDERS)}")
-    return load_recipe(recipe or DEFAULT[provider], settings)
+    return load_recipe(recipe or PROVIDERS.find(provider).recipe, settings)
 
 
 def start_run(
@@ -67,7 +64,7 @@ def start_run(
         dataset_id=get_dataset(session, dataset).id,
         recipe_id=row.id,
         provider=provider,
-        offline=provider == "offline",
+        offline=PROVIDERS.find(provider).offline,
         seed=seed,
         concurrency=concurrency or usual_concurrency(provider, batch=batch),
         budget_usd=budget_usd,
@@ -83,27 +80,27 @@ def start_run(
 
 def usual_concurrency(provider: str, *, batch: bool = False) -> int:
     """Calls in flight by default; in batch mode groups whose calls are at the server."""
-    return GROUPS_IN_BATCHES if batch else CONCURRENCY[provider]
+    return GROUPS_IN_BATCHES if batch else PROVIDERS.find(provider).concurrency
 
 
 def _check_batch(provider: str, limit: int | None) -> None:
-    if provider != "openai":
-        raise BadInput(f"batch mode is the openai provider's, not {provider}'s: leave --batch out")
+    if not PROVIDERS.find(provider).batches:
+        with_batches = " or ".join(name for name, kind in PROVIDERS.all().items() if kind.batches)
+        raise BadInput(f"{provider!r} has no batch mode ({with_batches} has): leave --batch out")
     if limit:
         raise BadInput("batch mode has no limit per minute: leave --rpm and --tpm out")
 
 
 def validator(session: Session, provider: str, recipe: Recipe) -> Judge:
     """The judge that validates runs of this provider and recipe. Does not commit."""
-    model = recipe.stages["validation"].model
-    offline = provider == "offline"
+    kind = PROVIDERS.find(provider)
     return get_or_create_judge(
         session,
-        "offline:embedding" if offline else f"{provider}:{model}",
+        kind.judge_name(recipe.stages["validation"].model),
         kind="model",
         provider=provider,
-        model=model,
-        offline=offline,
+        model=recipe.stages["validation"].model,
+        offline=kind.offline,
     )
 
 

@@ -16,8 +16,9 @@ from study_world import make_world
 from tiny_language_models import write_decoder, write_t5
 
 from analysis.embed.language_model import load_language_model
-from curation.judging.judges import ItemView, judge_named
+from curation.judging.judge import ItemView
 from curation.judging.local_judge import LocalJudge, longest_each
+from curation.judging.registry import judge_named
 from db.errors import BadInput
 from db.store.store import Store
 from db.tables import Judge, Judgment

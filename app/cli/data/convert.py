@@ -1,24 +1,69 @@
-"""`inf convert`: a published collection as the two files that `inf import` takes."""
+"""`inf convert`: a published collection as the two files that `inf import` takes.
+
+Its subcommands are the registered sources, those of installed packages included.
+"""
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import click
 
 from app.cli.kit.report import Result, counts, lines, reporting
 from curation.sources.converting import Conversion, write_files
-from curation.sources.msmarco import read_msmarco
-from curation.sources.problems import read_leetcode, read_math
-from curation.sources.trec import read_trec
+from curation.sources.registry import SOURCES, SourceInput, SourceKind
+from db.errors import BadInput
 
 FILE = click.Path(path_type=Path)
-out_option = click.option("--out", type=FILE, required=True, help="Folder to write to.")
-limit_option = click.option("--limit", type=int, help="No more than so many pairs.")
 
 
-@click.group()
+class Sources(click.Group):
+    """One subcommand for each registered source."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(SOURCES.all())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in SOURCES.names():
+            return None
+        try:
+            return _command(cmd_name, SOURCES.find(cmd_name))
+        except BadInput as error:
+            raise click.UsageError(str(error)) from error
+
+
+@click.group(cls=Sources)
 def convert() -> None:
     """Turn MS MARCO, TREC, LeetCode or MetaMath files into pairs.jsonl and passages.jsonl."""
+
+
+def _command(name: str, kind: SourceKind) -> click.Command:
+    @reporting(_human)
+    def run(out: Path, limit: int | None, **values: Any) -> Result:
+        given = {
+            each.name: list(values[each.name]) if each.multiple else values[each.name]
+            for each in kind.inputs
+        }
+        return _result(write_files(kind.convert(given), out, limit=limit))
+
+    command = click.command(name, help=kind.help)(run)
+    command.params = [
+        *(_parameter(each) for each in kind.inputs),
+        click.Option(["--out"], type=FILE, required=True, help="Folder to write to."),
+        click.Option(["--limit"], type=int, help="No more than so many pairs."),
+        *command.params,
+    ]
+    return command
+
+
+def _parameter(given: SourceInput) -> click.Parameter:
+    kind: Any = FILE if given.is_file else str
+    if not given.help:
+        return click.Argument([given.name], type=kind, nargs=-1 if given.multiple else 1)
+    option = f"--{given.name.replace('_', '-')}"
+    return click.Option(
+        [option], type=kind, required=True, multiple=given.multiple, help=given.help
+    )
 
 
 def _human(result: Result) -> str:
@@ -37,47 +82,3 @@ def _human(result: Result) -> str:
 def _result(done: Conversion) -> Result:
     values = dataclasses.asdict(done)
     return {**values, "pairs_path": str(done.pairs_path), "passages_path": str(done.passages_path)}
-
-
-@convert.command()
-@click.argument("place")
-@out_option
-@limit_option
-@reporting(_human)
-def msmarco(place: str, out: Path, limit: int | None) -> Result:
-    """MS MARCO v2.1 rows: a JSONL or Parquet file, or hub:NAME[:CONFIG[:SPLIT]]."""
-    return _result(write_files(read_msmarco(place), out, limit=limit))
-
-
-@convert.command()
-@click.option("--topics", type=FILE, required=True, help="NIST topics, or JSONL.")
-@click.option("--documents", type=FILE, required=True, multiple=True, help="SGML, also .gz.")
-@click.option("--qrels", type=FILE, required=True, help="topic iteration document grade.")
-@out_option
-@limit_option
-@reporting(_human)
-def trec(
-    topics: Path, documents: tuple[Path, ...], qrels: Path, out: Path, limit: int | None
-) -> Result:
-    """TREC topics, documents and qrels, in Robust04's format."""
-    return _result(write_files(read_trec(topics, list(documents), qrels), out, limit=limit))
-
-
-@convert.command()
-@click.argument("file", type=FILE)
-@out_option
-@limit_option
-@reporting(_human)
-def leetcode(file: Path, out: Path, limit: int | None) -> Result:
-    """Programming tasks with solutions, the language known."""
-    return _result(write_files(read_leetcode(file), out, limit=limit))
-
-
-@convert.command()
-@click.argument("file", type=FILE)
-@out_option
-@limit_option
-@reporting(_human)
-def math(file: Path, out: Path, limit: int | None) -> Result:
-    """Word problems with worked solutions (MetaMath, GSM8K)."""
-    return _result(write_files(read_math(file), out, limit=limit))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from app.cli.kit.registered import RegistryOption
 from app.cli.kit.report import (
     Result,
     counts,
@@ -16,6 +17,7 @@ from app.cli.kit.report import (
 )
 from app.cli.study import known as study_known
 from app.cli.study import people as study_people
+from curation.judging.registry import describe_judges
 from curation.judging.sampling import SAMPLES, STRATA, Sampling, sampling_words
 from curation.judging.studies import make_study
 from db.corpus.datasets import get_dataset
@@ -273,8 +275,8 @@ def _judged(result: Result) -> str:
 @click.option(
     "--judge",
     required=True,
-    help="offline:embedding, openai:MODEL, transformers:MODEL (a folder or name; :listwise or "
-    ":pointwise after it), or simulated:N (stands in for a person, and says so).",
+    cls=RegistryOption,
+    describe=describe_judges,
 )
 @detach_option
 @reporting(_judged)

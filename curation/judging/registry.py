@@ -1,0 +1,99 @@
+"""The judges by name: `FAMILY` or `FAMILY:REST`, as `openai:MODEL`.
+
+Another package adds a family by an entry point in the group `inf_studio.judges` that names a
+`JudgeKind`; see `curation.registry`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from curation.judging.judge import ItemJudge
+from curation.registry import Registry
+from db.errors import BadInput
+from db.store.store import Store
+
+
+@dataclass(frozen=True)
+class JudgeKind:
+    """A family of judges.
+
+    `form`: how its names are written. `help`: what it is, in one sentence. `make`: the judge, given
+    the store and what follows the colon; it raises BadInput for a REST that it does not know.
+    """
+
+    form: str
+    help: str
+    make: Callable[[Store, str], ItemJudge]
+
+
+def _embedding(store: Store, rest: str) -> ItemJudge:
+    from curation.judging.embedding_judge import EmbeddingJudge
+
+    if rest != "embedding":
+        raise _no_judge(f"offline:{rest}")
+    return EmbeddingJudge(store)
+
+
+def _openai(store: Store, rest: str) -> ItemJudge:
+    from curation.judging.openai_judge import OpenAIJudge  # the SDK takes a second to import
+
+    return OpenAIJudge(store, rest)
+
+
+def _local(store: Store, rest: str) -> ItemJudge:
+    from curation.judging.local_judge import LocalJudge
+
+    return LocalJudge(rest)
+
+
+def _simulated(store: Store, rest: str) -> ItemJudge:
+    from curation.judging.simulated_judge import SimulatedJudge
+
+    if not rest.isdecimal() or int(rest) < 1:
+        raise _no_judge(f"simulated:{rest}")
+    return SimulatedJudge(int(rest))
+
+
+JUDGES = Registry(
+    "judge",
+    "inf_studio.judges",
+    JudgeKind,
+    {
+        "offline": JudgeKind(
+            "offline:embedding",
+            "the passage closest to instruction and query by an embedding model",
+            _embedding,
+        ),
+        "openai": JudgeKind(
+            "openai:MODEL", "a model on the OpenAI-compatible server that is configured", _openai
+        ),
+        "transformers": JudgeKind(
+            "transformers:MODEL",
+            "a language model on this machine, by folder or name; append :listwise or :pointwise",
+            _local,
+        ),
+        "simulated": JudgeKind(
+            "simulated:N",
+            "stands in for a person in a demo (N ≥ 1), and is labelled so",
+            _simulated,
+        ),
+    },
+)
+
+
+def judge_named(name: str, store: Store) -> ItemJudge:
+    """The judge of that name. Raises BadInput, which lists the forms, for an unknown one."""
+    family, _, rest = name.partition(":")
+    if family not in JUDGES.names():
+        raise _no_judge(name)
+    return JUDGES.find(family).make(store, rest)
+
+
+def describe_judges() -> str:
+    """The forms of names with what each is, for help texts."""
+    return "; ".join(f"{kind.form}: {kind.help}" for kind in JUDGES.all().values())
+
+
+def _no_judge(name: str) -> BadInput:
+    forms = ", ".join(kind.form for kind in JUDGES.all().values())
+    return BadInput(f"no judge {name!r}: use one of {forms}")

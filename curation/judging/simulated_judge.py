@@ -1,0 +1,77 @@
+"""Simulated judges stand in for people in a demo and are labelled so wherever they appear."""
+
+import hashlib
+import math
+import random
+from collections.abc import Callable, Sequence
+
+from analysis.text.words import content_words
+from curation.judging.judge import Choice, ItemView
+
+NOISE = 0.25
+NONE_BELOW = 0.25
+
+
+class SimulatedJudge:
+    """Stands in for a person in a demo: looks for the words asked for, with noise of its own.
+
+    Each candidate scores the share of the query's and of the instruction's content words that it
+    holds, rare ones counting more (rare among the candidates at hand), plus Gumbel noise drawn from
+    the judge's number and the item's texts: the same judge always answers the same way, different
+    judges differ. Nothing but the texts is used.
+    """
+
+    kind = "person"
+    provider = ""
+    model = ""
+    offline = False
+    simulated = True
+    at_once = 64
+
+    def __init__(self, number: int) -> None:
+        self.name = f"simulated:{number}"
+
+    def choose(
+        self, views: Sequence[ItemView], *, check: Callable[[], None] | None = None
+    ) -> list[Choice]:
+        """The best candidate after noise; "none" where no candidate holds much of what is asked."""
+        return [self._choose(view) for view in views]
+
+    def _choose(self, view: ItemView) -> Choice:
+        scores = lexical_scores(view)
+        noisy = [
+            score + NOISE * self._gumbel(view, text)
+            for score, text in zip(scores, view.candidates, strict=True)
+        ]
+        best = max(range(len(noisy)), key=noisy.__getitem__)
+        return Choice(None if max(scores) < NONE_BELOW else best, {"simulated": True})
+
+    def _gumbel(self, view: ItemView, text: str) -> float:
+        seen = "\n".join((self.name, view.instruction, view.query, text))
+        chance = random.Random(hashlib.sha256(seen.encode()).digest())
+        return -math.log(-math.log(chance.uniform(1e-12, 1 - 1e-12)))
+
+
+def lexical_scores(view: ItemView) -> list[float]:
+    """Of each candidate: the weighted share of the query's words plus that of the instruction's.
+
+    A word weighs log(1 + candidates / candidates that hold it); words in none of them do not count.
+    0 where nothing asked for occurs anywhere.
+    """
+    held = [content_words(text) for text in view.candidates]
+
+    def shares(asked: set[str]) -> list[float]:
+        weights = {
+            word: math.log(1 + len(held) / having)
+            for word in asked
+            if (having := sum(word in words for words in held))
+        }
+        total = sum(weights.values())
+        if not total:
+            return [0.0] * len(held)
+        return [sum(weights[word] for word in words & weights.keys()) / total for words in held]
+
+    pairs = zip(
+        shares(content_words(view.query)), shares(content_words(view.instruction)), strict=True
+    )
+    return [query + instruction for query, instruction in pairs]

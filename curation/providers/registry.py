@@ -1,0 +1,130 @@
+"""The providers by name: who writes and validates a run's texts.
+
+Another package adds one by an entry point in the group `inf_studio.providers` that names a
+`ProviderKind`; see `curation.registry`. Imports of a provider wait until a run uses it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from curation.providers.provider import Provider
+from curation.recipe.recipe import Recipe
+from curation.registry import Registry
+from db.store.store import Store
+from db.tables import Pair, Passage, Run
+
+
+@dataclass(frozen=True)
+class WorkerSetting:
+    """The worker of a run that a provider is made for; `owner` marks what it leases."""
+
+    store: Store
+    run: Run
+    recipe: Recipe
+    concurrency: int
+    owner: str
+
+
+@dataclass(frozen=True)
+class ProviderKind:
+    """A provider of answers.
+
+    `make`: the provider of one worker; raises ProviderError where it cannot be used. `recipe`: the
+    default one, built in or a path. `judge`: the name of the judge that validates its runs, with
+    `{model}` for the recipe's validation model. `offline`: no language model; its groups are
+    labelled so everywhere. `batches`: has a mode in which answers come within a day.
+    """
+
+    help: str
+    make: Callable[[WorkerSetting], Provider]
+    recipe: str
+    judge: str
+    concurrency: int = 16
+    offline: bool = False
+    batches: bool = False
+
+    def judge_name(self, model: str) -> str:
+        """The name of the judge that validates a run whose validation model is this one."""
+        return self.judge.replace("{model}", model)
+
+
+def _offline(setting: WorkerSetting) -> Provider:
+    from curation.offline.provider import OfflineProvider  # numpy, for the embedding judge
+    from curation.offline.vocabulary import MOST, build_vocabulary
+
+    with setting.store.read() as session:
+        vocabulary = build_vocabulary(sampled_pairs(session, setting.run.dataset_id, MOST))
+    return OfflineProvider(
+        setting.store,
+        vocabulary,
+        seed=setting.run.seed,
+        judge_model=setting.recipe.stages["validation"].model,
+    )
+
+
+def _openai(setting: WorkerSetting) -> Provider:
+    from curation.providers.openai_server import OpenAIProvider  # the SDK takes a second to import
+
+    run = setting.run
+    wire = OpenAIProvider.from_environment(
+        setting.recipe,
+        concurrency=setting.concurrency,
+        with_budget=run.budget_usd is not None,
+        requests_per_minute=run.requests_per_minute,
+        tokens_per_minute=run.tokens_per_minute,
+        batch=run.batch,
+    )
+    if not run.batch:
+        return wire
+    from curation.providers.batch import BatchProvider
+
+    return BatchProvider(wire, setting.store, run.id, setting.owner)
+
+
+PROVIDERS = Registry(
+    "provider",
+    "inf_studio.providers",
+    ProviderKind,
+    {
+        "offline": ProviderKind(
+            "rules write, an embedding model judges; no language model, no network",
+            _offline,
+            recipe="offline",
+            judge="offline:embedding",
+            concurrency=96,
+            offline=True,
+        ),
+        "openai": ProviderKind(
+            "language models on the OpenAI-compatible server that is configured",
+            _openai,
+            recipe="msmarco",
+            judge="openai:{model}",
+            batches=True,
+        ),
+    },
+)
+
+
+def describe_providers() -> str:
+    """The names with what each is, for help texts."""
+    return "; ".join(f"{name}: {kind.help}" for name, kind in PROVIDERS.all().items())
+
+
+def sampled_pairs(session: Session, dataset_id: int, limit: int) -> list[tuple[str, str]]:
+    """At most `limit` pairs (query, passage), evenly spread in the order of ids."""
+    ids = list(
+        session.scalars(select(Pair.id).where(Pair.dataset_id == dataset_id).order_by(Pair.id))
+    )
+    step = max(1, -(-len(ids) // limit))
+    chosen = set(ids[::step])
+    rows = session.execute(
+        select(Pair.id, Pair.query, Passage.text)
+        .join(Passage, Passage.id == Pair.passage_id)
+        .where(Pair.dataset_id == dataset_id)
+        .order_by(Pair.id)
+        .execution_options(yield_per=1000)
+    )
+    return [(query, text) for key, query, text in rows if key in chosen]
