@@ -69,7 +69,7 @@ def fill(store: Store, groups: int) -> None:
 
 
 def _add(session: Any, numbers: range, dataset_id: int, run_id: int, chance: random.Random) -> None:
-    def say(words: int) -> str:
+    def notify(words: int) -> str:
         return " ".join(chance.choices(WORDS, k=words))
 
     passages, pairs, groups, triplets = [], [], [], []
@@ -82,13 +82,13 @@ def _add(session: Any, numbers: range, dataset_id: int, run_id: int, chance: ran
                     "dataset_id": dataset_id,
                     "external_id": f"p{passage_id}",
                     "title": "",
-                    "text": say(55),
+                    "text": notify(55),
                     "sha256": "",
                     "origin": "generated" if place else "seed",
                     "meta": {},
                 }
             )
-        query, positive = say(8), say(35)
+        query, positive = notify(8), notify(35)
         pairs.append(
             {
                 "id": number,
@@ -112,8 +112,8 @@ def _add(session: Any, numbers: range, dataset_id: int, run_id: int, chance: ran
         )
         for role, instruction, asked, passage_id in (
             ("positive", positive, query, ids[0]),
-            ("instruction_negative", say(35), query, ids[1]),
-            ("query_negative", positive, say(8), ids[2]),
+            ("instruction_negative", notify(35), query, ids[1]),
+            ("query_negative", positive, notify(8), ids[2]),
         ):
             triplets.append(
                 {

@@ -1,7 +1,7 @@
-"""Who is looking at the page: a signed cookie that names an account, or nobody.
+"""The session user: the account that a signed cookie names, or none.
 
-With no account in the store the visitor is the local admin; the server then listens on loopback
-only (`inf serve` sees to it). The key that signs cookies is a file in INF_HOME, or INF_SECRET_KEY
+Without accounts in the store the user is the local admin; `inf serve` then listens on loopback
+only. The key that signs cookies is a file in INF_HOME, or INF_SECRET_KEY
 where several servers share one store.
 """
 
@@ -26,8 +26,8 @@ LOCAL_ADMIN = "local admin"
 
 
 @dataclass(frozen=True)
-class Visitor:
-    """A person at a page: name and role; `account_id` is None for the local admin."""
+class SessionUser:
+    """The user of a session: name and role; `account_id` is None for the local admin."""
 
     name: str
     role: str
@@ -38,14 +38,14 @@ class Visitor:
         return ACCOUNT_ROLES.index(self.role) >= ACCOUNT_ROLES.index(role)
 
 
-def visitor_of(store: Store, cookies: Mapping[str, str]) -> Visitor | None:
-    """Whoever the cookie names; the local admin where the store has no accounts; else None."""
+def user_of_cookies(store: Store, cookies: Mapping[str, str]) -> SessionUser | None:
+    """The user that the cookie names, the local admin if the store has no accounts, else None."""
     with store.read() as session:
         if not accounts.are_there_accounts(session):
-            return Visitor(LOCAL_ADMIN, "admin")
+            return SessionUser(LOCAL_ADMIN, "admin")
         account_id, epoch = read_cookie(cookies.get(COOKIE, ""))
         account = accounts.account_of_cookie(session, account_id, epoch)
-    return None if account is None else Visitor(account.name, account.role, account.id)
+    return None if account is None else SessionUser(account.name, account.role, account.id)
 
 
 def write_cookie(account: Account) -> str:
@@ -54,7 +54,7 @@ def write_cookie(account: Account) -> str:
 
 
 def read_cookie(value: str) -> tuple[int, int]:
-    """Account id and epoch of a cookie we signed; (0, 0), which is nobody's, otherwise."""
+    """Account id and epoch of a cookie that we signed, otherwise (0, 0), which no account has."""
     try:
         account_id, epoch = _signer(_secret()).loads(value, max_age=COOKIE_SECONDS)
     except (BadData, ValueError, TypeError):

@@ -1,9 +1,9 @@
-"""Signing in through an OpenID provider (`st.login`), where `.streamlit/secrets.toml` names one.
+"""Sign-in through an OpenID provider (`st.login`), if `.streamlit/secrets.toml` configures one.
 
-Streamlit talks to the provider and leaves its claims in a signed cookie of its own. That cookie is
-a bridge only: it is read once, at `/sign-in`, for the e-mail address; the account with the address
-gets our session cookie, and Streamlit's is deleted. So roles, disabled accounts and signing out
-everywhere hold for everybody alike.
+Streamlit talks to the provider and stores its claims in a signed cookie of its own. That cookie is
+read once, at `/sign-in`, for the e-mail address; the account with that address gets our session
+cookie, and Streamlit's is deleted. Roles, disabled accounts and sign-out on all devices therefore
+work the same for every account.
 """
 
 import json
@@ -40,7 +40,7 @@ def providers() -> list[str]:
 
 
 def claims_of(cookies: Mapping[str, str]) -> dict[str, Any] | None:
-    """What the provider said of whoever has just come back from it; None without a valid cookie."""
+    """The claims of the user who just returned from the provider; None without a valid cookie."""
     if USER_COOKIE_NAME not in cookies or not providers():
         return None
     secret = get_cookie_secret()
@@ -60,31 +60,31 @@ def claims_of(cookies: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 def email_of(claims: Mapping[str, Any]) -> str:
-    """The address that the provider vouches for.
+    """The verified e-mail address in the claims.
 
-    Raises Refused where there is none, where it is not verified (INF_OPENID_TRUST_EMAIL=1 takes a
-    provider's word that does not say), and where the claims are too old.
+    Raises Refused if there is none, if it is not verified (INF_OPENID_TRUST_EMAIL=1 accepts claims
+    without `email_verified`), and if the claims have expired.
     """
     if float(claims.get("exp", 0)) < time.time():
-        raise Refused("what the provider said of you is too old: sign in again")
+        raise Refused("the sign-in at the provider has expired: sign in again")
     email = str(claims.get("email") or "")
     if not email:
-        raise Refused("the provider tells no e-mail address of you: sign in with a password")
-    unsaid = "email_verified" not in claims and os.environ.get(TRUST) == "1"
-    if claims.get("email_verified") is not True and not unsaid:
+        raise Refused("the provider sent no e-mail address: sign in with a password")
+    is_trusted = "email_verified" not in claims and os.environ.get(TRUST) == "1"
+    if claims.get("email_verified") is not True and not is_trusted:
         raise Refused(f"the provider has not verified the address {email}")
     return email
 
 
 def forget(answer: Response, cookies: Mapping[str, str]) -> None:
-    """Delete Streamlit's cookies about the person, and their chunks."""
+    """Delete Streamlit's cookies with the claims and tokens, chunks included."""
     for name in cookies:
         if name.startswith((USER_COOKIE_NAME, TOKENS_COOKIE_NAME)):
             answer.delete_cookie(name, httponly=True, samesite="lax")
 
 
 def go_to_provider() -> None:
-    """Where the address asks for it: send the browser to the provider (called in the script)."""
+    """Send the browser to the provider that the URL names, if any (called in the page script)."""
     wanted = st.query_params.get(PARAMETER)
     if wanted in providers():
         st.login(None if wanted == DEFAULT else wanted)

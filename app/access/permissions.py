@@ -1,9 +1,9 @@
-"""What each role may do; asked where data is written, not only where a menu is drawn."""
+"""The role that each permission requires; checked where data is written, not only in the menu."""
 
-from app.access.identity import Visitor
+from app.access.identity import SessionUser
 from db.errors import Refused
 
-NEEDS = {
+REQUIRED_ROLE = {
     "accounts": "admin",
     "audit": "admin",
     "curate": "curator",
@@ -22,11 +22,11 @@ NEEDS = {
 }
 
 
-def require(visitor: Visitor | None, deed: str) -> Visitor:
-    """The visitor, when their role allows the deed. Raises Refused."""
-    needed = NEEDS[deed]
-    if visitor is None:
+def require(user: SessionUser | None, permission: str) -> SessionUser:
+    """The user if their role has the permission. Raises Refused."""
+    needed = REQUIRED_ROLE[permission]
+    if user is None:
         raise Refused("you are signed out: sign in again")
-    if not visitor.may(needed):
-        raise Refused(f"{visitor.name} is {visitor.role}; this needs the role {needed}")
-    return visitor
+    if not user.may(needed):
+        raise Refused(f"{user.name} is {user.role}; this requires the role {needed}")
+    return user

@@ -1,7 +1,7 @@
-"""The visit: who is at this page, and what the last action had to say.
+"""The user of this Streamlit session, their permissions, and the notices of their last action.
 
-`st.session_state` holds nothing but the words to show next. The visitor is read from cookie and
-store at every rerun and again in every action, so that a lost role counts at once.
+`st.session_state` holds only the notices to show next. The user is read from cookie and store at
+every rerun and again in every action, so that a revoked role takes effect at once.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,29 +11,29 @@ from typing import ParamSpec
 
 import streamlit as st
 
-from app.access.identity import Visitor, visitor_of
+from app.access.identity import SessionUser, user_of_cookies
 from app.access.permissions import require
 from app.text.plain import plain
 from db.errors import InfError
 from db.store.store import open_store
 
 P = ParamSpec("P")
-SAID = "visit.said"
+NOTICES = "session.notices"
 
 
-def current_visitor() -> Visitor | None:
-    """Who looks at this page now; None when signed out."""
-    return visitor_of(open_store(), st.context.cookies)
+def current_user() -> SessionUser | None:
+    """The signed-in user; None when signed out."""
+    return user_of_cookies(open_store(), st.context.cookies)
 
 
-def acting(deed: str) -> Visitor:
-    """The visitor, when they may do this now. Raises Refused."""
-    return require(current_visitor(), deed)
+def require_permission(permission: str) -> SessionUser:
+    """The current user if their role has the permission. Raises Refused."""
+    return require(current_user(), permission)
 
 
 @contextmanager
 def failures_shown() -> Iterator[None]:
-    """The one place where a page's InfError becomes words on the page."""
+    """Show an InfError of the page as a message instead of breaking it."""
     try:
         yield
     except InfError as error:
@@ -41,29 +41,32 @@ def failures_shown() -> Iterator[None]:
 
 
 def action(function: Callable[P, None]) -> Callable[P, None]:
-    """Decorate a callback: its InfError is said on the page instead of breaking it."""
+    """Decorate a callback: its InfError becomes a notice instead of breaking the page."""
 
     @wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             function(*args, **kwargs)
         except InfError as error:
-            say(str(error), kind="error")
+            notify(str(error), kind="error")
 
     return wrapper
 
 
-def say(words: str, *, kind: str = "success") -> None:
-    """Words for the top of the page at its next drawing."""
-    st.session_state.setdefault(SAID, []).append((kind, words))
+def notify(message: str, *, kind: str = "success") -> None:
+    """Show a message at the top of the page on its next rerun."""
+    st.session_state.setdefault(NOTICES, []).append((kind, message))
 
 
-def show_what_was_said() -> None:
-    """Draw and forget them, in a place that is there without words too: an expander below it that
-    somebody opened would fold when the words go and everything moves up by one."""
+def show_notices() -> None:
+    """Draw the notices and clear them.
+
+    The container is drawn even without notices: otherwise every element below it would move up by
+    one when they disappear, and an open expander would fold.
+    """
     with st.container():
-        for kind, words in st.session_state.pop(SAID, []):
+        for kind, message in st.session_state.pop(NOTICES, []):
             if kind == "error":
-                st.error(plain(words), icon=":material/error:")
+                st.error(plain(message), icon=":material/error:")
             else:
-                st.success(plain(words), icon=":material/check_circle:")
+                st.success(plain(message), icon=":material/check_circle:")

@@ -38,10 +38,10 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
     who = "people sign in" if has_accounts else "no accounts yet: whoever opens it is admin"
     click.echo(f"InF Studio on {url} ({who}); stop with Ctrl-C", err=True)
 
-    from app.server.web import app, look  # Streamlit takes a second to import
+    from app.server.web import app, streamlit_config  # Streamlit takes a second to import
 
     settings = {
-        **look(),
+        **streamlit_config(),
         "server.address": host,
         "server.port": port,
         "server.headless": not open_browser,

@@ -1,4 +1,4 @@
-"""Files of texts that a visitor gives to an analysis: kept by their content, so that the analysis
+"""Files of texts that a user gives to an analysis: kept by their content, so that the analysis
 can be made again by its command."""
 
 import hashlib

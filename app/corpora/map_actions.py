@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app.access.session_user import acting, action, say
+from app.access.session_user import action, notify, require_permission
 from db.errors import BadInput
 from db.people.accounts import record_audit
 from db.review.reviews import reject_group
@@ -54,7 +54,7 @@ def list_for_study(groups: list[int]) -> None:
         by_run = groups_by_run(session, groups)
     run_id, mine = next(iter(by_run.items()))
     if len(by_run) > 1:
-        say(f"A study is of one run: the list has the {len(mine):,} groups of run {run_id}.")
+        notify(f"A study is of one run: the list has the {len(mine):,} groups of run {run_id}.")
     st.session_state["studies.run"] = run_id
     st.session_state["studies.sample"] = "list"
     st.session_state["studies.list"] = "\n".join(str(group) for group in mine)
@@ -62,14 +62,14 @@ def list_for_study(groups: list[int]) -> None:
 
 @action
 def reject(groups: list[int]) -> None:
-    """Reject the groups in the visitor's name, with the reason of the form."""
-    visitor = acting("review_many")
+    """Reject the groups in the user's name, with the reason of the form."""
+    user = require_permission("review_many")
     reason = (st.session_state.get("coverage.reason") or "").strip()
     if len(groups) > MOST_REJECTED:
         raise BadInput(f"{len(groups):,} groups: at most {MOST_REJECTED:,} at once; select fewer")
     with open_store().write() as session:
         for group_id in groups:
-            reject_group(session, group_id, reason=reason, reviewed_by=visitor.name)
-        record_audit(session, visitor.name, "coverage.reject", str(len(groups)), reason=reason)
+            reject_group(session, group_id, reason=reason, reviewed_by=user.name)
+        record_audit(session, user.name, "coverage.reject", str(len(groups)), reason=reason)
         session.commit()
-    say(f"{len(groups):,} groups are rejected: releases leave them out.")
+    notify(f"{len(groups):,} groups are rejected: releases leave them out.")

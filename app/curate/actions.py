@@ -4,7 +4,7 @@ import os
 
 import streamlit as st
 
-from app.access.session_user import acting, action, say
+from app.access.session_user import action, notify, require_permission
 from app.jobs.actions import launch_job
 from curation.recipe.prices import Price, save_price
 from curation.run.starting import job_config, resume_run, start_run
@@ -33,7 +33,7 @@ def recipe_settings() -> list[str]:
 def start(trial: bool = False) -> None:
     """Make the run that the form describes and queue the work on it; a trial for its pairs only."""
     state = st.session_state
-    visitor = acting("curate")
+    user = require_permission("curate")
     if problem := is_ready(state["curate.provider"]):
         raise BadInput(problem)
     with open_store().write() as session:
@@ -51,7 +51,7 @@ def start(trial: bool = False) -> None:
             requests_per_minute=int(state["curate.rpm"]) or None,
             tokens_per_minute=int(state["curate.tpm"]) or None,
             batch=bool(state.get("curate.batch")) and not trial,
-            created_by=visitor.name,
+            created_by=user.name,
         ).id
         session.commit()
     _queue(run_id, f"Run {run_id} on {state['curate.dataset']}")
@@ -60,7 +60,7 @@ def start(trial: bool = False) -> None:
 @action
 def keep_prices(models: tuple[str, ...]) -> None:
     """Write the prices that the form shows into the user's own table."""
-    acting("curate")
+    require_permission("curate")
     for model in models:
         sent, came = (
             float(st.session_state[f"curate.price.{model}.{what}"]) for what in ("in", "out")
@@ -71,7 +71,7 @@ def keep_prices(models: tuple[str, ...]) -> None:
 @action
 def resume(run_id: int) -> None:
     """Queue the rest of a run, under the budget that the page shows."""
-    acting("curate")
+    require_permission("curate")
     budget = float(st.session_state.get(f"curate.raise-{run_id}") or 0.0)
     with open_store().write() as session:
         resume_run(session, run_id, budget_usd=budget or None)
@@ -82,17 +82,17 @@ def resume(run_id: int) -> None:
 @action
 def stop(run_id: int, cancel: bool = False) -> None:
     """Ask every worker of the run to stop; what is in flight is finished and kept."""
-    acting("curate")
+    require_permission("curate")
     with open_store().write() as session:
         stop_run(session, run_id, cancel=cancel)
         session.commit()
-    say(f"Run {run_id} is {'cancelled' if cancel else 'paused'}: what is in flight is finished.")
+    notify(f"Run {run_id} is {'cancelled' if cancel else 'paused'}: what is in flight is finished.")
 
 
 @action
 def set_width(run_id: int) -> None:
     """Another number of calls at a time, from now on."""
-    acting("curate")
+    require_permission("curate")
     width = int(st.session_state[f"curate.width-{run_id}"])
     with open_store().write() as session:
         set_concurrency(session, run_id, width)

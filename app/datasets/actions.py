@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from app.access.session_user import acting
+from app.access.session_user import require_permission
 from curation.importing.importing import ImportReport, Progress, import_dataset
 from db.errors import BadInput, Refused
 from db.people.accounts import record_audit
@@ -44,9 +44,9 @@ def import_from_page(
     skip_bad: bool,
     progress: Progress,
 ) -> ImportReport:
-    """Import in the visitor's name. Raises Refused, BadInput and BadRows."""
-    visitor = acting("import")
-    if (sources.pairs_path or sources.passages_path) and not visitor.may("admin"):
+    """Import in the user's name. Raises Refused, BadInput and BadRows."""
+    user = require_permission("import")
+    if (sources.pairs_path or sources.passages_path) and not user.may("admin"):
         raise Refused("files on the server are read for an admin only: upload the files instead")
     if not name.strip():
         raise BadInput("the data set has no name: give it one")
@@ -62,7 +62,7 @@ def import_from_page(
             progress=progress,
         )
     with store.write() as session:
-        record_audit(session, visitor.name, "import", name.strip(), **report.imported)
+        record_audit(session, user.name, "import", name.strip(), **report.imported)
         session.commit()
     return report
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app.access.session_user import current_visitor, failures_shown, say
+from app.access.session_user import current_user, failures_shown, notify
 from app.datasets.actions import Sources, import_from_page
 from app.text.counted import counted
 from app.text.plain import plain
@@ -18,7 +18,7 @@ COLUMNS = (
 
 def draw_import_form() -> None:
     """Name, origin, files; the import runs on submit, with its progress."""
-    visitor = current_visitor()
+    user = current_user()
     with st.form("datasets.import", border=False):
         name = st.text_input("Name", key="datasets.name", placeholder="questions-2026")
         first, second = st.columns(2)
@@ -28,7 +28,7 @@ def draw_import_form() -> None:
         pairs = first.file_uploader("Pairs", TYPES, key="datasets.pairs")
         passages = second.file_uploader("Passages, if apart", TYPES, key="datasets.passages")
         pairs_path = passages_path = ""
-        if visitor is not None and visitor.may("admin"):
+        if user is not None and user.may("admin"):
             first, second = st.columns(2)
             pairs_path = first.text_input("… or a file on the server", key="datasets.pairs_path")
             passages_path = second.text_input("… and its passages", key="datasets.passages_path")
@@ -76,7 +76,7 @@ def _import(sources: Sources, *, name: str, source: str, licence: str, skip_bad:
         bar.empty()
     count = report.imported
     pairs, passages = count.get("pairs", 0), count.get("passages", 0)
-    say(f"{name}: {counted(pairs, 'pair')} and {counted(passages, 'passage')} imported.")
+    notify(f"{name}: {counted(pairs, 'pair')} and {counted(passages, 'passage')} imported.")
     if report.skipped:
         st.warning(f"{len(report.skipped):,} bad rows were left out:")
         _draw_bad(report.skipped)

@@ -1,4 +1,4 @@
-"""What the Review page does: the visitor's queue, storing what they decide, many at once.
+"""What the Review page does: the user's queue, storing what they decide, many at once.
 
 Annotators review blind, unless a curator lets the run's verdicts be seen: nothing that is sent to
 their browser tells kept from dropped. Keys of buttons carry the group: a click is about what was
@@ -13,8 +13,8 @@ from typing import Any
 import streamlit as st
 from sqlalchemy.orm import Session
 
-from app.access.identity import Visitor
-from app.access.session_user import acting, action, say
+from app.access.identity import SessionUser
+from app.access.session_user import action, notify, require_permission
 from app.groups.outbox import answered_groups, put_off, store_reviews
 from app.jobs import launching
 from app.jobs.actions import launch_job
@@ -44,9 +44,9 @@ class Desk:
     asked: int | None = None
 
 
-def is_blind(session: Session, visitor: Visitor, run_id: int) -> bool:
-    """Whether this visitor reviews the run without verdicts."""
-    return not visitor.may("curator") and not session.get_one(Run, run_id).verdicts_shown
+def is_blind(session: Session, user: SessionUser, run_id: int) -> bool:
+    """Whether this user reviews the run without verdicts."""
+    return not user.may("curator") and not session.get_one(Run, run_id).verdicts_shown
 
 
 def card_data(desk: Desk, outbox: Mapping[str, Any], *, as_json: AsJson) -> dict[str, Any]:
@@ -54,20 +54,20 @@ def card_data(desk: Desk, outbox: Mapping[str, Any], *, as_json: AsJson) -> dict
 
     `scope` keeps the outboxes of other people and other stores in the same browser apart.
     """
-    visitor = acting("review")
+    user = require_permission("review")
     store, run_id = open_store(), desk.wanted.run_id
     events = outbox.get("events")
     with store.write() as session:
-        blind = is_blind(session, visitor, run_id)
+        blind = is_blind(session, user, run_id)
         acknowledged, edited = store_reviews(
             session,
-            visitor.name,
+            user.name,
             events if isinstance(events, list) else [],
             blind=blind,
             run_id=run_id,
         )
         st.session_state.setdefault(ANSWERED, []).extend(answered_groups(events, acknowledged))
-        groups, total = _next_groups(session, desk, visitor, blind, put_off(outbox))
+        groups, total = _next_groups(session, desk, user, blind, put_off(outbox))
         shown = [
             as_json(group, revalidation_of(session, group.id), blind=blind) for group in groups
         ]
@@ -75,8 +75,8 @@ def card_data(desk: Desk, outbox: Mapping[str, Any], *, as_json: AsJson) -> dict
         offline, born = run.offline, run.created_at
         session.commit()
     if edited and offline:
-        _revalidate_soon(store, run_id, visitor.name)
-    scope = hashlib.sha256(f"{visitor.name} {run_id} {born}".encode())
+        _revalidate_soon(store, run_id, user.name)
+    scope = hashlib.sha256(f"{user.name} {run_id} {born}".encode())
     return {
         "scope": scope.hexdigest()[:16],
         "run": run_id,
@@ -90,18 +90,18 @@ def card_data(desk: Desk, outbox: Mapping[str, Any], *, as_json: AsJson) -> dict
 
 def next_group(desk: Desk) -> tuple[GroupDetail | None, int, bool]:
     """For the page without the card: the group to review, how many there are, whether blind."""
-    visitor = acting("review")
+    user = require_permission("review")
     with open_store().read() as session:
-        blind = is_blind(session, visitor, desk.wanted.run_id)
+        blind = is_blind(session, user, desk.wanted.run_id)
         later = st.session_state.get(LATER, [])
-        groups, total = _next_groups(session, desk, visitor, blind, later, ahead=1)
+        groups, total = _next_groups(session, desk, user, blind, later, ahead=1)
         return (groups[0] if groups else None), total, blind
 
 
 def _next_groups(
     session: Session,
     desk: Desk,
-    visitor: Visitor,
+    user: SessionUser,
     blind: bool,
     passed_over: list[int],
     ahead: int = AHEAD,
@@ -109,7 +109,7 @@ def _next_groups(
     ids, total = review_queue.queued_groups(
         session,
         desk.wanted,
-        reviewer=visitor.name,
+        reviewer=user.name,
         blind=blind,
         limit=ahead,
         passed_over=passed_over,
@@ -118,7 +118,7 @@ def _next_groups(
         *passed_over,
         *st.session_state.get(ANSWERED, []),
     ]:
-        if not review_queue.may_see(session, desk.asked, reviewer=visitor.name, blind=blind):
+        if not review_queue.may_see(session, desk.asked, reviewer=user.name, blind=blind):
             raise Refused(f"group {desk.asked} is not in your queue")
         ids = [desk.asked, *(each for each in ids if each != desk.asked)]
     return [get_group(session, group_id) for group_id in ids], total
@@ -141,23 +141,23 @@ def revalidate(run_id: int) -> None:
 @action
 def show_verdicts(run_id: int) -> None:
     """Let annotators see the run's verdicts while they review, or not."""
-    visitor = acting("show_verdicts")
+    user = require_permission("show_verdicts")
     shown = bool(st.session_state[f"review.verdicts_{run_id}"])
     with open_store().write() as session:
-        review_queue.show_verdicts(session, run_id, shown, actor=visitor.name)
+        review_queue.show_verdicts(session, run_id, shown, actor=user.name)
         session.commit()
 
 
 @action
-def review_many(wanted: QueueFilter, deed: str, expected: int, reason: str) -> None:
+def review_many(wanted: QueueFilter, action: str, expected: int, reason: str) -> None:
     """Approve or reject every group that the filter finds, as many as were confirmed."""
-    visitor = acting("review_many")
+    user = require_permission("review_many")
     with open_store().write() as session:
         done = review_queue.review_in_bulk(
-            session, wanted, deed, expected=expected, reviewed_by=visitor.name, reason=reason
+            session, wanted, action, expected=expected, reviewed_by=user.name, reason=reason
         )
         session.commit()
-    say(f"{done:,} groups are {'approved' if deed == 'approve' else 'rejected'}.")
+    notify(f"{done:,} groups are {'approved' if action == 'approve' else 'rejected'}.")
 
 
 def text_of(group: GroupDetail, field: str) -> str:
@@ -168,9 +168,9 @@ def text_of(group: GroupDetail, field: str) -> str:
 
 @action
 def approve(group_id: int) -> None:
-    """Approve the group in the visitor's name."""
+    """Approve the group in the user's name."""
     _write(group_id, lambda session, name: approve_group(session, group_id, reviewed_by=name))
-    say(f"Group {group_id} is approved.")
+    notify(f"Group {group_id} is approved.")
 
 
 @action
@@ -181,7 +181,7 @@ def reject(group_id: int) -> None:
         group_id,
         lambda session, name: reject_group(session, group_id, reason=reason, reviewed_by=name),
     )
-    say(f"Group {group_id} is rejected.")
+    notify(f"Group {group_id} is rejected.")
 
 
 @action
@@ -200,17 +200,17 @@ def edit(group_id: int, before: dict[str, str]) -> None:
     for name in now:
         del st.session_state[f"review.{name}-{group_id}"]
     st.query_params["group"] = str(group_id)
-    say(f"Group {group_id} is edited; approve it when the new text is good.")
+    notify(f"Group {group_id} is edited; approve it when the new text is good.")
 
 
-def _write(group_id: int, deed: Callable[[Session, str], object]) -> None:
-    visitor = acting("review")
+def _write(group_id: int, change: Callable[[Session, str], object]) -> None:
+    user = require_permission("review")
     with open_store().write() as session:
         run_id = get_group(session, group_id).run_id
-        blind = is_blind(session, visitor, run_id)
-        if not review_queue.may_see(session, group_id, reviewer=visitor.name, blind=blind):
+        blind = is_blind(session, user, run_id)
+        if not review_queue.may_see(session, group_id, reviewer=user.name, blind=blind):
             raise Refused(f"group {group_id} is not in your queue")
-        deed(session, visitor.name)
+        change(session, user.name)
         session.commit()
     st.query_params.pop("group", None)
 

@@ -33,9 +33,9 @@ def draw_many(wanted: QueueFilter) -> None:
 
 
 @st.dialog("Review many groups")
-def confirm(wanted: QueueFilter, deed: str, count: int, reason: str) -> None:
+def confirm(wanted: QueueFilter, action: str, count: int, reason: str) -> None:
     """Ask once more, with the number."""
-    verb = "Approve" if deed == "approve" else "Reject"
+    verb = "Approve" if action == "approve" else "Reject"
     st.markdown(f"**{verb} {counted(count, 'group')} of run {wanted.run_id}?**")
     told = {name: value for name, value in vars(wanted).items() if value and name != "run_id"}
     filters = ", ".join(f"{name}: {value}" for name, value in told.items()) or "all of the run"
@@ -48,7 +48,7 @@ def confirm(wanted: QueueFilter, deed: str, count: int, reason: str) -> None:
             type="primary",
             key="review.many_yes",
             on_click=reviewing.review_many,
-            args=(wanted, deed, count, reason),
+            args=(wanted, action, count, reason),
         ):
             st.rerun()
         if st.button("No", key="review.many_no"):

@@ -5,7 +5,7 @@ Annotators see no verdict, and no queue that tells one, unless a curator allows 
 
 import streamlit as st
 
-from app.access.session_user import acting, failures_shown, show_what_was_said
+from app.access.session_user import failures_shown, require_permission, show_notices
 from app.groups import actions as reviewing
 from app.groups.actions import Desk
 from app.groups.review_card import draw_card
@@ -115,13 +115,13 @@ def draw_desk(desk: Desk) -> None:
 @st.fragment(key="review-plain-desk")
 def draw_plain_desk(desk: Desk) -> None:
     with failures_shown():
-        show_what_was_said()
+        show_notices()
         draw_plain(desk)
 
 
 def draw_review(runs: list[RunSummary]) -> None:
-    visitor = acting("review")
-    is_curator = visitor.may("curator")
+    user = require_permission("review")
+    is_curator = user.may("curator")
     run = choose(
         "Run",
         runs,
@@ -131,7 +131,7 @@ def draw_review(runs: list[RunSummary]) -> None:
         name=run_name if is_curator else lambda run: f"run {run.id} · {run.dataset}",
     )
     with open_store().read() as session:
-        blind = reviewing.is_blind(session, visitor, run.id)
+        blind = reviewing.is_blind(session, user, run.id)
     wanted = draw_filters(run, blind=blind)
     draw_counts(run)
     asked = st.query_params.get("group", "")
@@ -158,7 +158,7 @@ if found:
         draw_review(found)
 else:
     with failures_shown():
-        is_curator = acting("review").may("curator")
+        is_curator = require_permission("review").may("curator")
         draw_empty(
             "Nothing to review yet.",
             "Groups are grown by a curation run.",

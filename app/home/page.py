@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app.access.session_user import current_visitor
+from app.access.session_user import current_user
 from app.home.path import Step, next_step, path_of
 from app.jobs.card import follow_job
 from app.kit.menu import view_file
@@ -37,10 +37,10 @@ def draw_step(step: Step, *, is_next: bool) -> None:
         st.caption(step.state if step.done else step.todo, width="stretch")
 
 
-visitor = current_visitor()
-assert visitor is not None
-if not visitor.may("curator"):
-    draw_heading(f"Welcome, {visitor.name}", "You judge which passage answers an instruction best.")
+user = current_user()
+assert user is not None
+if not user.may("curator"):
+    draw_heading(f"Welcome, {user.name}", "You judge which passage answers an instruction best.")
     st.page_link(view_file("judge"), label="Go to your items", icon=":material/gavel:")
     st.stop()
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.access.session_user import acting, action, failures_shown, say
+from app.access.session_user import action, failures_shown, notify, require_permission
 from app.jobs import launching, supervisors
 from app.kit.page import draw_status
 from app.text.plain import plain
@@ -189,35 +189,35 @@ def duration(span: timedelta) -> str:
 @action
 def cancel(job_id: int) -> None:
     """Ask a job to stop."""
-    visitor = acting("jobs")
+    user = require_permission("jobs")
     with open_store().write() as session:
         job = queue.request_stop(session, job_id)
-        record_audit(session, visitor.name, "job.cancel", str(job_id))
+        record_audit(session, user.name, "job.cancel", str(job_id))
         session.commit()
         stopped = job.status == "cancelled"
-    say(f"Job {job_id} is {'cancelled' if stopped else 'stopping'}.")
+    notify(f"Job {job_id} is {'cancelled' if stopped else 'stopping'}.")
 
 
 @action
 def resume(job_id: int) -> None:
     """Queue an ended job again."""
-    visitor = acting("jobs")
+    user = require_permission("jobs")
     store = open_store()
     with store.write() as session:
         launcher = queue.requeue_job(session, job_id).launcher
-        record_audit(session, visitor.name, "job.resume", str(job_id))
+        record_audit(session, user.name, "job.resume", str(job_id))
         session.commit()
     supervisors.ensure_taken(store, launcher)
-    say(f"Job {job_id} is queued again; it goes on from what it had stored.")
+    notify(f"Job {job_id} is queued again; it goes on from what it had stored.")
 
 
 @action
 def run_again(job_id: int) -> None:
     """Queue a new job with the config of this one."""
-    visitor = acting("jobs")
+    user = require_permission("jobs")
     store = open_store()
     with store.read() as session:
         job = queue.get_job(session, job_id)
-    new_id = launching.launch(store, job.kind, job.config, started_by=visitor.name)
+    new_id = launching.launch(store, job.kind, job.config, started_by=user.name)
     st.query_params["job"] = str(new_id)
-    say(f"Job {new_id} is queued with the config of job {job_id}.")
+    notify(f"Job {new_id} is queued with the config of job {job_id}.")

@@ -1,4 +1,4 @@
-"""What the Judge page does: the visitor's judge, their next items, and storing what they decide.
+"""What the Judge page does: the user's judge, their next items, and storing what they decide.
 
 A decision names the item it was made on and carries an event id that follows from judge, study and
 item: a callback that runs twice, or with old arguments, stores one judgment.
@@ -13,8 +13,8 @@ from typing import Any
 import streamlit as st
 from sqlalchemy.orm import Session
 
-from app.access.identity import Visitor
-from app.access.session_user import acting, action
+from app.access.identity import SessionUser
+from app.access.session_user import action, require_permission
 from app.judge.qualification_card import answer_examples, example_now
 from app.kit.outbox import store_outbox
 from db.errors import Refused
@@ -41,16 +41,16 @@ LEASED_AHEAD = 5
 DWELL_MS = 300
 
 
-def judge_of(session: Session, visitor: Visitor) -> Judge:
-    """The visitor's own judge. Raises Refused where a model has their name. Does not commit."""
-    return get_or_create_judge(session, visitor.name, kind="person", account_id=visitor.account_id)
+def judge_of(session: Session, user: SessionUser) -> Judge:
+    """The user's own judge. Raises Refused where a model has their name. Does not commit."""
+    return get_or_create_judge(session, user.name, kind="person", account_id=user.account_id)
 
 
 def take_next(study_id: int) -> tuple[ShownItem | None, OwnProgress]:
-    """The visitor's next item, leased to them, and how far they are. Raises Refused."""
-    visitor = acting("judge")
+    """The user's next item, leased to them, and how far they are. Raises Refused."""
+    user = require_permission("judge")
     with open_store().write() as session:
-        judge = judge_of(session, visitor)
+        judge = judge_of(session, user)
         item = next_item(session, study_id, judge.id)
         progress = own_progress(session, study_id, judge.id)
         session.commit()
@@ -67,10 +67,10 @@ def shown_at(item_id: int) -> datetime | None:
 
 @action
 def pick(study_id: int, item_id: int, position: int | None) -> None:
-    """Store the visitor's answer to the item: a position on the screen, None for "none of them"."""
-    visitor = acting("judge")
+    """Store the user's answer to the item: a position on the screen, None for "none of them"."""
+    user = require_permission("judge")
     with open_store().write() as session:
-        judge = judge_of(session, visitor)
+        judge = judge_of(session, user)
         decision = Decision(
             event_id=f"page:{judge.id}/{study_id}/{item_id}",
             item_id=item_id,
@@ -85,9 +85,9 @@ def pick(study_id: int, item_id: int, position: int | None) -> None:
 @action
 def skip(study_id: int, item_id: int) -> None:
     """Give the item to somebody else."""
-    visitor = acting("judge")
+    user = require_permission("judge")
     with open_store().write() as session:
-        store_skip(session, study_id, judge_of(session, visitor).id, item_id)
+        store_skip(session, study_id, judge_of(session, user).id, item_id)
         session.commit()
 
 
@@ -96,12 +96,12 @@ def card_data(study_id: int, events: Sequence[Any]) -> dict[str, Any]:
 
     `scope` keeps the outboxes of other judges and other stores in the same browser apart.
     """
-    visitor = acting("judge")
+    user = require_permission("judge")
     items: list[dict[str, Any]] = []
     message = ""
     in_training: TrainingState | None = None
     with open_store().write() as session:
-        judge = judge_of(session, visitor)
+        judge = judge_of(session, user)
         examples = answer_examples(session, judge.id, events)
         acknowledged = {**examples.answers, **store_outbox(session, judge.id, examples.others)}
         try:
@@ -139,10 +139,10 @@ def _as_json(item: ShownItem) -> dict[str, Any]:
 
 
 def training_of(study_id: int) -> tuple[TrainingState, ShownItem | None]:
-    """Where the visitor stands in the study's training, and the example to answer now."""
-    visitor = acting("judge")
+    """Where the user stands in the study's training, and the example to answer now."""
+    user = require_permission("judge")
     with open_store().write() as session:
-        judge = judge_of(session, visitor)
+        judge = judge_of(session, user)
         state = qualification.training_state(session, study_id, judge.id)
         example = None if state.passed else qualification.next_example(session, study_id, judge.id)
         member = membership(session, study_id, judge.id)
@@ -154,10 +154,10 @@ def training_of(study_id: int) -> tuple[TrainingState, ShownItem | None]:
 
 @action
 def answer_example(study_id: int, item_id: int, position: int | None) -> None:
-    """Store the visitor's answer to an example and keep the feedback for the next drawing."""
-    visitor = acting("judge")
+    """Store the user's answer to an example and keep the feedback for the next drawing."""
+    user = require_permission("judge")
     with open_store().write() as session:
-        judge = judge_of(session, visitor)
+        judge = judge_of(session, user)
         feedback = qualification.answer_example(session, study_id, judge.id, item_id, position)
         session.commit()
     st.session_state[FEEDBACK] = feedback
@@ -170,5 +170,5 @@ def feedback_to_show(study_id: int) -> qualification.Feedback | None:
 
 
 def forget_feedback() -> None:
-    """The visitor has read it."""
+    """The user has read it."""
     st.session_state.pop(FEEDBACK, None)

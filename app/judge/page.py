@@ -6,7 +6,7 @@ what others answered; the order of the passages is the judge's own.
 
 import streamlit as st
 
-from app.access.session_user import acting, failures_shown, show_what_was_said
+from app.access.session_user import failures_shown, require_permission, show_notices
 from app.judge import actions as judging
 from app.judge.card import draw_card
 from app.judge.qualification_desk import draw_training, is_in_training
@@ -86,7 +86,7 @@ def draw_card_desk(study: StudySummary) -> None:
 @st.fragment(key="judge-plain-desk")
 def draw_plain_desk(study: StudySummary) -> None:
     with failures_shown():
-        show_what_was_said()
+        show_notices()
         item, progress = judging.take_next(study.id)
         draw_progress(progress)
         if item is not None:
@@ -121,7 +121,7 @@ with open_store().read() as session:
     open_studies = list_studies(session, statuses=("open",))
 if not open_studies:
     with failures_shown():
-        is_curator = acting("judge").may("curator")
+        is_curator = require_permission("judge").may("curator")
         draw_empty(
             "No study is open.",
             "A curator draws a study from a run; its items then appear here.",

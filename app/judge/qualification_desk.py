@@ -14,7 +14,7 @@ Draw = Callable[[ShownItem], None]
 
 
 def is_in_training(study_id: int) -> bool:
-    """Whether the visitor has examples to answer, or feedback to read, before the study."""
+    """Whether the user has examples to answer, or feedback to read, before the study."""
     state, _ = judging.training_of(study_id)
     return not state.passed or judging.feedback_to_show(study_id) is not None
 

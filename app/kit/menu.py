@@ -5,7 +5,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.access.identity import Visitor
+from app.access.identity import SessionUser
 
 APP = Path(__file__).parents[1]
 
@@ -48,9 +48,9 @@ MENU = (
 FILES = {view.name: APP / view.file for view in MENU}
 
 
-def views_for(visitor: Visitor) -> list[View]:
-    """The pages this visitor may open, in the menu's order."""
-    return [view for view in MENU if visitor.may(view.role)]
+def views_for(user: SessionUser) -> list[View]:
+    """The pages this user may open, in the menu's order."""
+    return [view for view in MENU if user.may(view.role)]
 
 
 def view_file(name: str) -> Path:
@@ -58,10 +58,10 @@ def view_file(name: str) -> Path:
     return FILES[name]
 
 
-def pages(visitor: Visitor) -> dict[str, list[st.Page]]:
+def pages(user: SessionUser) -> dict[str, list[st.Page]]:
     """The navigation for `st.navigation`, by section."""
     sections: dict[str, list[st.Page]] = {}
-    for view in views_for(visitor):
+    for view in views_for(user):
         page = st.Page(
             FILES[view.name],
             title=view.title,

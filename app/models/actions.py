@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app.access.session_user import acting, action
+from app.access.session_user import action, require_permission
 from app.jobs.actions import launch_job
 from db.errors import BadInput, Refused
 
@@ -11,12 +11,12 @@ from db.errors import BadInput, Refused
 def start() -> None:
     """Queue the evaluation that the form describes."""
     state = st.session_state
-    visitor = acting("evaluate")
+    user = require_permission("evaluate")
     models = list(state["evaluations.models"])
     if not models:
         raise BadInput("no model: choose at least one")
     benchmark = (state["evaluations.benchmark"] or "").strip()
-    if benchmark and not visitor.may("admin"):
+    if benchmark and not user.may("admin"):
         raise Refused("folders on the server are read for an admin only")
     subset = state["evaluations.subset"]
     if subset and not benchmark:

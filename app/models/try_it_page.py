@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app.access.session_user import acting, failures_shown
+from app.access.session_user import failures_shown, require_permission
 from app.kit.page import draw_empty, draw_heading
 from app.models.client import Searched, search_with
 from app.models.ranks import moves
@@ -33,7 +33,7 @@ def draw_ranking(found: Searched, before: list[str] | None) -> None:
 
 def search(models: list[str], dataset: str, instruction: str, query: str) -> None:
     """Ask each model and show the answers beside each other."""
-    acting("try")
+    require_permission("try")
     earlier = st.session_state.get(BEFORE, {})
     now: dict[str, list[str]] = {}
     for model, column in zip(models, st.columns(len(models)), strict=True):

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app.access.session_user import acting, action, say
+from app.access.session_user import action, notify, require_permission
 from db.errors import BadInput
 from db.people import accounts, invitations
 from db.people.emails import set_email
@@ -12,7 +12,7 @@ from db.store.store import open_store
 @action
 def add() -> None:
     """Add the account of the form."""
-    visitor = acting("accounts")
+    user = require_permission("accounts")
     state = st.session_state
     with open_store().write() as session:
         if not accounts.are_there_accounts(session) and state["accounts.role"] != "admin":
@@ -22,23 +22,23 @@ def add() -> None:
             state["accounts.name"] or "",
             state["accounts.password"] or "",
             role=state["accounts.role"],
-            actor=visitor.name,
+            actor=user.name,
         )
         session.commit()
-    say(f"{account.name} may sign in as {account.role}.")
+    notify(f"{account.name} may sign in as {account.role}.")
 
 
 @action
 def invite() -> None:
     """Make an invitation; its link is shown once."""
-    visitor = acting("accounts")
+    user = require_permission("accounts")
     state = st.session_state
     with open_store().write() as session:
         token = invitations.invite(
             session,
             role=state["accounts.invite_role"],
             days=int(state["accounts.invite_days"]),
-            actor=visitor.name,
+            actor=user.name,
         )
         session.commit()
     state["accounts.invitation"] = f"/invitation/{token}"
@@ -47,27 +47,27 @@ def invite() -> None:
 @action
 def change(name: str, what: str) -> None:
     """Disable, enable or sign out an account, or give it the role of the select box `what`."""
-    visitor = acting("accounts")
+    user = require_permission("accounts")
     with open_store().write() as session:
         if what in ("disable", "enable"):
-            accounts.set_disabled(session, name, what == "disable", actor=visitor.name)
+            accounts.set_disabled(session, name, what == "disable", actor=user.name)
             done = f"{name} is {what}d."
         elif what == "sign-out":
-            accounts.sign_out_everywhere(session, name, actor=visitor.name)
+            accounts.sign_out_everywhere(session, name, actor=user.name)
             done = f"{name} is signed out on all devices."
         else:
             role = st.session_state[what]
-            accounts.set_role(session, name, role, actor=visitor.name)
+            accounts.set_role(session, name, role, actor=user.name)
             done = f"{name} is {role}."
         session.commit()
-    say(done)
+    notify(done)
 
 
 @action
 def set_address(name: str, key: str) -> None:
     """Give an account the e-mail address of the field `key`."""
-    visitor = acting("accounts")
+    user = require_permission("accounts")
     with open_store().write() as session:
-        account = set_email(session, name, st.session_state[key] or "", actor=visitor.name)
+        account = set_email(session, name, st.session_state[key] or "", actor=user.name)
         session.commit()
-    say(f"{name} has {f'the address {account.email}' if account.email else 'no address'} now.")
+    notify(f"{name} has {f'the address {account.email}' if account.email else 'no address'} now.")

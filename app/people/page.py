@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.access.openid import providers
-from app.access.session_user import current_visitor
+from app.access.session_user import current_user
 from app.kit.page import draw_empty, draw_heading
 from app.people import actions as accounts_actions
 from app.people.actions import add, change, set_address
@@ -70,7 +70,7 @@ def draw_controls(account: Account, *, is_me: bool) -> None:
 
 
 draw_heading("Accounts", "Annotators judge, curators do everything with data, admins also this.")
-visitor = current_visitor()
+user = current_user()
 with open_store().read() as session:
     found = accounts.list_accounts(session)
 if not found:
@@ -81,7 +81,7 @@ if not found:
         command="inf users add NAME --role admin",
     )
 for account in found:
-    draw_account(account, is_me=visitor is not None and visitor.account_id == account.id)
+    draw_account(account, is_me=user is not None and user.account_id == account.id)
 with st.form("accounts.add", clear_on_submit=True):
     st.markdown("**Add an account**")
     first, second, third = st.columns([2, 1.5, 2])

@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.access.session_user import acting, action
+from app.access.session_user import action, require_permission
 from app.jobs.actions import launch_job
 from db.errors import BadInput, Refused
 from db.release.releases import REVIEWS, Choice
@@ -54,7 +54,7 @@ def choice_of(config: dict[str, Any]) -> Choice:
 def start(run_id: int, dataset: str) -> None:
     """Queue the export that the form describes, into the folder of releases."""
     state = st.session_state
-    acting("export")
+    require_permission("export")
     config = config_of_form(run_id, dataset)
     name = config["name"]
     if not SAFE.fullmatch(name):
@@ -75,7 +75,7 @@ def start(run_id: int, dataset: str) -> None:
 def push(release_id: int, dry_run: bool) -> None:
     """Queue the push that the form describes, or only the comparison."""
     state = st.session_state
-    acting("export")
+    require_permission("export")
     repo = (state.get("releases.repo") or "").strip()
     if repo.count("/") != 1 or not all(repo.split("/")):
         raise BadInput(f"repository {repo!r}: it is named USER/NAME")

@@ -1,4 +1,4 @@
-"""The HTTP routes beside Streamlit's own: health, sign-in and sign-out.
+"""HTTP routes besides Streamlit's own: health, sign-in, invitations and sign-out.
 
 The forms are plain HTML that posts back here; the cookie is HttpOnly and SameSite=Lax, so that a
 page of another site can neither read it nor post with it.
@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import BaseRoute, Route
 
 from app.access import openid
-from app.access.identity import COOKIE, COOKIE_SECONDS, visitor_of, write_cookie
+from app.access.identity import COOKIE, COOKIE_SECONDS, user_of_cookies, write_cookie
 from db.errors import InfError, Refused
 from db.people import accounts, invitations
 from db.people.emails import sign_in_by_email
@@ -27,27 +27,27 @@ from db.study.studies import get_study
 from db.tables import Account, Invitation
 
 PAGE = Template((Path(__file__).parent / "sign_in.html").read_text(encoding="utf-8"))
-LONGEST_FORM_BYTES = 16_384
+MAX_FORM_BYTES = 16_384
 NEXT_COOKIE = "inf_next"
 
 
 def health(request: Request) -> Response:
-    """Whether the server can reach its store, for a load balancer."""
+    """Health check for a load balancer: the store's schema revision."""
     return JSONResponse({"status": "ok", "revision": current(open_store())})
 
 
 def sign_in_form(request: Request) -> Response:
-    """The form; whoever is signed in already goes on."""
-    goes_to = _local_path(request.query_params.get("next", "/"))
-    if visitor_of(open_store(), request.cookies) is not None:
-        return RedirectResponse(goes_to, status_code=303)
+    """The sign-in form; a user who is already signed in is redirected."""
+    return_to = _local_path(request.query_params.get("next", "/"))
+    if user_of_cookies(open_store(), request.cookies) is not None:
+        return RedirectResponse(return_to, status_code=303)
     claims = openid.claims_of(request.cookies)
-    return _form(goes_to) if claims is None else _back_from_provider(request, claims)
+    return _form(return_to) if claims is None else _return_from_provider(request, claims)
 
 
-def _back_from_provider(request: Request, claims: Mapping[str, Any]) -> Response:
-    """Sign in whoever has the address that the provider vouches for."""
-    goes_to = _local_path(request.cookies.get(NEXT_COOKIE, "/"))
+def _return_from_provider(request: Request, claims: Mapping[str, Any]) -> Response:
+    """Sign in the account with the e-mail address in the provider's claims."""
+    return_to = _local_path(request.cookies.get(NEXT_COOKIE, "/"))
     address = request.client.host if request.client else ""
     try:
         email = openid.email_of(claims)
@@ -56,44 +56,44 @@ def _back_from_provider(request: Request, claims: Mapping[str, Any]) -> Response
                 account = sign_in_by_email(session, email, address=address)
             finally:
                 session.commit()
-        answer = _signed_in(request, account, goes_to)
+        answer = _signed_in(request, account, return_to)
     except Refused as refused:
-        answer = _form(goes_to, f"{refused}.", status=403)
+        answer = _form(return_to, f"{refused}.", status=403)
     openid.forget(answer, request.cookies)
     answer.delete_cookie(NEXT_COOKIE, httponly=True, samesite="lax")
     return answer
 
 
 def to_provider(request: Request) -> Response:
-    """Off to an OpenID provider, remembering where the person wanted to go."""
+    """Redirect to the OpenID provider; keep the return path."""
     wanted = str(request.query_params.get("with", openid.DEFAULT))
     if wanted not in openid.providers():
-        return _form("/", f"There is no provider {wanted[:40]!r} here.", status=404)
+        return _form("/", f"Unknown provider {wanted[:40]!r}.", status=404)
     answer = RedirectResponse(f"/?{openid.PARAMETER}={wanted}", status_code=303)
-    goes_to = _local_path(request.query_params.get("next", "/"))
-    answer.set_cookie(NEXT_COOKIE, goes_to, max_age=600, httponly=True, samesite="lax")
+    return_to = _local_path(request.query_params.get("next", "/"))
+    answer.set_cookie(NEXT_COOKIE, return_to, max_age=600, httponly=True, samesite="lax")
     return answer
 
 
 async def sign_in(request: Request) -> Response:
     """Check name and password, set the cookie."""
-    if int(request.headers.get("content-length") or 0) > LONGEST_FORM_BYTES:
-        return _form("/", "That was too long.", status=413)
+    if int(request.headers.get("content-length") or 0) > MAX_FORM_BYTES:
+        return _form("/", "The form is too large.", status=413)
     form = await request.form()
     name, password = str(form.get("name", "")), str(form.get("password", ""))
-    goes_to = _local_path(str(form.get("next", "/")))
+    return_to = _local_path(str(form.get("next", "/")))
     address = request.client.host if request.client else ""
     try:
         account = await run_in_threadpool(_checked, name, password, address)
     except Refused as refused:
-        return _form(goes_to, f"{refused}.", name=name, status=429)
+        return _form(return_to, f"{refused}.", name=name, status=429)
     if account is None:
-        return _form(goes_to, "Name or password is wrong.", name=name, status=401)
-    return _signed_in(request, account, goes_to)
+        return _form(return_to, "Wrong name or password.", name=name, status=401)
+    return _signed_in(request, account, return_to)
 
 
-def _signed_in(request: Request, account: Account, goes_to: str) -> Response:
-    answer = RedirectResponse(goes_to, status_code=303)
+def _signed_in(request: Request, account: Account, return_to: str) -> Response:
+    answer = RedirectResponse(return_to, status_code=303)
     answer.set_cookie(
         COOKIE,
         write_cookie(account),
@@ -106,10 +106,10 @@ def _signed_in(request: Request, account: Account, goes_to: str) -> Response:
 
 
 def invitation_form(request: Request) -> Response:
-    """Choose a name and a password; or join the study as who you are."""
+    """The invitation form: choose a name and password, or join the study as the current user."""
     token = request.path_params["token"]
     store = open_store()
-    visitor = visitor_of(store, request.cookies)
+    user = user_of_cookies(store, request.cookies)
     try:
         with store.read() as session:
             invitation = invitations.open_invitation(session, token)
@@ -117,48 +117,48 @@ def invitation_form(request: Request) -> Response:
             study = "" if study_id is None else get_study(session, study_id).name
     except Refused as refused:
         return _page("Invitation", "/sign-in", f'<p role="alert">{escape(str(refused))}</p>', 410)
-    if visitor is not None and visitor.account_id is not None and study_id is not None:
-        return _joining(token, visitor.name, study)
+    if user is not None and user.account_id is not None and study_id is not None:
+        return _joining(token, user.name, study)
     into = f" to judge in {study}" if study else ""
     return _invitation(token, f"You are invited as {role}{into}.")
 
 
 async def accept_invitation(request: Request) -> Response:
-    """Make the account and sign in; or join with the account there is."""
+    """Create the account and sign in, or join the study with the existing account."""
     token, form = request.path_params["token"], await request.form()
     name, password = str(form.get("name", "")), str(form.get("password", ""))
     try:
         if form.get("as") == "me":
             cookies = dict(request.cookies)
-            goes_to = await run_in_threadpool(_joined, token, cookies)
-            return RedirectResponse(goes_to, status_code=303)
-        account, goes_to = await run_in_threadpool(_accepted, token, name, password)
+            return_to = await run_in_threadpool(_joined, token, cookies)
+            return RedirectResponse(return_to, status_code=303)
+        account, return_to = await run_in_threadpool(_accepted, token, name, password)
     except InfError as error:
         return _invitation(token, f"{error}.", name=name, status=400)
-    return _signed_in(request, account, goes_to)
+    return _signed_in(request, account, return_to)
 
 
 def _accepted(token: str, name: str, password: str) -> tuple[Account, str]:
     with open_store().write() as session:
-        goes_to = _place_of(invitations.open_invitation(session, token))
+        return_to = _landing_path(invitations.open_invitation(session, token))
         account = invitations.accept_invitation(session, token, name, password)
         session.commit()
-        return account, goes_to
+        return account, return_to
 
 
 def _joined(token: str, cookies: dict[str, str]) -> str:
     store = open_store()
-    visitor = visitor_of(store, cookies)
-    if visitor is None or visitor.account_id is None:
-        raise Refused("you are signed out: sign in, or make an account here")
+    user = user_of_cookies(store, cookies)
+    if user is None or user.account_id is None:
+        raise Refused("you are signed out: sign in, or create an account here")
     with store.write() as session:
-        goes_to = _place_of(invitations.open_invitation(session, token))
-        invitations.join_by_invitation(session, token, visitor.account_id)
+        return_to = _landing_path(invitations.open_invitation(session, token))
+        invitations.join_by_invitation(session, token, user.account_id)
         session.commit()
-        return goes_to
+        return return_to
 
 
-def _place_of(invitation: Invitation) -> str:
+def _landing_path(invitation: Invitation) -> str:
     return "/" if invitation.study_id is None else f"/judge?study={invitation.study_id}"
 
 
@@ -166,29 +166,30 @@ def _joining(token: str, name: str, study: str) -> Response:
     fields = f"""<p>You are invited to judge in <b>{escape(study)}</b>, and you are signed in as
       <b>{escape(name)}</b>.</p>
       <button name="as" value="me">Join as {escape(name)}</button>
-      <p><a href="/sign-out">Sign out</a>, for a new account</p>"""
+      <p><a href="/sign-out">Sign out</a> to create a new account</p>"""
     return _page("Invitation", f"/invitation/{escape(token)}", fields)
 
 
-def _invitation(token: str, words: str, *, name: str = "", status: int = 200) -> Response:
+def _invitation(token: str, message: str, *, name: str = "", status: int = 200) -> Response:
     role = ' role="alert" class="problem"' if status != 200 else ""
-    fields = f"""<p{role}>{escape(words)}</p>
+    fields = f"""<p{role}>{escape(message)}</p>
       <label>Name <input name="name" value="{escape(name)}" autocomplete="username"
         maxlength="{accounts.LONGEST_NAME}" required autofocus></label>
       <label>Password, at least {accounts.SHORTEST_PASSWORD} characters
         <input name="password" type="password" autocomplete="new-password"
         minlength="{accounts.SHORTEST_PASSWORD}" required></label>
-      <button>Make the account</button>
-      <p><a href="/sign-in?next=/invitation/{escape(token)}">Sign in</a> if you have one</p>"""
+      <button>Create account</button>
+      <p>Already have an account?
+        <a href="/sign-in?next=/invitation/{escape(token)}">Sign in</a></p>"""
     return _page("Invitation", f"/invitation/{escape(token)}", fields, status)
 
 
 def sign_out_form(request: Request) -> Response:
-    """Ask before signing out: a link alone must not do it."""
-    visitor = visitor_of(open_store(), request.cookies)
-    if visitor is None or visitor.account_id is None:
+    """Confirmation before sign-out: following a link must not sign anyone out."""
+    user = user_of_cookies(open_store(), request.cookies)
+    if user is None or user.account_id is None:
         return RedirectResponse("/", status_code=303)
-    fields = f"""<p>Signed in as <b>{escape(visitor.name)}</b>.</p>
+    fields = f"""<p>Signed in as <b>{escape(user.name)}</b>.</p>
       <button name="where" value="here">Sign out</button>
       <button name="where" value="everywhere" class="second">Sign out on all devices</button>
       <p><a href="/">Back</a></p>"""
@@ -196,10 +197,10 @@ def sign_out_form(request: Request) -> Response:
 
 
 async def sign_out(request: Request) -> Response:
-    """Forget the cookie; on all devices where asked to."""
+    """Delete the cookie; on request, sign out on all devices."""
     form = await request.form()
     everywhere = form.get("where") == "everywhere"
-    await run_in_threadpool(_note_sign_out, dict(request.cookies), everywhere)
+    await run_in_threadpool(_record_sign_out, dict(request.cookies), everywhere)
     answer = RedirectResponse("/sign-in", status_code=303)
     answer.delete_cookie(COOKIE, httponly=True, samesite="lax")
     return answer
@@ -224,46 +225,46 @@ def _checked(name: str, password: str, address: str) -> Account | None:
         return account
 
 
-def _note_sign_out(cookies: dict[str, str], everywhere: bool) -> None:
+def _record_sign_out(cookies: dict[str, str], everywhere: bool) -> None:
     store = open_store()
-    visitor = visitor_of(store, cookies)
-    if visitor is None or visitor.account_id is None:
+    user = user_of_cookies(store, cookies)
+    if user is None or user.account_id is None:
         return
     with store.write() as session:
         if everywhere:
-            accounts.sign_out_everywhere(session, visitor.name, actor=visitor.name)
+            accounts.sign_out_everywhere(session, user.name, actor=user.name)
         else:
-            accounts.record_audit(session, visitor.name, "sign-out")
+            accounts.record_audit(session, user.name, "sign-out")
         session.commit()
 
 
 def _local_path(path: str) -> str:
-    """The path when it leads to this server, else the front page."""
-    tame = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
-    return path if tame else "/"
+    """The path if it is local to this server, else "/"."""
+    is_local = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
+    return path if is_local else "/"
 
 
-def _form(goes_to: str, problem: str = "", *, name: str = "", status: int = 200) -> Response:
-    said = f'<p class="problem" role="alert">{escape(problem)}</p>' if problem else ""
-    fields = f"""{said}
-      <input type="hidden" name="next" value="{escape(goes_to)}">
+def _form(return_to: str, problem: str = "", *, name: str = "", status: int = 200) -> Response:
+    alert = f'<p class="problem" role="alert">{escape(problem)}</p>' if problem else ""
+    fields = f"""{alert}
+      <input type="hidden" name="next" value="{escape(return_to)}">
       <label>Name <input name="name" value="{escape(name)}" autocomplete="username"
         required autofocus></label>
       <label>Password <input name="password" type="password" autocomplete="current-password"
         required></label>
       <button>Sign in</button>
-      {_ways_in(goes_to)}"""
+      {_provider_links(return_to)}"""
     return _page("Sign in", "/sign-in", fields, status)
 
 
-def _ways_in(goes_to: str) -> str:
+def _provider_links(return_to: str) -> str:
     """Links to the configured OpenID providers."""
     links = []
     for name in openid.providers():
-        words = "with OpenID" if name == openid.DEFAULT else f"with {name}"
-        query = urlencode({"with": name, "next": goes_to})
+        label = "with OpenID" if name == openid.DEFAULT else f"with {name}"
+        query = urlencode({"with": name, "next": return_to})
         links.append(
-            f'<p><a href="/sign-in/openid?{escape(query)}">Sign in {escape(words)}</a></p>'
+            f'<p><a href="/sign-in/openid?{escape(query)}">Sign in {escape(label)}</a></p>'
         )
     return "".join(links)
 

@@ -1,9 +1,10 @@
-"""The server: Streamlit's app with our routes, and a door that lets nobody in who is not signed in.
+"""The server: Streamlit's app with our routes, and a middleware that requires sign-in.
 
-The door refuses HTTP. A WebSocket without a valid cookie reaches `app.server.main`, which then
-shows nothing but the way to the sign-in form; so does a session whose account was shut out
-meanwhile. While there are no accounts, only requests that name this machine pass: otherwise a page
-elsewhere could reach the local admin's app through a host name that it points at 127.0.0.1.
+The middleware refuses HTTP requests. A WebSocket without a valid cookie reaches `app.server.main`,
+which then shows only a link to the sign-in form; so does a session whose account was disabled
+meanwhile. While there are no accounts, only requests whose host is this machine pass: otherwise a
+page elsewhere could reach the local admin's app through a host name that resolves to 127.0.0.1 (DNS
+rebinding).
 """
 
 import logging
@@ -20,7 +21,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-from app.access.identity import visitor_of
+from app.access.identity import user_of_cookies
 from app.access.openid import PARAMETER, providers
 from app.server.routes import ROUTES
 from db.store.store import open_store
@@ -42,8 +43,8 @@ OPEN_FOLDERS = ("/static/", "/invitation/")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
-class Door:
-    """Send a browser without a valid cookie to the form, refuse every other request."""
+class RequireSignIn:
+    """Redirect browsers without a valid cookie to the sign-in form; refuse other requests."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -59,10 +60,10 @@ class Door:
         if path in OPEN_PATHS or path.startswith(OPEN_FOLDERS):
             return None
         if path == "/" and is_http and request.query_params.get(PARAMETER) in providers():
-            return None  # the page with which Streamlit sends people to the provider
-        visitor = await run_in_threadpool(visitor_of, open_store(), request.cookies)
-        if visitor is not None:
-            if visitor.account_id is not None or request.url.hostname in LOCAL_NAMES:
+            return None  # the page from which Streamlit redirects to the provider
+        user = await run_in_threadpool(user_of_cookies, open_store(), request.cookies)
+        if user is not None:
+            if user.account_id is not None or request.url.hostname in LOCAL_NAMES:
                 return None
             if not is_http:
                 return WebSocketClose()
@@ -75,7 +76,7 @@ class Door:
         return PlainTextResponse("sign in first", status_code=401)
 
 
-def look() -> dict[str, Any]:
+def streamlit_config() -> dict[str, Any]:
     """The settings of `.streamlit/config.toml` by dotted name, as `st.App.run` takes them."""
     settings = tomllib.loads((FOLDER / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
     return _dotted(settings)
@@ -91,12 +92,12 @@ def _dotted(settings: dict[str, Any], before: str = "") -> dict[str, Any]:
     return flat
 
 
-def say_that_it_broke(error: Exception) -> bool:
-    """What a person sees of a fault of ours; the log has the rest."""
-    log.error("a page broke", exc_info=error)
+def show_internal_error(error: Exception) -> bool:
+    """Show a message for an internal error; the server log has the traceback."""
+    log.error("internal error in a page", exc_info=error)
     st.error(
-        "Something broke in InF Studio itself; nothing that was saved is lost. Reload the page; "
-        "if it stays, the server's log has the details.",
+        "Internal error in InF Studio. Saved data is not affected. Reload the page; if the error "
+        "persists, see the server log for details.",
         icon=":material/error:",
     )
     return True
@@ -105,6 +106,6 @@ def say_that_it_broke(error: Exception) -> bool:
 app = st.App(
     FOLDER / "main.py",
     routes=ROUTES,
-    middleware=[Middleware(Door)],
-    on_script_error=say_that_it_broke,
+    middleware=[Middleware(RequireSignIn)],
+    on_script_error=show_internal_error,
 )

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app.access.session_user import acting, action, say
+from app.access.session_user import action, notify, require_permission
 from app.jobs.actions import launch_job
 from curation.judging.sampling import Sampling
 from curation.judging.studies import make_study
@@ -16,7 +16,7 @@ from db.study import adjudication, quality, reassigning, studies
 @action
 def create() -> None:
     """Draw a study as the form says."""
-    visitor = acting("studies")
+    user = require_permission("studies")
     state = st.session_state
     sampling = sampling_of_form()
     store = open_store()
@@ -33,11 +33,11 @@ def create() -> None:
         run_id=run_id,
         name=(state["studies.name"] or "").strip(),
         guidelines=state["studies.guidelines"],
-        created_by=visitor.name,
+        created_by=user.name,
     )
     st.query_params["study"] = str(made["study_id"])
     st.session_state.pop("studies.chosen", None)
-    say(f"{made['name']} has {made['items']} items; people find it on the page Judge.")
+    notify(f"{made['name']} has {made['items']} items; people find it on the page Judge.")
 
 
 def sampling_of_form() -> Sampling:
@@ -58,12 +58,12 @@ def sampling_of_form() -> Sampling:
 @action
 def set_status(study_id: int, status: str) -> None:
     """Open, pause or close a study."""
-    visitor = acting("studies")
+    user = require_permission("studies")
     with open_store().write() as session:
         studies.set_status(session, study_id, status)
-        record_audit(session, visitor.name, f"study.{status}", str(study_id))
+        record_audit(session, user.name, f"study.{status}", str(study_id))
         session.commit()
-    say(f"Study {study_id} is {status}.")
+    notify(f"Study {study_id} is {status}.")
 
 
 @action
@@ -79,82 +79,80 @@ def start_judge(study_id: int) -> None:
 @action
 def pause_judge(study_id: int) -> None:
     """Give the chosen judge nothing more; what they hold goes to others."""
-    visitor, judge_id = acting("studies"), int(st.session_state["studies.quality_judge"])
+    user, judge_id = require_permission("studies"), int(st.session_state["studies.quality_judge"])
     with open_store().write() as session:
         quality.pause_judge(session, study_id, judge_id, st.session_state["studies.reason"] or "")
-        record_audit(session, visitor.name, "study.pause_judge", str(study_id), judge=judge_id)
+        record_audit(session, user.name, "study.pause_judge", str(study_id), judge=judge_id)
         session.commit()
-    say("The judge is paused in this study; what they held goes to others.")
+    notify("The judge is paused in this study; what they held goes to others.")
 
 
 @action
 def let_judge_in(study_id: int) -> None:
     """Let the chosen judge go on."""
-    visitor, judge_id = acting("studies"), int(st.session_state["studies.quality_judge"])
+    user, judge_id = require_permission("studies"), int(st.session_state["studies.quality_judge"])
     with open_store().write() as session:
         quality.let_in(session, study_id, judge_id)
-        record_audit(session, visitor.name, "study.let_in_judge", str(study_id), judge=judge_id)
+        record_audit(session, user.name, "study.let_in_judge", str(study_id), judge=judge_id)
         session.commit()
-    say("The judge may go on.")
+    notify("The judge may go on.")
 
 
 @action
 def take_back(study_id: int) -> None:
     """Give what the chosen judge holds to others now."""
-    visitor, judge_id = acting("studies"), int(st.session_state["studies.quality_judge"])
+    user, judge_id = require_permission("studies"), int(st.session_state["studies.quality_judge"])
     with open_store().write() as session:
         number = quality.take_back(session, study_id, judge_id)
-        record_audit(session, visitor.name, "study.take_back", str(study_id), judge=judge_id)
+        record_audit(session, user.name, "study.take_back", str(study_id), judge=judge_id)
         session.commit()
-    say(f"{number} item{'s' * (number != 1)} went back to the queue.")
+    notify(f"{number} item{'s' * (number != 1)} went back to the queue.")
 
 
 @action
 def extend_overlap(study_id: int) -> None:
     """Ask for more judgments per item."""
-    visitor, overlap = acting("studies"), int(st.session_state["studies.more_overlap"])
+    user, overlap = require_permission("studies"), int(st.session_state["studies.more_overlap"])
     with open_store().write() as session:
         studies.extend_overlap(session, study_id, overlap)
-        record_audit(session, visitor.name, "study.overlap", str(study_id), overlap=overlap)
+        record_audit(session, user.name, "study.overlap", str(study_id), overlap=overlap)
         session.commit()
-    say(f"Every item now gets {overlap} judgments by people.")
+    notify(f"Every item now gets {overlap} judgments by people.")
 
 
 @action
 def write_guideline(study_id: int) -> None:
     """Make the edited text the next version of the guidelines."""
-    visitor = acting("studies")
+    user = require_permission("studies")
     with open_store().write() as session:
         body = st.session_state[f"studies.guideline_{study_id}"] or ""
-        version = studies.write_guideline(session, study_id, body, created_by=visitor.name).version
-        record_audit(session, visitor.name, "study.guideline", str(study_id), version=version)
+        version = studies.write_guideline(session, study_id, body, created_by=user.name).version
+        record_audit(session, user.name, "study.guideline", str(study_id), version=version)
         session.commit()
-    say(f"The guidelines are at version {version}; judgments from now on are made under it.")
+    notify(f"The guidelines are at version {version}; judgments from now on are made under it.")
 
 
 @action
 def reassign(study_id: int) -> None:
     """Give what the chosen judge holds to another person."""
-    visitor, state = acting("studies"), st.session_state
+    user, state = require_permission("studies"), st.session_state
     giver, receiver = int(state["studies.quality_judge"]), int(state["studies.receiver"])
     with open_store().write() as session:
         done = reassigning.reassign(session, study_id, giver, receiver)
-        record_audit(
-            session, visitor.name, "study.reassign", str(study_id), judge=giver, to=receiver
-        )
+        record_audit(session, user.name, "study.reassign", str(study_id), judge=giver, to=receiver)
         session.commit()
     queue = f", {done.returned} to the queue" if done.returned else ""
-    say(f"{done.moved} item{'s' * (done.moved != 1)} went to them{queue}.")
+    notify(f"{done.moved} item{'s' * (done.moved != 1)} went to them{queue}.")
 
 
 @action
 def adjudicate(study_id: int, item_id: int, choice: str) -> None:
-    """Store the visitor's decision on a disputed item."""
-    visitor = acting("studies")
+    """Store the user's decision on a disputed item."""
+    user = require_permission("studies")
     note = str(st.session_state.get(f"adjudicate.note_{item_id}") or "")
     with open_store().write() as session:
-        adjudication.adjudicate(session, study_id, item_id, choice, by=visitor.name, note=note)
+        adjudication.adjudicate(session, study_id, item_id, choice, by=user.name, note=note)
         record_audit(
-            session, visitor.name, "study.adjudicate", str(study_id), item=item_id, choice=choice
+            session, user.name, "study.adjudicate", str(study_id), item=item_id, choice=choice
         )
         session.commit()

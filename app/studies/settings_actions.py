@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.access.session_user import acting, action, say
+from app.access.session_user import action, notify, require_permission
 from curation.judging.known_item_file import add_from_file
 from db.errors import BadInput
 from db.people import invitations
@@ -22,14 +22,14 @@ MOST_LINKS = 50
 @action
 def invite(study_id: int) -> None:
     """Make links into the study, one per person; they are shown once."""
-    visitor, state = acting("studies"), st.session_state
+    user, state = require_permission("studies"), st.session_state
     with open_store().write() as session:
         tokens = [
             invitations.invite(
                 session,
                 role="annotator",
                 days=int(state["studies.invite_days"]),
-                actor=visitor.name,
+                actor=user.name,
                 study_id=study_id,
             )
             for _ in range(int(state["studies.invite_people"]))
@@ -41,19 +41,19 @@ def invite(study_id: int) -> None:
 @action
 def draw_known(study_id: int) -> None:
     """Add training or gold items from approved groups."""
-    visitor, part = acting("studies"), str(st.session_state["studies.known_part"])
+    user, part = require_permission("studies"), str(st.session_state["studies.known_part"])
     with open_store().write() as session:
         count = int(st.session_state["studies.known_count"])
         drawn = gold_items.draw_known_items(session, study_id, part, count)
-        record_audit(session, visitor.name, f"study.{part}", str(study_id), items=len(drawn))
+        record_audit(session, user.name, f"study.{part}", str(study_id), items=len(drawn))
         session.commit()
-    say(f"{len(drawn)} {part} items were added.")
+    notify(f"{len(drawn)} {part} items were added.")
 
 
 @action
 def add_known(study_id: int) -> None:
     """Add the rows of the uploaded file as training or gold."""
-    visitor, part = acting("studies"), str(st.session_state["studies.known_part"])
+    user, part = require_permission("studies"), str(st.session_state["studies.known_part"])
     upload = st.session_state["studies.known_file"]
     if upload is None:
         raise BadInput("no file: choose one with a row per item")
@@ -62,15 +62,15 @@ def add_known(study_id: int) -> None:
         path.write_bytes(upload.getvalue())
         with open_store().write() as session:
             added = add_from_file(session, study_id, part, path)
-            record_audit(session, visitor.name, f"study.{part}", str(study_id), items=len(added))
+            record_audit(session, user.name, f"study.{part}", str(study_id), items=len(added))
             session.commit()
-    say(f"{len(added)} {part} items were added from {upload.name}.")
+    notify(f"{len(added)} {part} items were added from {upload.name}.")
 
 
 @action
 def save_rules(study_id: int) -> None:
     """Set the rules as the form says; shares are percent there."""
-    visitor = acting("studies")
+    user = require_permission("studies")
 
     def chosen(name: str) -> Any:
         return st.session_state[f"studies.{name}_{study_id}"]
@@ -86,6 +86,6 @@ def save_rules(study_id: int) -> None:
     }
     with open_store().write() as session:
         set_rules(session, study_id, **changes)
-        record_audit(session, visitor.name, "study.rules", str(study_id), rules=changes)
+        record_audit(session, user.name, "study.rules", str(study_id), rules=changes)
         session.commit()
-    say("The rules hold from now on.")
+    notify("The rules hold from now on.")

@@ -9,8 +9,8 @@ from typing import Any
 
 import streamlit as st
 
-from app.access.identity import Visitor
-from app.access.session_user import acting, action
+from app.access.identity import SessionUser
+from app.access.session_user import action, require_permission
 from app.jobs.actions import launch_job
 from app.jobs.card import duration
 from app.jobs.launching import chosen_launcher
@@ -123,9 +123,9 @@ def estimate_words(found: Estimate) -> str:
 @action
 def start(release_id: int) -> None:
     """Queue the training that the form describes. What cannot be never becomes a job."""
-    visitor = acting("train")
+    user = require_permission("train")
     settings = chosen_settings()
-    _require_trust(visitor, settings)
+    _require_trust(user, settings)
     _require_room(settings, release_id)
     config = config_of(settings, release_id)
     job_id = launch_job("train", config, what=f"Training with {settings.objective}")
@@ -135,10 +135,10 @@ def start(release_id: int) -> None:
 @action
 def start_sweep(release_id: int) -> None:
     """Queue a training for every combination of the chosen objectives, base models and seeds."""
-    visitor = acting("train")
+    user = require_permission("train")
     name, grid = chosen_sweep()
     for settings in grid:
-        _require_trust(visitor, settings)
+        _require_trust(user, settings)
         _require_room(settings, release_id)
     for settings in grid:
         config = config_of(settings, release_id, sweep=name)
@@ -176,9 +176,9 @@ def parse_seed(text: object) -> int:
     return int(str(text))
 
 
-def _require_trust(visitor: Visitor, settings: TrainSettings) -> None:
+def _require_trust(user: SessionUser, settings: TrainSettings) -> None:
     """Code of somebody else's runs on this machine only where an admin wants it."""
-    if settings.remote_code != "refuse" and not visitor.may("admin"):
+    if settings.remote_code != "refuse" and not user.may("admin"):
         raise Refused("code that comes with a model is run for an admin only")
 
 

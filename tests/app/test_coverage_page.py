@@ -71,12 +71,12 @@ def test_the_words_asked_for_are_of_a_point_that_is_there() -> None:
 def selection() -> None:
     import pandas as pd
 
-    from app.access.session_user import show_what_was_said
+    from app.access.session_user import show_notices
     from app.corpora.map_actions import shown_rows
     from app.corpora.map_selection import draw_selection
     from app.kit.figure import Origin
 
-    show_what_was_said()
+    show_notices()
     points = pd.DataFrame(
         {
             "x": [0.0, 1.0, 2.0, 3.0],

@@ -211,8 +211,8 @@ def test_every_launch_cancel_and_resume_is_in_the_audit_log_with_who_did_it(
     queued = launching.launch(toys, "export", {}, started_by="cora")
     run = launching.run_in_foreground(toys, "curate", {"steps": 1}, started_by="cli:rita")
     monkeypatch.setattr(supervisors, "ensure_taken", lambda store, launcher: None)
-    for deed in ("cancel", "resume"):
-        assert inf_here("jobs", deed, queued).code == 0
+    for action in ("cancel", "resume"):
+        assert inf_here("jobs", action, queued).code == 0
     with toys.read() as session:
         rows, _ = list_audit(session)
     told = [(row.actor, row.action, row.subject, row.detail) for row in reversed(rows)]

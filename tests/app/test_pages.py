@@ -48,7 +48,7 @@ def test_without_accounts_whoever_is_there_is_the_local_admin(sqlite_store: Stor
 
 
 @pytest.mark.parametrize("cookie", ["", "forged", "WzEsMF0.aR.forged"])
-def test_a_visitor_without_a_valid_cookie_sees_only_the_way_to_sign_in(
+def test_without_a_valid_cookie_the_page_has_only_a_link_to_sign_in(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, cookie: str
 ) -> None:
     sign_in(sqlite_store, monkeypatch, "admin")

@@ -91,7 +91,7 @@ def test_signing_in_sets_a_cookie_that_scripts_cannot_read_and_signing_out_takes
         assert turned_away.headers["location"] == "/sign-in?next=%2Fjobs%3Fjob%3D3"
         assert client.get("/sign-in?next=/jobs").text.count('value="/jobs"') == 1
         wrong = client.post("/sign-in", data={"name": "ann", "password": "wrong horse"})
-        assert wrong.status_code == 401 and "Name or password is wrong" in wrong.text
+        assert wrong.status_code == 401 and "Wrong name or password" in wrong.text
         right = client.post("/sign-in", data={"name": "ann", "password": PASSWORD, "next": "/jobs"})
         assert right.status_code == 303 and right.headers["location"] == "/jobs"
         cookie = right.headers["set-cookie"].lower()

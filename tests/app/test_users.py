@@ -10,8 +10,8 @@ import pytest
 from conftest import Ran
 from sqlalchemy import select
 
-from app.access.identity import Visitor, read_cookie, write_cookie
-from app.access.permissions import NEEDS, require
+from app.access.identity import SessionUser, read_cookie, write_cookie
+from app.access.permissions import REQUIRED_ROLE, require
 from db.errors import BadInput, Refused
 from db.people.accounts import (
     account_of_cookie,
@@ -82,9 +82,9 @@ def test_the_commands_reset_a_password_change_a_role_disable_and_are_noted(
     assert last.code == 1 and "the last admin" in last.json["error"]
     assert inf_here("users", "reset-password", "eve").code == 1
     with sqlite_store.read() as session:
-        deeds = [row.action for row in reversed(list_audit(session)[0]) if row.subject == "ann"]
-    assert deeds == [
-        f"account.{deed}" for deed in ("add", "reset-password", "role", "disable", "enable")
+        actions = [row.action for row in reversed(list_audit(session)[0]) if row.subject == "ann"]
+    assert actions == [
+        f"account.{action}" for action in ("add", "reset-password", "role", "disable", "enable")
     ]
 
 
@@ -154,15 +154,15 @@ def test_a_name_is_given_once(store: Store) -> None:
             add_account(session, " ann ", PASSWORD, role="curator", actor="test")
 
 
-@pytest.mark.parametrize("deed", NEEDS)
-def test_a_deed_is_refused_below_its_role_and_to_nobody(deed: str) -> None:
+@pytest.mark.parametrize("permission", REQUIRED_ROLE)
+def test_a_permission_is_refused_below_its_role_and_when_signed_out(permission: str) -> None:
     with pytest.raises(Refused, match="signed out"):
-        require(None, deed)
-    annotator = Visitor("ann", "annotator", 1)
-    if NEEDS[deed] != "annotator":
-        with pytest.raises(Refused, match=NEEDS[deed]):
-            require(annotator, deed)
-    assert require(Visitor("root", "admin", 2), deed).name == "root"
+        require(None, permission)
+    annotator = SessionUser("ann", "annotator", 1)
+    if REQUIRED_ROLE[permission] != "annotator":
+        with pytest.raises(Refused, match=REQUIRED_ROLE[permission]):
+            require(annotator, permission)
+    assert require(SessionUser("root", "admin", 2), permission).name == "root"
 
 
 def test_an_invitation_that_expired_or_was_never_made_is_refused(store: Store) -> None:

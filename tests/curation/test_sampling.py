@@ -30,7 +30,7 @@ def make_rare(store: Store, run_id: int) -> None:
         session.commit()
 
 
-def say(store: Store, said: dict[int, dict[str, str]], *, kind: str = "model") -> None:
+def notify(store: Store, said: dict[int, dict[str, str]], *, kind: str = "model") -> None:
     """Judges answer items: {item: {judge: choice}}."""
     with store.write() as session:
         for item_id, by_judge in said.items():
@@ -80,14 +80,14 @@ def test_items_come_where_models_disagree_most(store: Store) -> None:
     split = groups[second]["query_negative"]
     half = groups[first]["positive"]
     agreed = groups[third]["positive"]
-    say(store, {
+    notify(store, {
         split: {"m1": "positive", "m2": "none", "m3": "query_negative"},
         groups[second]["positive"]: {"m1": "positive", "m2": "positive"},
         half: {"m1": "positive", "m2": "none", "m3": "none"},
         agreed: {"m1": "positive", "m2": "positive"},
         groups[fourth]["positive"]: {"m1": "none"},
     })  # fmt: skip
-    say(store, {groups[fourth]["positive"]: {"ann": "positive"}}, kind="person")
+    notify(store, {groups[fourth]["positive"]: {"ann": "positive"}}, kind="person")
     by_models = Sampling("disagreement")
     with store.read() as session:
         # Of three judgments with labels a b c no pair agrees; with a b b one of three pairs does.

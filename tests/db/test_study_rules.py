@@ -112,8 +112,8 @@ def test_the_commands_do_what_a_curators_pages_do(sqlite_store: Store, inf_here:
     after = inf_here(*asked, "--json").json["items"][0]
     assert after["decision"] == "positive" and after["decided_by"].startswith("cli:")
     with sqlite_store.read() as session:
-        deeds = session.scalars(select(Audit.action).order_by(Audit.id)).all()
-    assert deeds == [
-        f"study.{deed}"
-        for deed in ("reassign", "pause_judge", "let_in_judge", "take_back", "adjudicate")
+        actions = session.scalars(select(Audit.action).order_by(Audit.id)).all()
+    assert actions == [
+        f"study.{action}"
+        for action in ("reassign", "pause_judge", "let_in_judge", "take_back", "adjudicate")
     ]

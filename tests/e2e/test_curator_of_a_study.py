@@ -117,10 +117,10 @@ def test_a_curator_gives_items_away_pauses_lets_in_and_asks_for_more(
         rows = session.scalars(select(Assignment).where(Assignment.study_id == study_id)).all()
         done = Counter((row.item_id, names[row.judge_id]) for row in rows if row.state == "done")
         audit = session.scalars(select(Audit).where(Audit.action.like("study.%"))).all()
-        deeds = [(row.actor, row.action, row.subject) for row in audit]
+        actions = [(row.actor, row.action, row.subject) for row in audit]
     made = Counter((one.item_id, names[one.judge_id]) for one in judgments(store, study_id))
     assert done == made and set(made.values()) == {1} and len(made) == 2 * ITEMS
-    assert deeds == [
-        ("cora", f"study.{deed}", str(study_id))
-        for deed in ("reassign", "pause_judge", "let_in_judge", "overlap")
+    assert actions == [
+        ("cora", f"study.{action}", str(study_id))
+        for action in ("reassign", "pause_judge", "let_in_judge", "overlap")
     ]

@@ -105,7 +105,7 @@ def accept(page: Page, link: str, name: str) -> None:
     page.goto(link)
     page.get_by_label("Name").fill(name)
     page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Make the account").click()
+    page.get_by_role("button", name="Create account").click()
     expect(page.locator(".card .pick").first).to_be_visible()
 
 

@@ -17,8 +17,8 @@ run_option = click.option("--run", "run_id", type=int, required=True, help="The 
 
 def _many(result: Result) -> str:
     verb = "would be " if not result["done"] else ""
-    deed = "approved" if result["action"] == "approve" else "rejected"
-    said = f"{result['groups']:,} groups of run {result['run_id']} {verb}{deed}"
+    done = "approved" if result["action"] == "approve" else "rejected"
+    said = f"{result['groups']:,} groups of run {result['run_id']} {verb}{done}"
     return said if result["done"] else f"{said}: nothing was done; --yes does it"
 
 
@@ -60,20 +60,20 @@ def many(
         raise click.UsageError("--reason goes with --reject")
     if reject and not reason.strip():
         raise click.UsageError("--reject needs --reason TEXT: say what is wrong with the groups")
-    deed = "approve" if approve else "reject"
+    action = "approve" if approve else "reject"
     wanted = QueueFilter(run_id, verdict, drop_reason, source, reviewed, search)
     store = ready_store()
     count = _count(store, wanted)
     if not yes and count and sys.stdin.isatty():
-        click.confirm(f"{deed} {count:,} groups of run {run_id}?", abort=True, err=True)
+        click.confirm(f"{action} {count:,} groups of run {run_id}?", abort=True, err=True)
         yes = True
     if yes:
         with store.write() as session:
             review_queue.review_in_bulk(
-                session, wanted, deed, expected=count, reviewed_by=me(), reason=reason
+                session, wanted, action, expected=count, reviewed_by=me(), reason=reason
             )
             session.commit()
-    return {"run_id": run_id, "action": deed, "groups": count, "done": yes}
+    return {"run_id": run_id, "action": action, "groups": count, "done": yes}
 
 
 def _count(store: Store, wanted: QueueFilter) -> int:

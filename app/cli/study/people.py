@@ -64,8 +64,8 @@ def people(
     to: str | None,
 ) -> Result:
     """Progress, pace and quality of a study's judges; pause them, give their items to others."""
-    deeds = {"pause": pause, "let_in": let_in, "take_back": take_back, "give": give}
-    chosen = [(deed, name) for deed, name in deeds.items() if name]
+    actions = {"pause": pause, "let_in": let_in, "take_back": take_back, "give": give}
+    chosen = [(action, name) for action, name in actions.items() if name]
     if len(chosen) > 1:
         raise click.UsageError("one of --pause, --let-in, --take-back and --give at a time")
     if bool(give) != bool(to):
@@ -79,18 +79,18 @@ def people(
     return {"study_id": study_id, "said": said, "people": [_person(each) for each in found]}
 
 
-def _do(store: Store, study_id: int, deed: str, name: str, *, reason: str, to: str) -> str:
-    """One deed, noted in the audit log; what to say of it."""
+def _do(store: Store, study_id: int, action: str, name: str, *, reason: str, to: str) -> str:
+    """One action, noted in the audit log; what to say of it."""
     with store.write() as session:
         judge_id = quality.judge_of_study(session, study_id, name)
         detail: dict[str, int] = {"judge": judge_id}
-        if deed == "pause":
+        if action == "pause":
             quality.pause_judge(session, study_id, judge_id, reason)
             said, noted = f"{name} is paused; what they held goes to others", "pause_judge"
-        elif deed == "let_in":
+        elif action == "let_in":
             quality.let_in(session, study_id, judge_id)
             said, noted = f"{name} may go on", "let_in_judge"
-        elif deed == "take_back":
+        elif action == "take_back":
             number = quality.take_back(session, study_id, judge_id)
             said, noted = f"{number} items of {name} went back to the queue", "take_back"
         else:
