@@ -19,6 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from db.modules import run_module
+
 WORDS = [f"word{number}" for number in range(20_000)]
 WORDS_PER_PASSAGE = 55
 
@@ -64,7 +66,7 @@ def main() -> None:
         writer.join()
         url = os.environ.get("INF_DATABASE_URL") or f"sqlite:///{folder}/inf.db"
         environment = os.environ | {"INF_DATABASE_URL": url}
-        inf = [sys.executable, "-m", "app.cli.main"]
+        inf = [sys.executable, *run_module("app.cli.main")]
         subprocess.run([*inf, "db", "upgrade"], env=environment, check=True, capture_output=True)
         for again in (False, True):
             began = time.perf_counter()

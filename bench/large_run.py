@@ -25,6 +25,7 @@ import psutil  # noqa: E402
 from postgres_cluster import Cluster, missing_programs  # noqa: E402
 from sqlalchemy import insert, text, update  # noqa: E402
 
+from db.modules import run_module  # noqa: E402
 from db.run.group_queue import claim_groups, release_groups  # noqa: E402
 from db.run.groups import list_groups  # noqa: E402
 from db.run.runs import funnel  # noqa: E402
@@ -105,7 +106,7 @@ def measure_memory(store: Store, run_id: int, seconds: float) -> None:
     )
     assert server.stdout is not None
     os.environ["OPENAI_BASE_URL"] = server.stdout.readline().strip()
-    command = [sys.executable, "-m", "app.cli.main", "curate", "--worker", str(run_id)]
+    command = [sys.executable, *run_module("app.cli.main"), "curate", "--worker", str(run_id)]
     worker = subprocess.Popen(command, env=os.environ, stdout=subprocess.DEVNULL)
     peak, until = 0.0, time.monotonic() + seconds
     try:

@@ -20,6 +20,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from db.modules import run_module
+
 RUNS = {
     "ℓ_P, kept groups": ["objective=P"],
     "ℓ_{P,I}^multi, kept groups": ["objective=P,I:multi", "instructions_sampled=3"],
@@ -33,7 +35,7 @@ def run_inf(*words: object, home: Path) -> Any:
     environment = os.environ | {"INF_HOME": str(home)}
     environment.pop("INF_DATABASE_URL", None)
     done = subprocess.run(
-        [sys.executable, "-m", "app.cli.main", *map(str, words), "--json"],
+        [sys.executable, *run_module("app.cli.main"), *map(str, words), "--json"],
         capture_output=True,
         text=True,
         env=environment,

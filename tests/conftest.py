@@ -20,6 +20,7 @@ from postgres_cluster import Cluster, missing_programs
 from sqlalchemy import text
 
 from app.cli.main import main
+from db.modules import run_module
 from db.store import schema
 from db.store.store import Store, open_store
 
@@ -130,7 +131,7 @@ def inf(own_home: Path) -> Callable[..., Ran]:
 
     def run(*words: object, timeout: float = 300, **environment: str) -> Ran:
         done = subprocess.run(
-            [sys.executable, "-m", "app.cli.main", *map(str, words)],
+            [sys.executable, *run_module("app.cli.main"), *map(str, words)],
             capture_output=True,
             text=True,
             timeout=timeout,

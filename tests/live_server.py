@@ -13,6 +13,8 @@ from pathlib import Path
 import httpx
 import psutil
 
+from db.modules import run_module
+
 START_SECONDS = 180
 
 
@@ -40,7 +42,7 @@ def serving(folder: Path, **environment: str) -> Iterator[Server]:
     port, log = free_port(), folder / "serve.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "app.cli.main", "serve", "--port", str(port)],
+            [sys.executable, *run_module("app.cli.main"), "serve", "--port", str(port)],
             cwd=folder,
             env=os.environ | environment,
             stdin=subprocess.DEVNULL,

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from live_server import free_port, wait_for
 
+from db.modules import run_module
+
 
 class Restartable:
     """`inf serve` on the store at `store_url`, with `folder` as its home; ended by SIGKILL."""
@@ -25,7 +27,7 @@ class Restartable:
         """Start and wait until the first page comes."""
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "app.cli.main", "serve", "--port", str(self.port)],
+                [sys.executable, *run_module("app.cli.main"), "serve", "--port", str(self.port)],
                 cwd=self.log.parent,
                 env=os.environ | self.environment,
                 stdin=subprocess.DEVNULL,

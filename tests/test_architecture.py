@@ -34,7 +34,7 @@ def test_no_package_marker_where_it_would_shadow(folder: str) -> None:
 
 
 def test_no_file_beside_the_entry_script_is_named_like_a_package() -> None:
-    """Streamlit puts the entry script's folder first on the path: a `db.py` there replaces `db`."""
+    """Streamlit puts the entry script's folder first on the path: a `db.py` replaces `db`."""
     taken = {*PACKAGES, "alembic", "tests", "streamlit", "openai", "pandas", "torch", "plotly"}
     names = {
         path.stem for path in (ROOT / "app" / "server").glob("*") if path.suffix in ("", ".py")

@@ -1,6 +1,5 @@
 """`inf`: the entry point. Commands are loaded when they are called: `inf --help` is quick."""
 
-import importlib
 import json
 import os
 import sys
@@ -9,6 +8,7 @@ import traceback
 import click
 
 from db.errors import InfError
+from db.modules import load
 from db.store.secrets import load_secrets
 
 COMMANDS = {
@@ -45,8 +45,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, name = COMMANDS[cmd_name][0].split(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
+        command: click.Command = load(COMMANDS[cmd_name][0])
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

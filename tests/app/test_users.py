@@ -13,6 +13,7 @@ from sqlalchemy import select
 from app.access.identity import SessionUser, read_cookie, write_cookie
 from app.access.permissions import REQUIRED_ROLE, require
 from db.errors import BadInput, Refused
+from db.modules import run_module
 from db.people.accounts import (
     account_of_cookie,
     add_account,
@@ -38,8 +39,7 @@ def test_a_password_comes_from_standard_input_and_is_stored_only_as_a_hash(
     done = subprocess.run(
         [
             sys.executable,
-            "-m",
-            "app.cli.main",
+            *run_module("app.cli.main"),
             "users",
             "add",
             "ann",

@@ -16,6 +16,7 @@ from hub_server import Hub
 from records_world import make_run
 
 from curation.release.rows import CONFIGS
+from db.modules import run_module
 from db.store.store import Store
 from db.tables import Checkpoint
 
@@ -93,7 +94,7 @@ def test_an_upload_killed_at_any_point_goes_on_and_gives_the_same_files(
     make_run(sqlite_store, kept=12, dropped=0)
     export(sqlite_store, tmp_path / "out", groups_per_part=2)
     hub.slow["PUT"] = 0.15
-    command = ["-m", "app.cli.main", "hub", "push", "--release", "1", "--repo", "ada/books"]
+    command = [*run_module("app.cli.main"), "hub", "push", "--release", "1", "--repo", "ada/books"]
     for wanted in (2, 5, 9):
         child = subprocess.Popen(
             [sys.executable, *command],

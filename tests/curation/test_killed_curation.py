@@ -17,6 +17,7 @@ from sqlalchemy import select
 
 from curation.providers.openai_server import OpenAIProvider
 from curation.run.starting import start_run
+from db.modules import run_module
 from db.run.runs import funnel, get_run
 from db.store.store import Store
 from db.tables import Call, Job
@@ -118,7 +119,7 @@ def test_a_command_that_is_killed_goes_on_with_resume(
     server.hold_after = 100
     words = ["--dataset", "small", "--provider", "openai", "--set", "model=small"]
     launched = subprocess.Popen(
-        [sys.executable, "-m", "app.cli.main", "curate", *words, "--concurrency", "4"],
+        [sys.executable, *run_module("app.cli.main"), "curate", *words, "--concurrency", "4"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

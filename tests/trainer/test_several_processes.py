@@ -21,6 +21,7 @@ from app.jobs import launching
 from db.errors import InfError
 from db.jobs import jobs
 from db.jobs.resources import parts_of
+from db.modules import full_name
 from db.store.store import Store
 from trainer.loop.job import train
 from trainer.model.backbone import load_model, read_memory
@@ -191,7 +192,7 @@ def test_torchrun_starts_the_same_training(sqlite_store: Store, tmp_path: Path) 
     ran = subprocess.run(
         [
             *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-            *("--nproc-per-node", "2", "-m", "app.cli.main", "train"),
+            *("--nproc-per-node", "2", "-m", full_name("app.cli.main"), "train"),
             *("--release", config["release"], "--out", config["out"], *words, "--json"),
         ],
         env=os.environ | {"INF_DATABASE_URL": sqlite_store.url},
