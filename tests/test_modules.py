@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ def module_strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.List | ast.Tuple):
             words = [one.value if isinstance(one, ast.Constant) else None for one in node.elts]
-            for before, word in zip(words, words[1:], strict=False):
+            for before, word in pairwise(words):
                 if before == "-m" and isinstance(word, str):
                     yield node.lineno, word
 

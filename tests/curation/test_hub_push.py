@@ -106,7 +106,7 @@ REFUSALS: list[tuple[str, dict[str, list[Any]], str]] = [
 TRY_ALL = """
 import json, os, sys, urllib.request
 from curation.hub.push import push
-from db import jobs
+from db.jobs import jobs
 from db.errors import InfError
 from db.jobs.runner import JobHandle
 from db.store.store import open_store
@@ -171,7 +171,7 @@ PUSHES = """
 import json, os, sys, urllib.request
 from pathlib import Path
 from curation.hub.push import push
-from db import jobs
+from db.jobs import jobs
 from db.errors import InfError
 from db.jobs.runner import JobHandle
 from db.store.store import open_store
