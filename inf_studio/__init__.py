@@ -1,0 +1,45 @@
+"""InF Studio in Python: the names that are promised, and the only import that is.
+
+    from inf_studio import open_store, SourcePassage
+
+They are imported when they are used: `import inf_studio` loads nothing else. Every other module may
+move between versions. What a plugin needs is here too (docs/how-to/plugins.md).
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from db.modules import load
+
+if TYPE_CHECKING:
+    from curation.providers.provider import Answer as Answer
+    from curation.providers.provider import Provider as Provider
+    from curation.providers.provider import ProviderState as ProviderState
+    from curation.providers.provider import Request as Request
+    from curation.sources.rows import LeftOut as LeftOut
+    from curation.sources.rows import SourcePair as SourcePair
+    from curation.sources.rows import SourcePassage as SourcePassage
+    from db.errors import BadInput as BadInput
+    from db.errors import InfError as InfError
+    from db.errors import NotFound as NotFound
+    from db.errors import ProviderError as ProviderError
+    from db.errors import Refused as Refused
+    from db.store.store import Store as Store
+    from db.store.store import open_store as open_store
+
+_MODULES = {
+    "curation.providers.provider": ("Answer", "Provider", "ProviderState", "Request"),
+    "curation.sources.rows": ("LeftOut", "SourcePair", "SourcePassage"),
+    "db.errors": ("BadInput", "InfError", "NotFound", "ProviderError", "Refused"),
+    "db.store.store": ("Store", "open_store"),
+}
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"inf_studio promises no name {name!r}")
+    return load(f"{_PLACES[name]}:{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted(_PLACES)

@@ -1,0 +1,133 @@
+"""The wheel: one name in site-packages, whatever lies in the folder in which it is used."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import hatch_build
+
+ROOT = Path(__file__).resolve().parent.parent
+HOSTILE = ("app", "db", "analysis", "trainer", "curation")
+
+
+@pytest.mark.parametrize(
+    ("clone", "wheel"),
+    [
+        ("from db.tables import Job", "from inf_studio.db.tables import Job"),
+        ("from  db import tables", "from  inf_studio.db import tables"),
+        ("from app.kit import (\n    page,\n)", "from inf_studio.app.kit import (\n    page,\n)"),
+        ("import db", "import inf_studio.db as db"),
+        ("import os, db, app.kit as k", "import os, inf_studio.db as db, inf_studio.app.kit as k"),
+        ("if 'é':\n    import db as d", "if 'é':\n    import inf_studio.db as d"),
+        ("x = 'é'; from db import a", "x = 'é'; from inf_studio.db import a"),
+        ("def f():\n\tfrom db import a\r\n", "def f():\n\tfrom inf_studio.db import a\r\n"),
+        ("from db.a import b; from db.c import d", None),
+        ("import dbm, application", "import dbm, application"),
+        ("from . import db", "from . import db"),
+        ("from .db import x", "from .db import x"),
+        ("x = 'from db import y'  # import db", "x = 'from db import y'  # import db"),
+    ],
+)
+def test_imports_of_ours_move_and_nothing_else_does(clone: str, wheel: str | None) -> None:
+    if wheel is None:
+        wheel = clone.replace("from db", "from inf_studio.db")
+    assert hatch_build.rewritten(clone) == wheel
+    assert len(hatch_build.rewritten(clone).splitlines()) == len(clone.splitlines())
+
+
+def test_an_import_that_cannot_be_moved_is_refused_by_file_and_line(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text("import os\nimport db.tables\n")
+    with pytest.raises(ValueError, match=r"one\.py: line 2: `import db\.tables` cannot be moved"):
+        hatch_build.rewrite_folder(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built as `make wheel` does but with what is installed here."""
+    out = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, ROOT],
+        check=True,
+        capture_output=True,
+    )
+    return next(out.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a process in which the wheel is installed and the clone is not.
+
+    `-S` in `run` leaves out the editable install's path file; the packages come by PYTHONPATH.
+    """
+    site = tmp_path_factory.mktemp("site")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    packages = sysconfig.get_paths()["purelib"]
+    return {"PYTHONPATH": os.pathsep.join((str(site), packages)), "HOME": str(site)}
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A user's folder with modules of their own that are named like ours."""
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    for name in HOSTILE:
+        (folder / f"{name}.py").write_text(f'raise SystemExit("{name}.py of the user")\n')
+    return folder
+
+
+def run(*words: str, folder: Path, environment: dict[str, str]) -> str:
+    done = subprocess.run(
+        [sys.executable, "-S", *words],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "INF_HOME": str(folder / "home")} | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+def test_the_wheel_puts_one_name_into_site_packages(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names} == {
+        "inf_studio",
+        f"{wheel.name.rsplit('-py3', 1)[0]}.dist-info",
+    }
+    assert not [name for name in names if "/tests/" in name or "/alembic/" in name]
+    migrations = {path.name for path in (ROOT / "alembic" / "versions").glob("*.py")}
+    there = {Path(name).name for name in names if "/db/migrations/versions/" in name}
+    assert there == migrations
+
+
+def test_a_notebook_beside_files_named_like_our_rooms_imports_inf_studio(
+    installed: dict[str, str], hostile: Path
+) -> None:
+    program = (
+        "import sys, inf_studio\n"
+        "for name in dir(inf_studio):\n"
+        "    getattr(inf_studio, name)\n"
+        f"print(sorted({set(HOSTILE)!r} & set(sys.modules)))\n"
+    )
+    assert run("-c", program, folder=hostile, environment=installed).strip() == "[]"
+
+
+def test_the_wheel_makes_and_checks_a_store_and_runs_a_job_in_that_folder(
+    installed: dict[str, str], hostile: Path
+) -> None:
+    inf = ("-m", "inf_studio")
+    run(*inf, "db", "upgrade", folder=hostile, environment=installed)
+    run(*inf, "db", "check", folder=hostile, environment=installed)
+    (hostile / "pairs.csv").write_text("query_id,query,passage_id\nq1,how far is the moon,p1\n")
+    (hostile / "passages.csv").write_text("passage_id,text\np1,It is 384 400 km away.\n")
+    words = ("--dataset", "moon", "--pairs", "pairs.csv", "--passages", "passages.csv")
+    words += ("--source", "ours", "--licence", "cc0-1.0", "--json")
+    assert '"imported": 1' in run(*inf, "import", *words, folder=hostile, environment=installed)
+    done = run(*inf, "backup", "--json", "all.zip", folder=hostile, environment=installed)
+    assert "all.zip" in done
