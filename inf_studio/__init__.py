@@ -11,10 +11,19 @@ from typing import TYPE_CHECKING, Any
 from db.modules import load
 
 if TYPE_CHECKING:
+    from curation.judging.judge import Choice as Choice
+    from curation.judging.judge import ItemJudge as ItemJudge
+    from curation.judging.judge import ItemView as ItemView
+    from curation.judging.registry import JudgeKind as JudgeKind
     from curation.providers.provider import Answer as Answer
     from curation.providers.provider import Provider as Provider
     from curation.providers.provider import ProviderState as ProviderState
     from curation.providers.provider import Request as Request
+    from curation.providers.registry import ProviderKind as ProviderKind
+    from curation.providers.registry import WorkerSetting as WorkerSetting
+    from curation.sources.registry import SourceInput as SourceInput
+    from curation.sources.registry import SourceKind as SourceKind
+    from curation.sources.rows import Converted as Converted
     from curation.sources.rows import LeftOut as LeftOut
     from curation.sources.rows import SourcePair as SourcePair
     from curation.sources.rows import SourcePassage as SourcePassage
@@ -27,10 +36,43 @@ if TYPE_CHECKING:
     from db.store.store import open_store as open_store
 
 _MODULES = {
-    "curation.providers.provider": ("Answer", "Provider", "ProviderState", "Request"),
-    "curation.sources.rows": ("LeftOut", "SourcePair", "SourcePassage"),
-    "db.errors": ("BadInput", "InfError", "NotFound", "ProviderError", "Refused"),
-    "db.store.store": ("Store", "open_store"),
+    "curation.judging.judge": (
+        "Choice",
+        "ItemJudge",
+        "ItemView",
+    ),
+    "curation.judging.registry": ("JudgeKind",),
+    "curation.providers.provider": (
+        "Answer",
+        "Provider",
+        "ProviderState",
+        "Request",
+    ),
+    "curation.providers.registry": (
+        "ProviderKind",
+        "WorkerSetting",
+    ),
+    "curation.sources.registry": (
+        "SourceInput",
+        "SourceKind",
+    ),
+    "curation.sources.rows": (
+        "Converted",
+        "LeftOut",
+        "SourcePair",
+        "SourcePassage",
+    ),
+    "db.errors": (
+        "BadInput",
+        "InfError",
+        "NotFound",
+        "ProviderError",
+        "Refused",
+    ),
+    "db.store.store": (
+        "Store",
+        "open_store",
+    ),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 

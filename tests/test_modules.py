@@ -48,3 +48,26 @@ def test_no_command_names_a_module_of_ours_without_its_full_name(package: str) -
         if word.split(".")[0] in PACKAGES
     ]
     assert found == []
+
+
+def test_the_public_face_promises_the_same_names_to_type_checkers_and_at_run_time() -> None:
+    import inf_studio
+
+    tree = ast.parse((ROOT / "inf_studio" / "__init__.py").read_text())
+    (checked,) = (node for node in tree.body if isinstance(node, ast.If))
+    names = {
+        alias.asname: node.module
+        for node in checked.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert sorted(name for name in names if name) == dir(inf_studio)
+    for name in dir(inf_studio):
+        assert getattr(inf_studio, name) is load(f"{names[name]}:{name}")
+
+
+def test_a_name_that_is_not_promised_is_no_attribute() -> None:
+    import inf_studio
+
+    with pytest.raises(AttributeError, match="promises no name 'engine'"):
+        _ = inf_studio.engine

@@ -8,12 +8,21 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from curation.judging.judge import Choice, ItemView
-from curation.judging.registry import JudgeKind
-from curation.providers.provider import Answer, ProviderState, Request
-from curation.providers.registry import ProviderKind
-from curation.sources.registry import SourceInput, SourceKind
-from curation.sources.rows import Converted, LeftOut, SourcePair, SourcePassage
+from inf_studio import (
+    Answer,
+    Choice,
+    Converted,
+    ItemView,
+    JudgeKind,
+    LeftOut,
+    ProviderKind,
+    ProviderState,
+    Request,
+    SourceInput,
+    SourceKind,
+    SourcePair,
+    SourcePassage,
+)
 
 
 class LongestJudge:
