@@ -74,3 +74,24 @@ def test_the_command_line_loads_no_heavy_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+ROOMS_OF_PURE_COMPONENTS = (
+    *("judge", "studies", "agreement", "corpora", "releases", "training", "models", "people"),
+)
+
+
+def test_what_draws_a_page_does_not_open_the_store() -> None:
+    """Pages and actions read and write; a component takes what it shows, or asks an action."""
+    for room in ROOMS_OF_PURE_COMPONENTS:
+        for path in (ROOT / "app" / room).glob("*.py"):
+            if not path.stem.endswith(("page", "actions")):
+                assert "open_store" not in path.read_text(), path.relative_to(ROOT)
+
+
+def test_actions_keep_their_name_where_they_are_imported() -> None:
+    for path in (ROOT / "app").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and path.parent.name in ROOMS_OF_PURE_COMPONENTS:
+                renamed = [n for n in node.names if n.name.endswith("actions") and n.asname]
+                assert not renamed, path.relative_to(ROOT)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 
@@ -43,7 +44,7 @@ def told(state: JudgmentState) -> str:
 
 
 @st.cache_data(max_entries=8, show_spinner="Resampling the items …")
-def computed(_rows: Sequence[JudgmentRow], version: tuple[object, ...]) -> dict[str, object]:
+def computed(_rows: Sequence[JudgmentRow], version: tuple[object, ...]) -> dict[str, Any]:
     """The report and its windows; `version` names store, study, judgments and filter."""
     return {"report": agreement_report(decisions_of(_rows)), "windows": agreement_over_time(_rows)}
 

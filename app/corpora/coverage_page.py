@@ -7,7 +7,7 @@ import streamlit as st
 from analysis.map.coverage import points_frame
 from analysis.map.picture import map_payload
 from analysis.map.shapes import rows_inside
-from app.corpora import map_actions as selecting
+from app.corpora import map_actions
 from app.corpora.coverage import draw_numbers
 from app.corpora.form import draw_corpora
 from app.corpora.map_card import SHAPE, draw_map_card
@@ -92,12 +92,14 @@ def draw_map(found: Analysis) -> None:
         )
         contours = st.toggle("Contours per corpus", len(corpora) > 1, key="coverage.contours")
         draw_labels(offline=any(corpus["offline"] for corpus in corpora))
-    kept = selecting.shown_rows(found.id, len(points))
+    kept = map_actions.shown_rows(found.id, len(points))
     shown = points.iloc[kept].reset_index(drop=True) if len(kept) < len(points) else points
     if len(kept) < len(points):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption(f"{len(kept):,} of {len(points):,} texts are shown.", width="content")
-            st.button("Show all", key="coverage.all", on_click=selecting.show_all, type="tertiary")
+            st.button(
+                "Show all", key="coverage.all", on_click=map_actions.show_all, type="tertiary"
+            )
     if shown.empty:
         st.caption("No text is left on the map.")
         return

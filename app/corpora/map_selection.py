@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from app.corpora import map_actions as selecting
+from app.corpora import map_actions
 from app.kit.figure import Origin, draw_rows, frame_as_csv
 from app.kit.menu import view_file
 from app.text.plain import plain
@@ -35,14 +35,14 @@ def draw_selection(points: pd.DataFrame, rows: list[int], origin: Origin, analys
             "Show only these",
             key="coverage.only",
             icon=":material/filter_alt:",
-            on_click=selecting.show_only,
+            on_click=map_actions.show_only,
             args=(analysis_id, rows),
         )
         st.button(
             "Hide these",
             key="coverage.hide",
             icon=":material/visibility_off:",
-            on_click=selecting.hide,
+            on_click=map_actions.hide,
             args=(analysis_id, rows),
         )
         if st.button(
@@ -52,17 +52,21 @@ def draw_selection(points: pd.DataFrame, rows: list[int], origin: Origin, analys
             disabled=not groups,
             help="Opens the page Studies with these groups as its list; groups of one run.",
         ):
-            selecting.list_for_study(groups)
+            map_actions.list_for_study(groups)
             st.switch_page(view_file("studies"))
         _draw_exclusion(groups)
     listed = chosen.head(LISTED)[[name for name in COLUMNS if name in chosen]]
-    shown = listed.rename(columns=COLUMNS).assign(
-        Group=[
-            None if pd.isna(group) else f"groups?group={int(group)}" for group in listed["group_id"]
-        ]
-    )
+    rows_shown = [
+        {
+            **{str(name): value for name, value in row.items()},
+            "Group": None if pd.isna(group) else f"groups?group={int(group)}",
+        }
+        for row, group in zip(
+            listed.rename(columns=COLUMNS).to_dict("records"), listed["group_id"], strict=True
+        )
+    ]
     draw_rows(
-        shown.to_dict("records"),
+        rows_shown,
         origin,
         key="coverage.selected",
         whole=lambda: frame_as_csv(chosen),
@@ -88,6 +92,6 @@ def _draw_exclusion(groups: list[int]) -> None:
         st.button(
             f"Reject {len(groups):,} groups",
             key="coverage.reject",
-            on_click=selecting.reject,
+            on_click=map_actions.reject,
             args=(groups,),
         )

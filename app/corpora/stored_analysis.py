@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from app.corpora import actions as analysing
+from app.corpora import actions
 from app.jobs.card import follow_job
 from app.kit.analysis_command import analysis_command
 from app.kit.choice import choose
@@ -18,7 +18,7 @@ def draw_start(page: str, label: str) -> None:
         label,
         type="primary",
         key=f"{page}.start",
-        on_click=analysing.start,
+        on_click=actions.start,
         args=(page,),
     )
     if f"{page}.job" in st.session_state:

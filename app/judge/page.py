@@ -7,7 +7,7 @@ what others answered; the order of the passages is the judge's own.
 import streamlit as st
 
 from app.access.session_user import failures_shown, require_permission, show_notices
-from app.judge import actions as judging
+from app.judge import actions
 from app.judge.card import draw_card
 from app.judge.qualification_desk import draw_training, is_in_training
 from app.kit.choice import choose
@@ -41,7 +41,7 @@ def draw_candidate(item: ShownItem, position: int, text: str) -> None:
             f"{position + 1}",
             key=f"judge.pick_{item.item_id}_{position}",
             help=f"Passage {position + 1} is the most relevant one",
-            on_click=judging.pick,
+            on_click=actions.pick,
             args=(item.study_id, item.item_id, position),
             width="stretch",
         )
@@ -64,7 +64,7 @@ def draw_item(item: ShownItem) -> None:
         st.button(
             "None of them",
             key=f"judge.none_{item.item_id}",
-            on_click=judging.pick,
+            on_click=actions.pick,
             args=(item.study_id, item.item_id, None),
         )
         st.button(
@@ -72,7 +72,7 @@ def draw_item(item: ShownItem) -> None:
             key=f"judge.skip_{item.item_id}",
             type="tertiary",
             help="Somebody else gets the item; you do not see it again.",
-            on_click=judging.skip,
+            on_click=actions.skip,
             args=(item.study_id, item.item_id),
         )
 
@@ -87,7 +87,7 @@ def draw_card_desk(study: StudySummary) -> None:
 def draw_plain_desk(study: StudySummary) -> None:
     with failures_shown():
         show_notices()
-        item, progress = judging.take_next(study.id)
+        item, progress = actions.take_next(study.id)
         draw_progress(progress)
         if item is not None:
             draw_item(item)

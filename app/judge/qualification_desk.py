@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from app.judge import actions as judging
+from app.judge import actions
 from app.text.plain import plain
 from app.text.texts import draw_text
 from db.study.assignments import ShownItem
@@ -15,14 +15,14 @@ Draw = Callable[[ShownItem], None]
 
 def is_in_training(study_id: int) -> bool:
     """Whether the user has examples to answer, or feedback to read, before the study."""
-    state, _ = judging.training_of(study_id)
-    return not state.passed or judging.feedback_to_show(study_id) is not None
+    state, _ = actions.training_of(study_id)
+    return not state.passed or actions.feedback_to_show(study_id) is not None
 
 
 def draw_training(study_id: int, draw_asked: Draw) -> None:
     """The feedback on the last example, or the next example."""
-    state, example = judging.training_of(study_id)
-    feedback = judging.feedback_to_show(study_id)
+    state, example = actions.training_of(study_id)
+    feedback = actions.feedback_to_show(study_id)
     _draw_state(state)
     if feedback is not None:
         _draw_feedback(feedback, state, draw_asked)
@@ -46,7 +46,7 @@ def _draw_example(example: ShownItem, draw_asked: Draw) -> None:
             left.button(
                 f"{position + 1}",
                 key=f"judge.example_{example.item_id}_{position}",
-                on_click=judging.answer_example,
+                on_click=actions.answer_example,
                 args=(example.study_id, example.item_id, position),
                 width="stretch",
             )
@@ -55,7 +55,7 @@ def _draw_example(example: ShownItem, draw_asked: Draw) -> None:
     st.button(
         "None of them",
         key=f"judge.example_none_{example.item_id}",
-        on_click=judging.answer_example,
+        on_click=actions.answer_example,
         args=(example.study_id, example.item_id, None),
     )
 
@@ -75,7 +75,7 @@ def _draw_feedback(feedback: Feedback, state: TrainingState, draw_asked: Draw) -
         st.success("You passed the training.", icon=":material/done_all:")
     elif state.answered == 0:
         st.warning("The round was below the pass mark: it starts again.", icon=":material/replay:")
-    st.button("Go on", key="judge.feedback_read", type="primary", on_click=judging.forget_feedback)
+    st.button("Go on", key="judge.feedback_read", type="primary", on_click=actions.forget_feedback)
     draw_asked(feedback.item)
     for position, text in enumerate(feedback.item.candidates):
         with st.container(border=True):

@@ -1,10 +1,34 @@
-"""What the Evaluations page's button does."""
+"""What the Evaluations page reads from the store, and its button."""
+
+from typing import Any
 
 import streamlit as st
 
 from app.access.session_user import action, require_permission
 from app.jobs.actions import launch_job
 from db.errors import BadInput, Refused
+from db.jobs import jobs
+from db.outcome.checkpoints import list_checkpoints
+from db.outcome.evaluations import Scored, newest_scores
+from db.store.store import open_store
+
+
+def read_newest_scores() -> list[Scored]:
+    """The newest scores of every model on every benchmark."""
+    with open_store().read() as session:
+        return newest_scores(session)
+
+
+def read_base_models() -> dict[int, str]:
+    """The base model of every checkpoint, by the checkpoint's id."""
+    with open_store().read() as session:
+        return {each.id: each.base_model for each in list_checkpoints(session)}
+
+
+def read_job_config(job_id: int) -> dict[str, Any]:
+    """The config of the job that made an evaluation."""
+    with open_store().read() as session:
+        return jobs.get_job(session, job_id).config
 
 
 @action

@@ -7,13 +7,11 @@ import streamlit as st
 
 from analysis.figures.paired import paired_difference
 from app.kit.figure import Origin, as_csv, draw_figure
+from app.models import actions
 from app.models.ranking_plot import ranking_figure, ranking_rows
 from app.models.scores import NAMES, model_name
 from app.models.sizes import named_parameters, parameters_of
-from db.jobs import jobs
-from db.outcome.checkpoints import list_checkpoints
 from db.outcome.evaluations import rows_by_query
-from db.store.store import open_store
 from db.tables import Evaluation
 
 
@@ -30,8 +28,7 @@ def _origin(evaluations: Sequence[Evaluation]) -> Origin:
     first = evaluations[0]
     given = ["--benchmark", first.benchmark]
     if first.job_id is not None:
-        with open_store().read() as session:
-            config = jobs.get_job(session, first.job_id).config
+        config = actions.read_job_config(first.job_id)
         if config.get("release"):
             given = ["--release", str(config["release"])]
         elif config.get("benchmark"):
@@ -70,8 +67,7 @@ def difference_rows(base: Evaluation, others: Sequence[Evaluation]) -> list[dict
 
 def sizes_of(evaluations: Sequence[Evaluation]) -> dict[str, float | None]:
     """How many parameters each model has; of a checkpoint that is elsewhere, its base's."""
-    with open_store().read() as session:
-        bases = {each.id: each.base_model for each in list_checkpoints(session)}
+    bases = actions.read_base_models()
     found: dict[str, float | None] = {}
     for each in evaluations:
         base = bases.get(each.checkpoint_id or 0, each.model)

@@ -5,7 +5,7 @@ import streamlit as st
 from app.jobs.card import follow_job
 from app.kit.choice import choose
 from app.kit.page import draw_empty, draw_heading
-from app.models import actions as evaluating
+from app.models import actions
 from app.models.comparison import draw_comparison
 from app.models.result_table import draw_result_table
 from app.models.scores import draw_scores, model_name
@@ -35,7 +35,7 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
         first, second = st.columns(2)
         first.selectbox(
             "Held-out groups of",
-            list(labels) or [None],
+            list[int | None](labels) or [None],
             format_func=lambda n: labels.get(n, "no release yet: give a benchmark"),
             key="evaluations.release",
         )
@@ -53,7 +53,7 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
             help="mair-paper: the five of MAIR whose mean is in the paper's tables.",
         )
         st.form_submit_button(
-            "Evaluate", type="primary", on_click=evaluating.start, key="evaluations.submit"
+            "Evaluate", type="primary", on_click=actions.start, key="evaluations.submit"
         )
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import streamlit as st
 
 from app.kit.figure import as_csv
+from app.models import actions
 from app.models.scores import model_name
-from db.outcome.evaluations import Scored, newest_scores
-from db.store.store import open_store
+from db.outcome.evaluations import Scored
 
 P_MRR = "p-mrr"
 TITLES = {
@@ -144,8 +144,7 @@ def escaped(text: str) -> str:
 
 def draw_result_table() -> None:
     """Choose models and benchmarks; the table with its downloads."""
-    with open_store().read() as session:
-        scores = newest_scores(session)
+    scores = actions.read_newest_scores()
     models = [model for model, _ in ordered_models(scores)]
     benchmarks = list(dict.fromkeys(each.benchmark for each in scores))
     st.subheader("All results", anchor=False)

@@ -1,5 +1,7 @@
 """Try it: search with two models side by side, change the instruction, see what moves."""
 
+from typing import Literal
+
 import streamlit as st
 
 from app.access.session_user import failures_shown, require_permission
@@ -15,7 +17,7 @@ from db.store.store import open_store
 from trainer.settings.table import DEFAULT_BASE_MODEL
 
 BEFORE = "try_it.before"
-MOVE_COLORS = {"▲": "green", "▼": "red"}
+MOVE_COLORS: dict[str, Literal["green", "red", "gray"]] = {"▲": "green", "▼": "red"}
 
 
 def draw_ranking(found: Searched, before: list[str] | None) -> None:

@@ -5,8 +5,7 @@ import streamlit as st
 from app.access.openid import providers
 from app.access.session_user import current_user
 from app.kit.page import draw_empty, draw_heading
-from app.people import actions as accounts_actions
-from app.people.actions import add, change, set_address
+from app.people import actions
 from app.text.plain import plain
 from db.people import accounts, invitations
 from db.store.store import open_store
@@ -35,7 +34,7 @@ def draw_address(account: Account) -> None:
         key=f"accounts.email-{account.id}",
         placeholder="e-mail",
         help="What the OpenID provider knows the person by.",
-        on_change=set_address,
+        on_change=actions.set_address,
         args=(account.name, f"accounts.email-{account.id}"),
         label_visibility="collapsed",
         width=220,
@@ -48,7 +47,7 @@ def draw_controls(account: Account, *, is_me: bool) -> None:
         ACCOUNT_ROLES,
         index=ACCOUNT_ROLES.index(account.role),
         key=f"accounts.role-{account.id}-{account.role}",
-        on_change=change,
+        on_change=actions.change,
         args=(account.name, f"accounts.role-{account.id}-{account.role}"),
         label_visibility="collapsed",
         width=140,
@@ -57,14 +56,14 @@ def draw_controls(account: Account, *, is_me: bool) -> None:
     st.button(
         "Enable" if account.disabled else "Disable",
         key=f"accounts.disable-{account.id}",
-        on_click=change,
+        on_click=actions.change,
         args=(account.name, "enable" if account.disabled else "disable"),
         disabled=is_me,
     )
     st.button(
         "Sign out everywhere",
         key=f"accounts.out-{account.id}",
-        on_click=change,
+        on_click=actions.change,
         args=(account.name, "sign-out"),
     )
 
@@ -95,7 +94,7 @@ with st.form("accounts.add", clear_on_submit=True):
         key="accounts.password",
         autocomplete="new-password",
     )
-    st.form_submit_button("Add", type="primary", on_click=add, key="accounts.submit")
+    st.form_submit_button("Add", type="primary", on_click=actions.add, key="accounts.submit")
 if found:
     with st.form("accounts.invite"):
         st.markdown("**Invite somebody** who chooses their own name and password")
@@ -103,7 +102,7 @@ if found:
         first.selectbox("Role", ACCOUNT_ROLES, key="accounts.invite_role")
         second.number_input("Days", 1, invitations.MOST_DAYS, 7, key="accounts.invite_days")
         third.form_submit_button(
-            "Make a link", on_click=accounts_actions.invite, key="accounts.invite_submit"
+            "Make a link", on_click=actions.invite, key="accounts.invite_submit"
         )
     path = st.session_state.pop("accounts.invitation", None)
     if path:

@@ -7,11 +7,49 @@ import streamlit as st
 
 from app.access.session_user import action, require_permission
 from app.jobs.actions import launch_job
+from curation.release.preview import Preview, foresee
+from db.corpus.datasets import get_dataset
+from db.corpus.texts import pair_languages, pair_sources
 from db.errors import BadInput, Refused
-from db.release.releases import REVIEWS, Choice
+from db.release.diff import DiffRow, diff_releases
+from db.release.releases import REVIEWS, Choice, ChosenCount, count_by_kind
+from db.run.runs import RunSummary
 from db.store.settings import home
+from db.store.store import open_store
+from db.study.studies import list_studies
+from db.tables import Release
 
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
+
+
+def read_filter_options(run: RunSummary) -> tuple[list[str], list[str], dict[int, str]]:
+    """Sources and languages of the run's dataset, and the names of the run's studies by id."""
+    with open_store().read() as session:
+        studies = list_studies(session, dataset_id=run.dataset_id)
+        return (
+            pair_sources(session, run.dataset_id),
+            pair_languages(session, run.dataset_id),
+            {each.id: each.name for each in studies if each.run_id == run.id},
+        )
+
+
+def read_counts(dataset: str, config: dict[str, Any]) -> list[ChosenCount]:
+    """How many groups of each kind the config selects."""
+    with open_store().read() as session:
+        source = get_dataset(session, dataset).source
+        return count_by_kind(session, choice_of(config), source)
+
+
+def read_preview(config: dict[str, Any]) -> Preview:
+    """First rows, splits, card and licence conflicts of such a release. Raises InfError."""
+    with open_store().read() as session:
+        return foresee(session, config)
+
+
+def read_diff(before: Release, after: Release) -> list[DiffRow]:
+    """What changed from one release to another, group by group."""
+    with open_store().read() as session:
+        return diff_releases(session, before, after)
 
 
 def config_of_form(run_id: int, dataset: str) -> dict[str, Any]:

@@ -4,9 +4,8 @@ from collections import Counter
 
 import streamlit as st
 
+from app.releases import actions
 from app.text.plain import plain
-from db.release.diff import diff_releases
-from db.store.store import open_store
 from db.tables import Release
 
 SHOWN = 500
@@ -29,8 +28,7 @@ def draw_release_diff(release: Release, others: list[Release]) -> None:
     )
     if before is None:
         return
-    with open_store().read() as session:
-        rows = diff_releases(session, by_id[before], release)
+    rows = actions.read_diff(by_id[before], release)
     if not rows:
         st.caption("The two hold the same groups.")
         return

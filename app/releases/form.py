@@ -7,18 +7,13 @@ import streamlit as st
 
 from app.groups.run_label import run_name
 from app.kit.menu import view_file
-from app.releases import actions as releasing
+from app.releases import actions
 from app.text.counted import counted
 from app.text.plain import plain
-from curation.release.preview import foresee
 from curation.release.rows import VIEWS
-from db.corpus.datasets import get_dataset
-from db.corpus.texts import pair_languages, pair_sources
 from db.errors import InfError
-from db.release.releases import REVIEWS, ChosenCount, count_by_kind
+from db.release.releases import REVIEWS, ChosenCount
 from db.run.runs import RunSummary
-from db.store.store import open_store
-from db.study.studies import list_studies
 
 FORMATS = ("parquet", "jsonl", "csv")
 REVIEWED = {"": "not reviewed", "approve": "approved", "edit": "edited", "reject": "rejected"}
@@ -33,20 +28,13 @@ def draw_release_form(runs: list[RunSummary], number: int) -> None:
     run = by_id[run_id] if run_id is not None else runs[0]
     _draw_filter(run)
     _draw_splits(number)
-    config = releasing.config_of_form(run.id, run.dataset)
+    config = actions.config_of_form(run.id, run.dataset)
     _draw_counts(run, config)
     _draw_preview(config)
 
 
 def _draw_filter(run: RunSummary) -> None:
-    with open_store().read() as session:
-        sources = pair_sources(session, run.dataset_id)
-        languages = pair_languages(session, run.dataset_id)
-        studies = {
-            each.id: each.name
-            for each in list_studies(session, dataset_id=run.dataset_id)
-            if each.run_id == run.id
-        }
+    sources, languages, studies = actions.read_filter_options(run)
     first, second, third = st.columns(3)
     first.selectbox(
         "Reviews",
@@ -105,9 +93,7 @@ def _draw_splits(number: int) -> None:
 
 
 def _draw_counts(run: RunSummary, config: dict[str, Any]) -> None:
-    with open_store().read() as session:
-        source = get_dataset(session, run.dataset).source
-        found = count_by_kind(session, releasing.choice_of(config), source)
+    found = actions.read_counts(run.dataset, config)
     total = sum(each.groups for each in found)
     if not total:
         st.warning("No group passes these filters: take one away.", icon=":material/filter_alt:")
@@ -118,7 +104,7 @@ def _draw_counts(run: RunSummary, config: dict[str, Any]) -> None:
         "Make the release",
         type="primary",
         key="releases.start",
-        on_click=releasing.start,
+        on_click=actions.start,
         args=(run.id, run.dataset),
         disabled=total == 0,
     )
@@ -147,8 +133,7 @@ def _draw_preview(config: dict[str, Any]) -> None:
     if not st.toggle("Preview", key="releases.preview"):
         return
     try:
-        with open_store().read() as session:
-            found = foresee(session, config)
+        found = actions.read_preview(config)
     except InfError as error:
         st.error(plain(str(error)))
         return

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.jobs.card import follow_job
-from app.releases import actions as releasing
+from app.releases import actions
 from app.text.plain import plain
 from db.tables import Job, Release
 
@@ -29,9 +29,9 @@ def draw_pushes(release: Release, arrived: list[Job]) -> None:
         _draw_form(release)
     job_id = st.session_state.get("releases.push_job")
     if job_id is not None:
-        job = follow_job(job_id, key="releases.push")
-        if job is not None and job.status == "done":
-            _draw_difference(job)
+        pushed = follow_job(job_id, key="releases.push")
+        if pushed is not None and pushed.status == "done":
+            _draw_difference(pushed)
 
 
 def _draw_form(release: Release) -> None:
@@ -42,14 +42,12 @@ def _draw_form(release: Release) -> None:
         st.text_input("Branch", key="releases.branch")
     st.checkbox("Public, where the repository is new", key="releases.public")
     with st.container(horizontal=True):
-        st.button(
-            "Compare", key="releases.compare", on_click=releasing.push, args=(release.id, True)
-        )
+        st.button("Compare", key="releases.compare", on_click=actions.push, args=(release.id, True))
         st.button(
             "Push",
             type="primary",
             key="releases.push_start",
-            on_click=releasing.push,
+            on_click=actions.push,
             args=(release.id, False),
         )
     st.caption("The token comes from the environment of the server (HF_TOKEN), never from a page.")

@@ -11,6 +11,36 @@ from db.people.accounts import record_audit
 from db.run.runs import list_runs
 from db.store.store import open_store
 from db.study import adjudication, quality, reassigning, studies
+from db.study.quality import JudgeQuality
+from db.study.rules import StudyRules, rules_of
+from db.study.sampled_groups import sampled_judges
+from db.study.speed import FastAnswer, fast_answers
+from db.tables import Guideline
+
+
+def read_quality(study_id: int) -> tuple[list[JudgeQuality], StudyRules]:
+    """Pace and quality of a study's judges, and the rules they are measured by."""
+    with open_store().read() as session:
+        rules = rules_of(studies.get_study(session, study_id))
+        return quality.judge_quality(session, study_id), rules
+
+
+def read_fast_answers(study_id: int) -> list[FastAnswer]:
+    """The answers given in less time than the study's rules allow."""
+    with open_store().read() as session:
+        return fast_answers(session, study_id)
+
+
+def read_guideline(study_id: int) -> Guideline:
+    """The current version of the guidelines."""
+    with open_store().read() as session:
+        return studies.current_guideline(session, study_id)
+
+
+def read_sampled_judges(run_id: int, study_id: int | None) -> list[str]:
+    """The judges whose disagreement can be sampled: of a run, or of an earlier study of it."""
+    with open_store().read() as session:
+        return sampled_judges(session, run_id, study_id)
 
 
 @action

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.kit.choice import choose, draw_pages, page_offset
 from app.kit.page import draw_empty, draw_heading, draw_labels
-from app.studies import actions as studying
+from app.studies import actions
 from app.text.plain import plain
 from app.text.texts import draw_text
 from db.store.store import open_store
@@ -40,7 +40,7 @@ def draw_choice(study_id: int, item: Disputed, label: str, words: str) -> None:
         key=f"adjudicate.{item.item_id}_{label}",
         type="primary" if is_decision else "secondary",
         icon=":material/check:" if is_decision else None,
-        on_click=studying.adjudicate,
+        on_click=actions.adjudicate,
         args=(study_id, item.item_id, label),
         width="stretch",
     )

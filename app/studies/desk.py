@@ -5,21 +5,17 @@ from collections.abc import Sequence
 import streamlit as st
 
 from app.kit.page import draw_labels
-from app.studies import actions as studying
+from app.studies import actions
 from app.text.plain import plain
-from db.store.store import open_store
-from db.study import quality, studies
+from db.study import studies
 from db.study.assignments import GOLD_SEEN
 from db.study.quality import JudgeQuality
-from db.study.rules import StudyRules, rules_of
-from db.study.speed import fast_answers
+from db.study.rules import StudyRules
 
 
 def draw_quality(study: studies.StudySummary) -> None:
     """Progress, pace and quality per judge; pausing, letting in, taking items back."""
-    with open_store().read() as session:
-        judges = quality.judge_quality(session, study.id)
-        rules = rules_of(studies.get_study(session, study.id))
+    judges, rules = actions.read_quality(study.id)
     if not judges:
         st.caption("Nobody has judged anything in this study yet.")
         return
@@ -97,9 +93,9 @@ def _draw_actions(study_id: int, people: Sequence[JudgeQuality]) -> None:
             )
         with st.container(horizontal=True):
             for label, key, act in (
-                ("Pause", "pause_judge", studying.pause_judge),
-                ("Let in again", "let_in", studying.let_judge_in),
-                ("Take back what they hold", "take_back", studying.take_back),
+                ("Pause", "pause_judge", actions.pause_judge),
+                ("Let in again", "let_in", actions.let_judge_in),
+                ("Take back what they hold", "take_back", actions.take_back),
             ):
                 st.button(label, key=f"studies.{key}", on_click=act, args=(study_id,))
         if len(by_id) > 1:
@@ -115,14 +111,13 @@ def _draw_actions(study_id: int, people: Sequence[JudgeQuality]) -> None:
                 st.button(
                     "Give",
                     key="studies.reassign",
-                    on_click=studying.reassign,
+                    on_click=actions.reassign,
                     args=(study_id,),
                 )
 
 
 def _draw_fast(study_id: int, fastest: float) -> None:
-    with open_store().read() as session:
-        found = fast_answers(session, study_id)
+    found = actions.read_fast_answers(study_id)
     if not found:
         return
     with st.expander(f"{len(found)} answers in less than {fastest:g} s", icon=":material/bolt:"):
@@ -147,8 +142,7 @@ def _draw_fast(study_id: int, fastest: float) -> None:
 
 def draw_changes(study: studies.StudySummary) -> None:
     """Guidelines and overlap."""
-    with open_store().read() as session:
-        guideline = studies.current_guideline(session, study.id)
+    guideline = actions.read_guideline(study.id)
     with st.expander(
         f"Guidelines (version {guideline.version}) and overlap",
         icon=":material/tune:",
@@ -162,7 +156,7 @@ def draw_changes(study: studies.StudySummary) -> None:
         st.button(
             "Save as the next version",
             key="studies.write_guideline",
-            on_click=studying.write_guideline,
+            on_click=actions.write_guideline,
             args=(study.id,),
         )
         with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -172,6 +166,6 @@ def draw_changes(study: studies.StudySummary) -> None:
             st.button(
                 "Ask for more",
                 key="studies.extend",
-                on_click=studying.extend_overlap,
+                on_click=actions.extend_overlap,
                 args=(study.id,),
             )

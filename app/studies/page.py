@@ -6,7 +6,7 @@ from app.groups.run_label import run_name
 from app.jobs.card import follow_job
 from app.kit.choice import choose
 from app.kit.page import draw_empty, draw_heading, draw_status
-from app.studies import actions as studying
+from app.studies import actions
 from app.studies.desk import draw_changes, draw_quality
 from app.studies.sampling_form import draw_sampling
 from app.studies.settings_form import draw_invite, draw_known_items, draw_rules
@@ -38,7 +38,7 @@ def draw_create(runs: list[RunSummary], found: list[studies.StudySummary]) -> No
             "Guidelines (Markdown)", studies.GUIDELINES, key="studies.guidelines", height=190
         )
         st.form_submit_button(
-            "Draw the study", type="primary", on_click=studying.create, key="studies.create_button"
+            "Draw the study", type="primary", on_click=actions.create, key="studies.create_button"
         )
 
 
@@ -57,7 +57,7 @@ def draw_study(study: studies.StudySummary) -> None:
                 st.button(
                     label,
                     key=f"studies.{status}",
-                    on_click=studying.set_status,
+                    on_click=actions.set_status,
                     args=(study.id, status),
                 )
     share = study.done / study.places if study.places else 0.0
@@ -90,7 +90,7 @@ def draw_judges(study: studies.StudySummary) -> None:
             accept_new_options=True,
             help=plain(f"Choose or type a name. {describe_judges()}."),
         )
-        st.button("Start", key="studies.start", on_click=studying.start_judge, args=(study.id,))
+        st.button("Start", key="studies.start", on_click=actions.start_judge, args=(study.id,))
     if "studies.job" in st.session_state:
         follow_job(st.session_state["studies.job"], key="studies.follow")
 

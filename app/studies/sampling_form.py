@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from app.studies import actions
 from curation.judging.sampling import SAMPLES, STRATA
 from db.run.runs import RunSummary
-from db.store.store import open_store
-from db.study.sampled_groups import sampled_judges
 from db.study.studies import StudySummary
 
 WAYS = {
@@ -70,6 +69,5 @@ def draw_judges(run: RunSummary, found: Sequence[StudySummary]) -> None:
         ),
         key="studies.of_study",
     )
-    with open_store().read() as session:
-        judges = sampled_judges(session, run.id, of_study)
+    judges = actions.read_sampled_judges(run.id, of_study)
     st.multiselect("Only these judges", judges, key="studies.judges", placeholder="all of them")

@@ -1,5 +1,6 @@
 """What the Studies page's forms for people and known items do: invite, add items, set the rules."""
 
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -7,16 +8,38 @@ from typing import Any
 import streamlit as st
 
 from app.access.session_user import action, notify, require_permission
-from curation.judging.known_item_file import add_from_file
+from curation.judging.known_item_file import add_from_file, template_rows
 from db.errors import BadInput
 from db.people import invitations
 from db.people.accounts import record_audit
 from db.store.store import open_store
 from db.study import gold_items
-from db.study.rules import set_rules
+from db.study.gold_items import KnownItem, list_known_items
+from db.study.rules import StudyRules, rules_of, set_rules
+from db.study.studies import get_study
 
 LINKS = "studies.links"
 MOST_LINKS = 50
+TEMPLATE_ROWS = 20
+
+
+def read_known_items(study_id: int) -> list[KnownItem]:
+    """The qualification and gold items of a study."""
+    with open_store().read() as session:
+        return list_known_items(session, study_id)
+
+
+def known_item_template(study_id: int) -> str:
+    """A JSONL file of items whose answers are to be filled in."""
+    with open_store().read() as session:
+        rows = template_rows(session, study_id, TEMPLATE_ROWS)
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def read_rules(study_id: int) -> StudyRules:
+    """The rules of a study."""
+    with open_store().read() as session:
+        return rules_of(get_study(session, study_id))
 
 
 @action

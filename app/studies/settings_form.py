@@ -1,35 +1,28 @@
 """A study's forms: inviting people, training and gold items, the rules about them."""
 
-import json
-
 import streamlit as st
 
-from app.studies import settings_actions as study_settings
-from curation.judging.known_item_file import template_rows
+from app.studies import settings_actions
 from db.people import invitations
-from db.store.store import open_store
 from db.study import studies
-from db.study.gold_items import PARTS, list_known_items
+from db.study.gold_items import PARTS
 from db.study.rules import (
     GOLD_ACTIONS,
     MOST_FAST_SECONDS,
     MOST_GOLD_EVERY,
     MOST_TRAINING_ROUNDS,
-    rules_of,
 )
-
-TEMPLATE_ROWS = 20
 
 
 def draw_invite(study_id: int) -> None:
     """Links into the study, one per person, shown once."""
-    links = st.session_state.pop(study_settings.LINKS, [])
+    links = st.session_state.pop(settings_actions.LINKS, [])
     with st.expander("Invite people", icon=":material/person_add:", expanded=bool(links)):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             st.number_input(
                 "People",
                 1,
-                study_settings.MOST_LINKS,
+                settings_actions.MOST_LINKS,
                 3,
                 key="studies.invite_people",
                 help="One link each; whoever takes it makes an account, or joins with their own.",
@@ -38,7 +31,7 @@ def draw_invite(study_id: int) -> None:
             st.button(
                 "Make links",
                 key="studies.invite",
-                on_click=study_settings.invite,
+                on_click=settings_actions.invite,
                 args=(study_id,),
             )
         if links:
@@ -49,8 +42,7 @@ def draw_invite(study_id: int) -> None:
 
 def draw_known_items(study: studies.StudySummary) -> None:
     """Training and gold items: those there are, and three ways to add some."""
-    with open_store().read() as session:
-        found = list_known_items(session, study.id)
+    found = settings_actions.read_known_items(study.id)
     counts = [f"{sum(one.part == part for one in found)} {part}" for part in PARTS]
     with st.expander("Training and gold", icon=":material/school:"):
         st.caption(
@@ -64,7 +56,7 @@ def draw_known_items(study: studies.StudySummary) -> None:
             st.button(
                 "Draw",
                 key="studies.draw_known",
-                on_click=study_settings.draw_known,
+                on_click=settings_actions.draw_known,
                 args=(study.id,),
             )
         st.file_uploader(
@@ -77,12 +69,12 @@ def draw_known_items(study: studies.StudySummary) -> None:
             st.button(
                 "Add the file",
                 key="studies.add_known",
-                on_click=study_settings.add_known,
+                on_click=settings_actions.add_known,
                 args=(study.id,),
             )
             st.download_button(
                 "File to fill in",
-                lambda: _template(study.id),
+                lambda: settings_actions.known_item_template(study.id),
                 file_name=f"study-{study.id}-items.jsonl",
                 key="studies.known_template",
             )
@@ -102,16 +94,9 @@ def draw_known_items(study: studies.StudySummary) -> None:
             )
 
 
-def _template(study_id: int) -> str:
-    with open_store().read() as session:
-        rows = template_rows(session, study_id, TEMPLATE_ROWS)
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
 def draw_rules(study: studies.StudySummary) -> None:
     """Pass mark, gold threshold and the like."""
-    with open_store().read() as session:
-        rules = rules_of(studies.get_study(session, study.id))
+    rules = settings_actions.read_rules(study.id)
     with (
         st.expander("Rules: pass mark, gold, pace, members", icon=":material/rule:"),
         st.form(f"studies.rules_{study.id}", border=False),
@@ -169,7 +154,7 @@ def draw_rules(study: studies.StudySummary) -> None:
             )
         st.form_submit_button(
             "Save",
-            on_click=study_settings.save_rules,
+            on_click=settings_actions.save_rules,
             args=(study.id,),
             key=f"studies.save_rules_{study.id}",
         )

@@ -16,15 +16,18 @@ from app.jobs.card import duration
 from app.jobs.launching import chosen_launcher
 from app.training.estimate import Estimate, available_bytes, estimate
 from db.errors import BadInput, Refused
+from db.jobs import jobs
 from db.jobs.jobs import LOCAL
 from db.outcome.checkpoints import list_checkpoints
 from db.release.releases import get_release
 from db.store.store import open_store
+from db.tables import Job
 from trainer.settings.experiment_files import read_experiment
 from trainer.settings.settings import TrainSettings, parse_settings
 from trainer.settings.table import SETTINGS
 
-MOST_JOBS_OF_A_SWEEP = 200
+MAX_SWEEP_JOBS = 200
+MAX_LISTED_JOBS = 1000
 
 
 @action
@@ -70,6 +73,19 @@ def as_command(settings: TrainSettings, release_id: int) -> str:
         words += ["--launcher", "ray", "--address", launcher]
         words += ["--workers", str(chosen_workers())] if chosen_workers() > 1 else []
     return shlex.join(["inf", "train", "--release", str(release_id), "--out", "DIR", *words])
+
+
+def read_sweep_jobs() -> list[Job]:
+    """The trainings that belong to a sweep, newest first."""
+    with open_store().read() as session:
+        found = jobs.list_jobs(session, kind="train", limit=MAX_LISTED_JOBS)
+    return [job for job in found if job.config.get("sweep")]
+
+
+def read_series(job_id: int, names: Sequence[str]) -> dict[str, list[tuple[int, float]]]:
+    """The named metrics of a job as (step, value) pairs."""
+    with open_store().read() as session:
+        return jobs.metric_series(session, [job_id], names=names).get(job_id, {})
 
 
 def chosen_workers() -> int:
@@ -164,8 +180,8 @@ def combinations(
         parse_settings({**settings.as_dict(), "objective": o, "base_model": m, "seed": s})
         for o, m, s in itertools.product(objectives, models, seeds)
     ]
-    if not 1 <= len(found) <= MOST_JOBS_OF_A_SWEEP:
-        raise BadInput(f"{len(found)} trainings: choose 1 to {MOST_JOBS_OF_A_SWEEP} combinations")
+    if not 1 <= len(found) <= MAX_SWEEP_JOBS:
+        raise BadInput(f"{len(found)} trainings: choose 1 to {MAX_SWEEP_JOBS} combinations")
     return found
 
 

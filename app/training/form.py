@@ -10,15 +10,16 @@ import streamlit as st
 
 from app.jobs.launching import chosen_launcher
 from app.text.plain import plain
-from app.training import actions as training
+from app.training import actions
 from app.training.equation import equation
 from app.training.sweeps import TOLD_AFTER
 from db.errors import BadInput
 from db.jobs.jobs import LOCAL
 from trainer.objectives.names import ALL_OBJECTIVES
 from trainer.settings.experiment_files import list_experiments
+from trainer.settings.setting import Setting
 from trainer.settings.settings import TrainSettings
-from trainer.settings.table import GROUPS, OBJECTIVE, Setting, settings_of
+from trainer.settings.table import GROUPS, OBJECTIVE, settings_of
 
 COLUMNS = 3
 OBJECTIVE_LABELS = {name: objective.label for name, objective in ALL_OBJECTIVES.items()}
@@ -31,13 +32,13 @@ def draw_form() -> TrainSettings | None:
         (None, *list_experiments()),
         format_func=lambda name: name or "defaults of the paper, 8 groups per batch",
         key="train.preset",
-        on_change=training.take_preset,
+        on_change=actions.take_preset,
         help="Rows of Tables 2, 3 and 4, and baselines; everything can be changed afterwards.",
     )
     is_set = st.session_state.pop("train.preset_taken", False)
     settings, wrong = None, ""
     try:
-        settings = training.chosen_settings()
+        settings = actions.chosen_settings()
     except BadInput as error:
         wrong = str(error)
     for group in GROUPS:
@@ -83,7 +84,7 @@ def draw_field(setting: Setting, wrong: str, *, is_set: bool) -> None:
     Streamlit refuses a second source of the value.
     """
     key = f"train.{setting.name}"
-    now = st.session_state.get(key, training.as_typed(setting.default))
+    now = st.session_state.get(key, actions.as_typed(setting.default))
     if setting.choices:
         _draw_choice(setting, key, now, is_set=is_set)
     else:
@@ -101,8 +102,12 @@ def _draw_sentence(sentence: str, wrong: str) -> None:
 
 def _draw_choice(setting: Setting, key: str, now: str, *, is_set: bool) -> None:
     options = setting.choices
-    place = {"index": options.index(now)} if now in options and not is_set else {}
+    index = options.index(now) if now in options and not is_set else 0
     labels = OBJECTIVE_LABELS if setting.name == "objective" else {}
     st.selectbox(
-        setting.label, options, key=key, format_func=lambda each: labels.get(each, each), **place
+        setting.label,
+        options,
+        index,
+        key=key,
+        format_func=lambda each: labels.get(each, each),
     )

@@ -8,7 +8,7 @@ from app.kit.choice import choose
 from app.kit.page import draw_empty, draw_heading, draw_labels
 from app.models.scores import model_name
 from app.text.plain import plain
-from app.training import actions as training
+from app.training import actions
 from app.training.form import draw_form
 from app.training.sweeps import draw_leaderboard, draw_sweep, job_name
 from app.training.watched import draw_watched
@@ -54,22 +54,22 @@ def draw_new(releases: list[Release]) -> None:
     settings = draw_form()
     found = None
     if settings is not None:
-        found = training.estimate_for(settings, release.id)
-        st.caption(plain(training.estimate_words(found)))
+        found = actions.estimate_for(settings, release.id)
+        st.caption(plain(actions.estimate_words(found)))
     if found is not None and not found.fits:
         st.error("This cannot fit into the memory here: choose a smaller model.")
     st.button(
         "Train",
         type="primary",
         key="train.start",
-        on_click=training.start,
+        on_click=actions.start,
         args=(release.id,),
         disabled=found is None or not found.fits,
     )
     if settings is not None:
         with st.expander("The same as a file and as a command"):
-            st.code(training.as_toml(settings), language="toml")
-            st.code(training.as_command(settings, release.id), language=None, wrap_lines=True)
+            st.code(actions.as_toml(settings), language="toml")
+            st.code(actions.as_command(settings, release.id), language=None, wrap_lines=True)
         with st.expander("Sweep: many trainings at once"):
             draw_sweep(release.id, settings)
 

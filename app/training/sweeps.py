@@ -6,10 +6,8 @@ import streamlit as st
 
 from app.text.counted import counted
 from app.text.plain import plain
-from app.training import actions as training
+from app.training import actions
 from db.errors import BadInput
-from db.jobs import jobs
-from db.store.store import open_store
 from db.tables import Job
 from trainer.objectives.names import ALL_OBJECTIVES, OBJECTIVES
 from trainer.settings.settings import TrainSettings
@@ -55,14 +53,14 @@ def draw_sweep(release_id: int, settings: TrainSettings) -> None:
         "The trainings wait for one another's slot."
     )
     try:
-        _, grid = training.chosen_sweep()
+        _, grid = actions.chosen_sweep()
     except BadInput as error:
         grid = []
         st.error(plain(str(error)), icon=":material/error:")
     st.button(
         f"Queue {counted(len(grid), 'training')}" if grid else "Queue the sweep",
         key="train.sweep_start",
-        on_click=training.start_sweep,
+        on_click=actions.start_sweep,
         args=(release_id,),
         disabled=not grid,
     )
@@ -79,12 +77,7 @@ def job_name(job: Job) -> str:
 
 def draw_leaderboard() -> None:
     """Trainings of sweeps, the best on its held-out groups first."""
-    with open_store().read() as session:
-        found = [
-            job
-            for job in jobs.list_jobs(session, kind="train", limit=1000)
-            if job.config.get("sweep")
-        ]
+    found = actions.read_sweep_jobs()
     if not found:
         return
     st.subheader("Sweeps", anchor=False)

@@ -10,8 +10,7 @@ from app.access.session_user import failures_shown
 from app.jobs.card import LIVE, read_job
 from app.jobs.curves import PROBE
 from app.text.texts import draw_text
-from db.jobs import jobs
-from db.store.store import open_store
+from app.training import actions
 from db.tables import Job
 
 TITLES = {
@@ -87,8 +86,7 @@ def _draw_shown(job: Job) -> None:
 
 def _draw_probes(job_id: int, probes: Sequence[Mapping[str, Any]]) -> None:
     names = [f"{PROBE}{number}/{name}" for number in range(len(probes)) for name in UNDER]
-    with open_store().read() as session:
-        ranks = jobs.metric_series(session, [job_id], names=names).get(job_id, {})
+    ranks = actions.read_series(job_id, names)
     st.dataframe(probe_rows(probes, ranks), hide_index=True)
     st.caption(
         "Held-out groups, the same through the whole training. P+ should stand at 1 under I+, and "
