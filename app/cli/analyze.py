@@ -202,7 +202,7 @@ def corpora_options(function: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="Those the filter kept, all, or both as two corpora: filtered and unfiltered.",
         ),
-        click.option("--run", type=int, help="A run of the data set (default: the latest done)."),
+        click.option("--run", type=int, help="A run of the dataset (default: the latest done)."),
         click.option("--texts", multiple=True, type=FILE, help="JSONL with a `text` column."),
         click.option(
             "--corpus",
@@ -214,7 +214,7 @@ def corpora_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--source", multiple=True, help="Only pairs of this source; each is a corpus; repeats."
         ),
-        click.option("--dataset", multiple=True, help="A data set; may be given several times."),
+        click.option("--dataset", multiple=True, help="A dataset; may be given several times."),
     ):
         function = option(function)
     return function
@@ -232,9 +232,9 @@ def _config(
     if not dataset and not texts and not corpus:
         raise click.UsageError("give --dataset NAME, --corpus PATH or --texts FILE")
     if run is not None and len(dataset) != 1:
-        raise click.UsageError("--run belongs to one data set: give one --dataset with it")
+        raise click.UsageError("--run belongs to one dataset: give one --dataset with it")
     if source and not dataset:
-        raise click.UsageError("--source chooses pairs of a data set: give --dataset NAME with it")
+        raise click.UsageError("--source chooses pairs of a dataset: give --dataset NAME with it")
     with bad_rows_in_json():
         for path in texts:
             read_texts(path)  # the job reads them again; bad lines are told here, at once
@@ -407,13 +407,13 @@ def _shown_contamination(result: Result) -> str:
     type=PLACE,
     help="An evaluation set as published, or any texts: a file or a folder; may be repeated.",
 )
-@click.option("--against-dataset", multiple=True, help="A data set that serves for evaluation.")
+@click.option("--against-dataset", multiple=True, help="A dataset that serves for evaluation.")
 @detach_option
 @reporting(_shown_contamination)
 def contamination(
     detach: bool, against: tuple[Path, ...], against_dataset: tuple[str, ...], **corpora: Any
 ) -> Result:
-    """Texts that a data set or a release shares with evaluation sets.
+    """Texts that a dataset or a release shares with evaluation sets.
 
     Exactly, up to writing, nearly (Jaccard 0.7), or in runs of eight words.
     """
@@ -471,7 +471,7 @@ def _beside_line(row: dict[str, Any]) -> str:
 
 
 @analyze.command()
-@click.option("--dataset", required=True, help="The data set.")
+@click.option("--dataset", required=True, help="The dataset.")
 @click.option("--run", type=int, help="A run of it (default: the latest done).")
 @click.option("--study", type=int, help="A study: tells each model's kappa with its people.")
 @click.option(

@@ -1,4 +1,4 @@
-"""`inf curate`: grow groups from the pairs of a data set, validate them, keep the right ones."""
+"""`inf curate`: grow groups from the pairs of a dataset, validate them, keep the right ones."""
 
 import dataclasses
 import sys
@@ -119,7 +119,7 @@ def _ask_for_prices(provider: str, recipe: Recipe) -> None:
 
 
 @click.command()
-@click.option("--dataset", help="The data set whose pairs are grown.")
+@click.option("--dataset", help="The dataset whose pairs are grown.")
 @click.option(
     "--provider",
     type=click.Choice(PROVIDERS.names()),

@@ -88,12 +88,12 @@ def _run(words: list[str]) -> None:
 def _demo_id(session: Session) -> int:
     found = session.scalar(select(Dataset.id).where(Dataset.name == NAME))
     if found is None:
-        raise NotFound(f"no data set {NAME!r}: `inf demo` imports it first")
+        raise NotFound(f"no dataset {NAME!r}: `inf demo` imports it first")
     return found
 
 
 def _has(table: type[Dataset] | type[Study]) -> Callable[[Session], bool]:
-    """Whether the store holds the demo's data set, or a study of it."""
+    """Whether the store holds the demo's dataset, or a study of it."""
 
     def is_there(session: Session) -> bool:
         query = select(Dataset.id).where(Dataset.name == NAME)

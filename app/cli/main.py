@@ -19,9 +19,9 @@ COMMANDS = {
     "db": ("app.cli.store.db:db", "Create or upgrade the store."),
     "demo": ("app.cli.demo:demo", "The whole path on the demo set, then the app."),
     "evaluate": ("app.cli.evaluate:evaluate", "Score models on held-out groups or a benchmark."),
-    "export": ("app.cli.data.export:export", "Make a release: files and a data set card."),
+    "export": ("app.cli.data.export:export", "Make a release: files and a dataset card."),
     "hub": ("app.cli.data.hub:hub", "Push to the Hugging Face Hub, pull from it."),
-    "import": ("app.cli.data.import_:import_", "Read pairs and passages into a data set."),
+    "import": ("app.cli.data.import_:import_", "Read pairs and passages into a dataset."),
     "jobs": ("app.cli.store.jobs:jobs", "List, follow, cancel and resume jobs."),
     "releases": (
         "app.cli.data.releases:releases",

@@ -41,7 +41,7 @@ def config_of_form(page: str) -> dict[str, Any]:
         "groups": state.get(f"{page}.groups") or "kept",
     }
     if not config["datasets"] and not config["published"]:
-        raise BadInput("nothing to analyse: choose a data set, a release or a file")
+        raise BadInput("nothing to analyse: choose a dataset, a release or a file")
     return config
 
 

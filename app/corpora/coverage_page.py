@@ -133,11 +133,11 @@ with open_store().read() as session:
 draw_heading("Coverage", LEAD)
 if not names:
     draw_empty(
-        "No data set yet.",
-        "The map is drawn of the groups that a curation run kept, of the pairs of a data set "
+        "No dataset yet.",
+        "The map is drawn of the groups that a curation run kept, of the pairs of a dataset "
         "without a run, of releases, and of files in published formats.",
         view="datasets",
-        link="Data sets",
+        link="Datasets",
         command="inf import --dataset NAME --pairs FILE",
     )
 draw_corpora("coverage", names, releases)

@@ -38,11 +38,11 @@ with open_store().read() as session:
 draw_heading("Diversity", LEAD)
 if not names:
     draw_empty(
-        "No data set yet.",
-        "Diversity is measured over the groups that a curation run kept, the pairs of a data set "
+        "No dataset yet.",
+        "Diversity is measured over the groups that a curation run kept, the pairs of a dataset "
         "without a run, releases, and files in published formats.",
         view="datasets",
-        link="Data sets",
+        link="Datasets",
         command="inf import --dataset NAME --pairs FILE",
     )
 draw_corpora("diversity", names, releases)

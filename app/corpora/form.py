@@ -1,4 +1,4 @@
-"""Choosing corpora: data sets, releases and files, side by side."""
+"""Choosing corpora: datasets, releases and files, side by side."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ def draw_corpora(
     folders = {each.path: each for each in releases if Path(each.path).exists()}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.multiselect(
-            "Data sets", names, default=names[:default], key=f"{page}.datasets", width=300
+            "Datasets", names, default=names[:default], key=f"{page}.datasets", width=300
         )
         st.multiselect(
             "Releases",
@@ -30,7 +30,7 @@ def draw_corpora(
             width=240,
         )
         st.selectbox(
-            "Groups of data sets",
+            "Groups of datasets",
             list(GROUPS),
             format_func=GROUPS.__getitem__,
             key=f"{page}.groups",

@@ -16,7 +16,7 @@ from db.store.store import open_store
 from db.tables import Analysis, Release
 
 LEAD = (
-    "Texts that are told twice, inside a data set and between any two, and texts that stand in an "
+    "Texts that are told twice, inside a dataset and between any two, and texts that stand in an "
     "evaluation set as well: who trains on those may not evaluate there."
 )
 QUESTIONS = {
@@ -56,7 +56,7 @@ def draw_found(question: str, found: list[Analysis]) -> None:
     )
     st.caption(
         "The switch “Leave out what overlaps with evaluation sets” uses the newest comparison of "
-        "the whole run alone: one data set, no release and no file beside it, and the dropped "
+        "the whole run alone: one dataset, no release and no file beside it, and the dropped "
         "groups too where they are released."
     )
 

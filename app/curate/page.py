@@ -41,7 +41,7 @@ NUMBERS = (
 
 def draw_form(found: list[DatasetSummary]) -> None:
     first, second, third = st.columns([2, 1, 1])
-    first.selectbox("Data set", [each.name for each in found], key="curate.dataset")
+    first.selectbox("Dataset", [each.name for each in found], key="curate.dataset")
     provider = second.selectbox(
         "Provider", PROVIDERS.names(), key="curate.provider", help=describe_providers()
     )
@@ -151,9 +151,9 @@ with open_store().read() as session:
 if not found:
     draw_empty(
         "There are no pairs yet.",
-        "A run grows groups from the pairs of a data set: import one first.",
+        "A run grows groups from the pairs of a dataset: import one first.",
         view="datasets",
-        link="Data sets",
+        link="Datasets",
         command="inf import --dataset NAME --pairs pairs.jsonl",
     )
     st.stop()

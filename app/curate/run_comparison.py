@@ -13,7 +13,7 @@ from db.store.store import open_store
 
 
 def draw_comparison(run: RunSummary, others: list[RunSummary]) -> None:
-    """Choose another run of the same data set and see both."""
+    """Choose another run of the same dataset and see both."""
     by_id = {each.id: each for each in others}
     if not by_id:
         return

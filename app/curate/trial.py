@@ -45,7 +45,7 @@ def draw_trial(found: list[DatasetSummary]) -> None:
         on_click=curating.start,
         args=(True,),
         disabled=not chosen or curating.is_ready(st.session_state["curate.provider"]) is not None,
-        help="A run of its own with the settings above; nothing else of the data set is asked.",
+        help="A run of its own with the settings above; nothing else of the dataset is asked.",
     )
 
 

@@ -49,7 +49,7 @@ def import_from_page(
     if (sources.pairs_path or sources.passages_path) and not user.may("admin"):
         raise Refused("files on the server are read for an admin only: upload the files instead")
     if not name.strip():
-        raise BadInput("the data set has no name: give it one")
+        raise BadInput("the dataset has no name: give it one")
     with _files(sources) as (pairs, passages):
         report = import_dataset(
             store,

@@ -1,4 +1,4 @@
-"""Data sets: the list, importing, reading through pairs and passages."""
+"""Datasets: the list, importing, reading through pairs and passages."""
 
 import streamlit as st
 
@@ -76,14 +76,14 @@ def draw_passages(dataset_id: int) -> None:
     draw_pages(total, key="datasets.passage_page")
 
 
-draw_heading("Data sets", "Named collections of passages and pairs, with source and licence.")
+draw_heading("Datasets", "Named collections of passages and pairs, with source and licence.")
 with open_store().read() as session:
     found = list_datasets(session)
 if found:
     draw_list(found)
 else:
     draw_empty(
-        "There is no data set yet.",
+        "There is no dataset yet.",
         "Import a file of queries with the passages that answer them, below or with the command.",
         command="inf import --dataset NAME --pairs pairs.jsonl --passages passages.jsonl",
     )
@@ -92,7 +92,7 @@ with st.expander("Import", icon=":material/upload_file:", expanded=not found):
 if found:
     st.subheader("Read", anchor=False)
     chosen = choose(
-        "Data set",
+        "Dataset",
         found,
         key="datasets.chosen",
         parameter="dataset",

@@ -15,7 +15,7 @@ from db.store.store import open_store
 
 def draw_counts(found: Overview) -> None:
     numbers = (
-        ("Pairs", found.pairs, f"in {counted(found.datasets, 'data set')}"),
+        ("Pairs", found.pairs, f"in {counted(found.datasets, 'dataset')}"),
         ("Groups kept", found.kept, f"of {found.kept + found.dropped:,} finished"),
         ("Judgments", found.judgments, f"{found.simulated_judgments:,} of them simulated"),
         ("Releases", found.releases, f"{counted(found.reviews, 'group')} reviewed"),

@@ -85,7 +85,7 @@ def path_of(found: Overview) -> list[Step]:
             "Release",
             found.releases > 0,
             counted(found.releases, "release"),
-            "export what was kept, with a data set card",
+            "export what was kept, with a dataset card",
             "inf export --dataset NAME --out DIR --format parquet",
         ),
         Step(

@@ -1,8 +1,4 @@
-"""What the pages' buttons do: check the role, queue the job or write the row, say what happened.
-
-A callback reads its widgets from `st.session_state` at the moment it runs: an interrupted rerun can
-hand it old arguments.
-"""
+"""Launching a job from a page: check the permission, queue the job, notify the user."""
 
 from typing import Any
 
@@ -13,7 +9,7 @@ from db.store.store import open_store
 
 
 def launch_job(kind: str, config: dict[str, Any], *, what: str) -> int:
-    """Queue a job in the user's name. Returns its id. Raises Refused."""
+    """Queue a job for the session user. Returns its id. Raises Refused without the permission."""
     user = require_permission(KINDS[kind].permission)
     job_id = launching.launch(open_store(), kind, config, started_by=user.name)
     notify(f"{what} is queued as job {job_id}.")

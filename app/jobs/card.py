@@ -1,4 +1,4 @@
-"""A job on a page: one line of progress that renews itself while the job runs."""
+"""The card of a job: status, progress and buttons, refreshed while the job runs."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,7 +21,7 @@ EVERY_SECONDS = 1.5
 
 
 def read_job(job_id: int) -> Job:
-    """The job as it is now, lost ones marked."""
+    """The current row of the job; a job without a recent heartbeat is marked as lost first."""
     store = open_store()
     with store.read() as session:
         job = queue.get_job(session, job_id)
@@ -36,7 +36,7 @@ def read_job(job_id: int) -> Job:
 
 
 def follow_job(job_id: int, *, key: str) -> Job | None:
-    """Progress of a job, renewed while it runs; at its end the whole page is drawn again."""
+    """The card of a job, refreshed while it runs; when it ends, the whole page reruns."""
     try:
         job = read_job(job_id)
     except NotFound:
@@ -49,13 +49,13 @@ def follow_job(job_id: int, *, key: str) -> Job | None:
 def _draw_live(job_id: int, status_before: str, key: str) -> None:
     with failures_shown():
         job = read_job(job_id)
-        if (status_before in LIVE) != (job.status in LIVE):  # also: resumed, it must renew again
+        if (status_before in LIVE) != (job.status in LIVE):  # a resumed job needs the refresh again
             st.rerun()
         draw_progress(job, key=key)
 
 
 def draw_progress(job: Job, *, key: str) -> None:
-    """Status, bar, words, and what can be done about it."""
+    """Status, progress bar, message, and the buttons to cancel, resume or run again."""
     with st.container(border=True, key=f"{key}-job"):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**Job {job.id}** · {job.kind}", width="content")
@@ -82,7 +82,7 @@ def draw_progress(job: Job, *, key: str) -> None:
                 )
         if job.status in LIVE:
             share = min(1.0, job.done / job.total) if job.total else 0.0
-            st.progress(share, text=plain(words(job)))
+            st.progress(share, text=plain(progress_text(job)))
         elif job.error:
             st.text(job.error)
             if remedy := launching.what_to_do(job):
@@ -91,18 +91,18 @@ def draw_progress(job: Job, *, key: str) -> None:
             st.warning(plain(missing), icon=":material/warning:")
 
 
-def words(job: Job) -> str:
-    """How far the job is, as a person says it."""
+def progress_text(job: Job) -> str:
+    """Message, count and remaining time of a queued or running job."""
     if job.status == "queued":
-        return "waiting for its turn"
+        return "waiting for a free slot"
     count = f"{job.done:,} of {job.total:,}" if job.total else f"{job.done:,} done"
-    rest = "" if job.message.endswith(" left") else remaining(job)  # a training tells it itself
+    rest = "" if job.message.endswith(" left") else remaining(job)  # training says so itself
     parts = [job.message, count if job.done or job.total else "", rest]
     return " · ".join(part for part in parts if part) or "starting"
 
 
 def remaining(job: Job, *, now: datetime | None = None) -> str:
-    """About how long it will still take; "" where there is nothing to go by."""
+    """The estimated remaining time; "" while there is no progress to extrapolate from."""
     if not job.total or not job.done or job.started_at is None or job.status != "running":
         return ""
     seconds = ((now or utc_now()) - job.started_at).total_seconds()
@@ -111,7 +111,7 @@ def remaining(job: Job, *, now: datetime | None = None) -> str:
 
 
 def used(job: Job) -> str:
-    """What the job's processes together used at their last word: processors, memory, GPUs."""
+    """CPU, memory and GPU use of all processes of the job, as last reported."""
     found = sum_of(parts_of(job.resources))
     if not found:
         return ""
@@ -120,36 +120,34 @@ def used(job: Job) -> str:
         until = job.finished_at or utc_now()
         seconds = max(1.0, (until - job.started_at).total_seconds())
         now = (
-            f"{found['cpus']:.1f} processors now, "
-            if job.status in LIVE and "cpus" in found
-            else ""
+            f"{found['cpus']:.1f} CPU cores now, " if job.status in LIVE and "cpus" in found else ""
         )
         mean = f"{found['cpu_seconds'] / seconds:.1f}"
-        parts.append(f"{now}{mean} on average" if now else f"{mean} processors on average")
+        parts.append(f"{now}{mean} on average" if now else f"{mean} CPU cores on average")
     parts.append(f"{found['memory_mb']:,.0f} MB memory")
     if "gpus" in found:
         load = f", {found['gpu_percent']} % busy" if "gpu_percent" in found else ""
         parts.append(f"{found['gpus']} GPU, {found['gpu_mb']:,.0f} MB reserved{load}")
     if found["processes"] > 1:
         places = f" on {found['nodes']} nodes" if found["nodes"] > 1 else ""
-        parts.append(f"{found['processes']} processes{places} together")
+        parts.append(f"{found['processes']} processes{places} in total")
     return " · ".join(parts)
 
 
 def part_rows(job: Job) -> list[dict[str, Any]]:
-    """A row for each process of the job, by rank; GPU columns only where one has a GPU."""
+    """One row per process of the job, by rank; GPU columns only if a process has a GPU."""
     parts = parts_of(job.resources)
     has_gpu = any("gpu" in part or "gpu_missing" in part for part in parts)
     return [
         {
             "Process": number + 1,
             "Where": place_of(part),
-            "Processors": part.get("cpus"),
-            "Seconds of processor": part["cpu_seconds"],
+            "CPU cores": part.get("cpus"),
+            "CPU seconds": part["cpu_seconds"],
             "Memory, MB": part["memory_mb"],
             **(
                 {
-                    "GPU": part.get("gpu", "not there" if "gpu_missing" in part else "none"),
+                    "GPU": part.get("gpu", "missing" if "gpu_missing" in part else "–"),
                     "GPU memory, MB": part.get("gpu_mb"),
                     "GPU busy, %": part.get("gpu_percent"),
                 }
@@ -162,13 +160,13 @@ def part_rows(job: Job) -> list[dict[str, Any]]:
 
 
 def place_of(part: Part) -> str:
-    """Machine, node of the cluster, process."""
+    """Host, cluster node and process id."""
     node = f"node {part['node']}" if part.get("node") else ""
     return ", ".join(filter(None, (part.get("host"), node, f"process {part.get('pid')}")))
 
 
 def spent(job: Job) -> str:
-    """How long it ran or has been running."""
+    """How long the job ran or has been running; "" before it starts."""
     if job.started_at is None:
         return ""
     return duration((job.finished_at or utc_now()) - job.started_at)
@@ -188,7 +186,7 @@ def duration(span: timedelta) -> str:
 
 @action
 def cancel(job_id: int) -> None:
-    """Ask a job to stop."""
+    """Request that a job stops."""
     user = require_permission("jobs")
     with open_store().write() as session:
         job = queue.request_stop(session, job_id)
@@ -200,7 +198,7 @@ def cancel(job_id: int) -> None:
 
 @action
 def resume(job_id: int) -> None:
-    """Queue an ended job again."""
+    """Queue a finished job again; it continues from what it stored."""
     user = require_permission("jobs")
     store = open_store()
     with store.write() as session:
@@ -208,12 +206,12 @@ def resume(job_id: int) -> None:
         record_audit(session, user.name, "job.resume", str(job_id))
         session.commit()
     supervisors.ensure_taken(store, launcher)
-    notify(f"Job {job_id} is queued again; it goes on from what it had stored.")
+    notify(f"Job {job_id} is queued again and continues from what it stored.")
 
 
 @action
 def run_again(job_id: int) -> None:
-    """Queue a new job with the config of this one."""
+    """Queue a new job with the same config."""
     user = require_permission("jobs")
     store = open_store()
     with store.read() as session:

@@ -1,4 +1,4 @@
-"""Curves of what a job measured while it ran: loss per step, learning rate, held-out scores."""
+"""Curves of a job's metrics per step: loss, learning rate, held-out scores."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -43,10 +43,10 @@ TITLES = {
 
 
 def smoothed(values: Sequence[tuple[int, float]], weight: float) -> list[tuple[int, float]]:
-    """Exponential moving average, freed of its start: mean of the past with weights weight^age.
+    """Bias-corrected exponential moving average: mean of past values weighted by weight^age.
 
-    Weight 0 gives the values back. The sum of weights divides, so that the first values do not
-    pull towards zero.
+    Weight 0 returns the values. Dividing by the sum of weights keeps the first values from being
+    pulled towards zero.
     """
     total = share = 0.0
     found = []
@@ -80,7 +80,7 @@ def curve_figure(lines: Mapping[str, Sequence[tuple[int, float]]], *, title: str
 
 
 def draw_curves(job_ids: Sequence[int], *, key: str, names: Mapping[int, str]) -> None:
-    """The curves of jobs, one line each, renewed while one of them runs."""
+    """The curves of jobs, one line per job, refreshed while one of them runs."""
     smoothing = 0.0
     if job_ids:
         smoothing = st.slider("Smoothing", 0.0, 0.99, 0.0, 0.01, key=f"{key}.smoothing", width=260)
@@ -97,7 +97,7 @@ def _draw(job_ids: Sequence[int], key: str, names: Mapping[int, str], smoothing:
         others = {name for each in found.values() for name in each} - set(ORDER)
         measured += sorted(name for name in others if not name.startswith(PROBE))
         if not measured:
-            st.caption("The curve begins with the first logged step.")
+            st.caption("No curve yet: it starts at the first logged step.")
             return
         for place in range(0, len(measured), 2):
             for name, column in zip(measured[place : place + 2], st.columns(2), strict=False):

@@ -1,7 +1,8 @@
-"""Launching jobs: the row first, then `python -m <package>` for it, never in this process.
+"""Launching jobs: write the row, then start a process for it (`app.jobs.entry`), never run it here.
 
-`run_in_foreground` waits for a child that ends with us; `launch` queues the row and makes sure that
-a supervisor runs (`app.jobs.supervisor`), which starts queued jobs, each in its own process group.
+`run_in_foreground` waits for a child that ends with this process; `launch` queues the row and makes
+sure that a supervisor runs (`app.jobs.supervisor`), which starts queued jobs, each in its own
+process group.
 """
 
 import os
@@ -37,7 +38,7 @@ POLL_SECONDS = 0.25
 
 
 def launch(store: Store, kind: str, config: dict[str, Any], *, started_by: str) -> int:
-    """Queue a job, note it, and make sure that somebody takes it. Returns its id."""
+    """Queue a job, write the audit entry, and make sure that a supervisor runs. Returns its id."""
     launcher = chosen_launcher()
     with store.write() as session:
         job_id = jobs.enqueue_job(
@@ -55,11 +56,11 @@ def chosen_launcher() -> str:
 
 
 def wait_for(store: Store, job_id: int, *, watch: Callable[[Job], None] = lambda job: None) -> Job:
-    """Wait for a queued job, wherever it runs; Ctrl-C asks it to stop. Raises like the foreground.
+    """Wait for a queued job, wherever it runs; Ctrl-C requests a stop. Returns the ended row.
 
-    A job that was lost is waited for while its launcher may start it again.
+    Raises as `run_in_foreground`. A lost job is waited for while its launcher may retry it.
     """
-    while (job := job_now(store, job_id)).status not in jobs.OVER or _is_tried_again(job):
+    while (job := job_now(store, job_id)).status not in jobs.OVER or _will_be_retried(job):
         try:
             watch(job)
             time.sleep(POLL_SECONDS * 4)
@@ -70,13 +71,13 @@ def wait_for(store: Store, job_id: int, *, watch: Callable[[Job], None] = lambda
     return ended_well(job)
 
 
-def _is_tried_again(job: Job) -> bool:
+def _will_be_retried(job: Job) -> bool:
     is_wanted = not job.stop_requested and job.attempt < MAX_ATTEMPTS
     return job.status == "lost" and job.launcher != jobs.LOCAL and is_wanted
 
 
 def ended_well(job: Job) -> Job:
-    """The job where it is done. Raises InfError with its own words, Cancelled if stopped."""
+    """The job if it is done. Raises InfError with its error, Cancelled if it was stopped."""
     if job.status == "cancelled":
         raise Cancelled(job.error or "stopped")
     if job.status != "done":
@@ -94,7 +95,7 @@ def run_in_foreground(
 ) -> Job:
     """Run a job as a child of this process and wait; returns the ended row.
 
-    Raises InfError with the job's own words where it failed, Cancelled where it was stopped.
+    Raises InfError with the job's error if it failed, Cancelled if it was stopped.
     """
     with store.write() as session:
         job_id = jobs.enqueue_job(session, kind, config, started_by=started_by).id
@@ -119,21 +120,21 @@ def start_process(
     lifeline: int | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start `python -m <package> JOB ATTEMPT` for a claimed job, its output in its log file."""
+    """Start the process of a claimed job, its output going to its log file."""
     logs().mkdir(parents=True, exist_ok=True)
     log_path = logs() / f"job-{job.id}-{job.attempt}.log"
-    seen = PROCESS_DEFAULTS | os.environ | SAFE_PATH
-    seen |= {"INF_DATABASE_URL": store.url, "PYTHONUNBUFFERED": "1"}
-    seen |= environment or {}
+    variables = PROCESS_DEFAULTS | os.environ | SAFE_PATH
+    variables |= {"INF_DATABASE_URL": store.url, "PYTHONUNBUFFERED": "1"}
+    variables |= environment or {}
     if lifeline is not None:
-        seen["INF_LIFELINE_FD"] = str(lifeline)
+        variables["INF_LIFELINE_FD"] = str(lifeline)
     with log_path.open("ab") as log:
         child = subprocess.Popen(
             [sys.executable, *command_of(job)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env=seen,
+            env=variables,
             start_new_session=True,
             pass_fds=() if lifeline is None else (lifeline,),
         )
@@ -169,49 +170,49 @@ def _wait(
 
 
 def close_row(store: Store, job: Job, code: int) -> Job:
-    """The ended row; where the process died without writing its end, write it for it.
+    """The ended row; if the process died without closing it, close it here.
 
-    A process that was killed from outside is lost: what it had stored is there to resume from.
+    A job whose process was killed is lost: it can be resumed from what it stored.
     """
     attempt = job.attempt
     job = job_now(store, job.id)
     if job.status == "running" and job.attempt == attempt:
-        words = f"the process ended with status {code}; its log: {job.log_path}"
+        error = f"the process ended with status {code}; log: {job.log_path}"
         if code == -signal.SIGKILL:
-            words += "\n(killed from outside: often because memory ran out; resume goes on)"
+            error += "\n(killed, often because memory ran out; resume to continue)"
         ended = "lost" if code == -signal.SIGKILL else "failed"
         status = "cancelled" if job.stop_requested else ended
         with store.write() as session:
-            jobs.finish_job(session, job.id, job.attempt, status, error=f"{words}\n{log_tail(job)}")
+            jobs.finish_job(session, job.id, job.attempt, status, error=f"{error}\n{log_tail(job)}")
             session.commit()
         job = job_now(store, job.id)
     return job
 
 
 def what_to_do(job: Job) -> str:
-    """The remedy for a job that ended badly, "" where there is nothing to mend."""
+    """What to do about a failed or lost job, "" for other statuses."""
     if job.status == "lost":
-        return f"Resume goes on from what it had stored: `inf jobs resume {job.id}`."
+        return f"Resume it from what it stored: `inf jobs resume {job.id}`."
     if job.status == "failed":
         return (
-            f"Mend what the lines say, then resume: `inf jobs resume {job.id}` goes on from what "
-            f"it had stored. All it said: `inf jobs logs {job.id}`."
+            f"Fix the cause, then resume from what it stored: `inf jobs resume {job.id}`. "
+            f"Full log: `inf jobs logs {job.id}`."
         )
     return ""
 
 
-def log_tail(job: Job, lines: int = 12, most_bytes: int = 64_000) -> str:
-    """The last lines of a job's log without secrets, "" where there is none."""
+def log_tail(job: Job, lines: int = 12, max_bytes: int = 64_000) -> str:
+    """The last lines of a job's log with secrets redacted, "" without a log."""
     path = Path(job.log_path) if job.log_path else None
     if path is None or not path.exists():
         return ""
     with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - most_bytes))
-        told = redacted(file.read().decode("utf-8", "replace"))
-    return "\n".join(told.splitlines()[-lines:])
+        file.seek(max(0, path.stat().st_size - max_bytes))
+        text = redacted(file.read().decode("utf-8", "replace"))
+    return "\n".join(text.splitlines()[-lines:])
 
 
 def job_now(store: Store, job_id: int) -> Job:
-    """The row as it is now."""
+    """The current row of the job."""
     with store.read() as session:
         return jobs.get_job(session, job_id)

@@ -1,4 +1,4 @@
-"""Jobs: what waits, runs and ran; one in full with its log, cancel and resume."""
+"""Jobs page: the list of jobs, and one job in detail with its log, cancel and resume."""
 
 import json
 import shlex
@@ -26,17 +26,17 @@ def progress(job: Job) -> float | None:
     return min(1.0, job.done / job.total) if job.total else None
 
 
-def last_words(job: Job) -> str:
-    """One line: of an error of ours the first, of a crash the last, else the progress."""
+def summary(job: Job) -> str:
+    """One line: the first of our own error, the last of a traceback, else the progress message."""
     lines = (job.error or job.message or "").strip().splitlines() or [""]
     is_crash = any(line.startswith(("Traceback", "  File ", "    ")) for line in lines)
-    told = [line for line in lines if not line.startswith("(Background on")]
-    return told[-1] if is_crash else told[0]
+    shown = [line for line in lines if not line.startswith("(Background on")]
+    return shown[-1] if is_crash else shown[0]
 
 
 @st.fragment(run_every=EVERY_SECONDS)
 def draw_list() -> None:
-    """The newest jobs, renewed by itself; a click on a row opens it below."""
+    """The newest jobs, refreshed automatically; selecting a row opens the job below."""
     with failures_shown():
         store = open_store()
         with store.write() as session:
@@ -62,9 +62,9 @@ def draw_list() -> None:
                 "Kind": job.kind,
                 "Status": job.status,
                 "Progress": progress(job),
-                "Says": last_words(job),
+                "Message": summary(job),
                 "Time": spent(job),
-                "By": job.started_by,
+                "Started by": job.started_by,
                 "Queued": job.created_at,
             }
             for job in found
@@ -78,7 +78,7 @@ def draw_list() -> None:
             column_config={
                 "Progress": st.column_config.ProgressColumn(format="percent", width="small"),
                 "Queued": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
-                "Says": st.column_config.TextColumn(width="medium"),
+                "Message": st.column_config.TextColumn(width="medium"),
             },
         )
         draw_pages(total, key="jobs.page")
@@ -92,18 +92,18 @@ def draw_job(job_id: int) -> None:
     st.subheader(f"Job {job_id}", anchor=False)
     job = follow_job(job_id, key="jobs.one")
     if job is None:
-        st.caption("There is no such job.")
+        st.caption("Job not found.")
         return
     st.fragment(draw_log, run_every=EVERY_SECONDS if job.finished_at is None else None)(job_id)
     st.markdown("**Process**")
-    waits = job.status == "queued"
-    command = "none yet: the job waits" if waits else shlex.join(["python", *command_of(job)])
+    is_queued = job.status == "queued"
+    command = "No process yet." if is_queued else shlex.join(["python", *command_of(job)])
     st.code(command, language=None)
     about = [
         f"started by {job.started_by or 'unknown'}",
         f"attempt {job.attempt}" if job.attempt else "",
         f"Ray cluster {job.launcher}" if job.launcher != jobs.LOCAL else "",
-        "" if waits else f"slot {job.slot}" if job.slot else "in the foreground of a command",
+        "" if is_queued else f"slot {job.slot}" if job.slot else "foreground command",
         f"host {job.host}" if job.host else "",
         f"process {job.pid}" if job.pid else "",
     ]
@@ -116,18 +116,18 @@ def draw_job(job_id: int) -> None:
         st.code(config, language="json", wrap_lines=True)
     with right:
         st.markdown("**Result**")
-        none = "none" if job.finished_at else "none yet"
-        text = json.dumps(job.result, indent=1, ensure_ascii=False) if job.result else none
+        missing = "–" if job.finished_at else "No result yet."
+        text = json.dumps(job.result, indent=1, ensure_ascii=False) if job.result else missing
         st.code(text[:20_000], language="json", wrap_lines=True)
 
 
 def draw_used(job_id: int) -> None:
-    """What the job uses in all and, where it has several processes, what each of them does."""
+    """Resource use in total and, for several processes, of each of them."""
     with failures_shown():
         job = read_job(job_id)
-        if words := used(job):
-            st.markdown("**Resources**" if job.finished_at is None else "**Resources at its end**")
-            st.caption(plain(words))
+        if usage := used(job):
+            st.markdown("**Resources**" if job.finished_at is None else "**Resources at the end**")
+            st.caption(plain(usage))
         if len(rows := part_rows(job)) > 1:
             st.dataframe(rows, hide_index=True)
 
@@ -137,21 +137,24 @@ def draw_log(job_id: int) -> None:
         text = log_tail(read_job(job_id), lines=40)
         st.markdown("**Log**")
         st.code(
-            text or "nothing yet",
+            text or "No output yet.",
             language=None,
             wrap_lines=True,
             height=220 if text.count("\n") > 8 else "content",
         )
 
 
-draw_heading("Jobs", "Long work runs beside the app: closing the page or the app does not stop it.")
+draw_heading(
+    "Jobs",
+    "Long-running work, independent of this page and the app: closing them stops no job.",
+)
 with open_store().read() as session:
     none = not jobs.count_jobs(session)
 if none:
     draw_empty(
-        "No job yet.",
-        "Start one from its page, for instance a curation run; every command with `--detach` "
-        "queues one too.",
+        "No jobs yet.",
+        "Start one from its page, for example a curation run, or with any command that takes "
+        "`--detach`.",
         view="curate",
         link="Curate",
     )

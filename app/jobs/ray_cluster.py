@@ -1,12 +1,12 @@
-"""A Ray cluster as we use it: its Jobs API, what each job asks for, what it is told.
+"""A Ray cluster through its Jobs API: what each job requests and which environment it gets.
 
 Settings from the environment: `INF_RAY_ADDRESS` (http://HEAD:8265), `INF_RAY_GPUS` and
 `INF_RAY_CPUS` per process of a job, `INF_RAY_PYTHON` (the interpreter on the nodes),
-`INF_RAY_WORKING_DIR` (a folder that Ray carries to them). The token is Ray's own affair
+`INF_RAY_WORKING_DIR` (a folder that Ray carries to them). Ray reads its own token
 (`RAY_AUTH_MODE=token` with `RAY_AUTH_TOKEN` or `~/.ray/auth_token`).
 
-What would surprise: what a job is told stands in Ray's dashboard and logs. Passwords and keys are
-therefore never sent: the nodes have them in their own environment or secrets file.
+A job's environment is visible in Ray's dashboard and logs. Passwords and keys are therefore never
+sent: the nodes need them in their own environment or secrets file.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ STATES = {"PENDING": WAITING, "RUNNING": RUNNING}
 
 @dataclass(frozen=True)
 class Resources:
-    """What a process of a job asks the cluster for."""
+    """What a process of a job requests from the cluster."""
 
     cpus: float = 1.0
     gpus: float = 0.0
@@ -45,10 +45,10 @@ class Resources:
         return cls(_number("INF_RAY_CPUS", 1.0), _number("INF_RAY_GPUS", 0.0))
 
     def of_job(self, job: Job) -> dict[str, float]:
-        """For Ray: curation and files need no GPU; a training in n processes needs n times.
+        """Ray's options for a job: only model kinds get GPUs; n processes get n times as much.
 
-        A training on several nodes asks for its workers itself: its first process only waits, on
-        the head.
+        Training on several nodes requests its workers itself: its first process only waits, on
+        the head node.
         """
         if int(job.config.get("workers") or 1) > 1:
             return {"entrypoint_num_cpus": 0.0, "entrypoint_num_gpus": 0.0}
@@ -69,7 +69,9 @@ def _number(name: str, default: float) -> float:
 
 
 def checked_address(address: str) -> str:
-    """The address of a cluster's dashboard. Raises BadInput: it stands in rows and logs."""
+    """The validated address of a cluster's dashboard. Raises BadInput, also for credentials in it,
+    because the address is stored in rows and logs.
+    """
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise BadInput(f"Ray's address {parts.path!r}: give http://HEAD:8265, its dashboard")
@@ -82,7 +84,7 @@ def checked_address(address: str) -> str:
 
 
 def require_reachable_store(store: Store, address: str) -> None:
-    """Raises BadInput where the nodes cannot reach the store: SQLite is for one machine."""
+    """Raise BadInput if the nodes cannot reach the store: SQLite is for one machine."""
     host = urlsplit(address).hostname or ""
     if store.is_sqlite and not _is_here(host):
         raise BadInput(
@@ -101,15 +103,15 @@ def _is_here(host: str) -> bool:
 
 
 def submission_of(store: Store, job: Job) -> str:
-    """The name of an attempt in the cluster: the same whoever asks, so nothing starts twice."""
+    """The name of an attempt in the cluster; deterministic, so that nothing starts twice."""
     named = hashlib.sha256(without_password(store.url).encode()).hexdigest()[:10]
     return f"inf-{named}-job-{job.id}-{job.attempt}"
 
 
 def without_password(url: str) -> str:
-    """The store's address as the nodes are told it."""
+    """The store's URL without password, as the nodes get it."""
     whole = make_url(url)
-    told = URL.create(
+    shown = URL.create(
         whole.drivername,
         username=whole.username,
         host=whole.host,
@@ -117,11 +119,11 @@ def without_password(url: str) -> str:
         database=whole.database,
         query={name: value for name, value in whole.query.items() if "password" not in name},
     )
-    return told.render_as_string(hide_password=False)
+    return shown.render_as_string(hide_password=False)
 
 
 def environment_of(store: Store) -> dict[str, str]:
-    """What a job is told: where the store and the shared folder are. No secret."""
+    """The environment of a job on the cluster: store and shared folder, no secrets."""
     return (
         PROCESS_DEFAULTS
         | SAFE_PATH
@@ -140,26 +142,26 @@ def entrypoint_of(job: Job) -> str:
 
 
 class RayCluster:
-    """The Jobs API of one cluster. Every failure is an InfError that says what to look at."""
+    """The Jobs API of one cluster. Every failure is raised as an InfError with the address."""
 
     def __init__(self, address: str) -> None:
         self.address = checked_address(address)
         self._client: JobSubmissionClient | None = None
 
     def submit(self, store: Store, job: Job, resources: Resources) -> str:
-        """Hand a claimed job over; one that is there already stays as it is. Returns its name."""
+        """Submit a claimed job unless the cluster already has it. Returns its name."""
         name = submission_of(store, job)
         if self.state(name) != UNKNOWN:
             return name
         each = {"INF_RAY_CPUS": str(resources.cpus), "INF_RAY_GPUS": str(resources.gpus)}
-        told: dict[str, Any] = {"env_vars": environment_of(store) | each}
+        runtime: dict[str, Any] = {"env_vars": environment_of(store) | each}
         if folder := os.environ.get("INF_RAY_WORKING_DIR"):
-            told["working_dir"] = folder
+            runtime["working_dir"] = folder
         self._ask(
             "submit_job",
             entrypoint=entrypoint_of(job),
             submission_id=name,
-            runtime_env=told,
+            runtime_env=runtime,
             metadata={"inf_job": str(job.id), "inf_attempt": str(job.attempt)},
             **resources.of_job(job),
         )
@@ -175,16 +177,16 @@ class RayCluster:
             raise
         return STATES.get(str(getattr(status, "value", status)), OVER)
 
-    def last_words(self, name: str) -> str:
-        """What Ray says about how a job ended."""
+    def end_message(self, name: str) -> str:
+        """Ray's message on how a job ended."""
         return str(self._ask("get_job_info", name).message or "")
 
     def log(self, name: str) -> str:
-        """Everything the job has said."""
+        """The complete log of a job."""
         return str(self._ask("get_job_logs", name))
 
     def stop(self, name: str) -> None:
-        """End a job with every process it started; its resources are free afterwards."""
+        """End a job and every process it started; its resources become free."""
         self._ask("stop_job", name)
 
     def _ask(self, method: str, *given: Any, **named: Any) -> Any:
@@ -194,10 +196,10 @@ class RayCluster:
         try:
             return getattr(client, method)(*given, **named)
         except (RayError, RuntimeError, OSError) as error:
-            raise self._said(error) from error
+            raise self._error(error) from error
 
-    def _said(self, error: Exception) -> InfError:
-        return InfError(f"the Ray cluster at {self.address} says: {error}")
+    def _error(self, error: Exception) -> InfError:
+        return InfError(f"Ray cluster at {self.address}: {error}")
 
     def _connected(self) -> "JobSubmissionClient":
         if self._client is None:
@@ -209,5 +211,5 @@ class RayCluster:
             try:
                 self._client = JobSubmissionClient(self.address)
             except (RayError, RuntimeError, OSError) as error:
-                raise self._said(error) from error
+                raise self._error(error) from error
         return self._client

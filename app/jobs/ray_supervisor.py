@@ -1,8 +1,8 @@
-"""The supervisor of a Ray cluster's jobs: hands queued ones over, watches, stops, starts again.
+"""The supervisor of a Ray cluster's jobs: submits queued ones, watches, stops and retries them.
 
-Like the local one it holds nothing: what runs is told by the rows and by the cluster, so it may
-end at any time and the next one goes on. The jobs table is the truth: an attempt whose node died is
-closed as lost and queued again with the next number, and only that number may write.
+Like the local one it keeps no state: the rows and the cluster say what runs, so it may end at any
+time and the next one continues. The jobs table is authoritative: an attempt whose node died is
+closed as lost and queued again with the next attempt number, and only that number may write.
 """
 
 import logging
@@ -37,7 +37,7 @@ START_SECONDS = 300.0
 
 @dataclass
 class Watched:
-    """What this process remembers of an attempt: when it was seen, asked to stop, its log read."""
+    """What this process remembers of an attempt: when first seen, stop deadline, last log read."""
 
     job: Job
     since: float = field(default_factory=time.monotonic)
@@ -46,9 +46,9 @@ class Watched:
 
 
 def supervise_ray(store: Store, cluster: RayCluster, *, idle_seconds: float) -> int:
-    """Look after this cluster's jobs until none was there for `idle_seconds`.
+    """Supervise this cluster's jobs until there were none for `idle_seconds`.
 
-    Returns how many it handed over. Raises BadInput where another does so already.
+    Returns how many it submitted. Raises BadInput if another supervisor already runs.
     """
     require_reachable_store(store, cluster.address)
     lock = try_supervisor_lock(store, cluster.address)
@@ -56,24 +56,24 @@ def supervise_ray(store: Store, cluster: RayCluster, *, idle_seconds: float) -> 
         raise BadInput("a supervisor of this store and cluster already runs on this machine")
     resources = Resources.from_environment()
     watched: dict[str, Watched] = {}
-    handed, idle_since = 0, time.monotonic()
+    submitted, idle_since = 0, time.monotonic()
     try:
         while True:
-            handed += _hand_over(store, cluster, resources)
+            submitted += _submit_queued(store, cluster, resources)
             running = _jobs_here(store, cluster, "running")
             for job in running:
                 one = watched.setdefault(submission_of(store, job), Watched(job))
                 try:
-                    _look_after(store, cluster, job, one)
-                except InfError as error:  # the cluster does not answer: its jobs go on meanwhile
+                    _watch(store, cluster, job, one)
+                except InfError as error:  # the cluster does not answer; its jobs continue
                     log.warning("%s", error)
             for name in watched.keys() - {submission_of(store, job) for job in running}:
-                _keep_last_words(store, cluster, watched.pop(name).job, name)
-            _start_lost_ones_again(store, cluster)
+                _keep_final_log(store, cluster, watched.pop(name).job, name)
+            _retry_lost(store, cluster)
             if running:
                 idle_since = time.monotonic()
             elif time.monotonic() - idle_since >= idle_seconds:
-                return handed
+                return submitted
             time.sleep(POLL_SECONDS)
     finally:
         os.close(lock)
@@ -84,25 +84,25 @@ def _jobs_here(store: Store, cluster: RayCluster, status: str) -> list[Job]:
         return jobs.list_jobs(session, statuses=(status,), launcher=cluster.address, limit=10_000)
 
 
-def _hand_over(store: Store, cluster: RayCluster, resources: Resources) -> int:
-    """Every queued job goes to the cluster, which has a queue of its own. Returns how many."""
-    handed = 0
+def _submit_queued(store: Store, cluster: RayCluster, resources: Resources) -> int:
+    """Submit every queued job to the cluster, which has its own queue. Returns how many."""
+    submitted = 0
     while True:
         with store.write() as session:
             job = jobs.claim_job(session, slot="ray", launcher=cluster.address)
             session.commit()
         if job is None:
-            return handed
-        handed += 1
+            return submitted
+        submitted += 1
         try:
             cluster.submit(store, job, resources)
         except InfError as error:
-            _close(store, job, "failed", f"it could not be handed over: {error}")
+            _close(store, job, "failed", f"could not be submitted: {error}")
             continue
-        log.info("job %s, attempt %s, is handed over", job.id, job.attempt)
+        log.info("job %s, attempt %s, is submitted", job.id, job.attempt)
 
 
-def _look_after(store: Store, cluster: RayCluster, job: Job, one: Watched) -> None:
+def _watch(store: Store, cluster: RayCluster, job: Job, one: Watched) -> None:
     name = submission_of(store, job)
     state = cluster.state(name)
     if state in (RUNNING, OVER) and (
@@ -113,16 +113,16 @@ def _look_after(store: Store, cluster: RayCluster, job: Job, one: Watched) -> No
     if job.stop_requested:
         _stop(store, cluster, job, name, state, one)
     elif state == WAITING:
-        _beat(store, job, message="waits for free resources of the cluster")
+        _beat(store, job, message="waiting for free resources of the cluster")
     elif state == RUNNING and job.pid is None and _age(one) < START_SECONDS:
-        _beat(store, job)  # the process starts; from then on its heart beats by itself
+        _beat(store, job)  # the process is starting; later it sends its own heartbeat
     elif state == OVER:
-        _bury(store, job, cluster.last_words(name))
+        _close_lost(store, job, cluster.end_message(name))
     elif state == UNKNOWN and job.pid is None:
-        _beat(store, job)  # a supervisor ended between taking the job and handing it over
+        _beat(store, job)  # a supervisor ended between claiming and submitting it
         cluster.submit(store, job, Resources.from_environment())
     elif state == UNKNOWN:
-        _bury(store, job, "the cluster does not know this job: it was started anew")
+        _close_lost(store, job, "the cluster does not know this job: it was restarted")
 
 
 def _age(one: Watched) -> float:
@@ -130,9 +130,9 @@ def _age(one: Watched) -> float:
 
 
 def _stop(store: Store, cluster: RayCluster, job: Job, name: str, state: str, one: Watched) -> None:
-    """Gently first: the job reads the wish at its next heartbeat; then Ray ends what is left."""
+    """First let the job stop at its next heartbeat; after the grace period stop it through Ray."""
     if state in (OVER, UNKNOWN):
-        _close(store, job, "cancelled", "stopped on request; resume goes on from here")
+        _close(store, job, "cancelled", "stopped on request; resume to continue")
         return
     if one.stop_by is None:
         one.stop_by = time.monotonic() + launching.STOP_GRACE_SECONDS
@@ -140,16 +140,16 @@ def _stop(store: Store, cluster: RayCluster, job: Job, name: str, state: str, on
         cluster.stop(name)
 
 
-def _bury(store: Store, job: Job, words: str) -> None:
-    """The cluster's end of a job whose row still runs: its node or its process died."""
+def _close_lost(store: Store, job: Job, reason: str) -> None:
+    """Close a job that ended in the cluster while its row still runs: node or process died."""
     tail = launching.log_tail(launching.job_now(store, job.id))
-    _close(store, job, "lost", f"its process ended without a word: {words}\n{tail}".strip())
+    _close(store, job, "lost", f"its process ended unexpectedly: {reason}\n{tail}".strip())
 
 
-def _start_lost_ones_again(store: Store, cluster: RayCluster) -> None:
-    """A lost attempt is ended in the cluster and queued again, a few times.
+def _retry_lost(store: Store, cluster: RayCluster) -> None:
+    """End lost attempts in the cluster and queue their jobs again, up to MAX_ATTEMPTS times.
 
-    Not one that somebody wanted stopped.
+    Jobs with a stop request are not retried.
     """
     with store.write() as session:
         jobs.mark_lost_jobs(session)
@@ -175,7 +175,7 @@ def _beat(store: Store, job: Job, **progress: str) -> None:
         try:
             jobs.beat(session, job.id, job.attempt, **progress)
         except Refused:
-            return  # it ended meanwhile
+            return  # it has ended meanwhile
         session.commit()
 
 
@@ -184,12 +184,12 @@ def _close(store: Store, job: Job, status: str, error: str) -> None:
         try:
             jobs.finish_job(session, job.id, job.attempt, status, error=error)
         except Refused:
-            return  # it wrote its end itself
+            return  # it closed its row itself
         session.commit()
 
 
-def _keep_last_words(store: Store, cluster: RayCluster, job: Job, name: str) -> None:
-    """The whole log of an attempt that is over: it has said more since its log was last read."""
+def _keep_final_log(store: Store, cluster: RayCluster, job: Job, name: str) -> None:
+    """Copy the complete log of an ended attempt: it may have grown since the last read."""
     try:
         _keep_log(store, job, cluster.log(name))
     except InfError as error:
@@ -197,9 +197,9 @@ def _keep_last_words(store: Store, cluster: RayCluster, job: Job, name: str) -> 
 
 
 def _keep_log(store: Store, job: Job, text: str) -> None:
-    """The job's log in our folder, where every page and command reads it.
+    """Copy the job's log to our folder, where pages and commands read it.
 
-    Of a node that died nothing can be read any more: what was copied before stays.
+    After a node has died its log cannot be read: the earlier copy stays.
     """
     if not text:
         return

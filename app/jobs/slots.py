@@ -1,9 +1,9 @@
-"""Slots: how many jobs run side by side on a machine, and which kind waits for which.
+"""Slots: how many jobs run side by side on a machine, and which kinds wait for which.
 
-Three queues, so that a training of hours blocks no export: `curation` (curate, judge), `files`
-(export, push, backup, import), and one for models, of which there is one per GPU (`gpu0`, `gpu1`,
-…; the job sees that GPU alone) or, without a GPU, one in all. Jobs of the other queues see no GPU:
-nobody shares one by accident.
+Three queues, so that training for hours does not block an export: `curation`, `files` and `models`
+(`app.jobs.kinds` assigns each kind). The models queue has one slot per GPU (`gpu0`, `gpu1`, …; its
+job sees only that GPU) or a single slot without GPUs. Jobs of the other queues see no GPU, so that
+none is shared by accident.
 """
 
 import os
@@ -15,7 +15,7 @@ from db.jobs.gpus import ask_gpus
 
 @dataclass(frozen=True)
 class Slot:
-    """A place in which one job runs at a time: its name, the kinds it takes, what they see."""
+    """A place for one job at a time: its name, the kinds it takes, and their environment."""
 
     name: str
     kinds: tuple[str, ...]
@@ -39,7 +39,7 @@ def slots(gpus: list[str] | None = None) -> list[Slot]:
 
 
 def visible_gpus() -> list[str]:
-    """The GPUs this process may use, by number or UUID, as CUDA_VISIBLE_DEVICES would say them."""
+    """The GPUs this process may use, by number or UUID, as in CUDA_VISIBLE_DEVICES."""
     allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
     if allowed is not None:
         return [gpu.strip() for gpu in allowed.split(",") if gpu.strip() not in ("", "-1")]

@@ -1,7 +1,7 @@
-"""The supervisor: takes queued jobs into the slots of this machine, stops and buries them.
+"""The supervisor: starts queued jobs in the slots of this machine, stops and reaps them.
 
-One runs per store and machine, detached; it may end at any time. The jobs it started go on, and
-the next supervisor finds them again by their row: they keep their slot until they are over.
+One runs per store and machine, detached; it may end at any time. Its jobs continue, and the next
+supervisor finds them by their rows: they keep their slots until they end.
 """
 
 import os
@@ -35,16 +35,16 @@ class Running:
 
 
 def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = None) -> int:
-    """Take queued jobs, one per slot at a time, until nothing was there for `idle_seconds`.
+    """Run queued jobs, one per slot at a time, until there were none for `idle_seconds`.
 
-    Returns how many jobs it ran. Raises BadInput where a supervisor of this store already runs.
+    Returns how many jobs it ran. Raises BadInput if a supervisor of this store already runs.
     """
     lock = try_supervisor_lock(store)
     if lock is None:
         raise BadInput("a supervisor of this store already runs on this machine")
     places = slots() if places is None else places
     taken, idle_since = 0, time.monotonic()
-    running: dict[str, Running] = _left_behind(store)
+    running: dict[str, Running] = _inherited(store)
     try:
         while running or time.monotonic() - idle_since < idle_seconds:
             for name, one in list(running.items()):
@@ -70,17 +70,17 @@ def _start(store: Store, place: Slot) -> Running | None:
         return None
     try:
         child = launching.start_process(store, job, environment=place.environment)
-    except OSError as error:  # no room for the log, no process to be had
+    except OSError as error:  # disk full, or no more processes
         with store.write() as session:
             jobs.finish_job(
-                session, job.id, job.attempt, "failed", error=f"it could not be started: {error}"
+                session, job.id, job.attempt, "failed", error=f"could not be started: {error}"
             )
             session.commit()
         return None
     return Running(job.id, child.pid, child)
 
 
-def _left_behind(store: Store) -> dict[str, Running]:
+def _inherited(store: Store) -> dict[str, Running]:
     """Jobs in slots of this machine that run without a supervisor."""
     with store.read() as session:
         found = jobs.list_jobs(session, statuses=("running",), launcher=jobs.LOCAL)
@@ -92,16 +92,16 @@ def _left_behind(store: Store) -> dict[str, Running]:
 
 
 def is_process_of(job: Job) -> bool:
-    """Whether the process of that number is the job's: numbers are given again."""
+    """Whether the process with the job's pid is really the job's: pids are reused."""
     try:
-        words = psutil.Process(job.pid).cmdline()
+        arguments = psutil.Process(job.pid).cmdline()
     except psutil.Error:
         return False
-    return words[-2:] == [str(job.id), str(job.attempt)]
+    return arguments[-2:] == [str(job.id), str(job.attempt)]
 
 
 def _is_over(store: Store, one: Running) -> bool:
-    """Look after a running job: stop it where that was asked, bury it when it is over."""
+    """Check a running job: stop it if requested, reap it when it has ended."""
     with store.read() as session:
         job = jobs.get_job(session, one.job_id)
     code = one.child.poll() if one.child else None
@@ -113,7 +113,7 @@ def _is_over(store: Store, one: Running) -> bool:
         return True
     if one.stop_by is None and (job.stop_requested or job.status in jobs.OVER):
         one.stop_by = time.monotonic() + launching.STOP_GRACE_SECONDS
-        if job.status == "running":  # else it is ending, or was given up for lost
+        if job.status == "running":  # otherwise it is ending or was marked lost
             signal_process(one.pid, signal.SIGTERM)
     if one.stop_by is not None and time.monotonic() > one.stop_by:
         end_group(one.pid, signal.SIGKILL)

@@ -32,7 +32,7 @@ ONE = {
 def analysis_command(kind: str, config: Mapping[str, Any], run_ids: Sequence[int | None]) -> str:
     """The command of an analysis of that kind and config.
 
-    `run_ids` are the runs it found for its corpora: of a single data set the run is named, so that
+    `run_ids` are the runs it found for its corpora: of a single dataset the run is named, so that
     a later run does not take its place.
     """
     words = ["inf", "analyze", COMMANDS[kind]]

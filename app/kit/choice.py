@@ -1,4 +1,4 @@
-"""Choosing a data set, a run, a page of a long list; the choice stands in the address."""
+"""Choosing a dataset, a run, a page of a long list; the choice stands in the address."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar

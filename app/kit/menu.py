@@ -24,7 +24,7 @@ class View:
 
 MENU = (
     View("home", "home/page.py", "Home", "home", "", "annotator"),
-    View("datasets", "datasets/page.py", "Data sets", "database", "Curation"),
+    View("datasets", "datasets/page.py", "Datasets", "database", "Curation"),
     View("curate", "curate/page.py", "Curate", "account_tree", "Curation"),
     View("groups", "groups/page.py", "Groups", "view_agenda", "Curation"),
     View("review", "groups/review_page.py", "Review", "rate_review", "Curation", "annotator"),

@@ -44,7 +44,7 @@ class Searched:
 def search_with(
     store: Store, model: str, dataset: str, *, instruction: str, query: str, results: int = 10
 ) -> Searched:
-    """Search a data set's passages with a model. Raises BadInput in the server's words."""
+    """Search a dataset's passages with a model. Raises BadInput in the server's words."""
     request = {
         "model": model,
         "dataset": dataset,

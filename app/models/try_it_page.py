@@ -60,15 +60,15 @@ draw_heading(
 if not datasets:
     draw_empty(
         "There is nothing to search in yet.",
-        "Import a data set with passages first.",
+        "Import a dataset with passages first.",
         view="datasets",
-        link="Data sets",
+        link="Datasets",
     )
     st.stop()
 names = [DEFAULT_BASE_MODEL, *dict.fromkeys(each.path for each in checkpoints)]
 with st.form("try_it.form"):
     first, second, third = st.columns(3)
-    dataset = first.selectbox("Data set", datasets, key="try_it.dataset")
+    dataset = first.selectbox("Dataset", datasets, key="try_it.dataset")
     left = second.selectbox("Model", names, format_func=model_name, key="try_it.left")
     right = third.selectbox(
         "Beside it",

@@ -1,4 +1,4 @@
-"""Releases: export what was kept, with its data set card; the list, a card in preview."""
+"""Releases: export what was kept, with its dataset card; the list, a card in preview."""
 
 import streamlit as st
 
@@ -29,7 +29,7 @@ def draw_release(release: Release) -> None:
             )
         )
     with st.container(border=True):
-        st.markdown("**Data set card**")
+        st.markdown("**Dataset card**")
         st.code(release.card, language="markdown", height=420, wrap_lines=True)
     st.code(
         f'from datasets import load_dataset\ndata = load_dataset("{release.path}")',
@@ -41,7 +41,7 @@ with open_store().read() as session:
     runs = [run for run in list_runs(session) if run.kept]
     found = list_releases(session)
     arrived = pushes(session)
-draw_heading("Releases", "Immutable, exported sets of groups, each with its data set card.")
+draw_heading("Releases", "Immutable, exported sets of groups, each with its dataset card.")
 if not runs and not found:
     draw_empty(
         "No kept groups yet.",

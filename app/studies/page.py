@@ -47,7 +47,7 @@ def draw_study(study: studies.StudySummary) -> None:
         draw_status(study.status)
         st.caption(
             plain(
-                f"{study.items:,} items × {study.overlap} judges · data set {study.dataset} · "
+                f"{study.items:,} items × {study.overlap} judges · dataset {study.dataset} · "
                 f"run {study.run_id}" + (f" · by {study.created_by}" if study.created_by else "")
             ),
             width="stretch",

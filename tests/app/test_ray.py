@@ -326,7 +326,7 @@ def test_without_the_token_nothing_is_taken_and_the_job_says_so(
     job_id = queue(sqlite_store, cluster.address, "train", {})
     assert supervised().wait(WAIT_SECONDS) == 0
     job = now(sqlite_store, job_id)
-    assert job.status == "failed" and "could not be handed over" in (job.error or "")
+    assert job.status == "failed" and "could not be submitted" in (job.error or "")
 
 
 def test_no_password_is_told_to_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:

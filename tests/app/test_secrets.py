@@ -56,7 +56,7 @@ def test_a_job_that_tells_its_secret_leaves_it_in_no_row_page_or_log(
             assert SECRET.encode() not in file.read_bytes(), file
     shown = words(open_page("jobs", job="1"))
     assert SECRET not in shown and "[TOY_API_KEY]" in shown
-    assert "Mend what the lines say" in shown
+    assert "Fix the cause" in shown
 
 
 def test_a_log_that_a_library_wrote_past_us_is_shown_without_the_secret(

@@ -77,7 +77,7 @@ def test_from_pairs_to_a_trained_and_evaluated_model_by_mouse_and_keyboard(
         page.goto(server.url)
         settled(page)
 
-        open_view(page, "Data sets")
+        open_view(page, "Datasets")
         fill(page, "datasets.name", "demo")
         fill(page, "datasets.licence", "CC0-1.0")
         uploads = page.locator('input[type="file"]')
@@ -130,7 +130,7 @@ def test_from_pairs_to_a_trained_and_evaluated_model_by_mouse_and_keyboard(
         open_view(page, "Releases")
         press(page, "releases.start")
         wait_for_job(page, "releases-follow")
-        expect(page.get_by_text("Data set card", exact=True)).to_be_visible()
+        expect(page.get_by_text("Dataset card", exact=True)).to_be_visible()
 
         open_view(page, "Train")
         fill(page, "train.max_steps", "2")

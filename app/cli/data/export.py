@@ -23,7 +23,7 @@ def _human(result: Result) -> str:
 
 
 @click.command()
-@click.option("--dataset", required=True, help="Name of the data set.")
+@click.option("--dataset", required=True, help="Name of the dataset.")
 @click.option(
     "--out", type=click.Path(path_type=Path), required=True, help="A new folder for the release."
 )
@@ -95,7 +95,7 @@ def _human(result: Result) -> str:
     is_flag=True,
     help="Without groups that overlap with evaluation sets (inf analyze contamination).",
 )
-@click.option("--name", default="", help="Title on the card; default: the data set's name.")
+@click.option("--name", default="", help="Title on the card; default: the dataset's name.")
 @detach_option
 @reporting(_human)
 def export(
@@ -120,7 +120,7 @@ def export(
     name: str,
     detach: bool,
 ) -> Result:
-    """Make a release: the kept groups as files under DIR/data, with a data set card.
+    """Make a release: the kept groups as files under DIR/data, with a dataset card.
 
     `datasets.load_dataset(DIR)` reads it. A release is never overwritten.
     """

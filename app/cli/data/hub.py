@@ -1,4 +1,4 @@
-"""`inf hub`: push releases and checkpoints to the Hugging Face Hub, pull data sets from it."""
+"""`inf hub`: push releases and checkpoints to the Hugging Face Hub, pull datasets from it."""
 
 import click
 
@@ -52,7 +52,7 @@ def push(
     replace: bool,
     detach: bool,
 ) -> Result:
-    """Push a release (as a data set) or a checkpoint (as a model).
+    """Push a release (as a dataset) or a checkpoint (as a model).
 
     What a repository holds is never overwritten without --replace, a --branch or a
     --pull-request. A push that broke off goes on where it was when it is run again.
@@ -78,7 +78,7 @@ def _pulled(result: Result) -> str:
     kind = "groups" if result["run_id"] is not None else "pairs"
     told = (
         f"{result['imported']:,} {kind} of {result['repo']} at {result['commit'][:12]} imported "
-        f"into data set {result['dataset']} (id {result['dataset_id']})"
+        f"into dataset {result['dataset']} (id {result['dataset_id']})"
     )
     run = f", run {result['run_id']}" if result["run_id"] is not None else ""
     return f"{told}{run}; {result['unchanged']:,} were there already, {result['skipped']} skipped"
@@ -86,13 +86,13 @@ def _pulled(result: Result) -> str:
 
 @hub.command()
 @click.argument("repo", metavar="USER/NAME")
-@click.option("--dataset", "name", required=True, help="Name of the data set; made if missing.")
+@click.option("--dataset", "name", required=True, help="Name of the dataset; made if missing.")
 @click.option("--revision", help="Branch, tag or commit; default: main.")
 @click.option("--licence", default="", help="Default: what the card says.")
 @click.option("--skip-bad", is_flag=True, help="Leave bad rows out and list them.")
 @reporting(_pulled)
 def pull(repo: str, name: str, revision: str | None, licence: str, skip_bad: bool) -> Result:
-    """Import a data set from the Hub: InF-IR's columns become groups, others pairs."""
+    """Import a dataset from the Hub: InF-IR's columns become groups, others pairs."""
     store = ready_store()
     with progress_bar(f"pulling {repo}") as show, bad_rows_in_json():
         pulled = hub_pull.pull(

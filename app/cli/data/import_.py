@@ -1,4 +1,4 @@
-"""`inf import`: pairs and passages from files into a data set; with `--detach` as a job."""
+"""`inf import`: pairs and passages from files into a dataset; with `--detach` as a job."""
 
 import dataclasses
 import sys
@@ -32,7 +32,7 @@ SHOWN = 20
 
 def _human(result: Result) -> str:
     words = lines(
-        ("data set", f"{result['dataset']} (id {result['dataset_id']})"),
+        ("dataset", f"{result['dataset']} (id {result['dataset_id']})"),
         ("pairs", _counted(result["imported"], result["unchanged"])),
         ("passages", _counted(result["imported_passages"], result["unchanged_passages"])),
         ("skipped", result["skipped"]),
@@ -104,7 +104,7 @@ def _human_either(result: Result) -> str:
     if "run_id" not in result:
         return _human(result)
     return lines(
-        ("data set", f"{result['dataset']} (id {result['dataset_id']})"),
+        ("dataset", f"{result['dataset']} (id {result['dataset_id']})"),
         ("run", result["run_id"]),
         ("groups", _counted(result["imported"], result["unchanged"])),
         ("skipped", result["skipped"]),
@@ -112,7 +112,7 @@ def _human_either(result: Result) -> str:
 
 
 @click.command()
-@click.option("--dataset", "name", help="Name of the data set; made if missing.")
+@click.option("--dataset", "name", help="Name of the dataset; made if missing.")
 @click.option("--pairs", type=FILE, help="JSONL, CSV or Parquet: query_id, query, passage_id.")
 @click.option("--passages", type=FILE, help="JSONL, CSV or Parquet: passage_id, text, title.")
 @click.option(
@@ -144,7 +144,7 @@ def import_(
     skip_bad: bool,
     detach: bool,
 ) -> Result:
-    """Read pairs (query and the passage that answers it) and passages into a data set.
+    """Read pairs (query and the passage that answers it) and passages into a dataset.
 
     A pair may bring its passage inline in a column `passage`. Further columns are kept. Importing
     the same rows again adds nothing. Every bad row is reported with its file, line and reason.

@@ -40,7 +40,7 @@ def _line(row: Result) -> str:
 
 
 @releases.command("list")
-@click.option("--dataset", help="Only releases of this data set.")
+@click.option("--dataset", help="Only releases of this dataset.")
 @reporting(lambda result: "\n".join(map(_line, result["releases"])) or "no releases yet")
 def list_(dataset: str | None) -> Result:
     """All releases, newest first."""

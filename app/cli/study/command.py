@@ -58,7 +58,7 @@ def _created(result: Result) -> str:
 
 
 @study.command()
-@click.option("--dataset", required=True, help="Name of the data set.")
+@click.option("--dataset", required=True, help="Name of the dataset.")
 @click.option(
     "--items", type=click.IntRange(min=1), help="How many items; by default all of a list."
 )
@@ -90,7 +90,7 @@ def _created(result: Result) -> str:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A file of lines GROUP, GROUP SCENARIO or item ITEM.",
 )
-@click.option("--run", "run_id", type=int, help="A run of the data set [newest finished].")
+@click.option("--run", "run_id", type=int, help="A run of the dataset [newest finished].")
 @click.option("--name", default="", help="What people see.")
 @click.option(
     "--guidelines",
@@ -190,7 +190,7 @@ def _line(row: Result) -> str:
 
 
 @study.command("list")
-@click.option("--dataset", help="Only studies of this data set.")
+@click.option("--dataset", help="Only studies of this dataset.")
 @reporting(lambda result: "\n".join(map(_line, result["studies"])) or "no studies yet")
 def list_(dataset: str | None) -> Result:
     """All studies, newest first, with their progress."""
@@ -213,7 +213,7 @@ def _shown(result: Result) -> str:
             lines(
                 ("study", f"{result['study_id']} ({result['name']})"),
                 ("status", result["status"]),
-                ("data set", result["dataset"]),
+                ("dataset", result["dataset"]),
                 ("run", result["run_id"]),
                 ("items", result["items"]),
                 ("by people", f"{result['done']:,} of {result['places']:,} judgments"),
