@@ -1,4 +1,4 @@
-"""The store's schema: bring it up to date, or say that it is behind.
+"""The store's schema: bring it up to date, or report that it is behind or differs.
 
 Migrations are in `alembic/` of a clone and in `db/migrations` of an installed wheel.
 """
@@ -12,6 +12,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import inspect
 
 from db.errors import StoreBehind
+from db.store.schema_difference import schema_differences
 from db.store.store import Store
 
 
@@ -53,15 +54,40 @@ def current(store: Store) -> str | None:
 
 
 def require_current(store: Store) -> None:
-    """Raise StoreBehind unless the store's schema is the one this version writes."""
+    """Raise StoreBehind unless the store's schema is the one this version writes.
+
+    Both the revision and the tables as they really are: see `db.store.schema_difference`.
+    """
     at = current(store)
     if at == head():
+        differences = schema_differences(store)
+        if differences:
+            raise StoreBehind(_differing(store, at, differences))
         return
     if at is None and not inspect(store.engine).get_table_names():
         raise StoreBehind("the store is empty: create its tables with `inf db upgrade`")
     raise StoreBehind(
         f"the store is at revision {at}, this version of InF Studio needs {head()}: "
         "run `inf db upgrade`"
+    )
+
+
+def _differing(store: Store, at: str, differences: list[str]) -> str:
+    """What differs and what to do about it."""
+    listed = "\n".join(f"  {sentence}" for sentence in differences)
+    backup = "copy its file" if store.is_sqlite else "make a copy with pg_dump"
+    if all(" index " in sentence for sentence in differences):
+        remedy = "Its data is whole: run the statements above in the store."
+    else:
+        remedy = (
+            f"No migration can mend this. Keep the store as it is ({backup}), save its data with "
+            "`inf backup` of the version that made it, name a new store in INF_DATABASE_URL and "
+            "run `inf db upgrade`."
+        )
+    return (
+        f"the store is at revision {at}, but its schema is not the one that this revision writes "
+        f"({len(differences)} {'difference' if len(differences) == 1 else 'differences'}): it was "
+        f"made by a development version of InF Studio, or changed by hand.\n{listed}\n{remedy}"
     )
 
 

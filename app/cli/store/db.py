@@ -22,9 +22,11 @@ def upgrade() -> Result:
 
 
 @db.command()
-@reporting(lambda result: f"the store is at revision {result['revision']}, as it should be")
+@reporting(
+    lambda result: f"the store is at revision {result['revision']}, with the schema of this version"
+)
 def check() -> Result:
-    """Say whether the store is at the revision that this version needs."""
+    """Check revision, tables, columns, constraints and indexes against this version."""
     store = open_store()
     schema.require_current(store)
     return {"revision": schema.current(store)}
