@@ -12,7 +12,6 @@ What would surprise: PostgreSQL rewrites the SQL of checks and partial indexes (
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
@@ -55,7 +54,7 @@ _KNOWN: dict[tuple[tuple[str, ...], ...], list[str]] = {}
 
 def _compare(store: Store) -> list[str]:
     dialect = store.engine.dialect
-    wanted, real = _facts_of_models(dialect.name), _facts_of_store(store)
+    wanted, real = _facts_of_models(dialect), _facts_of_store(store)
     there = {table for table, _, _ in real}
     sentences = [
         f"table {table} is missing" for table in {fact[0] for fact in wanted} if table not in there
@@ -77,23 +76,11 @@ def _compare(store: Store) -> list[str]:
     return sorted(sentences)
 
 
-@lru_cache(maxsize=2)
-def _facts_of_models(engine: str) -> Facts:
-    dialect = _dialect(engine)
+def _facts_of_models(dialect: Dialect) -> Facts:
     facts: Facts = {}
     for table in Base.metadata.sorted_tables:
         facts |= {(table.name, kind, name): value for kind, name, value in _model(table, dialect)}
     return facts
-
-
-def _dialect(engine: str) -> Dialect:
-    if engine == "sqlite":
-        from sqlalchemy.dialects.sqlite import dialect as sqlite
-
-        return sqlite()
-    from sqlalchemy.dialects.postgresql import dialect as postgresql
-
-    return postgresql()
 
 
 def _model(table: Table, dialect: Dialect) -> Iterator[tuple[str, str, str]]:
