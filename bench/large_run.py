@@ -29,10 +29,10 @@ from db.modules import run_module  # noqa: E402
 from db.run.group_queue import claim_groups, release_groups  # noqa: E402
 from db.run.groups import list_groups  # noqa: E402
 from db.run.runs import funnel  # noqa: E402
+from db.scenarios import ROLES  # noqa: E402
 from db.store import schema  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
 from db.tables import Dataset, Group, Pair, Passage, Triplet  # noqa: E402
-from db.words import ROLES  # noqa: E402
 
 CHUNK = 20_000
 CLAIMED = 128

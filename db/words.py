@@ -1,12 +1,9 @@
-"""The words that are values in the store: roles, origins, choices and states.
+"""The words that are values in the store: origins, choices and states (roles: `db.scenarios`).
 
 One word per thing: the same in a table, a function, a widget key, a config, a figure and the docs.
 """
 
-from typing import Final, Literal
-
-Role = Literal["positive", "instruction_negative", "query_negative"]
-ROLES: Final[tuple[Role, ...]] = ("positive", "instruction_negative", "query_negative")
+from typing import Final
 
 # What a judge may answer besides the label of a candidate.
 NONE: Final = "none"
@@ -37,9 +34,3 @@ JOB_KINDS: Final = (
 )
 JOB_STATUSES: Final = ("queued", "running", "done", "failed", "cancelled", "lost")
 ACCOUNT_ROLES: Final = ("annotator", "curator", "admin")
-
-SCENARIOS: Final[dict[Role, str]] = {
-    "positive": "(I+, Q+) → P+",
-    "instruction_negative": "(I-, Q+) → P1-",
-    "query_negative": "(I+, Q-) → P2-",
-}

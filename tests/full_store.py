@@ -6,6 +6,7 @@ The texts hold what must be shown as it is: markup, formulas, long words, right-
 from sqlalchemy.orm import Session
 from study_world import make_world
 
+from db.scenarios import ROLES
 from db.store.store import Store
 from db.study.studies import create_study
 from db.tables import (
@@ -27,7 +28,6 @@ from db.tables import (
     Triplet,
     utc_now,
 )
-from db.words import ROLES
 
 NASTY = "<script>alert(1)</script> **bold** $\\LaTeX$ :red[x] <b>b</b> שלום 🙂 `code` & done"
 

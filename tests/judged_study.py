@@ -3,9 +3,9 @@
 from grown_dataset import grown
 from sqlalchemy import select
 
+from db.scenarios import ROLES
 from db.store.store import Store
 from db.tables import Group, Item, Judge, Judgment, Run, Study, StudyItem
-from db.words import ROLES
 
 
 def judged(store: Store, answers: dict[str, str]) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from db.corpus.datasets import text_sha256
+from db.scenarios import ROLES
 from db.store.store import Store
 from db.tables import (
     Dataset,
@@ -20,7 +21,6 @@ from db.tables import (
     Triplet,
     utc_now,
 )
-from db.words import ROLES
 
 PROMPT = "Write an instruction.\n---\nQuery: {query}\n"
 

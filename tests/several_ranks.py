@@ -15,7 +15,8 @@ import torch
 from safetensors.torch import save_file
 from trainer_release import make_rows
 
-from trainer.data.release_files import COLUMNS, Group
+from db.scenarios import COLUMNS
+from trainer.data.release_files import Group
 from trainer.loop.best import Best
 from trainer.loop.embedding_loss import EmbeddingLoss
 from trainer.loop.fitting import Watch, make_collator

@@ -3,9 +3,9 @@
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from db.scenarios import ROLES
 from db.store.store import Store
 from db.tables import Dataset, Group, Item, Judgment, Pair, Passage, Recipe, Run, utc_now
-from db.words import ROLES
 
 LABELS = (*ROLES, "distractor_1", "distractor_2")
 TOPICS = ("tea", "rain", "trains", "bread", "glass", "owls", "salt", "paper")

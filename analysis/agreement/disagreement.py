@@ -12,8 +12,7 @@ import numpy as np
 
 from analysis.agreement.answers import Decision, number_decisions
 from analysis.agreement.cohen import confusion
-
-ORDER = ("positive", "instruction_negative", "query_negative")
+from db.scenarios import ROLES
 
 
 @dataclass(frozen=True)
@@ -55,9 +54,9 @@ def confusion_of(
 
 def label_rank(label: str) -> tuple[int, str]:
     """Roles first, in their order; then distractors; "none" and others last."""
-    if label in ORDER:
-        return ORDER.index(label), ""
-    return (len(ORDER) if label.startswith("distractor") else len(ORDER) + 1), label
+    if label in ROLES:
+        return ROLES.index(label), ""
+    return (len(ROLES) if label.startswith("distractor") else len(ROLES) + 1), label
 
 
 def _disagreement(labels: Sequence[str]) -> float:

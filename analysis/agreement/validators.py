@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from db.words import SCENARIOS
+from db.scenarios import SCENARIOS
 
 POLICIES: Final = ("any", "majority", "all")
 

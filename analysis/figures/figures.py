@@ -10,16 +10,9 @@ from typing import Any, Final
 import numpy as np
 import plotly.graph_objects as go
 
-SIGNS: Final = {
-    ("instruction", "positive"): "I+",
-    ("instruction", "instruction_negative"): "I-",
-    ("query", "positive"): "Q+",
-    ("query", "query_negative"): "Q-",
-    ("passage", "positive"): "P+",
-    ("passage", "instruction_negative"): "P1-",
-    ("passage", "query_negative"): "P2-",
-    ("text", "text"): "text",
-}
+from db import scenarios
+
+SIGNS: Final = {**scenarios.SIGNS, ("text", "text"): "text"}
 SIGN_COLOURS: Final = {
     "I+": "#2166ac",
     "I-": "#8cbfe0",

@@ -22,21 +22,14 @@ from typing import Any
 from analysis.files.rows import READERS, Row, read_rows
 from db.corpus.texts import CorpusText
 from db.errors import BadInput
+from db.scenarios import TEXTS
 
 SUFFIXES = tuple(READERS)
 POOL = "pool"  # the role of a document that belongs to no query
 CHANGED = "changed"  # the role of FollowIR's changed instruction
 NAMES_WITHOUT_TEXT = ("qrels", "top_ranked", "release.json", "dataset_infos", "state.json")
 
-INF_IR = {
-    "query_positive": ("query", "positive"),
-    "instruction_positive": ("instruction", "positive"),
-    "document_positive": ("passage", "positive"),
-    "query_negative": ("query", "query_negative"),
-    "instruction_negative": ("instruction", "instruction_negative"),
-    "hard_negative_document_1": ("passage", "instruction_negative"),
-    "hard_negative_document_2": ("passage", "query_negative"),
-}
+INF_IR = {text.column: (text.field, text.introduced_by) for text in TEXTS.values()}
 FOLLOW_IR = {
     "text": ("query", "positive"),
     "keywords": ("query", "positive"),

@@ -3,16 +3,13 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from analysis.figures.figures import sign
+from db.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LONGEST: Final = 110  # characters of each text of a triplet
-TRIPLETS: Final = {
-    "positive": ("I+", "Q+", "P+"),
-    "instruction_negative": ("I-", "Q+", "P1-"),
-    "query_negative": ("I+", "Q-", "P2-"),
-}
+TRIPLETS: Final = {str(role): scenario.signs for role, scenario in SCENARIOS.items()}
 
 
 def point_words(points: "pd.DataFrame", row: int) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from datetime import UTC, date
 import streamlit as st
 
 from analysis.agreement.judgment_filter import JudgmentFilter
+from db.scenarios import LABELS, SCENARIOS
 from db.study.items import ItemPlace
 from db.study.judgments import JudgmentRow
-from db.words import SCENARIOS
 
 
 def draw_filters(rows: Sequence[JudgmentRow], places: Mapping[int, ItemPlace]) -> JudgmentFilter:
@@ -22,7 +22,7 @@ def draw_filters(rows: Sequence[JudgmentRow], places: Mapping[int, ItemPlace]) -
         SCENARIOS,
         selection_mode="multi",
         default=list(SCENARIOS),
-        format_func=SCENARIOS.__getitem__,
+        format_func=LABELS.__getitem__,
         key="agreement.scenarios",
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):

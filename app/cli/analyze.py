@@ -24,11 +24,11 @@ from db.corpus.datasets import get_dataset
 from db.run.position_bias import study_choices
 from db.run.runs import choose_run
 from db.run.validations import judge_models, judging_cost, run_answers, run_verdicts
+from db.scenarios import SCENARIOS
 from db.study.items import study_item_places
 from db.study.judgments import judgment_frame
 from db.study.quality import judge_quality
 from db.study.studies import get_study
-from db.words import SCENARIOS
 
 
 @click.group()

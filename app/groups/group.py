@@ -8,14 +8,8 @@ from app.text.plain import plain
 from app.text.texts import draw_text
 from curation.recipe.asked import asked_of
 from db.run.groups import GroupDetail, ValidatorJudgment
+from db.scenarios import LABELS, ROLES, SCENARIOS, TEXTS, Role
 from db.store.store import open_store
-from db.words import ROLES, SCENARIOS, Role
-
-TITLES = {
-    "positive": "Positive",
-    "instruction_negative": "Instruction negative",
-    "query_negative": "Query negative",
-}
 
 
 def draw_group(group: GroupDetail, *, show_verdict: bool = True) -> None:
@@ -46,14 +40,14 @@ def draw_group(group: GroupDetail, *, show_verdict: bool = True) -> None:
 def draw_triplets(group: GroupDetail) -> None:
     """The triplets beside each other; what differs from the positive one is marked."""
     if not group.triplets:
-        draw_text(group.query_positive, label="Query Q+")
-        draw_text(group.document_positive, label="Passage P+")
+        draw_text(group.query_positive, label=TEXTS["Q+"].label)
+        draw_text(group.document_positive, label=TEXTS["P+"].label)
         st.caption("Nothing was written for this pair before it was dropped.")
         return
     positive = group.triplets.get("positive")
-    for role, column in zip(ROLES, st.columns(3), strict=True):
+    for role, column in zip(ROLES, st.columns(len(ROLES)), strict=True):
         with column.container(border=True):
-            st.markdown(f"**{TITLES[role]}**  \n:small[{SCENARIOS[role]}]")
+            st.markdown(f"**{SCENARIOS[role].title}**  \n:small[{LABELS[role]}]")
             texts = group.triplets.get(role)
             if texts is None:
                 st.caption("not written")
@@ -69,10 +63,13 @@ def draw_triplets(group: GroupDetail) -> None:
 
 def labels(role: Role) -> tuple[str, str, str]:
     """The names of a triplet's texts."""
-    instruction = "I-" if role == "instruction_negative" else "I+"
-    query = "Q-" if role == "query_negative" else "Q+"
-    passage = {"positive": "P+", "instruction_negative": "P1-", "query_negative": "P2-"}[role]
-    return f"Instruction {instruction}", f"Query {query}", f"Passage {passage}"
+    instruction, query, passage = SCENARIOS[role].texts
+    return instruction.label, query.label, passage.label
+
+
+def title_of(scenario: str) -> str:
+    """The scenario's title; another value as it is stored."""
+    return next((each.title for each in SCENARIOS.values() if each.role == scenario), scenario)
 
 
 def draw_judgments(group: GroupDetail) -> None:
@@ -83,7 +80,7 @@ def draw_judgments(group: GroupDetail) -> None:
     st.dataframe([_row(judgment) for judgment in group.judgments], hide_index=True)
     with st.expander("Candidates as they were shown"):
         for judgment in group.judgments:
-            st.markdown(f"**{TITLES.get(judgment.scenario, judgment.scenario)}**")
+            st.markdown(f"**{title_of(judgment.scenario)}**")
             draw_text(f"{judgment.instruction}\n{judgment.query}", label="Instruction and query")
             for number, label in enumerate(judgment.order_shown, start=1):
                 chosen = " · chosen" if label == judgment.choice else ""
@@ -93,7 +90,7 @@ def draw_judgments(group: GroupDetail) -> None:
 
 def _row(judgment: ValidatorJudgment) -> dict[str, object]:
     return {
-        "Scenario": TITLES.get(judgment.scenario, judgment.scenario),
+        "Scenario": title_of(judgment.scenario),
         "Chose": judgment.choice.replace("_", " "),
         "Agrees": judgment.agrees,
         "Judge": judgment.judge,

@@ -3,13 +3,13 @@
 from typing import Any
 
 from app.groups.actions import Desk, card_data
-from app.groups.group import TITLES, labels
+from app.groups.group import labels
 from app.kit.card_files import nothing
 from app.kit.outbox_card import card_component, outbox_of
 from app.text.texts import differences
 from db.review.reviews import FIELDS
 from db.run.groups import GroupDetail, Texts
-from db.words import ROLES, SCENARIOS, Role
+from db.scenarios import ROLES, SCENARIOS, Role
 
 CARD = card_component("review", "groups/review_card")
 FIELD_OF = {places[0]: name for name, places in FIELDS.items()}
@@ -61,8 +61,8 @@ def _columns(group: GroupDetail, revalidation: dict[str, str], blind: bool) -> l
         says, state = _says(group, role, revalidation, blind)
         found.append(
             {
-                "title": TITLES[role],
-                "scenario": SCENARIOS[role],
+                "title": SCENARIOS[role].title,
+                "scenario": SCENARIOS[role].label,
                 "says": says,
                 "state": state,
                 "parts": _parts(role, texts, None if role == "positive" else positive),

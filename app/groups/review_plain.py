@@ -8,14 +8,9 @@ from app.groups.group import draw_group
 from app.kit.page import draw_empty
 from db.review.reviews import FIELDS
 from db.run.groups import GroupDetail
+from db.scenarios import TEXTS
 
-FIELD_NAMES = {
-    "instruction_positive": "Instruction I+",
-    "query_negative": "Query Q-",
-    "instruction_negative": "Instruction I-",
-    "hard_negative_document_1": "Passage P1-",
-    "hard_negative_document_2": "Passage P2-",
-}
+FIELD_NAMES = {text.column: text.label for text in TEXTS.values() if not text.from_source}
 
 
 def draw_plain(desk: Desk) -> None:

@@ -11,6 +11,7 @@ from app.jobs.card import LIVE, read_job
 from app.jobs.curves import PROBE
 from app.text.texts import draw_text
 from app.training import actions
+from db.scenarios import TEXTS
 from db.tables import Job
 
 TITLES = {
@@ -104,6 +105,6 @@ def _draw_probes(job_id: int, probes: Sequence[Mapping[str, Any]]) -> None:
     st.plotly_chart(
         probe_figure(number, ranks), key="train.probe.ranks", config={"displayModeBar": False}
     )
-    for label, name in (("I+", "instruction_positive"), ("I-", "instruction_negative")):
-        draw_text(probes[number][name], label=label)
+    for sign in ("I+", "I-"):
+        draw_text(probes[number][TEXTS[sign].column], label=sign)
     draw_text(probes[number]["passage"], label="P+")

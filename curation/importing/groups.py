@@ -19,7 +19,6 @@ from sqlalchemy.orm import Session
 
 from analysis.files.rows import BadValue, read_rows
 from curation.importing.rows import MAX_TEXT_BYTES
-from curation.release.rows import TEXTS
 from db.corpus.datasets import (
     add_pairs,
     add_passages,
@@ -31,9 +30,9 @@ from db.corpus.datasets import (
 )
 from db.errors import BadInput, BadRow, BadRows
 from db.run.runs import set_run_status
+from db.scenarios import COLUMNS, ROLES, SCENARIOS, Role
 from db.store.store import Store
 from db.tables import Group, Item, Pair, Recipe, Run, Triplet, utc_now
-from db.words import ROLES
 
 BATCH = 500
 PROVIDER = "import"
@@ -66,7 +65,7 @@ class GroupImport:
 
 def has_groups(path: Path) -> bool:
     """Whether the file's first row has InF-IR's seven columns."""
-    return all(name in row.values for row in islice(read_rows(path), 1) for name in TEXTS)
+    return all(name in row.values for row in islice(read_rows(path), 1) for name in COLUMNS)
 
 
 def import_groups(
@@ -113,14 +112,14 @@ def import_groups(
 def parse_group(values: dict[str, Any], default_id: str) -> GroupRow:
     """A row as a group. Raises BadValue with the reason."""
     texts: dict[str, str] = {}
-    for name in TEXTS:
+    for name in COLUMNS:
         value = values.get(name)
         if not isinstance(value, str) or not value.strip():
             raise BadValue(f"no `{name}`: every group needs the seven columns of InF-IR")
         if len(value) * 4 > MAX_TEXT_BYTES and len(value.encode()) > MAX_TEXT_BYTES:
             raise BadValue(f"text too long: `{name}` has more than {MAX_TEXT_BYTES:,} bytes")
         texts[name] = value
-    known = {*TEXTS, "group_id", "query_id", "passage_id", "verdict", "drop_reason", "review"}
+    known = {*COLUMNS, "group_id", "query_id", "passage_id", "verdict", "drop_reason", "review"}
     dropped = values.get("verdict") == "dropped"
     passage = text_sha256(texts["document_positive"])[:16]
     return GroupRow(
@@ -285,25 +284,13 @@ def _add(session: Session, report: GroupImport, batch: list[GroupRow]) -> int:
 
 def _triplets(
     group: GroupRow, passages: dict[str, int], run_id: int
-) -> dict[str, tuple[str, str, int]]:
-    texts = group.texts
-    return {
-        "positive": (
-            texts["instruction_positive"],
-            texts["query_positive"],
-            passages[group.passage_id],
-        ),
-        "instruction_negative": (
-            texts["instruction_negative"],
-            texts["query_positive"],
-            passages[_generated_id(run_id, group, 1)],
-        ),
-        "query_negative": (
-            texts["instruction_positive"],
-            texts["query_negative"],
-            passages[_generated_id(run_id, group, 2)],
-        ),
-    }
+) -> dict[Role, tuple[str, str, int]]:
+    found: dict[Role, tuple[str, str, int]] = {}
+    for number, (role, scenario) in enumerate(SCENARIOS.items()):
+        instruction, query, _ = scenario.columns
+        passage_id = group.passage_id if number == 0 else _generated_id(run_id, group, number)
+        found[role] = (group.texts[instruction], group.texts[query], passages[passage_id])
+    return found
 
 
 def _generated_id(run_id: int, group: GroupRow, number: int) -> str:
@@ -314,9 +301,10 @@ def _add_passages(session: Session, report: GroupImport, new: list[GroupRow]) ->
     wanted: dict[str, tuple[str, str]] = {}
     for group in new:
         wanted[group.passage_id] = (group.texts["document_positive"], "seed")
-        for number in (1, 2):
-            text = group.texts[f"hard_negative_document_{number}"]
-            wanted[_generated_id(report.run_id, group, number)] = (text, "generated")
+        for number, scenario in enumerate(SCENARIOS.values()):
+            if number:
+                text = group.texts[scenario.columns[2]]
+                wanted[_generated_id(report.run_id, group, number)] = (text, "generated")
     known = stored_passages(session, report.dataset_id, list(wanted))
     for external_id, found in known.items():
         if found.sha256 != text_sha256(wanted[external_id][0]):

@@ -7,8 +7,8 @@ A line is a group (`12`), a group and a scenario (`12 query_negative`) or an ite
 from collections.abc import Iterable
 
 from db.errors import BadInput, BadRow, BadRows
+from db.scenarios import ROLES
 from db.study.sampling import Groups
-from db.words import ROLES
 
 REMEDY = "no study was made: correct these lines"
 

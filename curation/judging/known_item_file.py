@@ -14,10 +14,11 @@ from sqlalchemy.orm import Session
 
 from analysis.files.rows import Row, read_rows
 from db.errors import BadInput, BadRow, BadRows
+from db.scenarios import ROLES
 from db.study.gold_items import add_known_item
 from db.study.studies import get_study, judged_groups
 from db.tables import Group, Item, Pair, Passage, StudyItem
-from db.words import NONE, ROLES
+from db.words import NONE
 
 REMEDY = (
     "Nothing was added. `inf study template --study ID --out FILE` writes rows to fill in: "

@@ -22,6 +22,7 @@ from db.jobs.runner import JobHandle
 from db.run.groups import get_group
 from db.run.revalidations import FAILS, HOLDS, waiting_items
 from db.run.runs import get_run
+from db.scenarios import SCENARIOS, TEXTS
 from db.store.store import Store
 from db.tables import Group, Pair, Recipe, Run
 
@@ -37,30 +38,30 @@ def check_edit(session: Session, group_id: int, changes: Mapping[str, str]) -> N
     run = session.get_one(Run, group.run_id)
     body = session.get_one(Recipe, run.recipe_id).body
     rules = Filters(**body.get("filters", {}))
-    texts = {
-        "instruction_positive": group.triplets["positive"].instruction,
-        "instruction_negative": group.triplets["instruction_negative"].instruction,
-    } | dict(changes)
+    instructions = {
+        text.sign: changes.get(text.column, getattr(group.triplets[text.introduced_by], text.field))
+        for text in TEXTS.values()
+        if text.field == "instruction"
+    }
     meta = session.scalars(
         select(Pair.meta).join(Group, Group.pair_id == Pair.id).where(Group.id == group_id)
     ).one()
     language = str(meta.get("language") or "")
     query, document = group.query_positive, group.document_positive
     found: list[Drop | None] = []
-    for name, text in changes.items():
-        if name == "instruction_positive":
-            found.append(check_instruction(text, rules, language=language))
-        elif name == "instruction_negative":
-            positive = texts["instruction_positive"]
-            found.append(check_instruction(text, rules, positive=positive, language=language))
-        elif name == "query_negative":
-            found.append(check_query(text, rules, positive=query))
-        elif name in ("hard_negative_document_1", "hard_negative_document_2"):
-            first = name.endswith("1")
-            instruction = texts["instruction_negative" if first else "instruction_positive"]
-            what = "P1-" if first else "P2-"
+    for text in TEXTS.values():
+        if text.column not in changes:
+            continue
+        new = changes[text.column]
+        if text.field == "instruction":
+            positive = None if text.sign == "I+" else instructions["I+"]
+            found.append(check_instruction(new, rules, positive=positive, language=language))
+        elif text.field == "query":
+            found.append(check_query(new, rules, positive=query))
+        else:
+            instruction = instructions[SCENARIOS[text.introduced_by].instruction]
             found.append(
-                check_passage(what, text, rules, positive=document, instruction=instruction)
+                check_passage(text.sign, new, rules, positive=document, instruction=instruction)
             )
     drops = [drop for drop in found if drop is not None]
     if drops:
@@ -112,5 +113,5 @@ def validator_of(store: Store, run_id: int) -> ItemJudge:
             f"run {run_id} was made by {run.provider!r}, which has no validator here: let a judge "
             "answer its items in a study (`inf study judge`)"
         )
-    model = str(body["stages"]["validation"]["model"])
+    model = str(body.get("stages", {}).get("validation", {}).get("model", ""))
     return judge_named(PROVIDERS.find(run.provider).judge_name(model), store)

@@ -12,6 +12,7 @@ from typing import Any
 
 from curation.release.licences import hub_identifier, slug
 from curation.release.rows import CONFIGS, PASSAGE
+from db.scenarios import TEXTS
 
 REVIEW_WORDS = {
     "not-rejected": "Groups that a reviewer rejected are left out; nobody had to approve a group.",
@@ -38,13 +39,7 @@ CONFIG_WORDS = {
     "tevatron": "queries with their passages, three rows per group",
 }
 COLUMN_WORDS = {
-    "query_positive": "Q+, the real query",
-    "instruction_positive": "I+, the instruction",
-    "document_positive": "P+, the real passage that answers (I+, Q+)",
-    "query_negative": "Q-, the poisoned query",
-    "instruction_negative": "I-, the poisoned instruction",
-    "hard_negative_document_1": "P1-, written for (I-, Q+)",
-    "hard_negative_document_2": "P2-, written for (I+, Q-)",
+    **{text.column: text.meaning for text in TEXTS.values()},
     "group_id": "the group in the store it was made in",
     "query_id": "the pair's id in its source",
     "passage_id": "the id of P+ in its source",

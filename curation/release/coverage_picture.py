@@ -4,18 +4,24 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+from db.scenarios import TEXTS
+
 WIDTH, HEIGHT, LEGEND, MARGIN = 1200, 800, 60, 30
 SCALE = 2  # drawn twice as large and shrunk: smooth dots
 DOT = 4.0
-# The role and field of a text, its name on the card and its colour (blue, green, red families).
-KINDS = {
-    ("positive", "instruction"): ("I+", "#1f77b4"),
-    ("instruction_negative", "instruction"): ("I-", "#8fc1e3"),
-    ("positive", "query"): ("Q+", "#2a8c4a"),
-    ("query_negative", "query"): ("Q-", "#98d3a5"),
-    ("positive", "passage"): ("P+", "#c0392b"),
-    ("instruction_negative", "passage"): ("P1-", "#e59866"),
-    ("query_negative", "passage"): ("P2-", "#c39bd3"),
+COLOURS = {  # blue, green and red families, in the order of the legend
+    "I+": "#1f77b4",
+    "I-": "#8fc1e3",
+    "Q+": "#2a8c4a",
+    "Q-": "#98d3a5",
+    "P+": "#c0392b",
+    "P1-": "#e59866",
+    "P2-": "#c39bd3",
+}
+# The role and field of a text, its name on the card and its colour.
+KINDS: dict[tuple[str, str], tuple[str, str]] = {
+    (TEXTS[sign].introduced_by, TEXTS[sign].field): (sign, colour)
+    for sign, colour in COLOURS.items()
 }
 
 

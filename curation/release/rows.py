@@ -13,16 +13,8 @@ import unicodedata
 from typing import Any
 
 from db.release.releases import GroupJudgment, ReleaseRow
+from db.scenarios import COLUMNS, FIELDS, SCENARIOS, TEXTS
 
-TEXTS = (
-    "query_positive",
-    "instruction_positive",
-    "document_positive",
-    "query_negative",
-    "instruction_negative",
-    "hard_negative_document_1",
-    "hard_negative_document_2",
-)
 FURTHER = {
     "group_id": "int64",
     "query_id": "string",
@@ -35,7 +27,7 @@ FURTHER = {
     "offline": "bool",
 }
 FORMULA_SIGNS = tuple("=+-@\t\r\n＝＋－＠")
-TYPES = {**dict.fromkeys(TEXTS, "string"), **FURTHER}
+TYPES = {**dict.fromkeys(COLUMNS, "string"), **FURTHER}
 CONFIGS: dict[str, dict[str, str]] = {
     "default": TYPES,
     "provenance": {
@@ -98,15 +90,14 @@ PASSAGE = ("docid", "title", "text")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 # Which texts are instructions, queries and passages, for the counts of the paper's Table 1.
 KINDS = {
-    "I": ("instruction_positive", "instruction_negative"),
-    "Q": ("query_positive", "query_negative"),
-    "P": ("document_positive", "hard_negative_document_1", "hard_negative_document_2"),
+    field[0].upper(): tuple(text.column for text in TEXTS.values() if text.field == field)
+    for field in FIELDS
 }
 
 
 def release_row(found: ReleaseRow, *, source: str, licence: str, offline: bool) -> dict[str, Any]:
     """A group as a row; a `source` or `licence` of the pair goes before the data set's."""
-    row: dict[str, Any] = {name: getattr(found, name) for name in TEXTS}
+    row: dict[str, Any] = {name: getattr(found, name) for name in COLUMNS}
     return row | {
         "group_id": found.group_id,
         "query_id": found.query_id,
@@ -140,31 +131,24 @@ def triplet_rows(row: dict[str, Any]) -> list[dict[str, Any]]:
 
     P+ fits (I+, Q+) and neither (I-, Q+) nor (I+, Q-), for which P1- and P2- were written.
     """
-    positive, negative = row["instruction_positive"], row["instruction_negative"]
-    asked = {
-        "positive": (positive, row["query_positive"]),
-        "instruction_negative": (negative, row["query_positive"]),
-        "query_negative": (positive, row["query_negative"]),
-    }
-    passages = {
-        "positive": row["document_positive"],
-        "instruction_negative": row["hard_negative_document_1"],
-        "query_negative": row["hard_negative_document_2"],
-    }
-    return [
-        {
-            "group_id": row["group_id"],
-            "role": role,
-            "passage_role": passage_role,
-            "label": int(role == passage_role),
-            "instruction": asked[role][0],
-            "query": asked[role][1],
-            "passage": passages[passage_role],
-            "offline": row["offline"],
-        }
-        for role in asked
-        for passage_role in dict.fromkeys((role, "positive"))
-    ]
+    found = []
+    for role, scenario in SCENARIOS.items():
+        instruction, query, _ = scenario.columns
+        for passage_role in dict.fromkeys((role, SCENARIOS["positive"].role)):
+            _, _, passage = SCENARIOS[passage_role].columns
+            found.append(
+                {
+                    "group_id": row["group_id"],
+                    "role": role,
+                    "passage_role": passage_role,
+                    "label": int(role == passage_role),
+                    "instruction": row[instruction],
+                    "query": row[query],
+                    "passage": row[passage],
+                    "offline": row["offline"],
+                }
+            )
+    return found
 
 
 def trainer_rows(view: str, row: dict[str, Any]) -> list[dict[str, Any]]:
@@ -174,24 +158,23 @@ def trainer_rows(view: str, row: dict[str, Any]) -> list[dict[str, Any]]:
     loss such as MultipleNegativesRankingLoss. `tevatron`: the rows of its training files.
     """
     passages = {
-        "positive": (row["passage_id"], row["document_positive"]),
-        "instruction_negative": (f"{row['group_id']}-P1-", row["hard_negative_document_1"]),
-        "query_negative": (f"{row['group_id']}-P2-", row["hard_negative_document_2"]),
-    }
-    asked = {
-        "positive": f"{row['instruction_positive']} {row['query_positive']}",
-        "instruction_negative": f"{row['instruction_negative']} {row['query_positive']}",
-        "query_negative": f"{row['instruction_positive']} {row['query_negative']}",
+        role: (
+            row["passage_id"]
+            if TEXTS[scenario.passage].from_source
+            else f"{row['group_id']}-{scenario.passage}",
+            row[scenario.columns[2]],
+        )
+        for role, scenario in SCENARIOS.items()
     }
     make = _anchor_row if view == "sentence-transformers" else _tevatron_row
     return [
         make(
             f"{row['group_id']}-{role}",
-            asked[role],
+            f"{row[scenario.columns[0]]} {row[scenario.columns[1]]}",
             passages[role],
             [passage for other, passage in passages.items() if other != role],
         )
-        for role in asked
+        for role, scenario in SCENARIOS.items()
     ]
 
 

@@ -26,6 +26,7 @@ from curation.release.rows import (
     triplet_rows,
 )
 from curation.release.text_counts import TextCounts
+from db.corpus.texts import INTRODUCES
 from db.jobs.runner import JobHandle
 from db.release.releases import (
     GroupJudgment,
@@ -249,7 +250,7 @@ def _held_out(
         for group_id, role, query, passage in batch:
             texts = found.setdefault(group_id, set())
             texts.add(_text_key("passage", passage))
-            if role != "instruction_negative":  # its query is the positive one again
+            if "query" in INTRODUCES[role]:  # elsewhere it is the positive one again
                 texts.add(_text_key("query", query))
         for texts in found.values():
             keys.extend(texts)

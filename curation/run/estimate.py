@@ -15,8 +15,8 @@ from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import FREE, Price, load_prices
 from curation.recipe.recipe import Recipe, load_recipe
 from curation.recipe.tasks import TASKS, Task
+from db.scenarios import ROLES
 from db.tables import Group, Item, Pair, Passage
-from db.words import ROLES
 
 CHARACTERS_PER_TOKEN = 4.0
 USUAL_TOKENS = {"Instruction": 45.0, "Query": 15.0, "Choice": 700.0}

@@ -19,7 +19,8 @@ from curation.recipe.tasks import TASKS, Task
 from curation.rules.filters import Drop, check_instruction, check_passage, check_query
 from db.run.calls import StoredCall
 from db.run.group_queue import ClaimedGroup, DoneGroup, DoneItem
-from db.words import AMBIGUOUS, NONE, ROLES, Role, distractor
+from db.scenarios import ROLES, Role
+from db.words import AMBIGUOUS, NONE, distractor
 
 Ask = Callable[[Request], Awaitable[StoredCall]]
 GROWN_FROM = frozenset({"document", "query_positive"})

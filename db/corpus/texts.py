@@ -1,9 +1,8 @@
 """The texts of a data set as analysis counts them: each under its field and the role it has.
 
 A field is instruction, query or passage. From a run, a text is told once per group and under the
-role of the triplet that introduced it: I+, Q+, P+ under `positive`; I- and P1- under
-`instruction_negative`; Q- and P2- under `query_negative`. Without a run: the queries and passages
-of the pairs, under `positive`.
+role of the triplet that introduced it (`db.scenarios`). Without a run: the queries and passages of
+the pairs, under `positive`.
 """
 
 from collections.abc import Sequence
@@ -12,13 +11,11 @@ from typing import Final, NamedTuple, TypeVarTuple
 from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
+from db.scenarios import ROLES, introduced
 from db.tables import Dataset, Group, Pair, Passage, Triplet
 
-FIELDS: Final = ("instruction", "query", "passage")
 INTRODUCES: Final[dict[str, tuple[str, ...]]] = {
-    "positive": ("instruction", "query", "passage"),
-    "instruction_negative": ("instruction", "passage"),
-    "query_negative": ("query", "passage"),
+    role: tuple(text.field for text in introduced(role)) for role in ROLES
 }
 
 

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session, aliased
 from db.corpus.texts import pair_source
 from db.errors import BadInput, NotFound
 from db.run.groups import whole_groups
+from db.scenarios import ROLES, TEXTS
 from db.tables import (
     Dataset,
     Group,
@@ -62,7 +63,7 @@ class Choice:
 
 
 class ReleaseRow(NamedTuple):
-    """A group as it stands in the store when it goes out."""
+    """A group as it stands in the store when it goes out; texts as in `db.scenarios.TEXTS`."""
 
     group_id: int
     query_id: str
@@ -71,12 +72,12 @@ class ReleaseRow(NamedTuple):
     drop_reason: str | None
     review: str | None
     meta: dict[str, Any]
-    instruction_positive: str
     query_positive: str
+    instruction_positive: str
     document_positive: str
+    query_negative: str
     instruction_negative: str
     hard_negative_document_1: str
-    query_negative: str
     hard_negative_document_2: str
 
 
@@ -99,33 +100,28 @@ def release_rows(session: Session, group_ids: Sequence[int]) -> Iterator[list[Re
     A batch is asked for by its ids alone: any other condition leads SQLite to the index of verdicts
     and to sorting all the rest of the run for every batch.
     """
-    positive, first, second = aliased(Triplet), aliased(Triplet), aliased(Triplet)
-    p_positive, p_first, p_second = aliased(Passage), aliased(Passage), aliased(Passage)
+    joined = {role: (aliased(Triplet), aliased(Passage)) for role in ROLES}
+    texts = (
+        joined[text.introduced_by][1].text
+        if text.field == "passage"
+        else getattr(joined[text.introduced_by][0], text.field)
+        for text in TEXTS.values()
+    )
     query = (
         select(
             Group.id,
             Pair.external_id,
-            p_positive.external_id,
+            joined["positive"][1].external_id,
             Group.verdict,
             Group.drop_reason,
             Review.action,
             Pair.meta,
-            positive.instruction,
-            positive.query,
-            p_positive.text,
-            first.instruction,
-            p_first.text,
-            second.query,
-            p_second.text,
+            *texts,
         )
         .join(Pair, Pair.id == Group.pair_id)
         .outerjoin(Review, and_(Review.group_id == Group.id, Review.is_current))
     )
-    for triplet, passage, role in (
-        (positive, p_positive, "positive"),
-        (first, p_first, "instruction_negative"),
-        (second, p_second, "query_negative"),
-    ):
+    for role, (triplet, passage) in joined.items():
         query = query.join(triplet, and_(triplet.group_id == Group.id, triplet.role == role))
         query = query.join(passage, passage.id == triplet.passage_id)
     for start in range(0, len(group_ids), BATCH):

@@ -18,18 +18,14 @@ from sqlalchemy.orm import Session
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput, NotFound, Refused
 from db.people.accounts import record_audit
+from db.scenarios import TEXTS, Role, places
 from db.tables import Group, Item, Passage, Review, Run, Triplet
-from db.words import Role
 
 # The column of a release, and where its text stands: (role, column) of the triplets.
 FIELDS: dict[str, tuple[tuple[Role, str], ...]] = {
-    "instruction_positive": (("positive", "instruction"), ("query_negative", "instruction")),
-    "query_negative": (("query_negative", "query"),),
-    "instruction_negative": (("instruction_negative", "instruction"),),
-    "hard_negative_document_1": (("instruction_negative", "passage"),),
-    "hard_negative_document_2": (("query_negative", "passage"),),
+    text.column: places(text) for text in TEXTS.values() if not text.from_source
 }
-FROM_THE_SOURCE = ("query_positive", "document_positive")
+FROM_THE_SOURCE = tuple(text.column for text in TEXTS.values() if text.from_source)
 MAX_TEXT_CHARACTERS = 1_000_000
 MAX_REASON_CHARACTERS = 10_000
 

@@ -14,9 +14,9 @@ from sqlalchemy import Integer, bindparam, func, select, update
 from sqlalchemy.orm import Session
 
 from db.corpus.datasets import text_sha256
+from db.scenarios import ROLES
 from db.store.bulk import insert_for_ids, insert_rows
 from db.tables import Base, Group, GroupCall, Item, Judgment, Pair, Passage, Run, Triplet, utc_now
-from db.words import ROLES
 
 LEASE_SECONDS = 30.0
 

@@ -13,9 +13,10 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput
+from db.scenarios import ROLES
 from db.study.studies import get_study, judged_groups
 from db.tables import Item, Review, StudyItem
-from db.words import NONE, ROLES
+from db.words import NONE
 
 PARTS = ("training", "gold")
 DRAWN_EXPLANATION = "A reviewer approved this group: the passage answers instruction and query."

@@ -8,7 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Hashable, Mapping
 
-from db.words import ROLES
+from db.scenarios import ROLES
 
 Groups = Mapping[int, Mapping[str, int]]  # of each group: its items by scenario
 

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from db.scenarios import ROLES
 from db.tables.base import Base, created, key
 
 
@@ -28,9 +29,7 @@ class Item(Base, kw_only=True):
     created_at: Mapped[datetime] = created()
     __table_args__ = (
         UniqueConstraint("group_id", "scenario", "revision"),
-        CheckConstraint(
-            "scenario IN ('positive', 'instruction_negative', 'query_negative')", name="scenario"
-        ),
+        CheckConstraint(f"scenario IN {ROLES}", name="scenario"),
     )
 
 

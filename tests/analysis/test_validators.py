@@ -9,9 +9,9 @@ from analysis.agreement.validators import (
     judge_as_validator,
     vote_as_validator,
 )
+from db.scenarios import ROLES
 from db.store.store import Store
 from db.tables import Call, Group, Item, Judge, Judgment
-from db.words import ROLES
 
 
 def answered(judge: str, groups: dict[int, str]) -> list[Answer]:

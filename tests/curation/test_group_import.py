@@ -12,10 +12,10 @@ from records_world import make_run
 from sqlalchemy import select
 
 from curation.importing.groups import has_groups, import_groups
-from curation.release.rows import TEXTS
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, BadRows
 from db.run.runs import funnel, latest_run
+from db.scenarios import COLUMNS
 from db.store.store import Store
 from db.study.studies import create_study
 from db.tables import Passage
@@ -23,7 +23,7 @@ from db.tables import Passage
 
 def row(number: int, **more: Any) -> dict[str, Any]:
     """A row of published InF-IR: the seven columns and nothing else."""
-    return {name: f"{name} {number}" for name in TEXTS} | more
+    return {name: f"{name} {number}" for name in COLUMNS} | more
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -51,7 +51,7 @@ def test_published_groups_become_a_run_and_again_adds_nothing(store: Store, tmp_
         assert study.id
     released = export(store, tmp_path / "out", dataset="inf-ir", format="jsonl")
     back = (tmp_path / "out" / "data" / "inf_ir-00000-of-00001.jsonl").read_text().splitlines()
-    assert [{name: json.loads(line)[name] for name in TEXTS} for line in back] == [
+    assert [{name: json.loads(line)[name] for name in COLUMNS} for line in back] == [
         row(n) for n in range(5)
     ]
     assert released["offline"] is False

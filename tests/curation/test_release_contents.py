@@ -14,10 +14,10 @@ from db.errors import BadInput, Refused
 from db.release.diff import diff_releases
 from db.release.releases import get_release
 from db.review.reviews import edit_group, reject_group
+from db.scenarios import ROLES
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge, record_judgment
 from db.tables import Dataset, Item, Pair
-from db.words import ROLES
 
 
 def test_a_text_that_a_spreadsheet_would_run_gets_an_apostrophe() -> None:

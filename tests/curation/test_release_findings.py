@@ -10,11 +10,11 @@ from sqlalchemy import select
 
 from db.errors import Refused
 from db.outcome.analyses import store_analysis
+from db.scenarios import ROLES
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge, record_judgment
 from db.study.studies import create_study
 from db.tables import Dataset, StudyItem
-from db.words import ROLES
 
 
 def test_what_nobody_measured_is_said_with_the_command(store: Store, tmp_path: Path) -> None:

@@ -14,13 +14,14 @@ from huggingface_hub import DatasetCard
 from records_world import group_ids, make_run
 from sqlalchemy import select
 
-from curation.release.rows import TEXTS, TYPES, split_name
+from curation.release.rows import TYPES, split_name
 from db.errors import BadInput, NotFound, Refused
 from db.jobs import jobs
 from db.jobs.runner import Cancelled, JobHandle
 from db.modules import run_module
 from db.release.releases import get_release, list_releases
 from db.review.reviews import approve_group, edit_group, reject_group
+from db.scenarios import COLUMNS
 from db.store.store import Store
 from db.tables import Audit, Passage, ReleaseGroup
 
@@ -41,7 +42,7 @@ def test_datasets_reads_a_release_row_by_row_as_the_store_has_it(
     assert set(read) == {"books"}
     rows = read["books"]["rows"]
     assert read["books"]["types"] == TYPES
-    assert list(rows[0])[:7] == list(TEXTS)
+    assert list(rows[0])[:7] == list(COLUMNS)
     assert [row["group_id"] for row in rows] == group_ids(sqlite_store, run_id)
     assert {name: rows[0][name] for name in HARD_TEXTS} == HARD_TEXTS
     assert rows[1] == {

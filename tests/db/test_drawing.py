@@ -5,8 +5,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from db.scenarios import ROLES
 from db.study.sampling import draw_highest, draw_items, even_quotas
-from db.words import ROLES
 
 SCENARIOS = st.sets(st.sampled_from(ROLES), min_size=1)
 GROUPS = st.dictionaries(st.integers(1, 60), SCENARIOS, min_size=1, max_size=30).map(

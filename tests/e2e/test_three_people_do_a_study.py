@@ -19,9 +19,9 @@ from study_world import make_world
 
 from db.people.accounts import add_account
 from db.review.reviews import approve_group
+from db.scenarios import ROLES
 from db.store.store import Store
 from db.tables import Assignment, Group, Invitation, Item, Judge, Judgment, StudyItem, StudyJudge
-from db.words import ROLES
 
 ITEMS = 100
 EXAMPLES = 2

@@ -7,8 +7,9 @@ import pytest
 import torch
 from trainer_release import make_rows
 
+from db.scenarios import COLUMNS
 from trainer.data.batches import PASSAGES, QUERIES, Collator
-from trainer.data.release_files import COLUMNS, Group
+from trainer.data.release_files import Group
 from trainer.loop.embedding_loss import EmbeddingLoss
 from trainer.loop.fitting import MOST_DIFFERENT, make_collator, packing_difference
 from trainer.model import packing, tree_attention

@@ -7,8 +7,9 @@ import pytest
 from trainer_release import make_rows, write_release, write_rows
 
 from db.errors import BadInput, NotFound
+from db.scenarios import COLUMNS
 from db.store.store import Store
-from trainer.data.release_files import COLUMNS, find_release, read_release
+from trainer.data.release_files import find_release, read_release
 from trainer.data.splitting import split_groups
 
 

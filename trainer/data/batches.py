@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trainer.data.release_files import COLUMNS, Group
+from db.scenarios import COLUMNS
+from trainer.data.release_files import Group
 from trainer.objectives.names import Objective
 from trainer.parallel.processes import ALONE, Processes, gathered_place, most_of, share_of
 from trainer.settings.template import Template

@@ -6,26 +6,31 @@ too (somebody else's InF-IR): its licence and whether it was made offline are th
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from db.errors import BadInput, NotFound
+from db.scenarios import COLUMNS, SCENARIOS, TEXTS
 from db.store.store import Store
 from db.tables import Release
 
-COLUMNS = (
-    "query_positive",
-    "instruction_positive",
-    "document_positive",
-    "query_negative",
-    "instruction_negative",
-    "hard_negative_document_1",
-    "hard_negative_document_2",
-)
 SUFFIXES = (".parquet", ".jsonl")
 HELD_OUT_SUFFIX = "_held_out"
+# Compiled once: training reads these of every group in every epoch.
+_TRIPLETS: tuple[Callable[[Any], tuple[str, str, str]], ...] = tuple(
+    attrgetter(*scenario.columns) for scenario in SCENARIOS.values()
+)
+_SPLIT_KEYS = attrgetter(
+    *(
+        text.column
+        for field in ("query", "passage")
+        for text in TEXTS.values()
+        if text.field == field
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -46,22 +51,13 @@ class Group:
     """In a split that the release itself holds out (`<split>_held_out`)."""
 
     def triplets(self) -> tuple[tuple[str, str, str], ...]:
-        """(instruction, query, passage) of the roles positive, instruction and query negative."""
-        return (
-            (self.instruction_positive, self.query_positive, self.document_positive),
-            (self.instruction_negative, self.query_positive, self.hard_negative_document_1),
-            (self.instruction_positive, self.query_negative, self.hard_negative_document_2),
-        )
+        """(instruction, query, passage) of each scenario, in the order of `db.scenarios`."""
+        return tuple(read(self) for read in _TRIPLETS)
 
     def split_keys(self) -> tuple[str, ...]:
         """What must not be on both sides of a split: queries and passages."""
-        return (
-            self.query_positive,
-            self.query_negative,
-            self.document_positive,
-            self.hard_negative_document_1,
-            self.hard_negative_document_2,
-        )
+        keys: tuple[str, ...] = _SPLIT_KEYS(self)
+        return keys
 
     def row(self) -> dict[str, str]:
         """The seven columns."""

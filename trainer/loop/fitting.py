@@ -28,9 +28,10 @@ from transformers.trainer_callback import PrinterCallback
 
 from analysis.embed.embedding import model_source
 from db.errors import BadInput
+from db.scenarios import COLUMNS
 from trainer.data.batch_sample import sample_of
 from trainer.data.batches import NOWHERE, QUERIES, Collator
-from trainer.data.release_files import COLUMNS, Group
+from trainer.data.release_files import Group
 from trainer.loop.best import Best
 from trainer.loop.embedding_loss import EmbeddingLoss
 from trainer.loop.moved_weights import EVERY_STEPS, MIN_SHARE, MovedWeights
