@@ -6,7 +6,6 @@ process group.
 """
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -19,13 +18,12 @@ from app.jobs.processes import (
     PROCESS_DEFAULTS,
     SAFE_PATH,
     command_of,
-    end_group,
     end_rest_of_group,
-    signal_process,
 )
 from db.errors import InfError
 from db.jobs import jobs
 from db.jobs.runner import Cancelled
+from db.machine import KILLED, end_group, new_owner, own_group, stop_process
 from db.people.accounts import record_audit
 from db.store.secrets import redacted
 from db.store.settings import logs
@@ -103,21 +101,15 @@ def run_in_foreground(
         job = jobs.claim_job(session, job_id)
         assert job is not None
         session.commit()
-    read_end, write_end = os.pipe()
-    try:
-        child = start_process(store, job, lifeline=read_end)
-        os.close(read_end)
-        ended = _wait(store, job, child, watch)
-    finally:
-        os.close(write_end)
-    return ended_well(ended)
+    child = start_process(store, job, ends_with_us=True)
+    return ended_well(_wait(store, job, child, watch))
 
 
 def start_process(
     store: Store,
     job: Job,
     *,
-    lifeline: int | None = None,
+    ends_with_us: bool = False,
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start the process of a claimed job, its output going to its log file."""
@@ -126,8 +118,8 @@ def start_process(
     variables = PROCESS_DEFAULTS | os.environ | SAFE_PATH
     variables |= {"INF_DATABASE_URL": store.url, "PYTHONUNBUFFERED": "1"}
     variables |= environment or {}
-    if lifeline is not None:
-        variables["INF_LIFELINE_FD"] = str(lifeline)
+    if ends_with_us:
+        variables["INF_LIFELINE"] = new_owner()
     with log_path.open("ab") as log:
         child = subprocess.Popen(
             [sys.executable, *command_of(job)],
@@ -135,8 +127,7 @@ def start_process(
             stdout=log,
             stderr=log,
             env=variables,
-            start_new_session=True,
-            pass_fds=() if lifeline is None else (lifeline,),
+            **own_group(),
         )
     with store.write() as session:
         jobs.note_process(session, job.id, job.attempt, child.pid, str(log_path))
@@ -158,15 +149,15 @@ def _wait(
                 return close_row(store, now, code)
             if now.stop_requested and deadline is None:
                 deadline = time.monotonic() + STOP_GRACE_SECONDS
-                signal_process(child.pid, signal.SIGTERM)
+                stop_process(child.pid)
             if deadline is not None and time.monotonic() > deadline:
-                end_group(child.pid, signal.SIGKILL)
+                end_group(child.pid, by_force=True)
             time.sleep(POLL_SECONDS)
         except KeyboardInterrupt:
             with store.write() as session:
                 jobs.request_stop(session, job.id)
                 session.commit()
-            end_group(child.pid, signal.SIGTERM)
+            end_group(child.pid, by_force=False)
 
 
 def close_row(store: Store, job: Job, code: int) -> Job:
@@ -178,9 +169,9 @@ def close_row(store: Store, job: Job, code: int) -> Job:
     job = job_now(store, job.id)
     if job.status == "running" and job.attempt == attempt:
         error = f"the process ended with status {code}; log: {job.log_path}"
-        if code == -signal.SIGKILL:
+        if code == KILLED:
             error += "\n(killed, often because memory ran out; resume to continue)"
-        ended = "lost" if code == -signal.SIGKILL else "failed"
+        ended = "lost" if code == KILLED else "failed"
         status = "cancelled" if job.stop_requested else ended
         with store.write() as session:
             jobs.finish_job(session, job.id, job.attempt, status, error=f"{error}\n{log_tail(job)}")

@@ -4,10 +4,9 @@ Every child gets `-P` and PYTHONSAFEPATH=1, so that neither it nor its own child
 current folder: a user's `db.py` there would otherwise replace our package.
 """
 
-import os
-import signal
 import time
 
+from db.machine import end_group, group_exists
 from db.modules import run_module
 from db.tables import Job
 
@@ -27,35 +26,10 @@ def command_of(job: Job) -> list[str]:
     return [*run_module(ENTRY), str(job.id), str(job.attempt)]
 
 
-def end_group(pid: int, number: signal.Signals) -> None:
-    """Send a signal to a job's whole process group."""
-    try:
-        os.killpg(pid, number)
-    except ProcessLookupError:
-        return
-
-
-def signal_process(pid: int, number: signal.Signals) -> None:
-    """Send a signal to one process, if it still exists."""
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return
-
-
 def end_rest_of_group(pid: int) -> None:
     """End the processes that a finished job left running: SIGTERM first, SIGKILL after a grace."""
-    end_group(pid, signal.SIGTERM)
+    end_group(pid, by_force=False)
     deadline = time.monotonic() + REST_GRACE_SECONDS
     while group_exists(pid) and time.monotonic() < deadline:
         time.sleep(0.05)
-    end_group(pid, signal.SIGKILL)
-
-
-def group_exists(pid: int) -> bool:
-    """Whether any process of the group is alive."""
-    try:
-        os.killpg(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    end_group(pid, by_force=True)

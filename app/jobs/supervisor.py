@@ -5,7 +5,6 @@ supervisor finds them by their rows: they keep their slots until they end.
 """
 
 import os
-import signal
 import subprocess
 import time
 from dataclasses import dataclass
@@ -13,11 +12,12 @@ from dataclasses import dataclass
 import psutil
 
 from app.jobs import launching
-from app.jobs.processes import end_group, end_rest_of_group, signal_process
+from app.jobs.processes import end_rest_of_group
 from app.jobs.slots import Slot, slots
 from app.jobs.supervisors import try_supervisor_lock
 from db.errors import BadInput
 from db.jobs import jobs
+from db.machine import end_group, process_exists, stop_process
 from db.store.store import Store
 from db.tables import Job
 
@@ -105,7 +105,7 @@ def _is_over(store: Store, one: Running) -> bool:
     with store.read() as session:
         job = jobs.get_job(session, one.job_id)
     code = one.child.poll() if one.child else None
-    is_alive = code is None if one.child else psutil.pid_exists(one.pid) and is_process_of(job)
+    is_alive = code is None if one.child else process_exists(one.pid) and is_process_of(job)
     if not is_alive:
         end_rest_of_group(one.pid)
         if code is not None:
@@ -114,7 +114,7 @@ def _is_over(store: Store, one: Running) -> bool:
     if one.stop_by is None and (job.stop_requested or job.status in jobs.OVER):
         one.stop_by = time.monotonic() + launching.STOP_GRACE_SECONDS
         if job.status == "running":  # otherwise it is ending or was marked lost
-            signal_process(one.pid, signal.SIGTERM)
+            stop_process(one.pid)
     if one.stop_by is not None and time.monotonic() > one.stop_by:
-        end_group(one.pid, signal.SIGKILL)
+        end_group(one.pid, by_force=True)
     return False

@@ -4,7 +4,6 @@ A lock file in INF_HOME per store and launcher tells whether one runs; the kerne
 holder ends, however it ends.
 """
 
-import fcntl
 import hashlib
 import os
 import subprocess
@@ -13,6 +12,7 @@ import sys
 from app.jobs.processes import SAFE_PATH
 from app.jobs.ray_cluster import checked_address, require_reachable_store
 from db.jobs import jobs
+from db.machine import own_group, try_lock
 from db.modules import run_module
 from db.store.settings import home, logs
 from db.store.store import Store
@@ -65,7 +65,7 @@ def _start(store: Store, log_name: str, *options: str) -> None:
             stdout=log,
             stderr=log,
             env=os.environ | SAFE_PATH | {"INF_DATABASE_URL": store.url},
-            start_new_session=True,
+            **own_group(),
         )
     _started.append(process)
 
@@ -75,9 +75,7 @@ def try_supervisor_lock(store: Store, launcher: str = "") -> int | None:
     home().mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256(f"{store.url}{launcher}".encode()).hexdigest()[:12]
     lock = os.open(home() / f"supervisor-{name}.lock", os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        return None
-    return lock
+    if try_lock(lock):
+        return lock
+    os.close(lock)
+    return None

@@ -1,9 +1,7 @@
 """Asking the model server, which is started when it is not there."""
 
-import fcntl
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -14,6 +12,7 @@ import httpx
 
 from app.jobs.processes import SAFE_PATH
 from db.errors import BadInput, InfError
+from db.machine import own_group, stop_process, wait_for_lock
 from db.modules import run_module
 from db.store.settings import home, logs
 from db.store.store import Store
@@ -74,7 +73,7 @@ def _reach(store: Store) -> tuple[int, str]:
     """Port and token of the running server; starts one where none answers."""
     home().mkdir(parents=True, exist_ok=True)
     with (home() / "model-server.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        wait_for_lock(lock.fileno())
         found = _running()
         if found is None:
             process = _start(store)
@@ -105,7 +104,7 @@ def stop_server() -> bool:
     if _running() is None:
         return False
     pid = int(json.loads((home() / "model-server.json").read_text())["pid"])
-    os.kill(pid, signal.SIGTERM)
+    stop_process(pid)
     return True
 
 
@@ -119,7 +118,7 @@ def _start(store: Store) -> "subprocess.Popen[bytes]":
             stdout=log,
             stderr=log,
             env=os.environ | SAFE_PATH | {"INF_DATABASE_URL": store.url},
-            start_new_session=True,
+            **own_group(),
         )
     _started.append(process)
     return process

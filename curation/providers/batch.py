@@ -28,7 +28,7 @@ from curation.providers.batch_files import (
 from curation.providers.openai_server import BatchApi, OpenAIProvider
 from curation.providers.provider import Answer, ProviderState, Request, RowFailed, Stopped
 from db.errors import BadInput, ProviderError
-from db.jobs.owners import is_dead
+from db.machine import is_dead
 from db.run import batches
 from db.run.runs import get_run
 from db.store.store import Store

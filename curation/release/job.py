@@ -27,6 +27,7 @@ from curation.release.plan import MANIFEST, Plan, plan_release, read_manifest
 from curation.release.writing import Written, write_groups
 from db.errors import BadInput, Refused
 from db.jobs.runner import Cancelled, JobHandle
+from db.machine import process_exists
 from db.people.accounts import record_audit
 from db.release.releases import chosen_licences, find_release_at, one_moment, record_release
 from db.tables import Release
@@ -196,7 +197,7 @@ def _adopt_leftovers(out: Path, unfinished: Path) -> None:
     """Take over what an export to this place left whose process is gone; remove the rest of it."""
     for folder in sorted(out.parent.glob(f".{out.name}.unfinished-*")):
         number = folder.name.rpartition("-")[2]
-        if number.isdigit() and not Path(f"/proc/{number}").exists():
+        if number.isdigit() and not process_exists(int(number)):
             if has_parts(folder) and not unfinished.exists():
                 folder.rename(unfinished)
             else:

@@ -16,7 +16,6 @@ it is written (two addresses of one server are two folders). A line is {"run_id"
 share the folder asks again.
 """
 
-import fcntl
 import hashlib
 import json
 import logging
@@ -31,6 +30,7 @@ from urllib.parse import quote
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
+from db.machine import try_lock
 from db.run.calls import add_left_calls
 from db.store.settings import home
 from db.store.store import Store
@@ -108,7 +108,8 @@ class AnswerFiles:
         unnamed = path.with_suffix(".new")
         opened = os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not try_lock(opened):
+                raise OSError(f"{unnamed} is locked")
             unnamed.rename(path)
         except OSError:
             os.close(opened)
@@ -168,9 +169,7 @@ def _store_file(store: Store, path: Path) -> int:
     except FileNotFoundError:  # another worker was faster
         return 0
     with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not try_lock(file.fileno()):
             return 0
         by_run: dict[int, list[dict[str, Any]]] = {}
         for run_id, row in _answers(path, file.read()):

@@ -29,8 +29,8 @@ from curation.run.journal import Journal
 from curation.run.starting import validator
 from curation.run.tuned_gc import calm_collector
 from db.errors import ProviderError
-from db.jobs.owners import is_dead, new_owner
 from db.jobs.runner import JobHandle
+from db.machine import is_dead, new_owner
 from db.run.calls import StoredCall
 from db.run.group_queue import (
     LEASE_SECONDS,

@@ -4,8 +4,8 @@ The entry hands over its handlers by kind. A handler takes a `JobHandle` and ret
 the job's result as JSON; it reports progress, asks `handle.stopping` between pieces of work, and
 stores what it did as it goes, so that a job queued again goes on where it stopped.
 
-What would surprise: when the process that launched a foreground job dies, so does the job (the
-read end of a pipe, `INF_LIFELINE_FD`, closes). Detached jobs have no lifeline.
+What would surprise: when the process that launched a foreground job dies, so does the job (it
+watches the process that `INF_LIFELINE` names). Detached jobs have no lifeline.
 """
 
 import argparse
@@ -22,12 +22,14 @@ from typing import Any, TextIO
 from db.errors import InfError, Refused
 from db.jobs import jobs
 from db.jobs.resources import Meter
+from db.machine import is_dead, kill_this_process
 from db.store.secrets import RedactedStream, load_secrets
 from db.store.store import Store, open_store
 
 log = logging.getLogger("inf.job")
 REPORT_SECONDS = 0.3
 LAST_LINES = 12
+LIFELINE_SECONDS = 0.2
 _before: list[TextIO] = []  # kept: a stream that nobody holds closes what is beneath it
 
 
@@ -200,12 +202,13 @@ def run(handle: JobHandle, handler: Handler) -> int:
 
 
 def _watch_lifeline() -> None:
-    number = os.environ.pop("INF_LIFELINE_FD", None)
-    if number is None:
+    owner = os.environ.pop("INF_LIFELINE", None)
+    if owner is None:
         return
 
     def wait_for_the_end() -> None:
-        os.read(int(number), 1)
-        os.kill(os.getpid(), signal.SIGKILL)
+        while not is_dead(owner):
+            time.sleep(LIFELINE_SECONDS)
+        kill_this_process()
 
     threading.Thread(target=wait_for_the_end, daemon=True).start()

@@ -1,0 +1,168 @@
+"""Processes and locks on every operating system, also where Python has no POSIX parts."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from db import machine
+from db.modules import full_name
+
+ROOT = Path(__file__).resolve().parents[2]
+POSIX_ONLY = ('"/proc', "import fcntl", "os.killpg", "os.setsid", "signal.SIGKILL", "pass_fds")
+WITHOUT_POSIX = """
+import builtins, os, signal, sys
+import psutil, filelock, subprocess, socket  # theirs: they choose for themselves
+real = builtins.__import__
+def refuse(name, *rest, **more):
+    if name.split(".")[0] in ("fcntl", "pwd", "grp", "resource", "termios", "pty"):
+        frame = sys._getframe(1)
+        if frame.f_globals.get("__name__", "").split(".")[0] in OURS:
+            raise ImportError(f"no {name} on this system")
+    return real(name, *rest, **more)
+OURS = ("app", "curation", "trainer", "analysis", "db", "inf_studio")
+builtins.__import__ = refuse
+for name in ("killpg", "setsid", "getpgid", "fork"):
+    delattr(os, name)
+del signal.SIGKILL
+"""
+
+
+@pytest.fixture
+def child() -> Iterator["subprocess.Popen[bytes]"]:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    yield child
+    child.kill()
+    child.wait()
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.02)
+
+
+def owner_of(pid: int) -> str:
+    host, _, _, number = machine.new_owner().rsplit(":", 3)
+    return f"{host}:{pid}:{psutil.Process(pid).create_time():.2f}:{number}"
+
+
+def test_this_process_and_a_child_are_alive_and_other_machines_are_not_judged(
+    child: "subprocess.Popen[bytes]",
+) -> None:
+    assert not machine.is_dead(machine.new_owner())
+    assert not machine.is_dead(owner_of(child.pid))
+    assert not machine.is_dead("elsewhere:1:0.00:x")
+
+
+def test_a_killed_process_is_dead_also_before_its_parent_reaps_it(
+    child: "subprocess.Popen[bytes]",
+) -> None:
+    owner = owner_of(child.pid)
+    psutil.Process(child.pid).kill()
+    until(lambda: psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE)
+    assert machine.is_dead(owner)
+    child.wait()
+    assert machine.is_dead(owner) and not machine.process_exists(child.pid)
+
+
+def test_a_process_that_was_given_an_old_number_is_not_its_owner() -> None:
+    host, pid, _, number = machine.new_owner().rsplit(":", 3)
+    assert machine.is_dead(f"{host}:{pid}:1.00:{number}")
+
+
+def test_nothing_is_judged_by_proc_which_only_linux_has() -> None:
+    """On macOS every owner looked dead, and a second export took a living one's folder."""
+    rooms = ("app", "curation", "trainer", "analysis", "db")
+    found = [
+        str(path.relative_to(ROOT))
+        for room in rooms
+        for path in (ROOT / room).rglob("*.py")
+        if path.name != "machine.py"
+        for word in (
+            '"/proc',
+            "import fcntl",
+            "os.killpg",
+            "os.setsid",
+            "signal.SIGKILL",
+            "pass_fds",
+        )
+        if word in path.read_text(encoding="utf-8")
+    ]
+    assert found == []
+
+
+def test_a_lock_is_held_until_its_file_is_closed(tmp_path: Path) -> None:
+    with (tmp_path / "lock").open("w") as one, (tmp_path / "lock").open("w") as two:
+        assert machine.try_lock(one.fileno()) and not machine.try_lock(two.fileno())
+        one.close()
+        assert machine.try_lock(two.fileno())
+
+
+@pytest.mark.parametrize("has_groups", [True, False], ids=["posix", "windows-like"])
+def test_a_group_is_ended_with_its_children(
+    has_groups: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leader = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import subprocess, sys, time\n"
+            "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+            "print(child.pid, flush=True)\n"
+            "time.sleep(600)",
+        ],
+        stdout=subprocess.PIPE,
+        **machine.own_group(),
+    )
+    assert leader.stdout is not None
+    grandchild = int(leader.stdout.readline())
+    monkeypatch.setattr(machine, "HAS_GROUPS", has_groups)
+    assert machine.group_exists(leader.pid)
+    machine.end_group(leader.pid, by_force=True)
+    leader.wait()
+    leader.stdout.close()
+    until(lambda: not machine.process_exists(grandchild) or is_zombie(grandchild))
+    machine.end_group(leader.pid, by_force=False)  # nothing there is no error
+
+
+def is_zombie(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_every_command_loads_and_a_job_runs_without_the_posix_parts(
+    tmp_path: Path,
+) -> None:
+    program = WITHOUT_POSIX + (
+        "from db import machine\n"
+        "assert not machine.HAS_GROUPS\n"
+        "machine.own_group = dict\n"  # Linux takes no flag of Windows'
+        "from app.cli.main import COMMANDS, main\n"
+        "from db.modules import load\n"
+        "for target, _ in COMMANDS.values():\n"
+        "    load(target)\n"
+        "import app.models.client, app.jobs.supervisor, curation.run.engine\n"
+        "main(sys.argv[1:])\n"
+    ).replace("from app", f"from {full_name('app')}").replace("from db", f"from {full_name('db')}")
+    (tmp_path / "p.csv").write_text("query_id,query,passage_id,passage\nq,how far,p,384 400 km\n")
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run("db", "upgrade")
+    where = ("--source", "ours", "--licence", "cc0-1.0")
+    run("import", "--dataset", "moon", "--pairs", str(tmp_path / "p.csv"), *where)
+    run("backup", str(tmp_path / "all.zip"))
+    assert (tmp_path / "all.zip").stat().st_size > 0
