@@ -10,23 +10,27 @@ are kept in `meta`. A passage inline in a pair says only its text. Memory holds,
 and a digest, never the texts.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from analysis.files.rows import BadValue, read_rows
+from curation.importing.checking import (
+    BATCH,
+    Checked,
+    Meter,
+    Progress,
+    Reading,
+    check_files,
+    good_rows,
+    import_files,
+)
 from curation.importing.rows import (
-    PAIR_COLUMNS,
-    PASSAGE_COLUMNS,
     PairRow,
     PassageRow,
-    parse_pair,
-    parse_passage,
 )
 from db.corpus.datasets import (
-    StoredPassage,
     add_pairs,
     add_passages,
     find_dataset,
@@ -40,10 +44,7 @@ from db.errors import BadInput, BadRow, BadRows
 from db.store.store import Store
 
 MAX_NAME_CHARACTERS = 200
-BATCH = 2000
 SKIP_REMEDY = "nothing was imported; correct the rows, or leave them out with --skip-bad"
-Progress = Callable[[int, int], None]
-Row = TypeVar("Row")
 
 
 @dataclass
@@ -56,48 +57,33 @@ class ImportReport:
     skipped: list[BadRow]
 
 
-@dataclass
-class _Checked:
-    """What the first pass found: bad lines, and per passage its digest and who refers to it."""
-
-    bad: list[BadRow] = field(default_factory=list)
-    bad_lines: set[tuple[str, int]] = field(default_factory=set)
-    texts: dict[str, bytes] = field(default_factory=dict)
-    contents: dict[str, bytes] = field(default_factory=dict)
-    pairs: dict[str, bytes] = field(default_factory=dict)
-    referenced: set[str] = field(default_factory=set)
-
-    def refuse(self, path: Path, line: int, reason: str) -> None:
-        self.bad.append(BadRow(path.name, line, reason))
-        self.bad_lines.add((str(path), line))
-
-
 def import_dataset(
     store: Store,
     *,
     name: str,
     pairs: Path,
     passages: Path | None = None,
+    columns: Mapping[str, str] | None = None,
     source: str = "",
     licence: str = "",
     skip_bad: bool = False,
     progress: Progress | None = None,
 ) -> ImportReport:
-    """Import the files into the data set `name`, which is made where it is missing.
+    """Import the files into the dataset `name`, which is made where it is missing.
 
-    Raises BadRows where rows are bad and `skip_bad` is not said, BadInput where a file cannot be
-    read or lacks a column; then nothing was imported. Commits in batches.
+    `columns` maps our names of columns to the files'. Raises BadRows where rows are bad and not
+    `skip_bad`, BadInput where a file cannot be read or lacks a column; then nothing was imported.
+    Commits in batches.
     """
     name = _checked_name(name)
-    files = [path for path in (passages, pairs) if path is not None]
-    if passages is not None and passages == pairs:
-        raise BadInput(f"{pairs.name} was given for the pairs and for the passages")
-    meter = _Meter(files, progress)
+    files = import_files(pairs, passages, columns)
+    meter = Meter([path for path in (passages, pairs) if path is not None], progress)
     with store.read() as session:
         dataset = find_dataset(session, name)
         if dataset is not None:
             require_same_origin(dataset, source=source, licence=licence)
-    checked = _check(store, dataset.id if dataset else None, pairs, passages, meter)
+    readings = files.readings()
+    checked = check_files(store, dataset.id if dataset else None, readings, meter)
     if checked.bad and not skip_bad:
         raise BadRows(checked.bad, SKIP_REMEDY)
     if not checked.pairs and checked.bad:
@@ -111,7 +97,7 @@ def import_dataset(
         unchanged={"pairs": 0, "passages": 0},
         skipped=checked.bad,
     )
-    _write(store, report, checked, pairs, passages, meter)
+    _write(store, report, checked, readings, meter)
     return report
 
 
@@ -124,125 +110,19 @@ def _checked_name(name: str) -> str:
     return name.strip()
 
 
-def _check(
-    store: Store, dataset_id: int | None, pairs: Path, passages: Path | None, meter: "_Meter"
-) -> _Checked:
-    checked = _Checked()
-    if passages is not None:
-        rows = _parsed(passages, PASSAGE_COLUMNS, parse_passage, checked, meter)
-        for batch in _batches(rows):
-            known = _stored_passages(store, dataset_id, [row.external_id for _, row in batch])
-            for line, passage in batch:
-                _check_passage(checked, passages, line, passage, known)
-    for pair_batch in _batches(_parsed(pairs, PAIR_COLUMNS, parse_pair, checked, meter)):
-        known = _stored_passages(store, dataset_id, [row.passage_id for _, row in pair_batch])
-        known_pairs = _stored_pairs(store, dataset_id, [row.external_id for _, row in pair_batch])
-        for line, pair in pair_batch:
-            _check_pair(checked, pairs, line, pair, known, known_pairs)
-    checked.bad.sort(key=lambda row: (row.file == pairs.name, row.line))
-    return checked
-
-
-def _check_passage(
-    checked: _Checked,
-    path: Path,
-    line: int,
-    passage: PassageRow,
-    known: dict[str, StoredPassage],
-) -> bool:
-    """Note a passage, or refuse its row; returns whether it is good."""
-    external_id, text = passage.external_id, bytes.fromhex(passage.sha256)
-    stored = known.get(external_id)
-    if stored is not None and stored.origin == "generated":
-        checked.refuse(path, line, f"passage_id {external_id!r} is that of a generated passage")
-        return False
-    seen = checked.texts.get(external_id)
-    there = "in the data set" if seen is None else "above"
-    before = bytes.fromhex(stored.sha256) if seen is None and stored is not None else seen
-    if before is not None and before != text:
-        checked.refuse(
-            path, line, f"duplicate passage_id {external_id!r}: {there} it has another text"
-        )
-        return False
-    if not passage.inline:
-        content = bytes.fromhex(passage.content)
-        known_content = checked.contents.get(external_id)
-        if known_content is None and stored is not None:
-            known_content = bytes.fromhex(stored.content)
-        if known_content is not None and known_content != content:
-            checked.refuse(
-                path,
-                line,
-                f"duplicate passage_id {external_id!r}: {there} it has another title or columns",
-            )
-            return False
-        checked.contents[external_id] = content
-    checked.texts[external_id] = text
-    return True
-
-
-def _check_pair(
-    checked: _Checked,
-    path: Path,
-    line: int,
-    pair: PairRow,
-    known: dict[str, StoredPassage],
-    known_pairs: dict[str, str],
-) -> None:
-    external_id, content = pair.external_id, bytes.fromhex(pair.content)
-    seen = checked.pairs.get(external_id)
-    there = "in the data set" if seen is None else "above"
-    if seen is None and external_id in known_pairs:
-        seen = bytes.fromhex(known_pairs[external_id])
-    if seen is not None and seen != content:
-        reason = f"duplicate query_id {external_id!r}: {there} it has another query or passage"
-        checked.refuse(path, line, reason)
-        return
-    if pair.passage is not None:
-        if not _check_passage(checked, path, line, pair.passage, known):
-            return
-    elif pair.passage_id not in checked.texts:
-        stored = known.get(pair.passage_id)
-        if stored is None or stored.origin == "generated":
-            checked.refuse(path, line, f"unknown passage_id {pair.passage_id!r}")
-            return
-    checked.pairs[external_id] = content
-    checked.referenced.add(pair.passage_id)
-
-
 def _write(
-    store: Store,
-    report: ImportReport,
-    checked: _Checked,
-    pairs: Path,
-    passages: Path | None,
-    meter: "_Meter",
+    store: Store, report: ImportReport, checked: Checked, readings: list[Reading], meter: Meter
 ) -> None:
-    for path, parse in ((passages, parse_passage), (pairs, parse_pair)):
-        if path is None:
-            continue
-        good = _good_rows(path, parse, checked, meter)
+    for reading in readings:
+        good = good_rows(reading, checked, meter)
         while batch := list(islice(good, BATCH)):
             inline = [row if isinstance(row, PassageRow) else row.passage for row in batch]
             _write_passages(store, report, checked, [row for row in inline if row is not None])
             _write_pairs(store, report, [row for row in batch if isinstance(row, PairRow)])
 
 
-def _good_rows(
-    path: Path,
-    parse: Callable[[dict[str, Any]], PassageRow | PairRow],
-    checked: _Checked,
-    meter: "_Meter",
-) -> Iterator[PassageRow | PairRow]:
-    meter.next_file()
-    for row in read_rows(path):
-        meter.at(row.position)
-        if (str(path), row.line) not in checked.bad_lines:
-            yield parse(row.values)
-
-
 def _write_passages(
-    store: Store, report: ImportReport, checked: _Checked, batch: list[PassageRow]
+    store: Store, report: ImportReport, checked: Checked, batch: list[PassageRow]
 ) -> None:
     if not batch:
         return
@@ -258,7 +138,7 @@ def _write_passages(
     )
 
 
-def _passage_values(dataset_id: int, checked: _Checked, row: PassageRow) -> dict[str, Any]:
+def _passage_values(dataset_id: int, checked: Checked, row: PassageRow) -> dict[str, Any]:
     return {
         "dataset_id": dataset_id,
         "external_id": row.external_id,
@@ -295,77 +175,3 @@ def _write_pairs(store: Store, report: ImportReport, batch: list[PairRow]) -> No
         session.commit()
     report.imported["pairs"] += len(new)
     report.unchanged["pairs"] += len(batch) - len(new)
-
-
-def _parsed(
-    path: Path,
-    needed: tuple[str, ...],
-    parse: Callable[[dict[str, Any]], Row],
-    checked: _Checked,
-    meter: "_Meter",
-) -> Iterator[tuple[int, Row]]:
-    """The rows that parse, with their lines; the others are noted as bad.
-
-    A column that no row has is one error of the whole file, not one per row.
-    """
-    meter.next_file()
-    columns: dict[str, None] = {}
-    readable, before = 0, len(checked.bad)
-    for row in read_rows(path):
-        meter.at(row.position)
-        if row.reason is not None:
-            checked.refuse(path, row.line, row.reason)
-            continue
-        readable += 1
-        columns.update(dict.fromkeys(row.values))
-        try:
-            parsed = parse(row.values)
-        except BadValue as bad:
-            checked.refuse(path, row.line, str(bad))
-            continue
-        yield row.line, parsed
-    missing = [name for name in needed if name not in columns]
-    if readable and missing:
-        raise BadInput(
-            f"{path.name} has no column {' and no column '.join(f'`{name}`' for name in missing)}; "
-            f"it has {', '.join(f'`{name}`' for name in list(columns)[:12]) or 'none'}"
-        )
-    if not readable and len(checked.bad) == before:
-        raise BadInput(f"{path.name} holds no rows")
-
-
-def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
-    while batch := list(islice(rows, BATCH)):
-        yield batch
-
-
-def _stored_passages(
-    store: Store, dataset_id: int | None, external_ids: list[str]
-) -> dict[str, StoredPassage]:
-    if dataset_id is None:
-        return {}
-    with store.read() as session:
-        return stored_passages(session, dataset_id, external_ids)
-
-
-def _stored_pairs(store: Store, dataset_id: int | None, external_ids: list[str]) -> dict[str, str]:
-    if dataset_id is None:
-        return {}
-    with store.read() as session:
-        return stored_pairs(session, dataset_id, external_ids)
-
-
-class _Meter:
-    """Progress in bytes: every file is read twice."""
-
-    def __init__(self, files: list[Path], progress: Progress | None) -> None:
-        self._sizes = [path.stat().st_size if path.is_file() else 0 for path in files] * 2
-        self._progress = progress
-        self._file = -1
-
-    def next_file(self) -> None:
-        self._file += 1
-
-    def at(self, position: int) -> None:
-        if self._progress is not None:
-            self._progress(sum(self._sizes[: self._file]) + position, sum(self._sizes))

@@ -13,7 +13,8 @@ def import_files(handle: JobHandle) -> dict[str, Any]:
     """The handler of `import` jobs.
 
     Config: name, source, licence, skip_bad, and pairs (with passages or None) or groups, as
-    absolute paths. Fails with the bad rows where there are any and skip_bad is not set.
+    absolute paths, and for pairs `columns`. Fails with the bad rows where there are any and
+    skip_bad is not set.
     """
     config = handle.config
 
@@ -43,6 +44,7 @@ def import_files(handle: JobHandle) -> dict[str, Any]:
         handle.store,
         pairs=Path(config["pairs"]),
         passages=Path(passages) if passages else None,
+        columns=config.get("columns"),
         **shared,
     )
     return as_json(config["name"].strip(), report)

@@ -1,15 +1,19 @@
 """One row of an import: what a passage and a pair must say, and why a row is bad. Pure."""
 
+import hashlib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from analysis.files.rows import BadValue
 from db.corpus.datasets import pair_content, passage_content, text_sha256
 
+ID_COLUMNS = frozenset({"query_id", "passage_id"})
 MAX_TEXT_BYTES = 4_000_000
 MAX_ID_BYTES = 512
-PASSAGE_COLUMNS = ("passage_id", "text")
-PAIR_COLUMNS = ("query_id", "query", "passage_id")
+ID_DIGITS = 16  # 64 bits of sha256: no two of a billion texts meet by chance (p < 0.03)
+PASSAGE_COLUMNS = ("passage_id", "text", "title")
+PAIR_COLUMNS = ("query_id", "query", "passage_id", "passage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,37 @@ class PairRow:
         return pair_content(query=self.query, passage_external_id=self.passage_id, meta=self.meta)
 
 
+def renamed(values: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+    """The row under our names of columns; `columns` maps ours to the file's.
+
+    A column of the file that has one of our names and is not the one that was mapped to it keeps
+    its values under `NAME (file)`.
+    """
+    if not columns:
+        return values
+    taken = {theirs: ours for ours, theirs in columns.items()}
+    out: dict[str, Any] = {}
+    for name, value in values.items():
+        if name in taken:
+            out[taken[name]] = value
+        else:
+            out[f"{name} (file)" if name in columns else name] = value
+    return out
+
+
+def missing_columns(columns: Mapping[str, Any], *, of_pairs: bool) -> list[str]:
+    """Which columns a file lacks so that no row of it can be used.
+
+    Passages need `passage_id` and `text`; pairs need `query` and either `passage_id` or `passage`.
+    """
+    if not of_pairs:
+        return [name for name in ("passage_id", "text") if name not in columns]
+    found = [name for name in ("query",) if name not in columns]
+    if "passage_id" not in columns and "passage" not in columns:
+        found.append("passage_id")
+    return found
+
+
 def parse_passage(values: dict[str, Any]) -> PassageRow:
     """A row of the passages. Raises BadValue with the reason."""
     external_id = _identifier(values, "passage_id")
@@ -55,14 +90,24 @@ def parse_passage(values: dict[str, Any]) -> PassageRow:
     return PassageRow(external_id, text, title, meta, text_sha256(text))
 
 
-def parse_pair(values: dict[str, Any]) -> PairRow:
-    """A row of the pairs. Raises BadValue with the reason."""
-    external_id = _identifier(values, "query_id")
+def parse_pair(values: dict[str, Any], *, made: Collection[str] = ()) -> PairRow:
+    """A row of the pairs. Raises BadValue with the reason.
+
+    Ids whose columns are in `made` (the file has none of that name) are made from content: the same
+    texts get the same ids in every file.
+    """
+    external_id = "" if "query_id" in made else _identifier(values, "query_id")
     query = _text(values, "query", "no query")
-    passage_id = _identifier(values, "passage_id")
+    text = None if values.get("passage") is None else _text(values, "passage", "empty text")
+    if "passage_id" not in made or text is None:
+        passage_id = _identifier(values, "passage_id")
+    else:
+        passage_id = f"p-{text_sha256(text)[:ID_DIGITS]}"
+    if not external_id:
+        both = hashlib.sha256(f"{text_sha256(query)} {passage_id}".encode()).hexdigest()
+        external_id = f"q-{both[:ID_DIGITS]}"
     inline = None
-    if values.get("passage") is not None:
-        text = _text(values, "passage", "empty text")
+    if text is not None:
         inline = PassageRow(passage_id, text, "", {}, text_sha256(text), inline=True)
     meta = _meta(values, {"query_id", "query", "passage_id", "passage"})
     return PairRow(external_id, query, passage_id, inline, meta)

@@ -52,6 +52,12 @@ def _trec(topics: Path, documents: list[Path], qrels: Path) -> Iterator[Converte
     return read_trec(topics, documents, qrels)
 
 
+def _beir(folder: Path) -> Iterator[Converted]:
+    from curation.sources.beir import read_beir
+
+    return read_beir(folder)
+
+
 def _leetcode(file: Path) -> Iterator[Converted]:
     from curation.sources.problems import read_leetcode
 
@@ -82,6 +88,11 @@ SOURCES = Registry(
                 SourceInput("qrels", "topic iteration document grade."),
             ),
             _trec,
+        ),
+        "beir": SourceKind(
+            "A BEIR folder: corpus.jsonl, queries.jsonl and qrels/test.tsv (else dev, train).",
+            (SourceInput("folder"),),
+            _beir,
         ),
         "leetcode": SourceKind(
             "Programming tasks with solutions, the language known.",

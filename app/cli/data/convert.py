@@ -34,7 +34,7 @@ class Sources(click.Group):
 
 @click.group(cls=Sources)
 def convert() -> None:
-    """Turn MS MARCO, TREC, LeetCode or MetaMath files into pairs.jsonl and passages.jsonl."""
+    """Turn BEIR, MS MARCO, TREC, LeetCode or MetaMath files into pairs.jsonl and passages.jsonl."""
 
 
 def _command(name: str, kind: SourceKind) -> click.Command:

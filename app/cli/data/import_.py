@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,14 +21,20 @@ from app.cli.kit.report import (
     reporting,
     work,
 )
+from app.text.counted import counted
 from curation.importing.groups import import_groups
-from curation.importing.importing import import_dataset
+from curation.importing.importing import SKIP_REMEDY, import_dataset
 from curation.importing.job import as_json, groups_as_json
+from curation.importing.preview import Preview, preview_import
 from curation.judging.judgment_import import JudgmentImport, import_judgments
-from db.errors import BadRows
+from curation.sources.beir import read_beir
+from curation.sources.converting import write_files
+from db.errors import BadRow, BadRows
+from db.store.store import Store
 
 FILE = click.Path(path_type=Path)
 SHOWN = 20
+SHOWN_CHARACTERS = 70
 
 
 def _human(result: Result) -> str:
@@ -101,6 +108,8 @@ def _human_either(result: Result) -> str:
             ("judges", len(result["judges"])),
             ("skipped", result["skipped"]),
         )
+    if "preview" in result:
+        return _human_preview(result)
     if "run_id" not in result:
         return _human(result)
     return lines(
@@ -113,8 +122,14 @@ def _human_either(result: Result) -> str:
 
 @click.command()
 @click.option("--dataset", "name", help="Name of the dataset; made if missing.")
-@click.option("--pairs", type=FILE, help="JSONL, CSV or Parquet: query_id, query, passage_id.")
-@click.option("--passages", type=FILE, help="JSONL, CSV or Parquet: passage_id, text, title.")
+@click.option("--pairs", type=FILE, help="Columns query_id, query, passage_id, passage.")
+@click.option("--passages", type=FILE, help="Columns passage_id, text, title.")
+@click.option("--beir", type=FILE, help="Instead: a BEIR folder (corpus, queries, qrels).")
+@click.option("--split", help="Of the BEIR folder's qrels: test, dev or train.")
+@click.option(
+    "--column", "columns", multiple=True, metavar="OURS=THEIRS", help="Map a column; repeats."
+)
+@click.option("--preview", is_flag=True, help="Show the first rows and bad ones; store nothing.")
 @click.option(
     "--groups",
     type=FILE,
@@ -136,6 +151,10 @@ def import_(
     name: str | None,
     pairs: Path | None,
     passages: Path | None,
+    beir: Path | None,
+    split: str | None,
+    columns: tuple[str, ...],
+    preview: bool,
     groups: tuple[Path, ...],
     judgments: Path | None,
     study_id: int | None,
@@ -146,13 +165,21 @@ def import_(
 ) -> Result:
     """Read pairs (query and the passage that answers it) and passages into a dataset.
 
-    A pair may bring its passage inline in a column `passage`. Further columns are kept. Importing
-    the same rows again adds nothing. Every bad row is reported with its file, line and reason.
-    With --groups, finished groups (published InF-IR, another store's release) become a run. With
-    --judgments and --study, what was annotated elsewhere becomes judgments.
+    Files are JSONL, JSON, CSV (`,` or `;`), TSV, Excel or Parquet; text formats also as .gz. A pair
+    may bring its passage inline in a column `passage`: a file of `query` and `passage` alone is
+    enough. Further columns are kept. Importing the same rows again adds nothing. Every bad row is
+    reported with its file, line and reason. With --groups, finished groups (published InF-IR,
+    another store's release) become a run. With --judgments and --study, existing annotations become
+    judgments.
     """
-    if bool(pairs) + bool(groups) + bool(judgments) != 1:
-        raise click.UsageError("say one of --pairs FILE, --groups FILE and --judgments FILE")
+    if bool(pairs) + bool(groups) + bool(judgments) + bool(beir) != 1:
+        raise click.UsageError("give one of --pairs, --beir, --groups and --judgments")
+    if (columns or preview) and pairs is None:
+        raise click.UsageError("--column and --preview go with --pairs")
+    if split is not None and beir is None:
+        raise click.UsageError("--split goes with --beir")
+    if beir is not None and (detach or passages is not None):
+        raise click.UsageError("--beir goes without --detach and --passages")
     if judgments is not None:
         if detach:
             raise click.UsageError("--detach goes with --pairs and --groups")
@@ -166,16 +193,23 @@ def import_(
     if groups and passages is not None:
         raise click.UsageError("--passages goes with --pairs")
     store = ready_store()
+    mapped = _mapping(columns)
+    if preview and pairs is not None:
+        shown = preview_import(store, name=name, pairs=pairs, passages=passages, columns=mapped)
+        return _preview_as_json(name, shown)
     said: dict[str, Any] = {"source": source, "licence": licence, "skip_bad": skip_bad}
     if detach:
         config = said | {
             "name": name,
             "pairs": _place(pairs),
             "passages": _place(passages),
+            "columns": mapped,
             "groups": [_place(path) for path in groups],
         }
         return work(store, "import", config, detach=True, title=f"importing into {name}")
     with progress_bar(f"importing into {name}") as show, bad_rows_in_json():
+        if beir is not None:
+            return _import_beir(store, beir, split, name=name, progress=show, said=said)
         if pairs is None:
             origin = ", ".join(path.name for path in groups)
             found = import_groups(
@@ -189,6 +223,76 @@ def import_(
             )
             return groups_as_json(name, found)
         report = import_dataset(
-            store, name=name, pairs=pairs, passages=passages, progress=show, **said
+            store,
+            name=name,
+            pairs=pairs,
+            passages=passages,
+            columns=mapped,
+            progress=show,
+            **said,
         )
     return as_json(name.strip(), report)
+
+
+def _mapping(columns: tuple[str, ...]) -> dict[str, str]:
+    """`OURS=THEIRS` as a dictionary. Raises UsageError for anything else."""
+    mapped: dict[str, str] = {}
+    for each in columns:
+        ours, equals, theirs = each.partition("=")
+        if not equals or not ours.strip() or not theirs.strip():
+            raise click.UsageError(f"--column {each!r}: give it as query=NAME_IN_THE_FILE")
+        mapped[ours.strip()] = theirs.strip()
+    return mapped
+
+
+def _import_beir(
+    store: Store,
+    folder: Path,
+    split: str | None,
+    *,
+    name: str,
+    progress: Callable[[int, int], None],
+    said: dict[str, Any],
+) -> Result:
+    """Import a BEIR folder. Raises BadRows where rows give no pair and not `skip_bad`."""
+    with tempfile.TemporaryDirectory(prefix="inf-beir-") as place:
+        done = write_files(read_beir(folder, split), Path(place), limit=None)
+        bad = [BadRow(row.file, row.line, row.reason) for row in done.examples]
+        if bad and not said["skip_bad"]:
+            raise BadRows(bad, SKIP_REMEDY)
+        report = import_dataset(
+            store,
+            name=name,
+            pairs=done.pairs_path,
+            passages=done.passages_path,
+            progress=progress,
+            **said,
+        )
+    return {
+        **as_json(name.strip(), report),
+        "skipped": sum(done.left_out.values()),
+        "bad_rows": [dataclasses.asdict(row) for row in bad],
+    }
+
+
+def _preview_as_json(name: str, preview: Preview) -> Result:
+    return {
+        "dataset": name,
+        "preview": preview.rows,
+        "pairs": preview.pairs,
+        "passages": preview.passages,
+        "bad_rows": list(map(dataclasses.asdict, preview.bad)),
+    }
+
+
+def _human_preview(result: Result) -> str:
+    bad = result["bad_rows"]
+    parts = [
+        f"{counted(result['pairs'], 'pair')} and {counted(result['passages'], 'passage')} would be "
+        f"imported; {counted(len(bad), 'bad row')}. Nothing was stored."
+    ]
+    for row in result["preview"]:
+        parts.append(f"  {row['query_id']}: {row['query'][:SHOWN_CHARACTERS]}")
+        parts.append(f"    {row['passage_id']}: {row['passage'][:SHOWN_CHARACTERS]}")
+    parts += [f"  {row['file']}, line {row['line']}: {row['reason']}" for row in bad[:SHOWN]]
+    return "\n".join(parts)

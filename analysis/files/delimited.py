@@ -1,0 +1,92 @@
+"""Rows of CSV and TSV: commas, semicolons (as spreadsheets in much of Europe write) or tabs."""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from analysis.files.opening import Source, opened
+from analysis.files.row import MAX_LINE_BYTES, BadValue, FileRow, Row, require_storable
+from db.errors import BadInput
+
+DELIMITERS = ",;\t"
+
+
+def read_csv(path: Path) -> Iterator[FileRow]:
+    """The rows; `line` is where a row begins, with the header as line 1.
+
+    The delimiter is the one of `,`, `;` and tab that the header line has most of (a comma where
+    none stands there). Raises BadInput where the header cannot be used.
+    """
+    csv.field_size_limit(MAX_LINE_BYTES)
+    with opened(path) as source:
+        yield from _read(source, None)
+
+
+def read_tsv(path: Path) -> Iterator[FileRow]:
+    """The rows of a file with tabs; as `read_csv`."""
+    csv.field_size_limit(MAX_LINE_BYTES)
+    with opened(path) as source:
+        yield from _read(source, "\t")
+
+
+def _read(source: Source, delimiter: str | None) -> Iterator[FileRow]:
+    if delimiter is None:
+        delimiter = _delimiter(source)
+    # surrogateescape keeps bytes that are not UTF-8 visible in the field where they stand
+    text = io.TextIOWrapper(
+        source.plain,
+        encoding="utf-8",
+        errors="surrogateescape",
+        newline="",
+    )
+    try:
+        reader = csv.reader(text, strict=True, delimiter=delimiter)
+        header = _header(source.path, reader)
+        while True:
+            line, position = reader.line_num + 1, source.position()
+            try:
+                fields = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                yield FileRow(line, {}, f"invalid CSV: {error}", position)
+                continue
+            if not fields:
+                continue
+            try:
+                yield FileRow(line, _values(header, fields), None, position)
+            except BadValue as bad:
+                yield FileRow(line, {}, str(bad), position)
+    finally:
+        text.detach()  # the file is closed by who opened it
+
+
+def _delimiter(source: Source) -> str:
+    start = source.plain.tell()
+    first = source.readline(MAX_LINE_BYTES).decode("utf-8", "replace")
+    source.plain.seek(start)
+    return max(DELIMITERS, key=first.count)  # the first of equals: a comma
+
+
+def _header(path: Path, reader: Any) -> list[str]:
+    try:
+        header: list[str] = next(reader, [])
+    except csv.Error as error:
+        raise BadInput(f"{path.name}, line 1: invalid CSV: {error}") from error
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise BadInput(f"{path.name}, line 1: two columns are named `{twice[0]}`: rename one")
+    return header
+
+
+def _values(header: list[str], fields: list[str]) -> Row:
+    if len(fields) != len(header):
+        raise BadValue(f"{len(fields)} fields where the header has {len(header)}")
+    values = dict(zip(header, fields, strict=True))
+    for name, field in values.items():
+        if any("\udc80" <= character <= "\udcff" for character in field):
+            raise BadValue(f"not UTF-8 in `{name}`")
+        require_storable(field, name)
+    return values

@@ -1,0 +1,274 @@
+"""The first pass of an import: every row is checked and nothing is written.
+
+Memory holds, per row, the id and a digest, never the texts.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+from analysis.files.rows import BadValue, read_rows
+from curation.importing.rows import (
+    ID_COLUMNS,
+    PAIR_COLUMNS,
+    PASSAGE_COLUMNS,
+    PairRow,
+    PassageRow,
+    missing_columns,
+    parse_pair,
+    parse_passage,
+    renamed,
+)
+from db.corpus.datasets import StoredPassage, stored_pairs, stored_passages
+from db.errors import BadInput, BadRow
+from db.store.store import Store
+
+BATCH = 2000
+Progress = Callable[[int, int], None]
+Row = TypeVar("Row")
+
+
+@dataclass
+class Checked:
+    """What the first pass found: bad lines, and per passage its digest and who refers to it."""
+
+    bad: list[BadRow] = field(default_factory=list)
+    bad_lines: set[tuple[str, int]] = field(default_factory=set)
+    texts: dict[str, bytes] = field(default_factory=dict)
+    contents: dict[str, bytes] = field(default_factory=dict)
+    pairs: dict[str, bytes] = field(default_factory=dict)
+    referenced: set[str] = field(default_factory=set)
+
+    def refuse(self, path: Path, line: int, reason: str) -> None:
+        self.bad.append(BadRow(path.name, line, reason))
+        self.bad_lines.add((str(path), line))
+
+
+@dataclass(frozen=True)
+class ImportFiles:
+    """The files of an import and our names for their columns."""
+
+    pairs: Path
+    passages: Path | None
+    columns: Mapping[str, str]
+
+    def readings(self) -> list["Reading"]:
+        """How each file is read, passages before pairs."""
+        first = next((row.values for row in read_rows(self.pairs) if row.reason is None), {})
+        made = ID_COLUMNS - renamed(first, self.columns).keys()
+        pairs = Reading(self.pairs, True, partial(parse_pair, made=made), self.columns)
+        if self.passages is None:
+            return [pairs]
+        return [Reading(self.passages, False, parse_passage, self.columns), pairs]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the rows of one file are read."""
+
+    path: Path
+    of_pairs: bool
+    _parse: Callable[[dict[str, Any]], PassageRow | PairRow]
+    columns: Mapping[str, str]
+
+    def parse(self, values: dict[str, Any]) -> PassageRow | PairRow:
+        """The row under our names. Raises BadValue with the reason."""
+        return self._parse(renamed(values, self.columns))
+
+
+class Meter:
+    """Progress in bytes: every file is read twice."""
+
+    def __init__(self, files: list[Path], progress: Progress | None) -> None:
+        self._sizes = [path.stat().st_size if path.is_file() else 0 for path in files] * 2
+        self._progress = progress
+        self._file = -1
+
+    def next_file(self) -> None:
+        self._file += 1
+
+    def at(self, position: int) -> None:
+        if self._progress is not None:
+            self._progress(sum(self._sizes[: self._file]) + position, sum(self._sizes))
+
+
+def import_files(
+    pairs: Path, passages: Path | None, columns: Mapping[str, str] | None
+) -> ImportFiles:
+    """The files and columns of an import. Raises BadInput for a mapping that cannot be meant."""
+    if passages is not None and passages == pairs:
+        raise BadInput(f"{pairs.name} was given for the pairs and for the passages")
+    known = dict.fromkeys((*PAIR_COLUMNS, *PASSAGE_COLUMNS))
+    for ours, theirs in (columns or {}).items():
+        if ours not in known:
+            raise BadInput(f"no column `{ours}` to map to: one of {', '.join(known)}")
+        if list((columns or {}).values()).count(theirs) > 1:
+            raise BadInput(f"the file's column `{theirs}` is mapped twice")
+    return ImportFiles(pairs, passages, dict(columns or {}))
+
+
+def check_files(
+    store: Store, dataset_id: int | None, readings: list[Reading], meter: Meter
+) -> Checked:
+    """What is wrong with which line. Raises BadInput where a file cannot be used at all."""
+    checked = Checked()
+    for reading in readings:
+        for batch in _batches(_parsed(reading, checked, meter)):
+            _check_batch(store, dataset_id, reading, batch, checked)
+    checked.bad.sort(key=lambda row: (row.file == readings[-1].path.name, row.line))
+    return checked
+
+
+def _check_batch(
+    store: Store,
+    dataset_id: int | None,
+    reading: Reading,
+    batch: list[tuple[int, PassageRow | PairRow]],
+    checked: Checked,
+) -> None:
+    passages = [
+        row.external_id if isinstance(row, PassageRow) else row.passage_id for _, row in batch
+    ]
+    pairs = [row.external_id for _, row in batch if isinstance(row, PairRow)]
+    known = _stored_passages(store, dataset_id, passages)
+    known_pairs = _stored_pairs(store, dataset_id, pairs) if pairs else {}
+    for line, row in batch:
+        if isinstance(row, PassageRow):
+            _check_passage(checked, reading.path, line, row, known)
+        else:
+            _check_pair(checked, reading.path, line, row, known, known_pairs)
+
+
+def _check_passage(
+    checked: Checked,
+    path: Path,
+    line: int,
+    passage: PassageRow,
+    known: dict[str, StoredPassage],
+) -> bool:
+    """Note a passage, or refuse its row; returns whether it is good."""
+    external_id, text = passage.external_id, bytes.fromhex(passage.sha256)
+    stored = known.get(external_id)
+    if stored is not None and stored.origin == "generated":
+        checked.refuse(path, line, f"passage_id {external_id!r} is that of a generated passage")
+        return False
+    seen = checked.texts.get(external_id)
+    there = "in the data set" if seen is None else "above"
+    before = bytes.fromhex(stored.sha256) if seen is None and stored is not None else seen
+    if before is not None and before != text:
+        checked.refuse(
+            path, line, f"duplicate passage_id {external_id!r}: {there} it has another text"
+        )
+        return False
+    if not passage.inline:
+        content = bytes.fromhex(passage.content)
+        known_content = checked.contents.get(external_id)
+        if known_content is None and stored is not None:
+            known_content = bytes.fromhex(stored.content)
+        if known_content is not None and known_content != content:
+            checked.refuse(
+                path,
+                line,
+                f"duplicate passage_id {external_id!r}: {there} it has another title or columns",
+            )
+            return False
+        checked.contents[external_id] = content
+    checked.texts[external_id] = text
+    return True
+
+
+def _check_pair(
+    checked: Checked,
+    path: Path,
+    line: int,
+    pair: PairRow,
+    known: dict[str, StoredPassage],
+    known_pairs: dict[str, str],
+) -> None:
+    external_id, content = pair.external_id, bytes.fromhex(pair.content)
+    seen = checked.pairs.get(external_id)
+    there = "in the data set" if seen is None else "above"
+    if seen is None and external_id in known_pairs:
+        seen = bytes.fromhex(known_pairs[external_id])
+    if seen is not None and seen != content:
+        reason = f"duplicate query_id {external_id!r}: {there} it has another query or passage"
+        checked.refuse(path, line, reason)
+        return
+    if pair.passage is not None:
+        if not _check_passage(checked, path, line, pair.passage, known):
+            return
+    elif pair.passage_id not in checked.texts:
+        stored = known.get(pair.passage_id)
+        if stored is None or stored.origin == "generated":
+            checked.refuse(path, line, f"unknown passage_id {pair.passage_id!r}")
+            return
+    checked.pairs[external_id] = content
+    checked.referenced.add(pair.passage_id)
+
+
+def good_rows(reading: Reading, checked: Checked, meter: Meter) -> Iterator[PassageRow | PairRow]:
+    """The rows of a file that the first pass did not refuse."""
+    meter.next_file()
+    for row in read_rows(reading.path):
+        meter.at(row.position)
+        if (str(reading.path), row.line) not in checked.bad_lines:
+            yield reading.parse(row.values)
+
+
+def _parsed(
+    reading: Reading, checked: Checked, meter: Meter
+) -> Iterator[tuple[int, PassageRow | PairRow]]:
+    """The rows that parse, with their lines; the others are noted as bad.
+
+    A column that no row has is one error of the whole file, not one per row.
+    """
+    meter.next_file()
+    path = reading.path
+    columns: dict[str, None] = {}
+    readable, before = 0, len(checked.bad)
+    for row in read_rows(path):
+        meter.at(row.position)
+        if row.reason is not None:
+            checked.refuse(path, row.line, row.reason)
+            continue
+        readable += 1
+        columns.update(dict.fromkeys(row.values))
+        try:
+            parsed = reading.parse(row.values)
+        except BadValue as bad:
+            checked.refuse(path, row.line, str(bad))
+            continue
+        yield row.line, parsed
+    missing = missing_columns(renamed(columns, reading.columns), of_pairs=reading.of_pairs)
+    if readable and missing:
+        raise BadInput(
+            f"{path.name} has no column {' and no column '.join(f'`{name}`' for name in missing)}; "
+            f"it has {', '.join(f'`{name}`' for name in list(columns)[:12]) or 'none'}: name the "
+            f"file's own with --column {missing[0]}=NAME"
+        )
+    if not readable and len(checked.bad) == before:
+        raise BadInput(f"{path.name} holds no rows")
+
+
+def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    while batch := list(islice(rows, BATCH)):
+        yield batch
+
+
+def _stored_passages(
+    store: Store, dataset_id: int | None, external_ids: list[str]
+) -> dict[str, StoredPassage]:
+    if dataset_id is None:
+        return {}
+    with store.read() as session:
+        return stored_passages(session, dataset_id, external_ids)
+
+
+def _stored_pairs(store: Store, dataset_id: int | None, external_ids: list[str]) -> dict[str, str]:
+    if dataset_id is None:
+        return {}
+    with store.read() as session:
+        return stored_pairs(session, dataset_id, external_ids)
