@@ -9,7 +9,12 @@ from db.jobs import jobs
 from db.jobs.runner import JobHandle
 from db.store.store import Store
 
-TINY = {"base_model": "tiny-random-bert", "rows_per_batch": "4", "held_out": "0.2"}
+TINY = {
+    "base_model": "tiny-random-bert",
+    "rows_per_batch": "4",
+    "held_out": "0.2",
+    "natural_probe": "off",
+}
 
 
 def claim(store: Store, config: dict[str, Any], kind: str = "train") -> JobHandle:

@@ -35,3 +35,13 @@ class Bm25:
         )
         places, scores = self._index.retrieve(tokens, k=k, show_progress=False)
         return np.asarray(places, dtype=np.int64), np.asarray(scores, dtype=np.float32)
+
+    def scores(self, query: str) -> np.ndarray:
+        """The score of every text, float32 (texts,); 0 where no word is shared."""
+        import bm25s
+
+        (tokens,) = bm25s.tokenize([query], stopwords="en", return_ids=False, show_progress=False)
+        known = [] if self._index is None else [t for t in tokens if t in self._index.vocab_dict]
+        if self._index is None or not known:
+            return np.zeros(self.size, dtype=np.float32)
+        return np.asarray(self._index.get_scores(known), dtype=np.float32)

@@ -9,6 +9,8 @@ from app.cli.kit.report import Result, detach_option, ready_store, reporting, wo
 from db.errors import BadInput
 from db.outcome.evaluations import get_evaluation, rows_by_query
 from db.store.store import Store
+from trainer.data.splitting import HELD_OUT_CHOICES
+from trainer.evaluate.following import CONTROLS, FOLLOWING
 from trainer.evaluate.suites import SUBSETS
 from trainer.settings.template import Template
 
@@ -26,7 +28,8 @@ def _report(result: Result) -> str:
         for name in ("robustness@10", "followir score")
         if any(name in model["metrics"] for model in result["models"])
     ]
-    shown = (*SHOWN, *also)
+    first = [name for name in FOLLOWING if any(name in m["metrics"] for m in result["models"])]
+    shown = (*first, *SHOWN, *also)
     names = [str(model["model"]) for model in result["models"]]
     width = max(len("model"), *(min(len(name), 60) for name in names))
     table = [f"{'model':<{width}}  " + "  ".join(f"{name:>{max(9, len(name))}}" for name in shown)]
@@ -41,11 +44,20 @@ def _report(result: Result) -> str:
         f"p {found['p']:.3f}"
         for compared in result["comparisons"]
         for name, found in compared["measures"].items()
-        if found and name in ("ndcg@10", "p-mrr")
+        if found and name in (*FOLLOWING, "ndcg@10", "p-mrr")
+    ]
+    controls = [
+        f"{model['model'][-40:]}, {name}: {_number(value)}"
+        for model in result["models"]
+        for name, value in model["metrics"].items()
+        if name.partition(":")[0] in CONTROLS
+    ]
+    controls += [
+        f"bm25, {name}: {_number(value)}" for name, value in result.get("bm25", {}).items()
     ]
     parts = [f"\n{_report(part)}" for part in result.get("parts", [])]
     notes = [f"note: {note}" for note in result["notes"]]
-    return "\n".join([about, *table, *differences, *notes, *parts])
+    return "\n".join([about, *table, *differences, *controls, *notes, *parts])
 
 
 def _number(value: float | None) -> str:
@@ -77,6 +89,11 @@ def _number(value: float | None) -> str:
 )
 @click.option("--held-out", type=click.FloatRange(0, 1, min_open=True, max_open=True))
 @click.option("--held-out-seed", type=int)
+@click.option(
+    "--held-out-groups",
+    type=click.Choice(HELD_OUT_CHOICES),
+    help="Groups that validation kept, all, or those that people approved; else as in training.",
+)
 @click.option("--template", help="For models that store none.")
 @click.option("--query-prefix", default="", help="For models that store none.")
 @click.option("--passage-prefix", default="", help="For models that store none.")
@@ -92,6 +109,7 @@ def evaluate(
     per_query: Path | None,
     held_out: float | None,
     held_out_seed: int | None,
+    held_out_groups: str | None,
     template: str | None,
     query_prefix: str,
     passage_prefix: str,
@@ -135,6 +153,7 @@ def evaluate(
     }
     config |= {"held_out": held_out} if held_out else {}
     config |= {"held_out_seed": held_out_seed} if held_out_seed is not None else {}
+    config |= {"held_out_groups": held_out_groups} if held_out_groups else {}
     store = ready_store()
     result = work(store, "evaluate", config, detach=detach, title="evaluate")
     if per_query:

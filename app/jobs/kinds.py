@@ -35,7 +35,7 @@ KINDS: dict[str, JobKind] = {
         JobKind("judge", "curation.judging.job:judge", "studies", "curation", "judging"),
         JobKind("embed", "analysis.work:embed", "analyze", "models", "analyzing texts"),
         JobKind("project", "analysis.work:coverage", "analyze", "models", "mapping texts"),
-        JobKind("train", "trainer.loop.job:train", "train", "models", "training"),
+        JobKind("train", "trainer.launch.job:train", "train", "models", "training"),
         JobKind("evaluate", "trainer.evaluate.job:evaluate", "evaluate", "models", "evaluating"),
         JobKind("export", "curation.release.job:export_release", "export", "files", "exporting"),
         JobKind("push", "curation.hub.push:push", "export", "files", "pushing"),

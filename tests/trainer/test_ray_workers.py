@@ -11,11 +11,11 @@ from ray.train import ControllerError, TrainingFailedError, WorkerGroupError
 
 from db.errors import BadInput
 from db.jobs.runner import Cancelled, Lost
-from trainer.parallel.ray_workers import every_worker_sees_its_gpu, is_broken_connection, reason
+from trainer.launch.ray_workers import every_worker_sees_its_gpu, is_broken_connection, reason
 
 MEET_AND_DIE = """
 import os, torch, torch.distributed as dist
-from trainer.parallel.ray_workers import is_broken_connection
+from trainer.launch.ray_workers import is_broken_connection
 dist.init_process_group("gloo")
 dist.barrier()
 if dist.get_rank() == 1:
@@ -29,7 +29,7 @@ except RuntimeError as error:
 """
 MEET_AGAIN = """
 import torch, torch.distributed as dist
-from trainer.parallel.ray_workers import meet_again
+from trainer.launch.ray_workers import meet_again
 dist.init_process_group("gloo")
 meet_again("cpu:gloo", "127.0.0.1")
 summed = torch.tensor(dist.get_rank() + 1)

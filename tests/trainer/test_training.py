@@ -38,7 +38,13 @@ def test_a_training_gives_a_folder_a_row_and_a_curve(store: Store, tmp_path: Pat
     assert {"model.safetensors", "inf_embed.json", "README.md"} <= {f.name for f in out.iterdir()}
     assert not [f for f in out.rglob("*") if f.suffix in (".bin", ".pt", ".pkl")]
     assert result["steps"] == 4 and result["held_out"]["groups"] == 2
-    assert set(result["held_out"]["after"]) == {"ndcg@10", "map", "mrr", "p-mrr"}
+    following = {"strict", "instruction-flip", "query-flip"}
+    controls = {f"{half}-alone:{name}" for half in ("query", "instruction") for name in following}
+    assert set(result["held_out"]["after"]) == {
+        *("ndcg@10", "map", "mrr", "p-mrr"),
+        *(following | controls),
+    }
+    assert set(result["held_out"]["bm25"]) == following | controls
     assert list(losses(store, handle.id)) == [1, 2, 3, 4]
     with store.read() as session:
         checkpoint = get_checkpoint(session, result["checkpoint_id"])
@@ -64,6 +70,7 @@ def test_the_card_says_where_the_model_comes_from(sqlite_store: Store, tmp_path:
     assert memory["split"] == {
         "fraction": 0.2,
         "seed": 42,
+        "choice": "kept",
         "training_groups": 8,
         "held_out_groups": 2,
     }
@@ -261,7 +268,12 @@ def test_minilm_learns_from_a_release_and_is_scored_beside_its_base(
     base, trained = ran.json["models"]
     assert base["model"] == "sentence-transformers/all-MiniLM-L6-v2"
     assert trained["metrics"]["p-mrr"] > base["metrics"]["p-mrr"]
-    assert ran.json["held_out"] == {"fraction": 0.25, "seed": 42, "groups": 6}
+    assert ran.json["held_out"] == {
+        "fraction": 0.25,
+        "seed": 42,
+        "choice": "kept",
+        "groups": 6,
+    }
     with sqlite_store.read() as session:
         (checkpoint,) = list_checkpoints(session)
         evaluation = list_evaluations(session, checkpoint_id=checkpoint.id)[0]

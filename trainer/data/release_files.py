@@ -47,6 +47,8 @@ class Group:
     hard_negative_document_2: str
     dropped: bool = False
     """Released although validation dropped it (`inf export --include-dropped`)."""
+    approved: bool = False
+    """A person approved it (the release's column `review`)."""
     set_aside: bool = False
     """In a split that the release itself holds out (`<split>_held_out`)."""
 
@@ -157,6 +159,7 @@ def _groups(file: Path, root: Path, licences: dict[str, None]) -> Iterator[Group
         yield Group(
             group_id=str(group_id) if group_id is not None else f"{place}:{number}",
             dropped=row.get("verdict", "kept") != "kept",
+            approved=row.get("review") == "approve",
             set_aside=file.name.split("-")[0].endswith(HELD_OUT_SUFFIX),
             **{column: row[column] for column in COLUMNS},
         )

@@ -4,16 +4,25 @@ from analysis.text.splits import held_out
 from db.errors import BadInput
 from trainer.data.release_files import Group, ReleaseData
 
+HELD_OUT_CHOICES = ("kept", "all", "approved")
+
 
 def split_groups(
-    release: ReleaseData, *, fraction: float, seed: int, include_dropped: bool = False
+    release: ReleaseData,
+    *,
+    fraction: float,
+    seed: int,
+    include_dropped: bool = False,
+    held_out_groups: str = "kept",
 ) -> tuple[list[Group], list[Group]]:
     """(training groups, held-out groups); no query or passage is on both sides.
 
     A release that holds out a split of its own (`<split>_held_out`) is split so; any other by
     fraction and seed. Depends on the release's texts, fraction and seed only, so that an evaluation
-    finds the same groups again: dropped groups take part in the split whether or not they train,
-    and are never among the held-out ones. Raises BadInput where the groups cannot be split.
+    finds the same groups again: dropped groups take part in the split whether or not they train.
+    held_out_groups, of the held-out side: `kept` by the validation, `all` of them (a validator that
+    is the trained model's relative keeps what the model already ranks right), or those that people
+    `approved`. Raises BadInput where the groups cannot be split.
     """
     groups = release.groups
     if any(group.set_aside for group in groups):
@@ -28,13 +37,24 @@ def split_groups(
         for group, is_out in zip(groups, out, strict=True)
         if not is_out and (include_dropped or not group.dropped)
     ]
-    kept_out = [
-        group for group, is_out in zip(groups, out, strict=True) if is_out and not group.dropped
-    ]
-    if not training or (fraction > 0 and not kept_out):
+    set_aside = [group for group, is_out in zip(groups, out, strict=True) if is_out]
+    chosen = [group for group in set_aside if _is_chosen(group, held_out_groups)]
+    if fraction > 0 and set_aside and not chosen and held_out_groups == "approved":
+        raise BadInput(
+            f"held_out_groups=approved: people approved none of the {len(set_aside)} held-out "
+            f"groups of {release.path}. Approve groups and export again, or give "
+            "held_out_groups=kept"
+        )
+    if not training or (fraction > 0 and not chosen):
         count = sum(include_dropped or not group.dropped for group in groups)
         raise BadInput(
             f"{release.path} has {count} group{'s' if count != 1 else ''} that cannot be split: "
             "two are needed that share no query or passage (held_out=0 trains on all of them)"
         )
-    return training, kept_out if fraction > 0 else []
+    return training, chosen if fraction > 0 else []
+
+
+def _is_chosen(group: Group, choice: str) -> bool:
+    if choice == "all":
+        return True
+    return group.approved if choice == "approved" else not group.dropped

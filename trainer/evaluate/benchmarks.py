@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from db.errors import BadInput, NotFound
 from trainer.data.release_files import Group
+from trainer.evaluate.following import GroupPlaces
 
 Value = TypeVar("Value")
 
@@ -36,6 +37,8 @@ class Benchmark:
     Where instructions change, `original` and `changed` hold for each query id the two question
     ids, and `changed_documents` the documents whose relevance differs between the two.
     `candidates`: the documents a question is ranked over; all where it is not listed.
+    `changed_candidates`: for a query the documents among which its changed ones are ranked for
+    p-MRR, under both instructions; `groups`: where held-out groups stand.
     `excluded`: documents taken out of a question's ranking (BRIGHT). `same_query`: for every
     question the query it asks under one of several instructions (InstructIR; robustness@k).
     """
@@ -52,16 +55,21 @@ class Benchmark:
     candidates: dict[str, list[str]] = field(default_factory=dict)
     excluded: dict[str, list[str]] = field(default_factory=dict)
     same_query: dict[str, str] = field(default_factory=dict)
+    changed_candidates: dict[str, list[str]] = field(default_factory=dict)
+    groups: dict[str, GroupPlaces] = field(default_factory=dict)
 
 
 ORIGINAL, CHANGED = "-og", "-changed"
+ROLES = ("positive", "instruction-negative", "query-negative")
+P_MRR_CANDIDATES = 100
 
 
 def held_out_benchmark(name: str, groups: list[Group]) -> Benchmark:
     """The three questions of every held-out group over all passages of the held-out groups.
 
     p-MRR: original (I+,Q+), changed (I-,Q+), changed document P+, which the changed instruction
-    makes wrong. Equal passages are one document, equal questions keep their own ids.
+    makes wrong, ranked over one fixed list: BM25's best 100 for Q+ and the group's own passages.
+    Equal passages are one document, equal questions keep their own ids.
     """
     places: dict[str, str] = {}
     questions: dict[str, Question] = {}
@@ -69,8 +77,7 @@ def held_out_benchmark(name: str, groups: list[Group]) -> Benchmark:
     right: dict[tuple[str, str], dict[str, int]] = {}
     benchmark_ids: dict[str, tuple[str, str]] = {}
     for number, group in enumerate(groups):
-        roles = ("positive", "instruction-negative", "query-negative")
-        for role, (instruction, query, passage) in zip(roles, group.triplets(), strict=True):
+        for role, (instruction, query, passage) in zip(ROLES, group.triplets(), strict=True):
             document = places.setdefault(passage, f"d{len(places):06d}")
             question = f"g{number:06d}-{role}"
             questions[question] = Question(instruction, query)
@@ -79,12 +86,26 @@ def held_out_benchmark(name: str, groups: list[Group]) -> Benchmark:
     for question, key in benchmark_ids.items():
         judgments[question] = right[key]
     ids = {f"g{number:06d}": group for number, group in enumerate(groups)}
+    in_benchmark = {
+        key: GroupPlaces(
+            questions=(f"{key}-{ROLES[0]}", f"{key}-{ROLES[1]}", f"{key}-{ROLES[2]}"),
+            documents=(
+                places[group.document_positive],
+                places[group.hard_negative_document_1],
+                places[group.hard_negative_document_2],
+            ),
+        )
+        for key, group in ids.items()
+    }
     return Benchmark(
         name=name,
         kind="held-out groups",
+        groups=in_benchmark,
+        changed_candidates=_p_mrr_candidates(ids, places, in_benchmark),
         convention="every scenario of a held-out group is a query with one right passage, ranked "
         "among all passages of the held-out groups; p-MRR: original (I+,Q+), changed (I-,Q+), "
-        "changed document P+; ties by score, then id, both descending",
+        "changed document P+, ranked over BM25's best 100 for Q+ and the group's passages; ties by "
+        "score, then id, both descending",
         questions=questions,
         corpus={document: passage for passage, document in places.items()},
         judgments=judgments,
@@ -92,6 +113,23 @@ def held_out_benchmark(name: str, groups: list[Group]) -> Benchmark:
         changed={key: f"{key}-instruction-negative" for key in ids},
         changed_documents={key: [places[group.document_positive]] for key, group in ids.items()},
     )
+
+
+def _p_mrr_candidates(
+    groups: Mapping[str, Group], places: Mapping[str, str], found: Mapping[str, GroupPlaces]
+) -> dict[str, list[str]]:
+    """For every group BM25's best documents for Q+, and the group's own."""
+    ids = list(places.values())
+    if len(ids) <= P_MRR_CANDIDATES:
+        return dict.fromkeys(groups, ids)
+    from analysis.text.bm25 import Bm25
+
+    queries = [group.query_positive for group in groups.values()]
+    best, _ = Bm25(list(places)).top(queries, P_MRR_CANDIDATES)
+    return {
+        key: list(dict.fromkeys([*found[key].documents, *(ids[place] for place in row)]))
+        for key, row in zip(groups, best, strict=True)
+    }
 
 
 def read_benchmark(folder: Path) -> Benchmark:

@@ -22,13 +22,14 @@ from trainer.data.splitting import split_groups
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
 from trainer.evaluate.embedding_server import PREFIX as OPENAI
 from trainer.evaluate.embedding_server import EmbeddingServer
+from trainer.evaluate.following import FOLLOWING, bm25_following
 from trainer.evaluate.hub_benchmarks import is_hub_name, load_hub_benchmarks, spelled
 from trainer.evaluate.reranking import PairScorer, is_reranker, load_reranker, score_reranker
 from trainer.evaluate.suites import read_benchmarks, suite_means, take_subset
 from trainer.evaluate.vector_cache import VectorCache, identity_of
 from trainer.model.backbone import load_backbone, load_model, read_memory
 from trainer.model.chat_template import reading_of
-from trainer.settings.settings import TrainSettings, parse_settings
+from trainer.settings.settings import TrainSettings, stored_settings
 from trainer.settings.template import DEFAULT_TEMPLATE, Template
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from trainer.evaluate.scoring import Scores
 
 BM25 = "bm25"
-COMPARED = ("ndcg@10", "map", "mrr", "p-mrr")
+COMPARED = (*FOLLOWING, "ndcg@10", "map", "mrr", "p-mrr")
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,9 @@ class Candidate:
 
 def evaluate(handle: JobHandle) -> dict[str, Any]:
     """config: {"models": [...], "release" | "benchmark": ..., "held_out", "held_out_seed",
-    "template", "query_prefix", "passage_prefix" (for models that store none), "with_base",
-    "subset": some tasks of the benchmark, by name (optional), "remote_code": run code that comes
-    with the models}.
+    "held_out_groups" (kept, all, approved), "template", "query_prefix", "passage_prefix" (for
+    models that store none), "with_base", "subset": some tasks of the benchmark, by name
+    (optional), "remote_code": run code that comes with the models}.
     """
     config = handle.config
     candidates = _candidates(config)
@@ -87,6 +88,7 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
             "queries": len(benchmark.judgments),
             "documents": len(benchmark.corpus),
             "models": [theirs[part] for theirs in reports],
+            "bm25": bm25_following(benchmark, Template()) if benchmark.groups else {},
             "comparisons": _comparisons(
                 [theirs[part] for theirs in reports], [values[part] for values in per_query]
             ),
@@ -176,7 +178,7 @@ def _candidates(config: dict[str, Any]) -> list[Candidate]:
     candidates = [Candidate(name, read_memory(name)) for name in names]
     alone = candidates[0] if len(candidates) == 1 else None
     if alone and alone.memory and config.get("with_base", True):
-        settings = parse_settings(alone.memory["settings"])
+        settings = stored_settings(alone.memory["settings"])
         candidates.insert(0, Candidate(settings.base_model, {}, base_of=settings))
     return candidates
 
@@ -185,10 +187,11 @@ def _held_out(
     handle: JobHandle, candidates: list[Candidate]
 ) -> tuple[Benchmark, dict[str, Any], list[str]]:
     release = read_release(find_release(handle.store, str(handle.config.get("release") or "")))
-    defaults = TrainSettings()
+    defaults, asked = TrainSettings(), handle.config.get("held_out_groups")
     split = {
         "fraction": handle.config.get("held_out") or defaults.held_out,
         "seed": handle.config.get("held_out_seed", defaults.held_out_seed),
+        "choice": asked or defaults.held_out_groups,
     }
     chosen_by = None
     notes = []
@@ -203,6 +206,7 @@ def _held_out(
             )
             continue
         own = {key: candidate.memory["split"][key] for key in ("fraction", "seed")}
+        own["choice"] = asked or candidate.memory["split"].get("choice", "kept")
         if own["fraction"] == 0:
             notes.append(f"{candidate.name} was trained on all groups: its scores are not held out")
             continue
@@ -212,7 +216,12 @@ def _held_out(
                 "evaluate them apart, or train both with the same held_out and held_out_seed"
             )
         split, chosen_by = own, candidate.name
-    _, groups = split_groups(release, fraction=split["fraction"], seed=split["seed"])
+    _, groups = split_groups(
+        release,
+        fraction=split["fraction"],
+        seed=split["seed"],
+        held_out_groups=split["choice"],
+    )
     name = f"held-out {release.name} {release.content_sha256[:12]}"
     return held_out_benchmark(name, groups), {**split, "groups": len(groups)}, notes
 

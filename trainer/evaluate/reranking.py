@@ -63,29 +63,39 @@ def score_reranker(
     check: Callable[[], None] | None = None,
 ) -> "Scores":
     """Rank every question's candidates by the pairs' scores, and measure."""
-    from trainer.evaluate.rankings import rank_of
-    from trainer.evaluate.scoring import measure_run
+    from trainer.evaluate.scoring import changed_ranks, following_of, measure_run
 
     listed = benchmark.candidates or _first_stage(benchmark, template)
+    moved = {
+        name: candidates
+        for query, candidates in benchmark.changed_candidates.items()
+        for name in (benchmark.original[query], benchmark.changed[query])
+    }
     run: dict[str, dict[str, float]] = {}
+    whole: dict[str, dict[str, float]] = {}  # with the candidates that p-MRR alone needs
     for number, (name, question) in enumerate(benchmark.questions.items(), start=1):
         text = template.apply(question.instruction, question.query)
-        documents = list(dict.fromkeys(listed.get(name, [])))
+        ranked = listed.get(name, [])
+        documents = list(dict.fromkeys([*ranked, *moved.get(name, [])]))
         scores: list[float] = []
         for start in range(0, len(documents), PAIRS_AT_ONCE):
             if check:
                 check()
             part = documents[start : start + PAIRS_AT_ONCE]
             scores += score_pairs([(text, benchmark.corpus[document]) for document in part])
-        run[name] = dict(zip(documents, scores, strict=True))
+        whole[name] = dict(zip(documents, scores, strict=True))
+        run[name] = {document: whole[name][document] for document in ranked}
         if progress:
             progress(number, len(benchmark.questions))
-    ranks = {
-        name: {document: rank_of(document, run[name]) for document in documents}
-        for query, documents in benchmark.changed_documents.items()
-        for name in (benchmark.original[query], benchmark.changed[query])
-    }
-    return measure_run(benchmark, run, ranks)
+
+    def score(texts: Sequence[str], wanted: Sequence[Sequence[str]]) -> list[list[float]]:
+        return [
+            score_pairs([(text, benchmark.corpus[document]) for document in documents])
+            for text, documents in zip(texts, wanted, strict=True)
+        ]
+
+    following = following_of(benchmark, template, score)
+    return measure_run(benchmark, run, changed_ranks(benchmark, whole), following)
 
 
 def _first_stage(benchmark: "Benchmark", template: "Template") -> dict[str, list[str]]:

@@ -1,6 +1,6 @@
 """Scoring a model on a benchmark: encode, search, measure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -8,6 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trainer.evaluate.benchmarks import Benchmark
+from trainer.evaluate.following import (
+    CONTROLS,
+    FOLLOWING,
+    ScoreTexts,
+    bm25_scores,
+    follow_by_group,
+    mean_following,
+    texts_of,
+)
 from trainer.evaluate.rankings import average, measure, p_mrr, p_mrr_by_query, rank_of, robustness
 from trainer.evaluate.searching import search
 from trainer.settings.template import Template
@@ -45,18 +54,24 @@ def score_model(
     progress: Progress | None = None,
     check: Callable[[], None] | None = None,
     caches: "tuple[VectorCache, VectorCache] | None" = None,
+    controls: bool = True,
 ) -> Scores:
     """Rank the benchmark's documents with the model and measure.
 
-    caches: of the queries' and of the documents' vectors, where they are kept.
+    caches: of the queries' and of the documents' vectors, where they are kept. controls: of a
+    benchmark with groups, also measure with the query alone and with the instruction alone.
     """
+    control_texts = {
+        control: texts_of(benchmark, template, control) for control in CONTROLS if controls
+    }
     names = list(benchmark.questions)
     questions = [
         template.apply(question.instruction, question.query)
         for question in benchmark.questions.values()
     ]
     documents = list(benchmark.corpus.values())
-    total = len(set(questions)) + len(set(documents))
+    texts = [*questions, *(text for of in control_texts.values() for text in of)]
+    total = len(set(texts)) + len(set(documents))
     done = 0
 
     def count(texts: int) -> None:
@@ -68,10 +83,29 @@ def score_model(
             check()
 
     of_questions, of_documents = caches or (None, None)
-    question_vectors = encode_unique(model.encode_query, questions, count, of_questions)
+    vectors = encode_unique(model.encode_query, texts, count, of_questions)
     document_vectors = encode_unique(model.encode_document, documents, count, of_documents)
-    run, ranks = _rank_all(benchmark, names, question_vectors, document_vectors, check)
-    return measure_run(benchmark, run, ranks)
+    run, ranks = _rank_all(benchmark, names, vectors[: len(names)], document_vectors, check)
+    vector_of = dict(zip(texts, vectors, strict=True))
+    document_of = dict(zip(benchmark.corpus, document_vectors, strict=True))
+
+    def score(texts: Sequence[str], wanted: Sequence[Sequence[str]]) -> list[list[float]]:
+        return [
+            [float(document_of[name] @ vector_of[text]) for name in of]
+            for text, of in zip(texts, wanted, strict=True)
+        ]
+
+    return measure_run(benchmark, run, ranks, following_of(benchmark, template, score, controls))
+
+
+def following_of(
+    benchmark: Benchmark, template: Template, score: ScoreTexts, controls: bool = True
+) -> dict[str, dict[str, dict[str, float]]]:
+    """{control: {group: {measure: value}}}, "" for the whole text; empty without groups."""
+    if not benchmark.groups:
+        return {}
+    wanted = ("", *CONTROLS) if controls else ("",)
+    return {name: follow_by_group(benchmark, template, score, name) for name in wanted}
 
 
 def score_bm25(
@@ -94,11 +128,7 @@ def score_bm25(
         if benchmark.candidates:
             found = {document: found[document] for document in benchmark.candidates.get(name, [])}
         run[name] = found
-    ranks = {
-        name: {document: rank_of(document, run[name]) for document in documents}
-        for query, documents in benchmark.changed_documents.items()
-        for name in (benchmark.original[query], benchmark.changed[query])
-    }
+    ranks = changed_ranks(benchmark, run)
     deeper = max(map(len, benchmark.excluded.values()), default=0)
     best = {
         name: dict(
@@ -106,7 +136,21 @@ def score_bm25(
         )
         for name, found in run.items()
     }
-    return measure_run(benchmark, best, ranks)
+    following = following_of(benchmark, template, bm25_scores(benchmark))
+    return measure_run(benchmark, best, ranks, following)
+
+
+def changed_ranks(
+    benchmark: Benchmark, run: Mapping[str, Mapping[str, float]]
+) -> dict[str, dict[str, int]]:
+    """The ranks of the changed documents by question, each query's over its one fixed list."""
+    found = {}
+    for query, documents in benchmark.changed_documents.items():
+        for name in (benchmark.original[query], benchmark.changed[query]):
+            listed = benchmark.changed_candidates.get(query, run[name])
+            among = {document: run[name][document] for document in listed if document in run[name]}
+            found[name] = {document: rank_of(document, among) for document in documents}
+    return found
 
 
 def _without_excluded(
@@ -124,9 +168,15 @@ def _without_excluded(
 
 
 def measure_run(
-    benchmark: Benchmark, run: dict[str, dict[str, float]], ranks: dict[str, dict[str, int]]
+    benchmark: Benchmark,
+    run: dict[str, dict[str, float]],
+    ranks: dict[str, dict[str, int]],
+    following: Mapping[str, dict[str, dict[str, float]]] | None = None,
 ) -> Scores:
-    """The measures of a run; `ranks`: of the changed documents, by question."""
+    """The measures of a run; `ranks`: of the changed documents, by question.
+
+    following: what `following_of` gives; controls are named `query-alone:strict`, ….
+    """
     per_query = measure(_without_excluded(benchmark, run), benchmark.judgments)
     by_query = p_mrr_by_query(
         {
@@ -140,7 +190,15 @@ def measure_run(
             for query, documents in benchmark.changed_documents.items()
         }
     )
-    metrics: dict[str, float | None] = _averages(benchmark, per_query)
+    metrics: dict[str, float | None] = {}
+    for control, by_group in (following or {}).items():
+        prefix = f"{control}:" if control else ""
+        for name, value in mean_following(by_group).items():
+            metrics[prefix + name] = value
+        if not control:
+            for group, measured in by_group.items():
+                per_query.setdefault(group, {}).update(measured)
+    metrics |= _averages(benchmark, per_query)
     metrics["p-mrr"] = p_mrr(by_query)
     if lowest := robustness(per_query, benchmark.same_query):
         metrics["robustness@10"] = fmean(lowest.values())
@@ -161,7 +219,7 @@ def _averages(
 ) -> dict[str, float | None]:
     """Held-out groups and BEIR: over all queries. FollowIR: original, and `changed:` beside it."""
     if benchmark.kind != "FollowIR":
-        return average(per_query)
+        return average({query: values for query, values in per_query.items() if "map" in values})
     original, changed = set(benchmark.original.values()), set(benchmark.changed.values())
     parts = [
         average({query: values for query, values in per_query.items() if query in wanted})
@@ -183,10 +241,19 @@ def _rank_all(
         for question in (benchmark.original[query], benchmark.changed[query]):
             moved[question] = changed
     if not benchmark.candidates:
-        wanted = {place: moved[name] for place, name in enumerate(names) if name in moved}
+        wanted = {
+            place: moved[name]
+            for place, name in enumerate(names)
+            if name in moved and not benchmark.changed_candidates
+        }
         deeper = max(map(len, benchmark.excluded.values()), default=0)
         found = search(questions, documents, ids, depth=DEPTH + deeper, ranked=wanted, check=check)
-        return dict(zip(names, found.best, strict=True)), dict(zip(names, found.ranks, strict=True))
+        ranks = dict(zip(names, found.ranks, strict=True))
+        if benchmark.changed_candidates:
+            ranks |= changed_ranks(
+                benchmark, _candidate_scores(benchmark, names, questions, documents)
+            )
+        return dict(zip(names, found.best, strict=True)), ranks
     places = {name: place for place, name in enumerate(ids)}
     run: dict[str, dict[str, float]] = {}
     for place, name in enumerate(names):
@@ -198,6 +265,21 @@ def _rank_all(
         for name in names
     }
     return run, ranks
+
+
+def _candidate_scores(
+    benchmark: Benchmark, names: list[str], questions: np.ndarray, documents: np.ndarray
+) -> dict[str, dict[str, float]]:
+    """The scores of p-MRR's candidates, under the original and the changed instruction."""
+    row_of = {name: place for place, name in enumerate(names)}
+    place_of = {name: place for place, name in enumerate(benchmark.corpus)}
+    found = {}
+    for query, listed in benchmark.changed_candidates.items():
+        theirs = documents[[place_of[name] for name in listed]]
+        for name in (benchmark.original[query], benchmark.changed[query]):
+            scores = theirs @ questions[row_of[name]]
+            found[name] = dict(zip(listed, map(float, scores), strict=True))
+    return found
 
 
 def encode_unique(
@@ -232,6 +314,11 @@ def encode_unique(
     return np.stack([vectors[text] for text in texts])
 
 
-def summary(metrics: dict[str, float | None]) -> dict[str, float | None]:
-    """The few measures that a training shows."""
-    return {name: metrics.get(name) for name in ("ndcg@10", "map", "mrr", "p-mrr")}
+SUMMARY = (*FOLLOWING, "ndcg@10", "map", "mrr", "p-mrr")
+
+
+def summary(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
+    """The few measures that a training shows, with the controls where they were measured."""
+    beside = {f"{control}:{name}" for control in CONTROLS for name in FOLLOWING}
+    found = {name: metrics.get(name) for name in SUMMARY}
+    return found | {name: value for name, value in metrics.items() if name in beside}

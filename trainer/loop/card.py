@@ -1,9 +1,10 @@
 """The card (README.md) of a checkpoint: what it is, from what, how, and how good."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from trainer.data.release_files import ReleaseData
+from trainer.loop.plan import Groups
 from trainer.objectives.names import parse_objective
 from trainer.settings.settings import TrainSettings
 
@@ -13,18 +14,11 @@ OFFLINE_NOTE = (
 )
 
 
-def write_card(
-    settings: TrainSettings,
-    release: ReleaseData,
-    *,
-    steps: int,
-    seconds: float,
-    before: dict[str, float | None],
-    after: dict[str, float | None],
-    held_out_groups: int,
-    training_groups: int,
-) -> str:
+def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any]) -> str:
     """The card as Markdown with its YAML head."""
+    release, held_out = groups.release, result["held_out"]
+    probe = result.get("natural_probe") or {"before": {}, "after": {}}
+    before, after = held_out["before"] | probe["before"], held_out["after"] | probe["after"]
     objective = parse_objective(settings.objective)
     licences = release.licences
     tags = ["sentence-transformers", "sentence-similarity", "feature-extraction", "inf-embed"]
@@ -53,7 +47,10 @@ def write_card(
         ("Interaction", _interaction(settings)),
         ("Prefixes", f"query `{settings.query_prefix}`, passage `{settings.passage_prefix}`"),
         ("Lengths", f"query {settings.query_tokens}, passage {settings.passage_tokens} tokens"),
-        ("Training", f"{training_groups} groups, {steps} steps, {seconds:.0f} s"),
+        (
+            "Training",
+            f"{len(groups.training)} groups, {result['steps']} steps, {result['seconds']:.0f} s",
+        ),
     ]
     parts = [
         f"---\n{yaml}\n---",
@@ -62,7 +59,7 @@ def write_card(
         "Trained by InF Studio to follow instructions in retrieval.",
         "| | |\n|---|---|\n" + "\n".join(f"| {name} | {_cell(value)} |" for name, value in rows),
         "## Use\n" + _usage(settings),
-        "## Scores\n" + _scores(before, after, held_out_groups),
+        "## Scores\n" + _scores(before, after, len(groups.held_out)),
         "## Settings\n```json\n"
         + json.dumps(settings.as_dict(), indent=2, ensure_ascii=False)
         + "\n```",
@@ -102,10 +99,17 @@ def _usage(settings: TrainSettings) -> str:
     )
 
 
-def _scores(before: dict[str, float | None], after: dict[str, float | None], groups: int) -> str:
-    if not groups:
+def _scores(
+    before: Mapping[str, float | None], after: Mapping[str, float | None], groups: int
+) -> str:
+    if not after:
         return "No groups were held out: nothing was measured."
-    lines = [f"On {groups} held-out groups (no query or passage is shared with the training ones):"]
+    lines = []
+    if groups:
+        lines.append(
+            f"On {groups} held-out groups (no query or passage is shared with the training ones); "
+            "`query-alone:` and `instruction-alone:` are controls that read one half of the text:"
+        )
     lines += ["", "| measure | base | trained |", "|---|---|---|"]
     for name in after:
         lines.append(f"| {name} | {_number(before.get(name))} | {_number(after[name])} |")

@@ -24,9 +24,8 @@ log = logging.getLogger("inf.train")
 
 def follow(processes: Processes, node: str) -> None:
     """Train beside the first process, until it says that it is over."""
-    from trainer.data.release_files import read_release
-    from trainer.data.splitting import split_groups
     from trainer.loop.fitting import fit
+    from trainer.loop.plan import groups_of
     from trainer.model.backbone import load_backbone
     from trainer.settings.settings import parse_settings
 
@@ -36,15 +35,10 @@ def follow(processes: Processes, node: str) -> None:
     settings = parse_settings(plan["settings"])
     warn_of_missing_gpu()
     with told_resources(plan["job_id"], plan["attempt"], processes.rank, node):
-        training, _ = split_groups(
-            read_release(Path(plan["release"])),
-            fraction=settings.held_out,
-            seed=settings.held_out_seed,
-            include_dropped=settings.dropped == "include",
-        )
+        groups = groups_of(Path(plan["release"]), settings)
         fit(
             load_backbone(settings),
-            training,
+            groups.training,
             settings,
             Path(plan["work"]),
             report=lambda done, total, words: None,

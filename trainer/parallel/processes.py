@@ -7,7 +7,7 @@ together), and the gradients of DDP are those of one process too.
 
 The first process (rank 0) is the job: it reads the store, scores, saves, and decides when to stop.
 The others (`python -m trainer.loop.follow`) are started by it (`--nproc`), by torchrun or by Ray
-Train (`trainer.parallel.ray_workers`), and are told everything else by the first.
+Train (`trainer.launch.ray_workers`), and are told everything else by the first.
 """
 
 import datetime

@@ -45,6 +45,16 @@ def parse_settings(given: Mapping[str, Any]) -> TrainSettings:
     return TrainSettings(**{key: _convert(key, value) for key, value in known.items()})
 
 
+def stored_settings(given: Mapping[str, Any]) -> TrainSettings:
+    """The settings that a checkpoint stores, also one that an older version wrote.
+
+    `best_by=p-mrr` is no longer offered and says nothing about how the model is loaded.
+    """
+    return parse_settings(
+        {**given, **({"best_by": "last"} if given.get("best_by") == "p-mrr" else {})}
+    )
+
+
 def split_pairs(words: tuple[str, ...] | list[str]) -> dict[str, str]:
     """`("epochs=3", "seed=1")` as a dictionary. Raises BadInput for a word without `=`."""
     pairs: dict[str, str] = {}
@@ -81,7 +91,7 @@ def _check(settings: TrainSettings) -> None:
             "for example"
         )
     if settings.patience and settings.best_by == "last":
-        raise BadInput("patience needs a measure: give best_by=ndcg@10, for example")
+        raise BadInput("patience needs a measure: give best_by=strict, for example")
     if settings.evaluate_steps and settings.held_out == 0:
         raise BadInput("evaluate_steps needs held-out groups: give held_out=0.1, for example")
     if settings.fsdp == "on":

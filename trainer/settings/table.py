@@ -215,6 +215,24 @@ class SettingFields:
         minimum=0,
         advanced=True,
     )
+    held_out_groups: str = _setting(
+        "kept",
+        HELD_OUT,
+        "Held-out groups",
+        "Score the held-out groups that validation kept, all of them, or those that people "
+        "approved.",
+        choices=("kept", "all", "approved"),
+        advanced=True,
+    )
+    natural_probe: str = _setting(
+        "on",
+        HELD_OUT,
+        "Natural probe",
+        "Score the natural probe, items in plain language from no training set, before and after "
+        "training.",
+        choices=ON_OFF,
+        advanced=True,
+    )
     dropped: str = _setting(
         "exclude",
         HELD_OUT,
@@ -236,7 +254,7 @@ class SettingFields:
         HELD_OUT,
         "Weights to keep",
         "The last weights, or the best by a measure on the held-out groups.",
-        choices=("last", "ndcg@10", "map", "mrr", "p-mrr"),
+        choices=("last", "strict", "instruction-flip", "query-flip", "ndcg@10", "map", "mrr"),
         advanced=True,
     )
     patience: int = _setting(

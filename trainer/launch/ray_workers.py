@@ -80,7 +80,7 @@ def work(given: dict[str, Any]) -> dict[str, Any] | None:
     import torch.distributed as dist
 
     from trainer.loop.follow import follow_the_first
-    from trainer.loop.job import train_here
+    from trainer.loop.job import train as train_here
 
     log_without_secrets()
     node = ray.get_runtime_context().get_node_id()[:8]

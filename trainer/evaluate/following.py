@@ -1,0 +1,133 @@
+"""Measures of instruction following on held-out groups, and their controls.
+
+A group has three scenarios and three passages: (I+,Q+) → P+, (I-,Q+) → P1-, (I+,Q-) → P2-. With
+s[i, j] the score of scenario i for passage j, each measure is 1 or 0 per group, equal scores count
+against the model, and the figure is the mean over groups:
+
+    strict            s[i, i] > s[i, j] for every i and j ≠ i
+    instruction-flip  s[0, 0] > s[0, 1] and s[1, 1] > s[1, 0]: one query, the instruction changes
+    query-flip        s[0, 0] > s[0, 2] and s[2, 2] > s[2, 0]: one instruction, the query changes
+
+Chance is 1/4 for a flip. Without instructions the instruction flip is exactly 0, without queries
+the query flip. Controls score the same groups with the query alone and with the instruction alone:
+an instruction flip that the instruction alone reaches too says nothing about joint reading. Source:
+shared notes on instruction metrics; p-MRR over groups has no such floor and ceiling.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trainer.settings.template import Template
+
+if TYPE_CHECKING:
+    from trainer.evaluate.benchmarks import Benchmark
+
+STRICT, INSTRUCTION_FLIP, QUERY_FLIP = "strict", "instruction-flip", "query-flip"
+FOLLOWING = {
+    STRICT: "Share of groups whose three scenarios each rank their own passage above the group's "
+    "other two.",
+    INSTRUCTION_FLIP: "Share of groups in which changing only the instruction changes which of two "
+    "passages ranks first; chance 0.25, and 0 for a model that ignores instructions.",
+    QUERY_FLIP: "Share of groups in which changing only the query changes which of two passages "
+    "ranks first; chance 0.25, and 0 for a model that ignores queries.",
+}
+QUERY_ALONE, INSTRUCTION_ALONE = "query-alone", "instruction-alone"
+CONTROLS = (QUERY_ALONE, INSTRUCTION_ALONE)
+MAX_BASE_FLIP = 0.9  # above it a held-out set is too easy to show an improvement
+Z_95 = 1.959964
+ScoreTexts = Callable[[Sequence[str], Sequence[Sequence[str]]], Sequence[Sequence[float]]]
+"""(texts, for each the ids of documents) → for each the scores of its documents."""
+
+
+@dataclass(frozen=True)
+class GroupPlaces:
+    """Where a held-out group stands in a benchmark: ids of its questions and documents, in the
+    order positive, instruction negative, query negative.
+    """
+
+    questions: tuple[str, str, str]
+    documents: tuple[str, str, str]
+
+
+def follows(scores: np.ndarray) -> dict[str, float]:
+    """Every measure of one group, 0.0 or 1.0; scores (3 scenarios, 3 passages)."""
+    own = np.diag(scores)
+    others = scores + np.diag([-np.inf] * 3)
+    return {
+        STRICT: float((own > others.max(axis=1)).all()),
+        INSTRUCTION_FLIP: float(scores[0, 0] > scores[0, 1] and scores[1, 1] > scores[1, 0]),
+        QUERY_FLIP: float(scores[0, 0] > scores[0, 2] and scores[2, 2] > scores[2, 0]),
+    }
+
+
+def texts_of(benchmark: "Benchmark", template: Template, control: str = "") -> list[str]:
+    """The three texts of every group: by the template, or one half alone as a control."""
+    texts = []
+    for group in benchmark.groups.values():
+        for name in group.questions:
+            question = benchmark.questions[name]
+            if control == QUERY_ALONE:
+                texts.append(template.apply("", question.query))
+            elif control == INSTRUCTION_ALONE:
+                texts.append(template.apply("", question.instruction))
+            else:
+                texts.append(template.apply(question.instruction, question.query))
+    return texts
+
+
+def follow_by_group(
+    benchmark: "Benchmark", template: Template, score: ScoreTexts, control: str = ""
+) -> dict[str, dict[str, float]]:
+    """{group: {measure: 0.0 or 1.0}}; empty for a benchmark without groups."""
+    texts = texts_of(benchmark, template, control)
+    wanted = [group.documents for group in benchmark.groups.values() for _ in group.questions]
+    scores = np.asarray(score(texts, wanted), dtype=np.float64).reshape(-1, 3, 3)
+    return {name: follows(of) for name, of in zip(benchmark.groups, scores, strict=True)}
+
+
+def mean_following(by_group: Mapping[str, Mapping[str, float]]) -> dict[str, float | None]:
+    """The mean over groups of every measure; None without a group."""
+    return {
+        name: fmean(values[name] for values in by_group.values()) if by_group else None
+        for name in FOLLOWING
+    }
+
+
+def share_interval(share: float, count: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share of `count` groups."""
+    middle = share + Z_95**2 / (2 * count)
+    half = Z_95 * sqrt(share * (1 - share) / count + Z_95**2 / (4 * count**2))
+    whole = 1 + Z_95**2 / count
+    return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
+
+
+def bm25_following(benchmark: "Benchmark", template: Template) -> dict[str, float | None]:
+    """The measures of BM25 on the same groups, and of BM25 with each half alone."""
+    score = bm25_scores(benchmark)
+    found = mean_following(follow_by_group(benchmark, template, score))
+    for control in CONTROLS:
+        values = mean_following(follow_by_group(benchmark, template, score, control))
+        found |= {f"{control}:{name}": value for name, value in values.items()}
+    return found
+
+
+def bm25_scores(benchmark: "Benchmark") -> ScoreTexts:
+    """BM25 over the benchmark's corpus; a text is one bag of words."""
+    from analysis.text.bm25 import Bm25
+
+    index = Bm25(list(benchmark.corpus.values()))
+    places = {name: place for place, name in enumerate(benchmark.corpus)}
+
+    def score(texts: Sequence[str], wanted: Sequence[Sequence[str]]) -> list[list[float]]:
+        found = []
+        for text, documents in zip(texts, wanted, strict=True):
+            scores = index.scores(text)
+            found.append([float(scores[places[name]]) for name in documents])
+        return found
+
+    return score

@@ -1,0 +1,122 @@
+"""What a training measures of its model: held-out groups with controls, and the natural probe."""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
+from trainer.evaluate.following import (
+    FOLLOWING,
+    INSTRUCTION_FLIP,
+    MAX_BASE_FLIP,
+    bm25_following,
+    share_interval,
+)
+from trainer.evaluate.scoring import score_model, summary
+from trainer.loop.plan import Groups
+from trainer.loop.probes import choose_probes, describe_probes, probe_ranks
+from trainer.probe import natural
+from trainer.settings.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+log = logging.getLogger("inf.train")
+
+
+class HeldOutScores:
+    """Scores a model before, during and after its training, and keeps the first and the last."""
+
+    def __init__(
+        self, settings: TrainSettings, groups: Groups, *, check: Callable[[], None]
+    ) -> None:
+        self.template, self.check = settings.parsed_template, check
+        self.choice, self.groups = settings.held_out_groups, len(groups.held_out)
+        self.benchmark: Benchmark | None = (
+            held_out_benchmark(groups.release.name, groups.held_out) if groups.held_out else None
+        )
+        self.probes = choose_probes(self.benchmark) if self.benchmark else []
+        has_probe = settings.natural_probe == "on" and natural.FILE.is_file()
+        self.items = natural.read_natural_probe() if has_probe else ()
+        self.before: dict[str, float | None] = {}
+        self.after: dict[str, float | None] = {}
+        self.natural: dict[str, natural.ProbeScores] = {}
+
+    def shown_probes(self) -> list[dict[str, Any]]:
+        """The texts of the followed groups, for the pages."""
+        return describe_probes(self.benchmark, self.probes) if self.benchmark else []
+
+    def score_before(self, model: "SentenceTransformer") -> dict[str, float]:
+        """Score the untrained model with all controls; returns what its curves begin with."""
+        self.before, curves = self._score(model, controls=True)
+        return curves | self._score_natural(model, "before")
+
+    def score_now(self, model: "SentenceTransformer") -> dict[str, float]:
+        """Score between two steps, without controls."""
+        return self._score(model, controls=False)[1]
+
+    def score_after(self, model: "SentenceTransformer") -> dict[str, float]:
+        """Score the trained model with all controls; returns what its curves end with."""
+        self.after, curves = self._score(model, controls=True)
+        return curves | self._score_natural(model, "after")
+
+    def as_result(self) -> dict[str, Any]:
+        """The job's `held_out` and, where it was scored, `natural_probe`."""
+        found: dict[str, Any] = {"groups": self.groups, "before": self.before, "after": self.after}
+        if self.benchmark:
+            found["choice"] = self.choice
+            found["bm25"] = bm25_following(self.benchmark, self.template)
+            found["intervals"] = {
+                when: self._intervals(scores)
+                for when, scores in (("before", self.before), ("after", self.after))
+            }
+            found["notes"] = self._notes()
+        if not self.natural:
+            return {"held_out": found}
+        probe: dict[str, Any] = {"items": len(self.items)}
+        for when, scores in self.natural.items():
+            probe[when] = scores.metrics
+            probe[f"{when}_by_style"] = scores.flip_by_style
+        return {"held_out": found, "natural_probe": probe}
+
+    def _score(
+        self, model: "SentenceTransformer", *, controls: bool
+    ) -> tuple[dict[str, float | None], dict[str, float]]:
+        """(what the result keeps, the curves' values with the ranks of the probes)."""
+        if self.benchmark is None:
+            return {}, {}
+        scores = score_model(
+            model, self.template, self.benchmark, check=self.check, controls=controls
+        )
+        found = summary(scores.metrics)
+        curves = {
+            name: value for name, value in found.items() if value is not None and ":" not in name
+        }
+        return found, curves | probe_ranks(self.benchmark, self.probes, scores.ranks)
+
+    def _score_natural(self, model: "SentenceTransformer", when: str) -> dict[str, float]:
+        if not self.items:
+            return {}
+        self.natural[when] = natural.score_natural_probe(
+            model, self.template, self.items, check=self.check
+        )
+        return dict(self.natural[when].metrics)
+
+    def _intervals(self, scores: Mapping[str, float | None]) -> dict[str, tuple[float, float]]:
+        """95 % intervals of the shares of groups."""
+        return {
+            name: share_interval(value, self.groups)
+            for name in FOLLOWING
+            if (value := scores.get(name)) is not None
+        }
+
+    def _notes(self) -> list[str]:
+        flip = self.before.get(INSTRUCTION_FLIP)
+        if flip is None or flip <= MAX_BASE_FLIP:
+            return []
+        note = (
+            f"the base model already has {INSTRUCTION_FLIP} {flip:.2f} on these held-out groups: "
+            "they are too easy to show an improvement. Give held_out_groups=all, or other groups"
+        )
+        log.warning("%s", note)
+        return [note]

@@ -1,0 +1,68 @@
+"""What a training will do: settings, groups and folders; refusals come before a model loads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from db.store.settings import home
+from db.store.store import Store
+from trainer.data.release_files import Group, ReleaseData, find_release, read_release
+from trainer.data.splitting import split_groups
+from trainer.loop.board import require_tensorboard
+from trainer.model.saving import require_free
+from trainer.settings.settings import TrainSettings, check_processes, parse_settings
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where a training writes: the checkpoint, states to resume from, TensorBoard's log."""
+
+    out: Path
+    work: Path
+    board: Path | None
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The release of a training and its two sides, which share no query or passage."""
+
+    release: ReleaseData
+    training: list[Group]
+    held_out: list[Group]
+
+
+def plan_settings(config: Mapping[str, Any], processes: int) -> TrainSettings:
+    """The settings of a job's config. Raises BadInput for what cannot be trained."""
+    settings = parse_settings(config.get("settings") or {})
+    check_processes(settings, processes)
+    if settings.tensorboard == "on":
+        require_tensorboard()
+    return settings
+
+
+def plan_folders(config: Mapping[str, Any], settings: TrainSettings, job_id: int) -> Folders:
+    """The folders of a job. Raises Refused where the checkpoint's holds something else."""
+    name = f"job-{job_id}"
+    out = Path(config.get("out") or home() / "checkpoints" / name).expanduser().resolve()
+    require_free(out, job_id)
+    board = home() / "tensorboard" / name if settings.tensorboard == "on" else None
+    return Folders(out, home() / "training" / name, board)
+
+
+def plan_groups(store: Store, config: Mapping[str, Any], settings: TrainSettings) -> Groups:
+    """The groups of the job's release, split. Raises NotFound or BadInput."""
+    return groups_of(find_release(store, str(config["release"])), settings)
+
+
+def groups_of(folder: Path, settings: TrainSettings) -> Groups:
+    """The same in every process: both sides depend on the files and the settings alone."""
+    release = read_release(folder)
+    training, held_out = split_groups(
+        release,
+        fraction=settings.held_out,
+        seed=settings.held_out_seed,
+        include_dropped=settings.dropped == "include",
+        held_out_groups=settings.held_out_groups,
+    )
+    return Groups(release, training, held_out)

@@ -1,0 +1,75 @@
+"""What stays of a training: what the checkpoint folder remembers, and its row in the store."""
+
+from pathlib import Path
+from typing import Any
+
+from db.outcome.checkpoints import record_checkpoint
+from db.store.store import Store
+from db.tables import Release
+from trainer.loop.plan import Groups
+from trainer.settings.settings import TrainSettings
+
+
+def training_memory(
+    settings: TrainSettings, groups: Groups, job_id: int, result: dict[str, Any]
+) -> dict[str, Any]:
+    """What the checkpoint keeps about how it was made, for inference and evaluation."""
+    release = groups.release
+    return {
+        "format": 1,
+        "template": settings.parsed_template.text,
+        "chat_template": settings.chat_template,
+        "interaction": settings.interaction,
+        "objective": settings.objective,
+        "temperature": settings.temperature,
+        "settings": settings.as_dict(),
+        "release": {
+            "name": release.name,
+            "release_id": release.release_id,
+            "content_sha256": release.content_sha256,
+            "offline": release.offline,
+            "licences": release.licences,
+        },
+        "split": {
+            "fraction": settings.held_out,
+            "seed": settings.held_out_seed,
+            "choice": settings.held_out_groups,
+            "training_groups": len(groups.training),
+            "held_out_groups": len(groups.held_out),
+        },
+        "job_id": job_id,
+        "result": result,
+    }
+
+
+def record_training(store: Store, job_id: int, memory: dict[str, Any], out: Path) -> dict[str, Any]:
+    """Write the checkpoint's row; returns the job's result."""
+    release, result = memory["release"], memory["result"]
+    with store.write() as session:
+        checkpoint = record_checkpoint(
+            session,
+            path=str(out),
+            base_model=memory["settings"]["base_model"],
+            config=memory["settings"],
+            summary={**result, "release": release, "split": memory["split"]},
+            release_id=_known_release(store, release),
+            job_id=job_id,
+        )
+        session.commit()
+        return {
+            "checkpoint_id": checkpoint.id,
+            "path": str(out),
+            "offline": release["offline"],
+            **result,
+        }
+
+
+def _known_release(store: Store, release: dict[str, Any]) -> int | None:
+    """The release's number, where this store's release of that number has the same content."""
+    release_id: int | None = release["release_id"]
+    if release_id is None:
+        return None
+    with store.read() as session:
+        found = session.get(Release, release_id)
+    same = found is not None and found.content_sha256 == release["content_sha256"]
+    return release_id if same else None

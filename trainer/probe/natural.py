@@ -1,0 +1,132 @@
+"""The natural probe: items written for it in plain language, scored by every training.
+
+Each item has one query, two opposed instructions, a passage that is right under each, and two
+distractors (`natural.jsonl`, CC0; in no training or demo set). Held-out groups share the wording of
+their training groups; this set does not, so it shows what transfers.
+
+    natural-flip    s(a, p_a) > s(a, p_b) and s(b, p_b) > s(b, p_a); chance 1/4, and 0 for a model
+                    that ignores instructions
+    natural-first   under each instruction its passage ranks above the other three; chance 1/16
+
+Equal scores count against the model. Both are means over items.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from db.errors import BadInput
+from trainer.evaluate.scoring import encode_unique
+from trainer.settings.template import Template
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+FILE = Path(__file__).with_name("natural.jsonl")
+FLIP, FIRST = "natural-flip", "natural-first"
+MEASURES = {
+    FLIP: "Share of natural probe items in which the instruction decides between two passages; "
+    "chance 0.25, and 0 for a model that ignores instructions.",
+    FIRST: "Share of natural probe items in which each instruction ranks its passage first of "
+    "four; chance 0.0625.",
+}
+
+
+@dataclass(frozen=True)
+class ProbeItem:
+    """One query under two opposed instructions, each with its passage, and two distractors."""
+
+    id: str
+    query: str
+    instruction_a: str
+    instruction_b: str
+    passage_a: str
+    passage_b: str
+    distractor_1: str
+    distractor_2: str
+    style: str
+
+    @property
+    def passages(self) -> tuple[str, str, str, str]:
+        """p_a, p_b and the distractors."""
+        return self.passage_a, self.passage_b, self.distractor_1, self.distractor_2
+
+
+@dataclass(frozen=True)
+class ProbeScores:
+    """Means over all items, and the flip of each style."""
+
+    items: int
+    metrics: dict[str, float]
+    flip_by_style: dict[str, float]
+
+
+@lru_cache(maxsize=2)
+def read_natural_probe(file: Path = FILE) -> tuple[ProbeItem, ...]:
+    """The items of the file. Raises BadInput with line and reason."""
+    names = [field.name for field in fields(ProbeItem)]
+    items: dict[str, ProbeItem] = {}
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise BadInput(f"the natural probe {file} cannot be read: {error}") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row: Any = json.loads(line)
+        except ValueError as error:
+            raise BadInput(f"{file}, line {number} is not JSON: {error}") from error
+        values: dict[str, Any] = {
+            name: row.get(name) if isinstance(row, dict) else None for name in names
+        }
+        if missing := [n for n, v in values.items() if not isinstance(v, str) or not v.strip()]:
+            raise BadInput(f"{file}, line {number} has no `{missing[0]}`")
+        item = ProbeItem(**values)
+        if item.id in items:
+            raise BadInput(f"{file}, line {number}: item {item.id!r} is there twice")
+        items[item.id] = item
+    if not items:
+        raise BadInput(f"the natural probe {file} has no items")
+    return tuple(items.values())
+
+
+def score_natural_probe(
+    model: "SentenceTransformer",
+    template: Template,
+    items: Sequence[ProbeItem],
+    *,
+    check: Callable[[], None] | None = None,
+) -> ProbeScores:
+    """The model on the items; queries by the template, as in training."""
+
+    def count(_: int) -> None:
+        if check:
+            check()
+
+    texts = [
+        template.apply(instruction, item.query)
+        for item in items
+        for instruction in (item.instruction_a, item.instruction_b)
+    ]
+    passages = [passage for item in items for passage in item.passages]
+    queries = encode_unique(model.encode_query, texts, count).reshape(len(items), 2, -1)
+    documents = encode_unique(model.encode_document, passages, count).reshape(len(items), 4, -1)
+    flips: dict[str, list[float]] = {}
+    firsts: list[float] = []
+    for item, own, theirs in zip(items, queries, documents, strict=True):
+        scores = own @ theirs.T  # (2 instructions, 4 passages)
+        flip = scores[0, 0] > scores[0, 1] and scores[1, 1] > scores[1, 0]
+        others = (scores[0, 1:].max(), scores[1, [0, 2, 3]].max())
+        flips.setdefault(item.style, []).append(float(flip))
+        firsts.append(float(scores[0, 0] > others[0] and scores[1, 1] > others[1]))
+    every = [value for values in flips.values() for value in values]
+    return ProbeScores(
+        len(items),
+        {FLIP: fmean(every), FIRST: fmean(firsts)},
+        {style: fmean(values) for style, values in sorted(flips.items())},
+    )
