@@ -36,6 +36,7 @@ LASTING = (
     "leak",
     "repeat",
     "more_lines",
+    "chat_tail",
     "other_language",
     "much",
     "undecided",
@@ -302,7 +303,8 @@ def _spoilt(fault: str, task: str, prompt: str, text: str) -> str:
     written = {
         "leak": f"{words} Write to jane.doe@mail-server.org.",
         "repeat": _line(prompt, given[task]) if task in given else words,
-        "more_lines": f"{words}\n\nNote: I made it harder.",
+        "more_lines": words if label == "Passage" else f"{words}\n\nNote: I made it harder.",
+        "chat_tail": f"{words}\n\nLet me know if you need anything else!",
         "other_language": GERMAN if label == "Passage" else words,
         "much": " ".join([words] * 400),
     }

@@ -12,7 +12,7 @@ from curation.judging.judge import Choice, ItemView
 from curation.providers.openai_server import OpenAIProvider
 from curation.providers.provider import Answer, Provider, Request, RowFailed, call_row
 from curation.providers.registry import PROVIDERS
-from curation.recipe.prompt import Unparsable, parse
+from curation.recipe.answers import Unparsable, parse
 from curation.recipe.recipe import Recipe, load_recipe
 from db.errors import BadInput
 from db.run.calls import StoredCall, add_calls, find_calls

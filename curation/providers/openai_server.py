@@ -25,8 +25,9 @@ from openai import AsyncAzureOpenAI, AsyncOpenAI, DefaultAioHttpClient
 from curation.providers.batch_files import AnswerLine, RemoteBatch
 from curation.providers.gate import Gate
 from curation.providers.provider import Answer, ProviderState, Request, RowFailed
+from curation.recipe.completion import read_completion
 from curation.recipe.prices import Price, how_to_price, load_prices
-from curation.recipe.prompt import messages, storable
+from curation.recipe.prompt import messages
 from curation.recipe.recipe import Recipe
 from curation.recipe.structured import response_format
 from db.errors import BadInput, ProviderError
@@ -227,32 +228,20 @@ class OpenAIProvider:
 
     def read(self, request: Request, completion: Any, seconds: float) -> Answer:
         """The answer of a completion. Raises ValueError for what is no completion."""
-        if not isinstance(completion, dict) or not isinstance(completion.get("choices"), list):
-            raise ValueError(f"the server sent no completion: {str(completion)[:200]!r}")
-        text, finish = "", "no_choice"
-        if completion["choices"]:
-            text, finish = _said(completion["choices"][0])
-        usage = completion.get("usage")
-        reasoning = 0
-        if not isinstance(usage, dict) or usage.get("prompt_tokens") is None:
+        found = read_completion(completion)
+        input_tokens, output_tokens = found.input_tokens, found.output_tokens
+        if input_tokens is None or output_tokens is None:
             sent = sum(
                 len(message["content"]) for message in messages(request.prompt, request.inputs)
             )
-            input_tokens, output_tokens = sent // 4, len(text) // 4
-        else:
-            details = usage.get("completion_tokens_details") or {}
-            input_tokens, output_tokens, reasoning = (
-                _count(usage["prompt_tokens"]),
-                _count(usage.get("completion_tokens")),
-                _count(details.get("reasoning_tokens")),
-            )
+            input_tokens, output_tokens = sent // 4, len(found.text) // 4
         price = self._prices.get(request.model)
         return Answer(
-            text=text,
-            finish_reason=finish,
+            text=found.text,
+            finish_reason=found.finish_reason,
             input_tokens=input_tokens,
             output_tokens=output_tokens,
-            reasoning_tokens=reasoning,
+            reasoning_tokens=found.reasoning_tokens,
             cost_usd=price.usd(input_tokens, output_tokens) if price else 0.0,
             latency_seconds=seconds,
         )
@@ -274,28 +263,6 @@ class OpenAIProvider:
         """Seconds before the next try: doubling, with chance so that not all come at once."""
         longest: float = min(LONGEST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2 ** (tries - 1))
         return longest * (0.5 + self._jitter.random() / 2)
-
-
-def _said(choice: Any) -> tuple[str, str]:
-    """The text of a choice and why it ended; a refusal is its text. Raises ValueError."""
-    message = choice.get("message") if isinstance(choice, dict) else None
-    if not isinstance(message, dict):
-        raise ValueError("the server sent a choice without a message")
-    if message.get("refusal"):
-        return storable(str(message["refusal"])), "refusal"
-    text = message.get("content") or ""
-    if not isinstance(text, str):
-        raise ValueError(f"the server sent a message that is no text: {str(text)[:200]!r}")
-    return storable(text), storable(str(choice.get("finish_reason") or "stop"))
-
-
-def _count(tokens: Any) -> int:
-    """A number of tokens, none as 0. Raises ValueError for what is no such number."""
-    if tokens is None:
-        return 0
-    if not isinstance(tokens, int) or not 0 <= tokens < 2**31:
-        raise ValueError(f"the server sent {str(tokens)[:40]!r} as a number of tokens")
-    return tokens
 
 
 def _bytes_of(request: Request) -> int:

@@ -5,7 +5,6 @@ not, or where it answers in text all the same, the text format of the prompt hol
 strictly: a JSON answer has exactly the keys of its schema.
 """
 
-import json
 from typing import Any, Final, Literal
 
 from curation.recipe.tasks import TASKS, Gives, Task
@@ -18,10 +17,6 @@ WORDS: Final[dict[Gives, str]] = {
     "Passage": "The passage alone, without a label.",
     "Choice": 'The number of the passage, or "none" or "ambiguous".',
 }
-
-
-class NotToSchema(ValueError):
-    """A JSON answer that does not keep to its schema; says what is wrong."""
 
 
 def response_format(task: Task) -> dict[str, Any]:
@@ -44,24 +39,3 @@ def response_format(task: Task) -> dict[str, Any]:
             },
         },
     }
-
-
-def is_json(answer: str) -> bool:
-    """Whether an answer is meant as a JSON object."""
-    return answer.lstrip().startswith("{")
-
-
-def read_json(task: Task, answer: str) -> str:
-    """The text under the key of the task. Raises NotToSchema."""
-    wanted = response_format(task)["json_schema"]["schema"]["properties"]
-    try:
-        told = json.loads(answer)
-    except ValueError as error:
-        raise NotToSchema(f"{task}: broken JSON ({error})") from error
-    if not isinstance(told, dict) or set(told) != set(wanted):
-        keys = ", ".join(map(str, told)) if isinstance(told, dict) else type(told).__name__
-        raise NotToSchema(f"{task}: the JSON has {keys or 'nothing'}, not {', '.join(wanted)}")
-    text = told[TASKS[task].gives.lower()]
-    if not isinstance(text, str):
-        raise NotToSchema(f"{task}: {TASKS[task].gives.lower()} is {text!r}, not a text")
-    return text

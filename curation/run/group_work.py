@@ -13,7 +13,8 @@ from typing import Any
 
 from curation.judging.candidates import seeded
 from curation.providers.provider import Request, RowFailed
-from curation.recipe.prompt import Inputs, Unparsable, parse
+from curation.recipe.answers import Unparsable, parse
+from curation.recipe.prompt import Inputs
 from curation.recipe.recipe import Recipe
 from curation.recipe.tasks import TASKS, Task
 from curation.rules.filters import Drop, check_instruction, check_passage, check_query
@@ -24,7 +25,7 @@ from db.words import AMBIGUOUS, NONE, distractor
 
 Ask = Callable[[Request], Awaitable[StoredCall]]
 GROWN_FROM = frozenset({"document", "query_positive"})
-CUT_OFF = ("length", "max_tokens")
+CUT_OFF = ("length", "max_tokens", "model_length")
 REFUSED = ("refusal", "content_filter")
 
 
@@ -151,7 +152,12 @@ class GroupWork:
         """Ask for a text, store the answer, parse it, filter it."""
         answer = await self._answer(task, dict(inputs))
         try:
-            text = parse(task, answer.answer)
+            text = parse(
+                task,
+                answer.answer,
+                prompt=self._setting.recipe.stages[task].prompt,
+                given={name: text for name, text in inputs.items() if isinstance(text, str)},
+            )
         except Unparsable as error:
             raise self._drop(task, 0, Drop(error.reason, f"{task}: {error}")) from error
         drop = check(text)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from curation.recipe.prompt import FOLDER, Prompt, Unparsable, messages, parse, read_prompt
+from curation.recipe.answers import Unparsable, parse
+from curation.recipe.prompt import FOLDER, Prompt, messages, read_prompt
 from curation.recipe.recipe import Filters, list_recipes, load_recipe, recipe_from_store
 from curation.recipe.tasks import TASKS
 from curation.rules.filters import check_instruction, check_passage, check_query
@@ -124,7 +125,7 @@ def test_the_last_choice_counts(answer: str, choice: str) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
-    [("Choice: 7", "unknown_candidate"), ("Choice: 0", "unknown_candidate"), ("2", "unparsable")],
+    [("Choice: 7", "unknown_candidate"), ("Choice: 0", "unknown_candidate"), ("two", "unparsable")],
 )
 def test_a_choice_that_is_no_candidate_says_why(answer: str, reason: str) -> None:
     with pytest.raises(Unparsable) as caught:

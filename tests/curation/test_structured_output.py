@@ -8,7 +8,7 @@ from curation_runs import add_dataset, run_curation
 from openai_server import Server
 from sqlalchemy import select
 
-from curation.recipe.prompt import Unparsable, parse
+from curation.recipe.answers import Unparsable, parse
 from curation.recipe.recipe import load_recipe
 from curation.recipe.structured import response_format
 from curation.recipe.tasks import TASKS
@@ -71,7 +71,7 @@ def test_json_is_read_by_its_schema_and_by_nothing_less() -> None:
         with pytest.raises(Unparsable) as error:
             parse("instruction_positive", wrong)
         assert error.value.reason == "unparsable"
-    with pytest.raises(Unparsable, match="nothing stands after"):
+    with pytest.raises(Unparsable, match="the query is empty"):
         parse("query_negative", '{"query": "  "}')
     with pytest.raises(Unparsable, match="chose passage 9 of 3"):
         parse("validation", json.dumps({"reasoning": "", "choice": "9"}), candidates=3)

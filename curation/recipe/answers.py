@@ -1,0 +1,308 @@
+"""Read the answer of a model: the one place where text becomes a text of a group or a choice. Pure.
+
+In this order: thinking is taken out (`reasoning`); one JSON object is read by the task's schema, or
+the label that the prompt asks for; what is unambiguous is accepted in whatever dress it comes; what
+is left over of the talk around it is refused (`leftovers`). Whatever is not certain is dropped with
+its reason: a group costs a cent, a wrong text is learnt.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from curation.recipe.leftovers import find_leftover
+from curation.recipe.prompt import Prompt
+from curation.recipe.reasoning import UnclosedReasoning, strip_reasoning
+from curation.recipe.tasks import TASKS, Gives, Task
+from db.words import AMBIGUOUS, NONE
+
+NO_CHARACTER = "\ufffd"
+_UNSTORABLE = re.compile("[\\x00\\ud800-\\udfff]")
+_FENCED = re.compile(r"\s*(```|~~~)[\w+#.-]*(?:[ \t]*\n|[ \t]+|(?=[{\[]))(.*?)\s*\1\s*", re.DOTALL)
+_REFUSAL = re.compile(
+    r"(?:i['’]?m (?:very |really |so )?sorry|i am sorry|sorry|i apologi[sz]e)\b[^.\n]{0,40}"
+    r"\b(?:can(?:no|['’])t|unable|not able|won['’]t)\b"
+    r"|i (?:can(?:no|['’])t|am unable to|am not able to|won['’]t|must decline to) "
+    r"(?:help|assist|provide|create|write|generate|fulfil|comply|answer|do (?:that|this)|continue)",
+    re.IGNORECASE,
+)
+# keys beside the wanted one that say nothing but why
+_COMMENTS = frozenset(
+    "reasoning thinking thought thoughts explanation rationale analysis notes justification".split()  # noqa: SIM905
+)
+_KEY_PREFIX = re.compile(r"^(?:new|your|final|the)_")
+_LABEL_PREFIX = r"(?:(?:my|the|your|new|final|revised)\s+)*"
+_NUMBER = r"(?<![-−.\d])\d+(?![.,]?\d)"
+_VALUE = rf"(?:{_NUMBER}|none\b|ambiguous\b)"
+_DRESS = r"[\s*_\"'“\[(<#{`]*+"  # possessive: an answer of 40,000 brackets is read in no time
+_BEFORE_VALUE = (
+    rf"[:\s*_\"'“\[(<#{{`]*+(?:(?:passage|document|number|candidate|option|no\.)\s*)?{_DRESS}"
+)
+_CHOICE = re.compile(
+    rf"\b(?:choice|answer|selection)\b[\s*_\"'\])]*(?:is\b|[:=])"
+    rf"{_BEFORE_VALUE}({_VALUE})(?!\s*[-–]\s*\d)",
+    re.IGNORECASE,
+)
+_CHOICE_BEGINS = re.compile(r"\b(?:choice|selection)\b[\s*_\"'\])]*[:=]", re.IGNORECASE)
+_ALONE = re.compile(
+    rf"{_BEFORE_VALUE}({_VALUE})[\s*_\"'”\])>.}}`]*(?:of them|of the passages)?[\s*_.]*",
+    re.IGNORECASE,
+)
+_BOXED = re.compile(rf"\\boxed\{{\s*(?:\\text\{{)?\s*({_VALUE})\s*\}}", re.IGNORECASE)
+_MORE = re.compile(
+    r"[\s*_\"'\])>]*(?:,|;|/|&|\+|\bor\b|\band\b|\bvs\b|\bto\b|[-–])[\s*_\"'\[(<]*"
+    r"(?:(?:passage|document|number)\s*)?[\s*_\"'\[(<]*(?:\d|none\b|ambiguous\b)",
+    re.IGNORECASE,
+)
+MAX_DIGITS = 9  # of a candidate's number; `int` refuses thousands of them
+
+
+class Unparsable(Exception):
+    """An answer gives no text that may be used; `reason` is the drop reason."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        self.reason = reason
+        super().__init__(detail)
+
+
+def storable(text: str) -> str:
+    """An answer as every store takes it: NULs and halves of surrogate pairs become U+FFFD."""
+    return _UNSTORABLE.sub(NO_CHARACTER, text)
+
+
+def parse(
+    task: Task,
+    answer: str,
+    *,
+    candidates: int = 0,
+    prompt: Prompt | None = None,
+    given: Mapping[str, str] | None = None,
+) -> str:
+    """The text an answer gives, or the choice of a validator ("1" … , "none" or "ambiguous").
+
+    `prompt` and `given` (the inputs that are texts) tell echoes and leftovers from text.
+    Instructions and queries are cut at their first newline (the paper's B.1). Raises Unparsable.
+    """
+    gives = TASKS[task].gives
+    try:
+        plain = strip_reasoning(answer).strip()
+    except UnclosedReasoning as error:
+        raise Unparsable("unparsable", f"{task}: {error}") from error
+    if not plain:
+        what = "the answer is empty" if not answer.strip() else "nothing but thinking came"
+        raise Unparsable("empty", f"{task}: {what}")
+    if gives == "Choice":
+        return _choice(task, plain, candidates)
+    return _text(task, gives, plain, prompt, given)
+
+
+def _text(
+    task: Task, gives: Gives, plain: str, prompt: Prompt | None, given: Mapping[str, str] | None
+) -> str:
+    value = _from_json(task, gives, plain)
+    text = _one_of_labels(task, gives, plain) if value is None else str(value)
+    text = _unquoted(_without_label(gives, text.strip()))
+    if gives == "Passage":
+        text = _unfenced(text)
+    else:
+        text = _unquoted(text.strip().split("\n", 1)[0].strip())
+    if NO_CHARACTER in text:
+        raise Unparsable("unparsable", f"{task}: the answer holds what is no character")
+    if not text:
+        raise Unparsable("empty", f"{task}: the {gives.lower()} is empty")
+    if _REFUSAL.match(text):
+        raise Unparsable("refused", f"{task}: the model refused: {text[:120]}")
+    leftover = find_leftover(gives, text, prompt=prompt, given=given)
+    if leftover is not None:
+        raise Unparsable("leftover", f"{task}: the text holds {leftover}")
+    return text
+
+
+# ---- JSON
+
+
+def _from_json(task: Task, gives: Gives, plain: str) -> Any | None:
+    """The value under the task's key in the one JSON object of an answer.
+
+    None where the answer holds no such object and does not begin like one. A value that is no text
+    (or, for a choice, no number), an unknown key or a second object that differs is Unparsable.
+    """
+    begins = _unfenced(plain).lstrip().startswith(("{", "[{"))
+    found: list[Any] = []
+    for one in _objects(task, plain):
+        keys = {_key(name): name for name in one}
+        wanted = next((keys[name] for name in _wanted(gives) if name in keys), None)
+        if wanted is None:
+            continue
+        unknown = [name for name in keys if keys[name] != wanted and name not in _COMMENTS]
+        if unknown:
+            raise Unparsable("unparsable", f"{task}: the JSON has an unknown key {unknown[0]!r}")
+        found.append(one[wanted])
+    if not found:
+        if begins:
+            raise Unparsable(
+                "unparsable", f"{task}: the JSON is broken or has no {gives.lower()!r}"
+            )
+        return None
+    if any(one != found[0] for one in found):
+        raise Unparsable("unparsable", f"{task}: several JSON objects that differ")
+    value = found[0]
+    if gives != "Choice":
+        if not isinstance(value, str):
+            raise Unparsable("unparsable", f"{task}: {gives.lower()} is {value!r:.80}, not a text")
+        outside = {one for one in _labels(gives, plain) if one and not one.startswith(("{", "`"))}
+        inside = value.strip()
+        if not begins and any(one not in inside and inside not in one for one in outside):
+            raise Unparsable("unparsable", f"{task}: a label and a JSON object that differ")
+    return value
+
+
+def _wanted(gives: Gives) -> tuple[str, ...]:
+    return (gives.lower(), "answer") if gives == "Choice" else (gives.lower(),)
+
+
+def _key(name: str) -> str:
+    return _KEY_PREFIX.sub("", name.strip().lower().replace(" ", "_").replace("-", "_"))
+
+
+def _objects(task: Task, text: str) -> Iterator[dict[str, Any]]:
+    """The JSON objects at the top level of a text, in order."""
+    decoder = json.JSONDecoder(strict=False, object_pairs_hook=_unique)  # raw line breaks are read
+    place = text.find("{")
+    while place >= 0:
+        try:
+            found, end = decoder.raw_decode(text, place)
+        except _TwiceError as error:
+            raise Unparsable("unparsable", f"{task}: {error}") from error
+        except (ValueError, RecursionError):
+            end = place + 1
+        else:
+            if isinstance(found, dict):
+                yield found
+        place = text.find("{", end)
+
+
+class _TwiceError(Exception):
+    """A key stands twice in an object, with different values."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found and found[key] != value:
+            raise _TwiceError(f"the JSON has {key!r} twice")
+        found[key] = value
+    return found
+
+
+# ---- labels
+
+
+def _labels(gives: Gives, text: str) -> list[str]:
+    """The text after each label of the task, up to the next one; a line but for passages."""
+    starts = list(_label_pattern(gives).finditer(text))
+    found = []
+    for number, one in enumerate(starts):
+        end = starts[number + 1].start() if number + 1 < len(starts) else len(text)
+        part = text[one.end() : end].strip()
+        if gives != "Passage":
+            part = part.split("\n", 1)[0].strip()
+        if one[1] and one[1] not in text[one.end(1) : one.end()]:  # label and text in one bold
+            part = part.removesuffix(one[1]).rstrip()
+        found.append(part)
+    return found
+
+
+def _label_pattern(gives: Gives) -> re.Pattern[str]:
+    """A label at the beginning of a line, bold or not; the bold mark is group 1."""
+    return re.compile(
+        rf"^[^\w<{{*\n]*(\*{{1,3}}|__)?{_LABEL_PREFIX}{gives}[^\w\n]*?:(?(1)[*_]{{0,3}})[ \t]*",
+        re.IGNORECASE | re.MULTILINE,
+    )
+
+
+def _one_of_labels(task: Task, gives: Gives, plain: str) -> str:
+    """What stands after the label; several that differ are Unparsable."""
+    fenced = _FENCED.fullmatch(plain)
+    found = _labels(gives, fenced[2] if fenced else plain)
+    if not found:
+        if _REFUSAL.match(plain):
+            raise Unparsable("refused", f"{task}: the model refused: {plain[:120]}")
+        raise Unparsable("unparsable", f"{task}: no line starts with `{gives}:`")
+    if any(_unquoted(one) != _unquoted(found[0]) for one in found):
+        raise Unparsable("unparsable", f"{task}: several lines start with `{gives}:` and differ")
+    return found[0]
+
+
+def _without_label(gives: Gives, text: str) -> str:
+    """A text that begins with the task's label, without it."""
+    match = _label_pattern(gives).match(text)
+    return text if match is None else text[match.end() :].strip()
+
+
+def _unfenced(text: str) -> str:
+    """The inside of a fence that is around all of a text."""
+    match = _FENCED.fullmatch(text)
+    if match is None or "```" in match[2] or "~~~" in match[2]:
+        return text
+    return match[2].strip("\n")
+
+
+def _unquoted(text: str) -> str:
+    for opening, closing in (("**", "**"), ('"', '"'), ("“", "”")):
+        inner = text[len(opening) : -len(closing)]
+        if text.startswith(opening) and text.endswith(closing) and opening not in inner and inner:
+            return inner.strip()
+    return text
+
+
+# ---- choices
+
+
+def _choice(task: Task, plain: str, candidates: int) -> str:
+    value = _from_json(task, "Choice", plain)
+    if value is None:
+        # one form for the digits and colons of all scripts
+        word = _choice_of_text(task, unicodedata.normalize("NFKC", _unfenced(plain)))
+    elif isinstance(value, str):
+        text = unicodedata.normalize("NFKC", value).strip()
+        match = _ALONE.fullmatch(text)
+        word = match[1] if match else _choice_of_text(task, text)
+    elif isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+        raise Unparsable("unparsable", f"{task}: the choice is {value!r:.80}")
+    else:
+        word = str(int(value)) if abs(value) < 10**MAX_DIGITS else "9" * (MAX_DIGITS + 1)
+    return _candidate(task, word.lower(), candidates)
+
+
+def _choice_of_text(task: Task, text: str) -> str:
+    """The choice that a text names. One that it names last, in its last line, counts."""
+    if alone := _ALONE.fullmatch(text.strip()):
+        return alone[1]
+    found = list(_CHOICE.finditer(text)) or list(_BOXED.finditer(text))
+    if not found:
+        raise Unparsable("unparsable", f"{task}: no line says `Choice: <number>`")
+    last = found[-1]
+    for one in found:
+        if _MORE.match(text, one.end()):
+            raise Unparsable("unparsable", f"{task}: more than one choice in a line")
+    later = _CHOICE_BEGINS.search(text, last.end())
+    differ = len({one[1].lower().lstrip("0") or "0" for one in found}) > 1
+    rest = text[last.end() :]
+    if later is not None or (differ and rest.strip() and "\n" in rest.strip("\n ")):
+        raise Unparsable("unparsable", f"{task}: several choices, and the last line is none")
+    if differ and "\n" in rest.rstrip():
+        raise Unparsable("unparsable", f"{task}: several choices, and the last line is none")
+    return last[1]
+
+
+def _candidate(task: Task, word: str, candidates: int) -> str:
+    if word in (NONE, AMBIGUOUS):
+        return word
+    if len(word) > MAX_DIGITS or not 1 <= int(word) <= candidates:
+        raise Unparsable(
+            "unknown_candidate", f"{task}: chose passage {word[:12]} of {candidates} shown"
+        )
+    return str(int(word))

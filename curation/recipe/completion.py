@@ -1,0 +1,117 @@
+"""Read the body of a chat completion, whatever the server makes of the protocol. Pure.
+
+What was answered is paid: it is stored whatever its shape, and understood afterwards. So nothing
+here raises but for a body that is no completion at all.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from curation.recipe.answers import storable
+
+MAX_TOKENS = 2**31 - 1  # what the store's column takes
+
+
+@dataclass(frozen=True)
+class Completion:
+    """The text of a completion, why it ended, and its tokens; None where the server gave none.
+
+    `text` has the model's thinking before it, in `<think>` tags, where the server sent it apart.
+    """
+
+    text: str
+    finish_reason: str
+    input_tokens: int | None
+    output_tokens: int | None
+    reasoning_tokens: int
+
+
+def read_completion(body: Any) -> Completion:
+    """The completion in a response. Raises ValueError for what is none."""
+    if not isinstance(body, dict) or not isinstance(body.get("choices"), list):
+        raise ValueError(f"the server sent no completion: {str(body)[:200]!r}")
+    text, finish = "", "no_choice"
+    if body["choices"]:
+        text, finish = _read_choice(body["choices"][0])
+    given = body.get("usage")
+    usage: dict[str, Any] = given if isinstance(given, dict) else {}
+    details = usage.get("completion_tokens_details")
+    return Completion(
+        text=storable(text),
+        finish_reason=storable(finish),
+        input_tokens=_count(usage.get("prompt_tokens")),
+        output_tokens=_count(usage.get("completion_tokens")),
+        reasoning_tokens=(_count(details.get("reasoning_tokens")) or 0)
+        if isinstance(details, dict)
+        else 0,
+    )
+
+
+def _read_choice(choice: Any) -> tuple[str, str]:
+    """The text of a choice and why it ended; a refusal is its text."""
+    if not isinstance(choice, dict):
+        return _dumped(choice), "unknown_shape"
+    finish = str(choice.get("finish_reason") or "stop")
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        if isinstance(choice.get("text"), str):  # the older completions protocol
+            return choice["text"], finish
+        return _dumped(choice), "unknown_shape"
+    if message.get("refusal"):
+        return str(message["refusal"]), "refusal"
+    text = _content(message.get("content"))
+    if not text.strip():
+        text = _tool_arguments(message.get("tool_calls")) or text
+    thinking = message.get("reasoning_content") or message.get("reasoning")
+    if isinstance(thinking, str) and thinking.strip():
+        thinking = thinking.replace("<think>", "").replace("</think>", "")
+        text = f"<think>\n{thinking.strip()}\n</think>\n{text}"
+    return text, finish
+
+
+def _content(content: Any) -> str:
+    """Content as one text: of a list its parts but for thinking; anything else as JSON."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(_part(one) for one in content)
+    return _dumped(content)
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict) or part.get("type", "text") not in ("text", "output_text"):
+        return ""
+    text = part.get("text")
+    return text if isinstance(text, str) else ""
+
+
+def _tool_arguments(calls: Any) -> str:
+    """The arguments of the one tool call that some servers make of a schema."""
+    if not isinstance(calls, list) or len(calls) != 1 or not isinstance(calls[0], dict):
+        return ""
+    function = calls[0].get("function")
+    arguments = function.get("arguments") if isinstance(function, dict) else None
+    return (
+        arguments if isinstance(arguments, str) else "" if arguments is None else _dumped(arguments)
+    )
+
+
+def _count(tokens: Any) -> int | None:
+    """A number of tokens, also where it comes as a float or in a string; None for anything else."""
+    if isinstance(tokens, bool) or not isinstance(tokens, int | float | str):
+        return None
+    try:
+        number = float(tokens)
+    except (ValueError, OverflowError):
+        return None
+    return int(number) if math.isfinite(number) and 0 <= number <= MAX_TOKENS else None
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

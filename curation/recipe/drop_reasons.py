@@ -1,0 +1,56 @@
+"""Why a group is dropped: every reason, what it means, and what to change where it is frequent."""
+
+from typing import Final, NamedTuple
+
+
+class Reason(NamedTuple):
+    """What a drop reason means, and the remedy where many groups of a run share it."""
+
+    meaning: str
+    remedy: str
+
+
+_JUDGE = "look at dropped groups: the texts or the validator's model do not fit the data"
+_PROMPT = "try another model or prompt for the stage"
+
+DROP_REASONS: Final[dict[str, Reason]] = {
+    "empty": Reason(
+        "the answer holds no text, or nothing but the model's thinking",
+        "raise max_output_tokens, or turn thinking off with extra_body",
+    ),
+    "unparsable": Reason("the answer is not in the form that the prompt asks for", _PROMPT),
+    "leftover": Reason(
+        "the text holds debris: the end of a JSON object, a fence, a tag, a chat's greeting or "
+        "end, words of the prompt",
+        _PROMPT,
+    ),
+    "cut_off": Reason(
+        "the answer reached its token limit",
+        "raise max_output_tokens (thinking counts), or turn thinking off with extra_body",
+    ),
+    "refused": Reason("the model or a content filter refused", "choose another model"),
+    "unknown_candidate": Reason("the judge chose a passage that it was not shown", _PROMPT),
+    "too_long": Reason("a text has more words than the filter lets through", "see [filters]"),
+    "too_long_for_model": Reason(
+        "the prompt is longer than the model's context", "choose a model with a longer context"
+    ),
+    "unchanged": Reason("the text repeats its positive counterpart", _PROMPT),
+    "personal_data": Reason("the text holds what looks like personal data", _PROMPT),
+    "language_changed": Reason("the text is in another language than P+", _PROMPT),
+    "language_not_named": Reason("the instruction does not name the programming language", _PROMPT),
+    "no_language": Reason("the pair has no programming language", "import pairs with a language"),
+    "quotes_instruction": Reason("the passage quotes its instruction", _PROMPT),
+    "judge_none": Reason("the judge found no passage that fits", _JUDGE),
+    "judge_ambiguous": Reason("the judge found several passages that fit", _JUDGE),
+    "judge_missed_positive": Reason("the judge chose another passage than P+", _JUDGE),
+    "judge_missed_instruction_negative": Reason("the judge chose another one than P1-", _JUDGE),
+    "judge_missed_query_negative": Reason("the judge chose another one than P2-", _JUDGE),
+    "request_refused": Reason(
+        "the server refuses the request with a status that trying again does not mend",
+        "read the server's message and change the recipe with --set",
+    ),
+    "server_error": Reason(
+        "the server failed on this request again and again, while others were answered",
+        "read the server's log; --resume with --retry server_error asks again",
+    ),
+}
