@@ -1,17 +1,7 @@
-"""The data set card of a release: written from the store, valid for `datasets` and the Hub.
+"""The data set card of a release: written from the store, valid for `datasets` and the Hub."""
 
-The front matter is written by hand with JSON strings, which are YAML: names with colons, quotes
-or line breaks stay what they are.
-"""
-
-import json
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
-
-from curation.release.licences import hub_identifier, slug
-from curation.release.rows import CONFIGS, PASSAGE
+from curation.release.card_facts import CardFacts
+from curation.release.front_matter import configs, front_matter
 from db.scenarios import TEXTS
 
 REVIEW_WORDS = {
@@ -52,59 +42,10 @@ COLUMN_WORDS = {
 }
 
 
-@dataclass(frozen=True)
-class Stage:
-    """A task of the recipe: its model, and its prompt by name and sha256."""
-
-    task: str
-    model: str
-    prompt: str
-    prompt_sha256: str
-
-
-@dataclass(frozen=True)
-class CardFacts:
-    """Everything the card says."""
-
-    title: str
-    dataset: str
-    source: str
-    licences: Sequence[str]
-    run_id: int
-    run_status: str
-    provider: str
-    offline: bool
-    recipe: str
-    recipe_sha256: str
-    stages: Sequence[Stage]
-    validation: dict[str, Any]
-    filters: dict[str, Any]
-    reviews: str
-    review_counts: dict[str, int]
-    include_dropped: bool
-    verdicts: dict[str, int]
-    splits: dict[str, int]
-    files: Sequence[dict[str, Any]]
-    sources: dict[str, int]
-    chosen: Sequence[str]
-    held_out: float
-    seed: int
-    format: str
-    texts: dict[str, dict[str, Any]]
-    pairs: int
-    reached: dict[str, int]
-    kept: int
-    dropped: dict[str, int]
-    content_sha256: str
-    prompts: dict[str, str] = field(default_factory=dict)
-    findings: Sequence[str] = ()
-    origin: str = ""
-
-
 def write_card(facts: CardFacts, release_id: int | None) -> str:
     """The card as Markdown with its YAML front matter; `release_id` None for a preview."""
     parts = [
-        _front_matter(facts),
+        front_matter(facts),
         f"# {_inline(facts.title)}",
         OFFLINE_WARNING if facts.offline else "",
         _what(facts),
@@ -120,74 +61,6 @@ def write_card(facts: CardFacts, release_id: int | None) -> str:
         _identity(facts, release_id),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _front_matter(facts: CardFacts) -> str:
-    identifiers = sorted({hub_identifier(licence) for licence in facts.licences}) or ["unknown"]
-    licence = identifiers[0] if len(identifiers) == 1 else "other"
-    lines = ["---", f"license: {licence}"]
-    if licence == "other":
-        name = "-and-".join(sorted({slug(words) or "unknown" for words in facts.licences}))
-        lines += [f"license_name: {_quoted(name)}", "license_link: README.md"]
-    tags = ["information-retrieval", "instruction-following", "inf-ir", "inf-studio", "synthetic"]
-    if facts.offline:
-        tags.append("offline-rules")
-    lines += [
-        f"pretty_name: {_quoted(facts.title)}",
-        "task_categories:",
-        "- text-retrieval",
-        "tags:",
-        *(f"- {tag}" for tag in tags),
-        "size_categories:",
-        f"- {_quoted(_size(sum(facts.splits.values())))}",
-    ]
-    if not facts.files:  # a preview: nothing is written yet
-        return "\n".join([*lines, "---"])
-    lines.append("configs:")
-    for config in _configs(facts):
-        lines += [f"- config_name: {config}", "  data_files:"]
-        for split, files in _by_split(facts, config).items():
-            lines += [f"  - split: {_quoted(split)}", f"    path: {_quoted(_pattern(files))}"]
-        if facts.format == "csv":
-            lines.append("  keep_default_na: false")
-    lines.append("dataset_info:")
-    for config in _configs(facts):
-        lines += [f"- config_name: {config}", "  features:"]
-        for name, kind in CONFIGS[config].items():
-            lines += _feature(name, kind)
-        lines.append("  splits:")
-        for split, files in _by_split(facts, config).items():
-            lines += [
-                f"  - name: {_quoted(split)}",
-                f"    num_bytes: {sum(file['bytes'] for file in files)}",
-                f"    num_examples: {sum(file['rows'] for file in files)}",
-            ]
-    return "\n".join([*lines, "---"])
-
-
-def _feature(name: str, kind: str) -> list[str]:
-    if kind != "passages":
-        return [f"  - name: {name}", f"    dtype: {kind}"]
-    parts = [line for part in PASSAGE for line in (f"    - name: {part}", "      dtype: string")]
-    return [f"  - name: {name}", "    list:", *parts]
-
-
-def _by_split(facts: CardFacts, config: str) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for file in facts.files:
-        if file["config"] == config:
-            found.setdefault(file["split"], []).append(file)
-    return found
-
-
-def _pattern(files: list[dict[str, Any]]) -> str:
-    """The path of a split's only file, or the pattern of its parts."""
-    path: str = files[0]["path"]
-    return path if len(files) == 1 else re.sub(r"-\d{5}-of-", "-*-of-", path)
-
-
-def _configs(facts: CardFacts) -> list[str]:
-    return list(dict.fromkeys(file["config"] for file in facts.files))
 
 
 def _what(facts: CardFacts) -> str:
@@ -343,7 +216,7 @@ def _other_configs(facts: CardFacts) -> str:
     return "".join(
         f'{name.replace("-", "_")} = load_dataset("PATH_OR_NAME", "{name}")  '
         f"# {CONFIG_WORDS[name]}\n"
-        for name in _configs(facts)[1:]
+        for name in configs(facts)[1:]
     )
 
 
@@ -372,20 +245,8 @@ def _identity(facts: CardFacts, release_id: int | None) -> str:
     )
 
 
-def _size(rows: int) -> str:
-    bounds = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"))
-    for bound, words in (*bounds, (1_000_000, "100K<n<1M"), (10_000_000, "1M<n<10M")):
-        if rows < bound:
-            return words
-    return "10M<n<100M"
-
-
 def _decimal(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.2f}"
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=True)
 
 
 def _inline(text: str) -> str:

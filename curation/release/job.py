@@ -17,7 +17,8 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from curation.release.card import CardFacts, write_card
+from curation.release.card import write_card
+from curation.release.card_facts import CardFacts
 from curation.release.choice import group_ids_of
 from curation.release.facts import facts_of
 from curation.release.findings import PICTURE, coverage_picture

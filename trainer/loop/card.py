@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from huggingface_hub import ModelCardData
+
 from trainer.loop.plan import Groups
 from trainer.objectives.names import parse_objective
 from trainer.settings.settings import TrainSettings
@@ -22,16 +24,13 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
     objective = parse_objective(settings.objective)
     licences = release.licences
     tags = ["sentence-transformers", "sentence-similarity", "feature-extraction", "inf-embed"]
-    head = {
-        "library_name": "sentence-transformers",
-        "pipeline_tag": "sentence-similarity",
-        "base_model": settings.base_model,
-        "license": "other",
-        "license_name": ", ".join(licences) or "unknown",
-        "tags": [*tags, "offline"] if release.offline else tags,
-    }
-    yaml = "\n".join(
-        f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in head.items()
+    head = ModelCardData(
+        library_name="sentence-transformers",
+        pipeline_tag="sentence-similarity",
+        base_model=settings.base_model,
+        license="other",
+        license_name=", ".join(licences) or "unknown",
+        tags=[*tags, "offline"] if release.offline else tags,
     )
     offline = {True: "yes", False: "no", None: "unknown"}[release.offline]
     rows: list[tuple[str, Any]] = [
@@ -53,7 +52,7 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
         ),
     ]
     parts = [
-        f"---\n{yaml}\n---",
+        f"---\n{head.to_yaml().rstrip()}\n---",
         f"# InF-Embed: {settings.base_model} on {release.name}",
         OFFLINE_NOTE if release.offline else "",
         "Trained by InF Studio to follow instructions in retrieval.",
