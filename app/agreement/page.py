@@ -15,12 +15,13 @@ from app.agreement.disagreement import draw_disagreement
 from app.agreement.filters import draw_filters
 from app.agreement.judges import draw_judges
 from app.agreement.over_time import draw_over_time
-from app.agreement.report import draw_report
+from app.agreement.report import draw_report, draw_scope
 from app.kit.analysis_command import agreement_command
 from app.kit.choice import choose
 from app.kit.figure import Origin
 from app.kit.page import draw_empty, draw_heading
 from app.kit.pulse import follow
+from curation.judging.scope import study_scope
 from db.run.position_bias import study_choices
 from db.store.store import open_store
 from db.study.items import study_item_places
@@ -74,6 +75,7 @@ state = read_state(study.id)
 with open_store().read() as session:
     every = judgment_frame(session, study.id)
     places = study_item_places(session, study.id)
+    scope = study_scope(session, study.id)
 chosen = draw_filters(every, places)
 rows = chosen_rows(every, places, chosen)
 version = (str(open_store().engine.url), study.id, state, chosen)
@@ -105,6 +107,7 @@ else:
         state.last_at,
         command,
     )
+    draw_scope(scope)
     draw_report(report, origin)
     draw_over_time(windows, replace(origin, command=f"{command} --over-time"))
     with open_store().read() as session:

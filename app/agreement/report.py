@@ -8,6 +8,7 @@ from analysis.figures.figures import agreement_heatmap, human_model_bars
 from app.kit.figure import Origin, draw_figure, draw_rows, side_by_side
 from app.text.counted import counted
 from app.text.plain import plain
+from curation.judging.scope import Scope
 
 KAPPA = st.column_config.NumberColumn(format="%.4f")
 COEFFICIENTS = {
@@ -16,6 +17,14 @@ COEFFICIENTS = {
     "krippendorff_alpha": "Krippendorff's alpha",
     "gwet_ac1": "Gwet's AC1",
 }
+
+
+def draw_scope(scope: Scope) -> None:
+    """Whether the figures below may stand for the run; a warning where they may not."""
+    if scope.of_run:
+        st.caption(plain(scope.sentence))
+    else:
+        st.warning(plain(scope.sentence), icon=":material/filter_alt:")
 
 
 def draw_report(report: dict[str, Any], origin: Origin) -> None:

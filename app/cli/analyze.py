@@ -1,6 +1,7 @@
 """`inf analyze`: agreement, diversity and coverage."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from analysis.figures.figures import sign
 from analysis.files.corpora import read_texts
 from app.cli.data.import_ import bad_rows_in_json
 from app.cli.kit.report import Result, counts, detach_option, ready_store, reporting, work
+from curation.judging.scope import study_scope
 from curation.recipe.prices import load_prices
 from curation.run.estimate import judging_prices
 from db.corpus.datasets import get_dataset
@@ -67,6 +69,8 @@ COEFFICIENTS = {
 
 def _shown_agreement(report: Result) -> str:
     lines = [f"{report['judgments']:,} judgments of {report['items']:,} items"]
+    if "scope" in report:
+        lines.append(report["scope"]["sentence"])
     if report["simulated"]:
         lines.append("the people are simulated judges: a demo, no evidence")
     for pair in report["pairs"]:
@@ -172,13 +176,14 @@ def agreement(
         get_study(session, study)
         rows = judgment_frame(session, study)
         places = study_item_places(session, study)
+        scope = asdict(study_scope(session, study))
         quality = judge_quality(session, study) if by_judge else []
         choices = study_choices(session, study) if by_judge else {}
     rows = chosen_rows(rows, places, chosen)
     report = agreement_report(decisions_of(rows), resamples=resamples)
     windows = {"over_time": agreement_over_time(rows)} if over_time else {}
     profiles = {"by_judge": judge_profiles(report, quality, choices)} if by_judge else {}
-    return {"study_id": study, **report, **windows, **profiles}
+    return {"study_id": study, "scope": scope, **report, **windows, **profiles}
 
 
 FILE = click.Path(path_type=Path, dir_okay=False, exists=True)

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from analysis.agreement.agreement import Decision, agreement_report
 from analysis.map.coverage import points_frame
+from curation.judging.scope import study_scope
 from curation.release.coverage_picture import draw_map
 from curation.release.plan import Plan
 from db.outcome.analyses import latest_analysis
@@ -45,17 +46,14 @@ def contaminated_groups(session: Session, plan: Plan) -> frozenset[int] | None:
 
 def _agreement(session: Session, plan: Plan) -> list[str]:
     studies = session.scalars(select(Study).where(Study.run_id == plan.run.id).order_by(Study.id))
-    told = [
-        words
-        for study in studies
-        if (words := _study(study.id, judgment_frame(session, study.id))) is not None
-    ]
+    told = [words for study in studies if (words := _study(session, study.id)) is not None]
     if told:
         return told
     return ["Agreement: no person has judged groups of this run (`inf study create`)."]
 
 
-def _study(study_id: int, rows: list[Any]) -> str | None:
+def _study(session: Session, study_id: int) -> str | None:
+    rows, scope = judgment_frame(session, study_id), study_scope(session, study_id)
     decisions = [
         Decision(row.item_id, row.judge, row.label, row.kind, row.simulated, row.offline)
         for row in rows
@@ -72,9 +70,10 @@ def _study(study_id: int, rows: list[Any]) -> str | None:
         report["simulated"]
     )
     return (
-        f"Agreement in study {study_id} ({report['items']:,} items, {report['judgments']:,} "
-        "judgments; items from kept and dropped groups alike): mean pairwise Cohen's kappa with "
-        f"its 95 % interval.{warning}\n\n| | kappa |\n|---|---|\n" + "\n".join(lines)
+        f"{'Agreement' if scope.of_run else 'Agreement on chosen items'}, study {study_id} "
+        f"({report['items']:,} items, {report['judgments']:,} judgments): mean pairwise Cohen's "
+        f"kappa with its 95 % interval. {scope.sentence}{warning}\n\n"
+        "| | kappa |\n|---|---|\n" + "\n".join(lines)
     )
 
 

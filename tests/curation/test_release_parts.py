@@ -54,7 +54,7 @@ def test_parts_are_numbered_and_read_as_one_split(sqlite_store: Store, tmp_path:
     ]
     read = load_afresh(tmp_path / "out", tmp_path)["books"]["rows"]
     assert [row["query_id"] for row in read] == [f"q{number}" for number in range(5)]
-    assert 'path: "data/books-*-of-00003.parquet"' in (tmp_path / "out" / "README.md").read_text()
+    assert "path: data/books-*-of-00003.parquet" in (tmp_path / "out" / "README.md").read_text()
     jsonl = export(sqlite_store, tmp_path / "jsonl", groups_per_part=2, format="jsonl")
     assert jsonl["content_sha256"] == told["content_sha256"]
 

@@ -1,0 +1,74 @@
+"""What agreement in a study says: something about the run, or only about the study's own items.
+
+Kappa depends on which items were judged. Of one run, a sample of the whole gave 0.740, kept groups
+alone 0.815, and the items on which judges differed 0.106. So a figure may be called one of the run
+only where its items are a sample of the run.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from curation.judging.sampling import sampling_words
+from db.study.studies import compose, get_study
+from db.tables import Group, Item
+
+
+@dataclass(frozen=True)
+class Scope:
+    """`of_run`: whether agreement on the items may stand for the run; `sentence` says which items
+    they are and, where it may not, that it does not."""
+
+    of_run: bool
+    sentence: str
+
+
+def study_scope(session: Session, study_id: int) -> Scope:
+    """The scope of a study, from how its items were sampled. Raises NotFound."""
+    study = get_study(session, study_id)
+    in_run: dict[str, int] = {}
+    if study.run_id is not None:
+        counted = session.execute(
+            select(Group.verdict, func.count(Group.id.distinct()))
+            .join(Item, Item.group_id == Group.id)
+            .where(Group.run_id == study.run_id)
+            .group_by(Group.verdict)
+        )
+        in_run = {verdict: number for verdict, number in counted if verdict is not None}
+    return describe_scope(study.settings, compose(session, study_id).verdicts, in_run)
+
+
+def describe_scope(
+    settings: dict[str, Any], verdicts: dict[str, int], in_run: dict[str, int]
+) -> Scope:
+    """The scope of a sample. Pure.
+
+    `verdicts` counts the study's items, and `in_run` the judged groups of its run, by verdict.
+    """
+    sample = str(settings.get("sampling", "stratified"))
+    strata = [name for name in settings.get("strata") or () if name != "scenario"]
+    kept, dropped = verdicts.get("kept", 0), verdicts.get("dropped", 0)
+    counted = f"{kept:,} from kept and {dropped:,} from dropped groups"
+    left_out = [
+        verdict
+        for verdict in ("kept", "dropped")
+        if in_run.get(verdict) and not verdicts.get(verdict)
+    ]
+    if sample == "disagreement":
+        why = "Its items were chosen because judges disagree on them"
+    elif sample == "list":
+        why = "Its items were listed by hand, not sampled"
+    elif left_out:
+        why = f"It has no item from the run's {in_run[left_out[0]]:,} {left_out[0]} groups"
+    elif sample == "stratified" and strata:
+        why = f"Each {' and '.join(strata)} has the same weight here, whatever its share of the run"
+    else:
+        return Scope(
+            True, f"Items sampled {sampling_words(settings)} from the whole run: {counted}."
+        )
+    return Scope(
+        False,
+        f"{why} ({counted}): agreement on them is not a measure of the run.",
+    )

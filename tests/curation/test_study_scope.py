@@ -1,0 +1,108 @@
+"""Agreement on chosen items is never shown as a measure of the run: on card, page, command line."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from app_pages import open_page, words
+from conftest import Ran
+from exporting import export
+from records_world import group_ids, make_run
+from sqlalchemy import select
+
+from curation.judging.sampling import Sampling
+from curation.judging.scope import describe_scope
+from curation.judging.studies import make_study
+from db.scenarios import ROLES
+from db.store.store import Store
+from db.study.judgments import get_or_create_judge, record_judgment
+from db.tables import StudyItem
+
+IN_RUN = {"kept": 60, "dropped": 20}
+NOT_OF_RUN = "not a measure of the run"
+
+
+@pytest.mark.parametrize(
+    ("settings", "verdicts", "of_run", "says"),
+    [
+        ({}, {"kept": 9, "dropped": 3}, True, "9 from kept and 3 from dropped"),
+        ({"sampling": "random"}, {"kept": 9, "dropped": 3}, True, "at random from the whole run"),
+        ({"sampling": "random"}, {"kept": 9}, False, "no item from the run's 20 dropped groups"),
+        ({"sampling": "list"}, {"kept": 9, "dropped": 3}, False, "listed by hand"),
+        ({"sampling": "disagreement"}, {"kept": 9, "dropped": 3}, False, "judges disagree on them"),
+        (
+            {"sampling": "stratified", "strata": ["scenario", "source"]},
+            {"kept": 9, "dropped": 3},
+            False,
+            "Each source has the same weight",
+        ),
+    ],
+)
+def test_only_a_sample_of_the_whole_run_speaks_for_it(
+    settings: dict[str, object], verdicts: dict[str, int], of_run: bool, says: str
+) -> None:
+    scope = describe_scope(settings, verdicts, IN_RUN)
+    assert scope.of_run is of_run and says in scope.sentence
+    assert (NOT_OF_RUN in scope.sentence) is not of_run
+
+
+def test_a_run_that_dropped_nothing_is_whole_without_dropped_items() -> None:
+    assert describe_scope({"sampling": "random"}, {"kept": 9}, {"kept": 60}).of_run
+
+
+def judge_all(store: Store, study_id: int) -> None:
+    """Two people judge every item; they differ on the first."""
+    with store.write() as session:
+        items = session.scalars(
+            select(StudyItem.item_id)
+            .where(StudyItem.study_id == study_id)
+            .order_by(StudyItem.position)
+        ).all()
+        for number, name in enumerate(("ada", "charles")):
+            judge = get_or_create_judge(session, f"{name} {study_id}", kind="person")
+            for place, item_id in enumerate(items):
+                record_judgment(
+                    session,
+                    judge_id=judge.id,
+                    item_id=item_id,
+                    choice=ROLES[(place + number * (place == 0)) % 3],
+                    order_shown=list(ROLES),
+                    event_id=f"{name} {study_id} {item_id}",
+                    study_id=study_id,
+                )
+        session.commit()
+
+
+def test_card_page_and_command_say_which_studies_speak_for_the_run(
+    sqlite_store: Store, tmp_path: Path, inf_here: Callable[..., Ran]
+) -> None:
+    run_id = make_run(sqlite_store)
+    kept = tuple(str(one) for one in group_ids(sqlite_store, run_id, "kept"))
+    samplings = (
+        Sampling(),
+        Sampling("list", lines=kept),
+        Sampling("disagreement", of_study=1),
+    )
+    for number, sampling in enumerate(samplings, start=1):
+        items = {"stratified": 6, "disagreement": 1}.get(sampling.sample)
+        make_study(sqlite_store, dataset="books", items=items, overlap=2, sampling=sampling)
+        judge_all(sqlite_store, number)
+    export(sqlite_store, tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "kept and dropped groups alike" not in card
+    told = {
+        number: next(part for part in card.split("\n\n") if f"study {number} (" in part)
+        for number in (1, 2, 3)
+    }
+    assert told[1].startswith("Agreement, study 1") and "4 from kept and 2 from dropped" in told[1]
+    for number in (2, 3):
+        assert told[number].startswith(f"Agreement on chosen items, study {number}")
+        assert NOT_OF_RUN in told[number]
+    page = open_page("agreement")
+    for number, of_run in ((1, True), (2, False), (3, False)):
+        shown = inf_here("analyze", "agreement", "--study", number, "--resamples", 0)
+        assert (NOT_OF_RUN in shown.out) is not of_run, shown.out
+        page.selectbox(key="agreement.study").select_index(3 - number).run()
+        warned = "\n".join(str(each.value) for each in page.warning)
+        assert (NOT_OF_RUN in warned) is not of_run
+        assert ("from the whole run" in words(page)) is of_run
