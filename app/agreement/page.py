@@ -88,7 +88,7 @@ with place:
         offline=any(judge["offline"] for judge in report["judges"]),
         simulated=report["simulated"],
     )
-follow(lambda: read_state(study.id), state, words=told)
+follow(lambda: read_state(study.id), state, label=told)
 if not rows:
     nobody = not every
     draw_empty(

@@ -1,4 +1,4 @@
-"""What the Curate page's buttons do: queue a run, resume one."""
+"""Actions of the Curate page: start, resume and stop runs, save prices."""
 
 import os
 
@@ -13,28 +13,28 @@ from db.run.runs import set_concurrency, stop_run
 from db.store.store import open_store
 
 
-def is_ready(provider: str) -> str | None:
-    """Why a provider cannot be used on this server; None where it can. Keys stay out of pages."""
+def provider_problem(provider: str) -> str | None:
+    """Why a provider cannot be used on this server, or None. Keys are never shown on pages."""
     if provider == "openai" and not os.environ.get("OPENAI_API_KEY"):
         return (
-            "OPENAI_API_KEY is not set where the app runs: set it (and OPENAI_BASE_URL for another "
-            "server) and start `inf serve` again"
+            "OPENAI_API_KEY is not set for the app: set it (and OPENAI_BASE_URL for another "
+            "server), then restart `inf serve`"
         )
     return None
 
 
 def recipe_settings() -> list[str]:
-    """What the form changes in the recipe, `stage.key=value`, one a line."""
+    """The recipe overrides of the form: `stage.key=value`, one per line."""
     lines = (st.session_state["curate.settings"] or "").splitlines()
     return [line.strip() for line in lines if line.strip()]
 
 
 @action
 def start(trial: bool = False) -> None:
-    """Make the run that the form describes and queue the work on it; a trial for its pairs only."""
+    """Create the run that the form describes and queue it; a trial takes only the chosen pairs."""
     state = st.session_state
     user = require_permission("curate")
-    if problem := is_ready(state["curate.provider"]):
+    if problem := provider_problem(state["curate.provider"]):
         raise BadInput(problem)
     with open_store().write() as session:
         run_id = start_run(
@@ -58,19 +58,19 @@ def start(trial: bool = False) -> None:
 
 
 @action
-def keep_prices(models: tuple[str, ...]) -> None:
-    """Write the prices that the form shows into the user's own table."""
+def save_prices(models: tuple[str, ...]) -> None:
+    """Save the prices of the form to prices.toml."""
     require_permission("curate")
     for model in models:
-        sent, came = (
+        input_price, output_price = (
             float(st.session_state[f"curate.price.{model}.{what}"]) for what in ("in", "out")
         )
-        save_price(model, Price(sent, came))
+        save_price(model, Price(input_price, output_price))
 
 
 @action
 def resume(run_id: int) -> None:
-    """Queue the rest of a run, under the budget that the page shows."""
+    """Queue the rest of a run with the budget of the form."""
     require_permission("curate")
     budget = float(st.session_state.get(f"curate.raise-{run_id}") or 0.0)
     with open_store().write() as session:
@@ -81,17 +81,17 @@ def resume(run_id: int) -> None:
 
 @action
 def stop(run_id: int, cancel: bool = False) -> None:
-    """Ask every worker of the run to stop; what is in flight is finished and kept."""
+    """Request that every worker of the run stops; calls in flight are completed and kept."""
     require_permission("curate")
     with open_store().write() as session:
         stop_run(session, run_id, cancel=cancel)
         session.commit()
-    notify(f"Run {run_id} is {'cancelled' if cancel else 'paused'}: what is in flight is finished.")
+    notify(f"Run {run_id} is {'cancelled' if cancel else 'paused'}; calls in flight are completed.")
 
 
 @action
 def set_width(run_id: int) -> None:
-    """Another number of calls at a time, from now on."""
+    """Change the number of concurrent calls of a run."""
     require_permission("curate")
     width = int(st.session_state[f"curate.width-{run_id}"])
     with open_store().write() as session:

@@ -1,4 +1,4 @@
-"""The batches of a run that works through OpenAI's Batch API: where each stands."""
+"""The status of a run's batches in OpenAI's Batch API."""
 
 import streamlit as st
 
@@ -9,15 +9,17 @@ from db.store.store import open_store
 
 
 def draw_batches(run_id: int) -> None:
-    """A line on what is at the server, and the batches one by one on request."""
+    """Draw a line on the open batches, and a table of all batches on request."""
     with open_store().read() as session:
         found = list_batches(session, run_id)
     waiting = [each for each in found if each.status in OPEN]
     calls = sum(each.calls for each in waiting)
-    words = f"{counted(len(waiting), 'batch', 'batches')} at the server with {calls:,} calls"
+    summary = (
+        f"{counted(len(waiting), 'batch', 'batches')} at the server with {counted(calls, 'call')}"
+    )
     if not waiting:
-        words = "No batch is at the server now"
-    st.caption(plain(f"{words}. A batch takes at most 24 hours; nothing needs to stay open here."))
+        summary = "No open batches"
+    st.caption(plain(f"{summary}. A batch takes at most 24 hours; this page need not stay open."))
     if found and st.toggle("Batches", key="curate.show_batches"):
         st.dataframe([_row(each) for each in found], hide_index=True)
 
@@ -27,9 +29,9 @@ def _row(each: BatchSummary) -> dict[str, object]:
         "Status": each.status,
         "Model": each.model,
         "Calls": each.calls,
-        "Asked again": each.failed,
-        "Since": each.created_at,
+        "Retried calls": each.failed,
+        "Created": each.created_at,
         "Ended": each.ended_at,
-        "At the server": each.remote_id or "",
-        "Trouble": each.error or "",
+        "Batch id": each.remote_id or "",
+        "Error": each.error or "",
     }

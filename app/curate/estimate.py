@@ -1,4 +1,4 @@
-"""What a run would take and cost, by stage, before it is started; prices nobody knows are asked."""
+"""Time and cost of a run by stage before it starts; unknown prices can be entered."""
 
 import streamlit as st
 
@@ -12,14 +12,14 @@ from db.store.store import open_store
 
 
 def draw_estimate(found: list[DatasetSummary]) -> None:
-    """The estimate for what the form says, with the table of its stages."""
+    """Draw the estimate for the settings of the form, with a table of its stages."""
     state = st.session_state
     provider, batch = state["curate.provider"], bool(state.get("curate.batch"))
     dataset = next(each for each in found if each.name == state["curate.dataset"])
     try:
         recipe = choose_recipe(provider, state["curate.recipe"], curating.recipe_settings())
         with open_store().read() as session:
-            told = estimate_run(
+            estimate = estimate_run(
                 session,
                 dataset.id,
                 recipe,
@@ -30,13 +30,13 @@ def draw_estimate(found: list[DatasetSummary]) -> None:
     except InfError as error:
         st.error(plain(str(error)))
         return
-    _draw_table(told, offline=provider == "offline")
-    st.caption(plain(_in_words(told, provider, batch)))
-    if told.unpriced:
-        _ask_for_prices(told.unpriced)
+    _draw_table(estimate, offline=provider == "offline")
+    st.caption(plain(_summary(estimate, provider, batch)))
+    if estimate.unpriced:
+        _draw_price_form(estimate.unpriced)
 
 
-def _draw_table(told: Estimate, *, offline: bool) -> None:
+def _draw_table(estimate: Estimate, *, offline: bool) -> None:
     rows = [
         {
             "Stage": stage.task.replace("_", " "),
@@ -46,7 +46,7 @@ def _draw_table(told: Estimate, *, offline: bool) -> None:
             "Tokens out": stage.output_tokens,
             "USD": stage.usd,
         }
-        for stage in told.stages
+        for stage in estimate.stages
     ]
     if offline:
         rows = [{key: row[key] for key in ("Stage", "Model", "Calls")} for row in rows]
@@ -62,16 +62,16 @@ def _draw_table(told: Estimate, *, offline: bool) -> None:
     )
 
 
-def _in_words(told: Estimate, provider: str, batch: bool) -> str:
+def _summary(estimate: Estimate, provider: str, batch: bool) -> str:
     if provider == "offline":
-        return f"{told.pairs:,} pairs, made by rules and an embedding model here: nothing is paid."
-    cost = "an unknown price" if told.usd is None else f"about ${told.usd:,.2f}"
-    time = f"about {_duration(told.hours)} at 2 s a call"
+        return f"{estimate.pairs:,} pairs, processed by rules and an embedding model at no cost."
+    cost = "an unknown price" if estimate.usd is None else f"about ${estimate.usd:,.2f}"
+    time = f"about {_duration(estimate.hours)} at 2 s per call"
     if batch:
-        time = "four rounds of batches, each within 24 hours and mostly much sooner"
+        time = "four rounds of batches, each within 24 hours and usually much faster"
     return (
-        f"{told.pairs:,} pairs: {cost}, {time}. Rather too high than too low: every pair is taken "
-        "to reach validation."
+        f"{estimate.pairs:,} pairs: {cost}, {time}. An upper estimate: it assumes that every pair "
+        "reaches validation."
     )
 
 
@@ -79,7 +79,7 @@ def _duration(hours: float) -> str:
     return f"{hours:,.1f} hours" if hours >= 1 else f"{max(1, round(hours * 60))} min"
 
 
-def _ask_for_prices(models: list[str]) -> None:
+def _draw_price_form(models: list[str]) -> None:
     for model in models:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             for what, label in (("in", "input"), ("out", "output")):
@@ -91,9 +91,9 @@ def _ask_for_prices(models: list[str]) -> None:
                     key=f"curate.price.{model}.{what}",
                 )
     st.button(
-        "Keep these prices",
+        "Save prices",
         key="curate.keep_prices",
-        on_click=curating.keep_prices,
+        on_click=curating.save_prices,
         args=(tuple(models),),
-        help="They go into prices.toml in INF_HOME; 0 where nothing is paid.",
+        help="Saved to prices.toml in INF_HOME; 0 for free models.",
     )

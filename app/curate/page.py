@@ -1,4 +1,4 @@
-"""Curate: start a run, watch its funnel while it works, resume one that stopped."""
+"""Curate page: start a run, watch its funnel while it works, resume a stopped one."""
 
 from dataclasses import replace
 
@@ -11,10 +11,10 @@ from app.curate.estimate import draw_estimate
 from app.curate.place_bias import draw_place_bias
 from app.curate.run_comparison import draw_comparison
 from app.curate.run_live import draw_calls, draw_controls, draw_pulse
-from app.curate.trial import MOST, draw_results, draw_trial
+from app.curate.trial import MAX_PAIRS, draw_results, draw_trial
 from app.groups.funnel import draw_funnel
 from app.groups.run_label import LIVE as LIVE_RUN
-from app.groups.run_label import as_it_is, run_name
+from app.groups.run_label import run_name, with_actual_status
 from app.jobs.card import LIVE, follow_job
 from app.kit.choice import choose
 from app.kit.menu import view_file
@@ -31,11 +31,11 @@ from db.store.store import open_store
 EVERY_SECONDS = 2.0
 BY_DEFAULT = "by provider"
 NUMBERS = (
-    ("Pairs at most", 10**7, "curate.limit", "0: all."),
-    ("Calls at a time", 50_000, "curate.concurrency", "0: as the provider takes."),
-    ("Requests a minute", 10**7, "curate.rpm", "At most, per worker. 0: no limit."),
-    ("Tokens a minute", 10**9, "curate.tpm", "At most, per worker. 0: no limit."),
-    ("Seed", 2**31 - 1, "curate.seed", "The same seed draws the same candidates."),
+    ("Maximum pairs", 10**7, "curate.limit", "0: all pairs."),
+    ("Concurrent calls", 50_000, "curate.concurrency", "0: the provider's default."),
+    ("Requests per minute", 10**7, "curate.rpm", "Limit per worker. 0: no limit."),
+    ("Tokens per minute", 10**9, "curate.tpm", "Limit per worker. 0: no limit."),
+    ("Seed", 2**31 - 1, "curate.seed", "The same seed samples the same candidates."),
 )
 
 
@@ -52,41 +52,41 @@ def draw_form(found: list[DatasetSummary]) -> None:
         key="curate.recipe",
     )
     with st.container(horizontal=True):
-        for label, most, key, words in NUMBERS:
-            st.number_input(label, 0, most, 0, key=key, help=words, width=140)
+        for label, maximum, key, hint in NUMBERS:
+            st.number_input(label, 0, maximum, 0, key=key, help=hint, width=140)
         st.number_input(
             "Budget in $",
             0.0,
             1e6,
             0.0,
             key="curate.budget",
-            help="0: none. At it, the run pauses.",
+            help="The run pauses at this budget. 0: no limit.",
             width=140,
         )
     if provider and PROVIDERS.find(provider).batches:
         st.checkbox(
-            "In batches: half the price, within a day",
+            "Use batches (half the price, within a day)",
             key="curate.batch",
-            help="OpenAI's Batch API. Calls at a time then means pairs in work.",
+            help="OpenAI's Batch API. Concurrent calls then limits the pairs in progress.",
         )
-    with st.expander("Settings of the recipe"):
+    with st.expander("Override recipe settings"):
         st.text_area(
-            "One a line, stage.key=value",
+            "One per line: stage.key=value",
             key="curate.settings",
             placeholder="validation.model=o4-mini\ntemperature=0.7",
         )
-    problem = curating.is_ready(provider or "offline")
+    problem = curating.provider_problem(provider or "offline")
     if problem:
         st.caption(plain(problem))
     if provider == "offline":
         st.caption(
-            "Offline: rules write instructions that can be checked on the text, an embedding model "
-            "judges. Whatever it makes is labelled offline everywhere."
+            "Offline: rules write instructions that can be checked on the text, and an embedding "
+            "model judges. All results are labelled offline."
         )
-    if st.toggle("What it will take and cost", key="curate.estimate"):
+    if st.toggle("Estimate time and cost", key="curate.estimate"):
         draw_estimate(found)
     st.button(
-        "Start the run",
+        "Start run",
         type="primary",
         key="curate.start",
         on_click=curating.start,
@@ -98,12 +98,12 @@ def draw_form(found: list[DatasetSummary]) -> None:
 
 def draw_run(listed: RunSummary) -> None:
     with open_store().read() as session:
-        run = as_it_is(session, listed, worker_totals(session, listed.id))
+        run = with_actual_status(session, listed, worker_totals(session, listed.id))
         concurrency = get_run(session, run.id).concurrency
     with st.container(horizontal=True, vertical_alignment="center"):
         draw_status(run.status)
         draw_labels(offline=run.offline)
-        # what is spent stands below, where it is drawn anew while the run works
+        # the amount spent is shown below, where it is refreshed while the run works
         money = f" · budget ${run.budget_usd:,.2f}" if run.budget_usd is not None else ""
         st.caption(
             plain(f"recipe {run.recipe} {run.recipe_sha256[:10]} · by {run.created_by}{money}"),
@@ -127,7 +127,7 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         with open_store().read() as session:
             found, now = funnel(session, run.id), get_run(session, run.id)
             workers = worker_totals(session, run.id)
-            is_now = as_it_is(session, replace(run, status=now.status), workers)
+            is_now = with_actual_status(session, replace(run, status=now.status), workers)
         if was_live and is_now.status != run.status:
             st.rerun()
         run = replace(run, spent_usd=now.spent_usd)
@@ -137,12 +137,12 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
             draw_batches(run.id)
         draw_calls(run.id)
         draw_place_bias(run.id)
-        if found.pairs <= MOST:
+        if found.pairs <= MAX_PAIRS:
             draw_results(run.id)
 
 
 draw_heading(
-    "Curate", "Grow three triplets from every pair and keep what a judge confirms three times."
+    "Curate", "Generate three triplets from every pair; keep those a judge confirms three times."
 )
 with open_store().read() as session:
     found = [each for each in list_datasets(session) if each.pairs]
@@ -150,8 +150,8 @@ with open_store().read() as session:
     live = jobs.list_jobs(session, kind="curate", statuses=LIVE, limit=1)
 if not found:
     draw_empty(
-        "There are no pairs yet.",
-        "A run grows groups from the pairs of a dataset: import one first.",
+        "No pairs yet.",
+        "A run generates groups from the pairs of a dataset: import a dataset first.",
         view="datasets",
         link="Datasets",
         command="inf import --dataset NAME --pairs pairs.jsonl",

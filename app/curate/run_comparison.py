@@ -1,4 +1,4 @@
-"""A run beside another one: funnels, drops, cost, and the pairs that ended differently."""
+"""Compare two runs: funnels, drops, cost, and the pairs with different outcomes."""
 
 import streamlit as st
 
@@ -13,7 +13,7 @@ from db.store.store import open_store
 
 
 def draw_comparison(run: RunSummary, others: list[RunSummary]) -> None:
-    """Choose another run of the same dataset and see both."""
+    """Draw the choice of another run of the same dataset and the comparison."""
     by_id = {each.id: each for each in others}
     if not by_id:
         return
@@ -21,7 +21,7 @@ def draw_comparison(run: RunSummary, others: list[RunSummary]) -> None:
         chosen = st.selectbox(
             "Run",
             [None, *by_id],
-            format_func=lambda n: "choose a run" if n is None else run_name(by_id[n]),
+            format_func=lambda n: "Choose a run" if n is None else run_name(by_id[n]),
             key="curate.compare",
             label_visibility="collapsed",
         )
@@ -43,7 +43,7 @@ def _draw_both(first: RunSummary, second: RunSummary) -> None:
         height="content",
     )
     if not shared:
-        st.caption("The two have no finished pair in common.")
+        st.caption("The runs have no finished pairs in common.")
         return
     differing = sum(count for (one, other), count in shared.items() if one != other)
     st.markdown(
@@ -72,7 +72,7 @@ def _draw_both(first: RunSummary, second: RunSummary) -> None:
 def _rows(
     runs: tuple[RunSummary, RunSummary], funnels: tuple[Funnel, Funnel]
 ) -> list[tuple[str, str, str]]:
-    """What is told of each run, line by line, as words."""
+    """The comparison as (label, first run, second run), formatted."""
 
     def line(name: str, values: list[str]) -> tuple[str, str, str]:
         return (name, values[0], values[1])

@@ -1,4 +1,4 @@
-"""A run while it works: its pace, what it cost and will cost, what is accepted; its controls."""
+"""A run in progress: rate, cost, acceptance, and controls."""
 
 import time
 
@@ -16,15 +16,15 @@ from db.store.store import open_store
 
 STOPPED = ("paused", "failed", "cancelled", "lost")
 COUNTS = ("Calls", "Tokens in", "Tokens out", "Reasoning")
-RATE_SECONDS = 10.0  # the rate is over about this long
+RATE_SECONDS = 10.0  # window of the calls-per-second rate
 
 
 def draw_controls(run: RunSummary, concurrency: int) -> None:
-    """Pause, cancel and the calls at a time while it works; budget and resume while it does not."""
+    """Draw pause, cancel and concurrent calls while the run works, else budget and resume."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if run.status in LIVE:
             st.number_input(
-                "Calls at a time",
+                "Concurrent calls",
                 1,
                 50_000,
                 concurrency,
@@ -32,7 +32,7 @@ def draw_controls(run: RunSummary, concurrency: int) -> None:
                 width=140,
                 on_change=curating.set_width,
                 args=(run.id,),
-                help="A running worker takes it up within a second or two.",
+                help="Takes effect within a second or two.",
             )
             st.button(
                 "Pause",
@@ -40,7 +40,7 @@ def draw_controls(run: RunSummary, concurrency: int) -> None:
                 icon=":material/pause:",
                 on_click=curating.stop,
                 args=(run.id,),
-                help="What is in flight is finished and kept. It can be resumed.",
+                help="Calls in flight are completed and kept. The run can be resumed.",
             )
             st.button(
                 "Cancel run",
@@ -48,7 +48,7 @@ def draw_controls(run: RunSummary, concurrency: int) -> None:
                 icon=":material/stop:",
                 on_click=curating.stop,
                 args=(run.id, True),
-                help="As pausing, but the run counts as cancelled.",
+                help="Like Pause, but the run is marked as cancelled.",
             )
         elif run.status in STOPPED:
             if not run.offline:
@@ -59,7 +59,7 @@ def draw_controls(run: RunSummary, concurrency: int) -> None:
                     run.budget_usd or 0.0,
                     key=f"curate.raise-{run.id}",
                     width=140,
-                    help="0: none. It has to be more than what is spent.",
+                    help="Must exceed the amount spent. 0: no limit.",
                 )
             st.button(
                 "Resume",
@@ -72,7 +72,7 @@ def draw_controls(run: RunSummary, concurrency: int) -> None:
 
 
 def draw_pulse(run: RunSummary, found: Funnel, workers: WorkerTotals, *, live: bool) -> None:
-    """Calls per second, calls in flight, trouble, money."""
+    """Draw calls per second, calls in flight, failures and cost."""
     numbers: list[tuple[str, str, str]] = []
     if live:
         rate = _rate(run.id, workers.made)
@@ -80,20 +80,20 @@ def draw_pulse(run: RunSummary, found: Funnel, workers: WorkerTotals, *, live: b
             ("Calls/s", "…" if rate is None else f"{rate:,.1f}", counted(workers.alive, "worker")),
             ("In flight", f"{workers.in_flight:,}", f"of {workers.width:,.0f} allowed now"),
         ]
-    slowed = "never slowed down"
+    slowed = "never throttled"
     if workers.throttled:
-        slowed = f"slowed down {counted(workers.throttled, 'time')}"
+        slowed = f"throttled {counted(workers.throttled, 'time')}"
     numbers += [
         ("Calls made", f"{workers.made:,}", f"{workers.reused:,} answers reused"),
-        ("Failed tries", f"{workers.failures:,}", slowed),
+        ("Failed attempts", f"{workers.failures:,}", slowed),
     ]
     if not run.offline:
-        to_come = _to_come(run.spent_usd, found)
-        more = "to come: unknown" if to_come is None else f"to come: about ${to_come:,.4f}"
+        remaining = _remaining_usd(run.spent_usd, found)
+        more = "remaining: unknown" if remaining is None else f"remaining: about ${remaining:,.4f}"
         if found.finished == found.pairs:
-            more = "nothing to come"
+            more = "nothing remaining"
         if workers.made and not run.spent_usd:
-            more = "its models have no price in prices.toml"
+            more = "no price for its models in prices.toml"
         numbers.append(("Spent", f"${run.spent_usd:,.4f}", more))
     with st.container(horizontal=True, gap="small"):
         for label, number, more in numbers:
@@ -103,14 +103,14 @@ def draw_pulse(run: RunSummary, found: Funnel, workers: WorkerTotals, *, live: b
 
 
 def draw_calls(run_id: int) -> None:
-    """Acceptance, tokens and cost by stage, prompt and model, of finished groups."""
+    """Draw acceptance, tokens and cost of finished groups by stage, prompt and model."""
     if not st.toggle("Calls by stage, prompt and model", key="curate.show_calls"):
         return
     with open_store().read() as session:
         totals = call_totals(session, run_id)
         stages = recipe_of_run(session, run_id)[0].body.get("stages", {})
     if not totals:
-        st.caption("No group is finished yet.")
+        st.caption("No finished groups yet.")
         return
     st.dataframe(
         [_row(each, stages.get(each.task, {})) for each in totals],
@@ -121,7 +121,7 @@ def draw_calls(run_id: int) -> None:
             **dict.fromkeys(COUNTS, st.column_config.NumberColumn(format="localized")),
         },
     )
-    st.caption("Accepted: parsed and passed by the rules. Reasoning tokens are output tokens.")
+    st.caption("Accepted: parsed and passed the rules. Reasoning tokens count as output tokens.")
 
 
 def _row(each: CallTotals, stage: dict[str, str]) -> dict[str, object]:
@@ -139,7 +139,7 @@ def _row(each: CallTotals, stage: dict[str, str]) -> dict[str, object]:
 
 
 def _rate(run_id: int, made: int) -> float | None:
-    """Calls per second since some seconds ago; None until there is something to compare with."""
+    """Calls per second over the last RATE_SECONDS; None until there are two samples."""
     now, key = time.monotonic(), f"curate.samples-{run_id}"
     samples = [each for each in st.session_state.get(key, []) if now - each[0] <= RATE_SECONDS]
     samples.append((now, made))
@@ -148,6 +148,6 @@ def _rate(run_id: int, made: int) -> float | None:
     return None if last_at - first_at < 1.0 else (last - first) / (last_at - first_at)
 
 
-def _to_come(spent_usd: float, found: Funnel) -> float | None:
-    """What the groups still to do will cost, if they cost as much as the finished ones."""
+def _remaining_usd(spent_usd: float, found: Funnel) -> float | None:
+    """The cost of the remaining groups, extrapolated from the finished ones."""
     return spent_usd / found.finished * (found.pairs - found.finished) if found.finished else None

@@ -1,4 +1,4 @@
-"""Try a recipe on a few pairs of one's choice: what will be asked, then what came back, whole."""
+"""Try a recipe on a few chosen pairs: preview the prompts, then show the complete answers."""
 
 import streamlit as st
 
@@ -15,17 +15,17 @@ from db.errors import InfError
 from db.run.groups import get_group, list_groups
 from db.store.store import open_store
 
-MOST = 5
-OFFERED = 50
+MAX_PAIRS = 5
+MAX_OPTIONS = 50
 
 
 def draw_trial(found: list[DatasetSummary]) -> None:
-    """Choose up to five pairs; see the first prompt as it will be sent; ask for these only."""
+    """Draw the choice of up to five pairs, a preview of the first prompt, and the button."""
     by_name = {each.name: each for each in found}
     dataset = by_name[st.session_state["curate.dataset"]]
     search = st.text_input("Search in queries", key="curate.trial_search", type="search")
     with open_store().read() as session:
-        pairs, _ = list_pairs(session, dataset.id, search=search or "", limit=OFFERED)
+        pairs, _ = list_pairs(session, dataset.id, search=search or "", limit=MAX_OPTIONS)
     offered = {each.query_id: each for each in pairs}
     kept = [each for each in st.session_state.get("curate.trial_pairs", []) if each in offered]
     st.session_state["curate.trial_pairs"] = kept
@@ -33,19 +33,20 @@ def draw_trial(found: list[DatasetSummary]) -> None:
         "Pairs",
         list(offered),
         key="curate.trial_pairs",
-        max_selections=MOST,
+        max_selections=MAX_PAIRS,
         format_func=lambda name: offered[name].query,
-        placeholder=f"up to {MOST}",
+        placeholder=f"up to {MAX_PAIRS}",
     )
-    if chosen and st.toggle("What will be asked first", key="curate.trial_prompts"):
+    if chosen and st.toggle("Preview the first prompt", key="curate.trial_prompts"):
         _draw_prompts([offered[name] for name in chosen])
+    problem = curating.provider_problem(st.session_state["curate.provider"])
     st.button(
         f"Try it on {counted(len(chosen), 'pair')}",
         key="curate.try",
         on_click=curating.start,
         args=(True,),
-        disabled=not chosen or curating.is_ready(st.session_state["curate.provider"]) is not None,
-        help="A run of its own with the settings above; nothing else of the dataset is asked.",
+        disabled=not chosen or problem is not None,
+        help="Starts a separate run with the settings above on these pairs only.",
     )
 
 
@@ -60,8 +61,8 @@ def _draw_prompts(pairs: list[PairView]) -> None:
         return
     stage = recipe.stages["instruction_positive"]
     if state["curate.provider"] == "offline":
-        st.caption("Offline, prompts are not sent anywhere: rules stand in for them.")
-    st.caption(plain(f"The first of each group's calls, to the model {stage.model}."))
+        st.caption("Offline: prompts are not sent; rules replace them.")
+    st.caption(plain(f"The first call of each group, to the model {stage.model}."))
     for pair in pairs:
         given = {
             "document": pair.passage,
@@ -74,9 +75,9 @@ def _draw_prompts(pairs: list[PairView]) -> None:
 
 
 def draw_results(run_id: int) -> None:
-    """Every group of a small run in full, with what was asked and answered."""
+    """Draw every group of a small run in full, with prompts and answers."""
     with open_store().read() as session:
-        page = list_groups(session, run_id, limit=MOST)
+        page = list_groups(session, run_id, limit=MAX_PAIRS)
         for row in page.rows:
             if row.verdict:
                 draw_group(get_group(session, row.id))

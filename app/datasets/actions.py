@@ -1,4 +1,4 @@
-"""Importing from the page: uploaded files, or for an admin files on the server, with progress."""
+"""Import from the page, with progress: uploaded files, or files on the server for an admin."""
 
 import tempfile
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ CHUNK_BYTES = 1 << 20
 
 
 class Uploaded(Protocol):
-    """A file as the browser sent it."""
+    """A file uploaded by the browser."""
 
     name: str
 
@@ -26,7 +26,7 @@ class Uploaded(Protocol):
 
 @dataclass(frozen=True)
 class Sources:
-    """Where the rows come from: uploads, or paths on the server."""
+    """The source of the rows: uploads, or paths on the server."""
 
     pairs: Uploaded | None = None
     passages: Uploaded | None = None
@@ -44,12 +44,12 @@ def import_from_page(
     skip_bad: bool,
     progress: Progress,
 ) -> ImportReport:
-    """Import in the user's name. Raises Refused, BadInput and BadRows."""
+    """Import as the session user. Raises Refused, BadInput and BadRows."""
     user = require_permission("import")
     if (sources.pairs_path or sources.passages_path) and not user.may("admin"):
-        raise Refused("files on the server are read for an admin only: upload the files instead")
+        raise Refused("only an admin can import files on the server: upload the files instead")
     if not name.strip():
-        raise BadInput("the dataset has no name: give it one")
+        raise BadInput("the dataset has no name: enter one")
     with _files(sources) as (pairs, passages):
         report = import_dataset(
             store,
@@ -74,7 +74,7 @@ def _files(sources: Sources) -> Iterator[tuple[Path, Path | None]]:
         yield Path(sources.pairs_path).expanduser(), passages
         return
     if sources.pairs is None:
-        raise BadInput("no file of pairs: choose one")
+        raise BadInput("no pairs file: choose one")
     with tempfile.TemporaryDirectory(prefix="inf-import-") as folder:
         pairs = _written(sources.pairs, Path(folder) / "pairs")
         apart = sources.passages

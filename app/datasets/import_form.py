@@ -11,28 +11,30 @@ from db.store.store import open_store
 
 TYPES = ["jsonl", "json", "csv", "parquet"]
 COLUMNS = (
-    "Pairs: `query_id`, `query`, `passage_id`, and `passage` where the text stands inline. "
-    "Passages: `passage_id`, `text`, `title`. JSONL, CSV or Parquet. Importing again adds nothing."
+    "Pairs: `query_id`, `query`, `passage_id`, and `passage` for inline text. "
+    "Passages: `passage_id`, `text`, `title`. JSONL, CSV or Parquet. Importing twice adds nothing."
 )
 
 
 def draw_import_form() -> None:
-    """Name, origin, files; the import runs on submit, with its progress."""
+    """Draw the form: name, source, licence, files; on submit, import with a progress bar."""
     user = current_user()
     with st.form("datasets.import", border=False):
         name = st.text_input("Name", key="datasets.name", placeholder="questions-2026")
         first, second = st.columns(2)
-        source = first.text_input("Source", key="datasets.source", help="Where it comes from.")
+        source = first.text_input("Source", key="datasets.source", help="Origin, e.g. a URL.")
         licence = second.text_input("Licence", key="datasets.licence", placeholder="CC-BY-4.0")
         first, second = st.columns(2)
         pairs = first.file_uploader("Pairs", TYPES, key="datasets.pairs")
-        passages = second.file_uploader("Passages, if apart", TYPES, key="datasets.passages")
+        passages = second.file_uploader("Passages (separate file)", TYPES, key="datasets.passages")
         pairs_path = passages_path = ""
         if user is not None and user.may("admin"):
             first, second = st.columns(2)
-            pairs_path = first.text_input("… or a file on the server", key="datasets.pairs_path")
-            passages_path = second.text_input("… and its passages", key="datasets.passages_path")
-        skip_bad = st.checkbox("Leave out bad rows and import the rest", key="datasets.skip_bad")
+            pairs_path = first.text_input("Or: pairs on the server", key="datasets.pairs_path")
+            passages_path = second.text_input(
+                "Or: passages on the server", key="datasets.passages_path"
+            )
+        skip_bad = st.checkbox("Skip bad rows and import the rest", key="datasets.skip_bad")
         st.caption(COLUMNS)
         submitted = st.form_submit_button("Import", type="primary", key="datasets.submit")
     if submitted:
@@ -47,7 +49,7 @@ def draw_import_form() -> None:
 
 
 def _import(sources: Sources, *, name: str, source: str, licence: str, skip_bad: bool) -> None:
-    bar = st.progress(0.0, text="checking every row")
+    bar = st.progress(0.0, text="Checking rows")
 
     def draw(done: int, total: int) -> None:
         bar.progress(min(1.0, done / total) if total else 0.0, text=f"{done:,} rows")
@@ -65,8 +67,8 @@ def _import(sources: Sources, *, name: str, source: str, licence: str, skip_bad:
     except BadRows as bad:
         st.error(
             plain(
-                f"{len(bad.rows):,} bad rows, nothing was imported. Correct them, or leave "
-                "them out with the box above."
+                f"{counted(len(bad.rows), 'bad row')}: nothing was imported. Correct the file, or "
+                "skip bad rows with the checkbox above."
             ),
             icon=":material/error:",
         )
@@ -78,7 +80,7 @@ def _import(sources: Sources, *, name: str, source: str, licence: str, skip_bad:
     pairs, passages = count.get("pairs", 0), count.get("passages", 0)
     notify(f"{name}: {counted(pairs, 'pair')} and {counted(passages, 'passage')} imported.")
     if report.skipped:
-        st.warning(f"{len(report.skipped):,} bad rows were left out:")
+        st.warning(f"Skipped {counted(len(report.skipped), 'bad row')}:")
         _draw_bad(report.skipped)
     else:
         st.rerun()

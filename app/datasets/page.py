@@ -1,4 +1,4 @@
-"""Datasets: the list, importing, reading through pairs and passages."""
+"""Datasets page: the list, import, and browsing of pairs and passages."""
 
 import streamlit as st
 
@@ -37,7 +37,7 @@ def draw_pairs(dataset_id: int) -> None:
         "Search in queries",
         key="datasets.pair_search",
         type="search",
-        placeholder="a piece of text",
+        placeholder="text to find",
     )
     with open_store().read() as session:
         pairs, total = list_pairs(
@@ -57,7 +57,7 @@ def draw_passages(dataset_id: int) -> None:
             "Search in passages",
             key="datasets.passage_search",
             type="search",
-            placeholder="a piece of text",
+            placeholder="text to find",
         )
         origin = st.selectbox("Origin", list(ORIGINS), key="datasets.origin", width=160)
     with open_store().read() as session:
@@ -83,14 +83,14 @@ if found:
     draw_list(found)
 else:
     draw_empty(
-        "There is no dataset yet.",
-        "Import a file of queries with the passages that answer them, below or with the command.",
+        "No datasets yet.",
+        "Import a file of queries with the passages that answer them, below or by command.",
         command="inf import --dataset NAME --pairs pairs.jsonl --passages passages.jsonl",
     )
 with st.expander("Import", icon=":material/upload_file:", expanded=not found):
     draw_import_form()
 if found:
-    st.subheader("Read", anchor=False)
+    st.subheader("Browse", anchor=False)
     chosen = choose(
         "Dataset",
         found,

@@ -1,8 +1,8 @@
-"""What the Review page does: the user's queue, storing what they decide, many at once.
+"""Actions of the Review page: the user's queue, storing reviews, reviewing in bulk.
 
-Annotators review blind, unless a curator lets the run's verdicts be seen: nothing that is sent to
-their browser tells kept from dropped. Keys of buttons carry the group: a click is about what was
-seen.
+Annotators review blind unless a curator shows the run's verdicts: nothing that is sent to their
+browser distinguishes kept from dropped. Button keys contain the group id, so that a click always
+applies to the group that was shown.
 """
 
 import hashlib
@@ -18,6 +18,7 @@ from app.access.session_user import action, notify, require_permission
 from app.groups.outbox import answered_groups, put_off, store_reviews
 from app.jobs import launching
 from app.jobs.actions import launch_job
+from app.text.counted import counted
 from curation.judging.revalidation import check_edit
 from db.errors import BadInput, Refused
 from db.jobs.jobs import list_jobs
@@ -38,7 +39,7 @@ AsJson = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Desk:
-    """A queue at which somebody reviews; `asked` is a group that an address named."""
+    """A review queue; `asked` is the group that the URL names, if any."""
 
     wanted: QueueFilter
     asked: int | None = None
@@ -50,9 +51,9 @@ def is_blind(session: Session, user: SessionUser, run_id: int) -> bool:
 
 
 def card_data(desk: Desk, outbox: Mapping[str, Any], *, as_json: AsJson) -> dict[str, Any]:
-    """What the card shows next, after storing what it has decided: one transaction.
+    """Store the card's reviews and return the next groups, in one transaction.
 
-    `scope` keeps the outboxes of other people and other stores in the same browser apart.
+    `scope` separates the outboxes of different users and stores in the same browser.
     """
     user = require_permission("review")
     store, run_id = open_store(), desk.wanted.run_id
@@ -89,7 +90,7 @@ def card_data(desk: Desk, outbox: Mapping[str, Any], *, as_json: AsJson) -> dict
 
 
 def next_group(desk: Desk) -> tuple[GroupDetail | None, int, bool]:
-    """For the page without the card: the group to review, how many there are, whether blind."""
+    """For the page without the card: the group to review, the queue length, whether blind."""
     user = require_permission("review")
     with open_store().read() as session:
         blind = is_blind(session, user, desk.wanted.run_id)
@@ -125,7 +126,7 @@ def _next_groups(
 
 
 def _revalidate_soon(store: Store, run_id: int, name: str) -> None:
-    """Queue the validator for what was edited, unless such a job waits already."""
+    """Queue the validator for edited groups, unless such a job is queued already."""
     with store.read() as session:
         queued = list_jobs(session, kind="judge", statuses=("queued",))
     if not any(job.config.get("run_id") == run_id for job in queued):
@@ -134,13 +135,13 @@ def _revalidate_soon(store: Store, run_id: int, name: str) -> None:
 
 @action
 def revalidate(run_id: int) -> None:
-    """Let the run's validator judge what was edited in it."""
-    launch_job("judge", {"run_id": run_id}, what="Asking the validator about the edits")
+    """Queue the run's validator for its edited groups."""
+    launch_job("judge", {"run_id": run_id}, what="Validation of the edits")
 
 
 @action
 def show_verdicts(run_id: int) -> None:
-    """Let annotators see the run's verdicts while they review, or not."""
+    """Show or hide the run's verdicts for annotators."""
     user = require_permission("show_verdicts")
     shown = bool(st.session_state[f"review.verdicts_{run_id}"])
     with open_store().write() as session:
@@ -150,32 +151,32 @@ def show_verdicts(run_id: int) -> None:
 
 @action
 def review_many(wanted: QueueFilter, action: str, expected: int, reason: str) -> None:
-    """Approve or reject every group that the filter finds, as many as were confirmed."""
+    """Approve or reject every group that matches the filter, if their number was confirmed."""
     user = require_permission("review_many")
     with open_store().write() as session:
         done = review_queue.review_in_bulk(
             session, wanted, action, expected=expected, reviewed_by=user.name, reason=reason
         )
         session.commit()
-    notify(f"{done:,} groups are {'approved' if action == 'approve' else 'rejected'}.")
+    notify(f"{counted(done, 'group')} {'approved' if action == 'approve' else 'rejected'}.")
 
 
 def text_of(group: GroupDetail, field: str) -> str:
-    """The text of a group that a field of an edit stands for."""
+    """The text of a group that an editable field refers to."""
     role, column = FIELDS[field][0]
     return str(getattr(group.triplets[role], column))
 
 
 @action
 def approve(group_id: int) -> None:
-    """Approve the group in the user's name."""
+    """Approve the group as the session user."""
     _write(group_id, lambda session, name: approve_group(session, group_id, reviewed_by=name))
     notify(f"Group {group_id} is approved.")
 
 
 @action
 def reject(group_id: int) -> None:
-    """Reject the group for the reason in its form."""
+    """Reject the group with the reason of the form."""
     reason = st.session_state.get(f"review.reason-{group_id}") or ""
     _write(
         group_id,
@@ -186,7 +187,7 @@ def reject(group_id: int) -> None:
 
 @action
 def edit(group_id: int, before: dict[str, str]) -> None:
-    """Write what was changed in the form; `before` are the texts the form was filled with."""
+    """Store the changed texts of the form; `before` are the texts it was filled with."""
     now = {name: st.session_state[f"review.{name}-{group_id}"] or "" for name in before}
     changes = {name: text for name, text in now.items() if text != before[name]}
     if not changes:
@@ -200,7 +201,7 @@ def edit(group_id: int, before: dict[str, str]) -> None:
     for name in now:
         del st.session_state[f"review.{name}-{group_id}"]
     st.query_params["group"] = str(group_id)
-    notify(f"Group {group_id} is edited; approve it when the new text is good.")
+    notify(f"Group {group_id} is edited. Approve it when the new text is correct.")
 
 
 def _write(group_id: int, change: Callable[[Session, str], object]) -> None:
@@ -216,6 +217,6 @@ def _write(group_id: int, change: Callable[[Session, str], object]) -> None:
 
 
 def later(group_id: int) -> None:
-    """Go on to another group of the queue without a review."""
+    """Skip to another group of the queue without a review."""
     st.session_state[LATER] = [*st.session_state.get(LATER, []), group_id]
     st.query_params.pop("group", None)

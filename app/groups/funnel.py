@@ -1,4 +1,4 @@
-"""The funnel of a run: how many groups reached each stage, were kept, and were dropped for what."""
+"""The funnel of a run: groups that reached each stage, kept groups, and drop reasons."""
 
 import streamlit as st
 
@@ -14,7 +14,7 @@ STAGE_TITLES = {
 
 
 def draw_funnel(found: Funnel) -> None:
-    """Bars from pairs to kept groups, and the drop reasons with their counts."""
+    """Draw bars from pairs to kept groups, and the drop reasons with counts."""
     with st.container(horizontal=True, gap="large"):
         with st.container(width=450):
             _draw_stages(found)
@@ -44,16 +44,16 @@ def _draw_stages(found: Funnel) -> None:
 
 
 def _draw_drops(found: Funnel) -> None:
-    """Every reason with its count; a click shows the groups."""
+    """Draw every drop reason with its count, as a link to its groups."""
     dropped = sum(found.dropped.values())
     if not dropped:
-        st.caption("Nothing was dropped so far.")
+        st.caption("No dropped groups yet.")
         return
-    st.markdown("**Dropped because**")
+    st.markdown("**Drop reasons**")
     for reason, count in found.dropped.items():
         st.page_link(
             view_file("groups"),
             label=f"{count:,} · {reason.replace('_', ' ')}",
             query_params={"run": str(found.run_id), "reason": reason},
         )
-    st.caption(f"{dropped:,} dropped, {found.waiting + found.in_work:,} still to do")
+    st.caption(f"{dropped:,} dropped, {found.waiting + found.in_work:,} remaining")

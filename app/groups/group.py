@@ -1,4 +1,4 @@
-"""A group in full: its triplets side by side with what changed marked, verdict, choices, calls."""
+"""A group in full: triplets side by side with changes marked, verdict, choices and calls."""
 
 import streamlit as st
 
@@ -13,7 +13,7 @@ from db.store.store import open_store
 
 
 def draw_group(group: GroupDetail, *, show_verdict: bool = True) -> None:
-    """Everything about a group."""
+    """Draw a group: verdict, review, triplets, and for those who may see it, choices and calls."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**Group {group.id}** · {plain(group.query_id)}", width="content")
         if show_verdict and group.verdict:
@@ -28,7 +28,7 @@ def draw_group(group: GroupDetail, *, show_verdict: bool = True) -> None:
             )
         draw_labels(offline=group.offline)
     if show_verdict and group.drop_detail:
-        draw_text(group.drop_detail, label="Why it was dropped")
+        draw_text(group.drop_detail, label="Drop reason")
     if group.review is not None and group.review.reason:
         draw_text(group.review.reason, label="Reviewer's reason")
     draw_triplets(group)
@@ -38,11 +38,11 @@ def draw_group(group: GroupDetail, *, show_verdict: bool = True) -> None:
 
 
 def draw_triplets(group: GroupDetail) -> None:
-    """The triplets beside each other; what differs from the positive one is marked."""
+    """Draw the triplets side by side; differences from the positive one are marked."""
     if not group.triplets:
         draw_text(group.query_positive, label=TEXTS["Q+"].label)
         draw_text(group.document_positive, label=TEXTS["P+"].label)
-        st.caption("Nothing was written for this pair before it was dropped.")
+        st.caption("The pair was dropped before any text was generated.")
         return
     positive = group.triplets.get("positive")
     for role, column in zip(ROLES, st.columns(len(ROLES)), strict=True):
@@ -50,7 +50,7 @@ def draw_triplets(group: GroupDetail) -> None:
             st.markdown(f"**{SCENARIOS[role].title}**  \n:small[{LABELS[role]}]")
             texts = group.triplets.get(role)
             if texts is None:
-                st.caption("not written")
+                st.caption("Not generated.")
                 continue
             other = None if role == "positive" else positive
             for label, field in zip(labels(role), texts._fields, strict=True):
@@ -62,23 +62,23 @@ def draw_triplets(group: GroupDetail) -> None:
 
 
 def labels(role: Role) -> tuple[str, str, str]:
-    """The names of a triplet's texts."""
+    """The labels of a triplet's texts."""
     instruction, query, passage = SCENARIOS[role].texts
     return instruction.label, query.label, passage.label
 
 
 def title_of(scenario: str) -> str:
-    """The scenario's title; another value as it is stored."""
+    """The scenario's title; any other value unchanged."""
     return next((each.title for each in SCENARIOS.values() if each.role == scenario), scenario)
 
 
 def draw_judgments(group: GroupDetail) -> None:
-    """What the validator chose in each scenario, and from which candidates."""
+    """Draw the validator's choice in each scenario, and the candidates."""
     if not group.judgments:
         return
     st.markdown("**The validator's choices**")
     st.dataframe([_row(judgment) for judgment in group.judgments], hide_index=True)
-    with st.expander("Candidates as they were shown"):
+    with st.expander("Candidates in the order shown"):
         for judgment in group.judgments:
             st.markdown(f"**{title_of(judgment.scenario)}**")
             draw_text(f"{judgment.instruction}\n{judgment.query}", label="Instruction and query")
@@ -99,11 +99,11 @@ def _row(judgment: ValidatorJudgment) -> dict[str, object]:
 
 
 def draw_calls(group: GroupDetail) -> None:
-    """The journaled calls that served the group."""
+    """Draw the calls made for the group, with prompts and raw answers."""
     if not group.calls:
         return
-    words = f"{counted(len(group.calls), 'call')}: prompts and raw answers"
-    if not st.toggle(words, key=f"group.calls-{group.id}"):
+    label = f"{counted(len(group.calls), 'call')}: prompts and raw answers"
+    if not st.toggle(label, key=f"group.calls-{group.id}"):
         return
     with open_store().read() as session:
         asked = {call.id: asked_of(session, call.id) for call in group.calls}
@@ -116,5 +116,5 @@ def draw_calls(group: GroupDetail) -> None:
                 )
             )
             for message in asked.get(call.id, ()):
-                draw_text(message["content"], label=f"Asked ({message['role']})", whole=True)
-            draw_text(call.answer, label="Answer, as it came", whole=True)
+                draw_text(message["content"], label=f"Prompt ({message['role']})", whole=True)
+            draw_text(call.answer, label="Raw answer", whole=True)

@@ -1,7 +1,7 @@
-"""The review card's outbox: what a browser says was decided, checked and stored, and the answers.
+"""The review card's outbox: validate and store the reviews a browser sends, and answer them.
 
-Whatever comes from a browser may be forged or stale: each entry is checked and stored by itself (a
-savepoint). The answer to an event is "" where it is stored and the reason where it is refused.
+Input from a browser may be forged or stale: each entry is checked and stored in its own savepoint.
+The answer to an event is "" if it was stored, else the reason for the refusal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,9 +22,9 @@ from db.review.reviews import (
     review_of_event,
 )
 
-MOST_EVENTS = 200
-MOST_LATER = 200
-LONGEST_EVENT = 64
+MAX_EVENTS = 200
+MAX_LATER = 200
+MAX_EVENT_CHARACTERS = 64
 
 
 def store_reviews(
@@ -34,11 +34,11 @@ def store_reviews(
     whether a text was edited. Does not commit."""
     answers: dict[str, str] = {}
     edited = False
-    for entry in list(events)[:MOST_EVENTS]:
+    for entry in list(events)[:MAX_EVENTS]:
         if not isinstance(entry, Mapping) or not isinstance(entry.get("event"), str):
-            continue  # nothing to answer to: not written by our card
+            continue  # not from our card, so there is no event to answer
         if entry.get("run") != run_id:
-            continue  # of another run's page: answered there
+            continue  # belongs to another run's page, which answers it
         try:
             with session.begin_nested():
                 _store(session, reviewer, entry, blind)
@@ -60,14 +60,14 @@ def answered_groups(events: Any, answers: Mapping[str, str]) -> list[int]:
 
 
 def put_off(outbox: Mapping[str, Any]) -> list[int]:
-    """The groups that the card says are put off."""
+    """The groups that the card has postponed."""
     later = outbox.get("later")
     found = [each for each in later if _is_number(each)] if isinstance(later, list) else []
-    return [int(each) for each in found[-MOST_LATER:]]
+    return [int(each) for each in found[-MAX_LATER:]]
 
 
 def _store(session: Session, reviewer: str, entry: Mapping[str, Any], blind: bool) -> None:
-    if len(entry["event"]) > LONGEST_EVENT:
+    if len(entry["event"]) > MAX_EVENT_CHARACTERS:
         raise BadInput("the event's id is too long")
     event_id = f"card:{reviewer}/{entry['event']}"
     if review_of_event(session, event_id, reviewer) is not None:
@@ -85,18 +85,18 @@ def _store(session: Session, reviewer: str, entry: Mapping[str, Any], blind: boo
         check_edit(session, group_id, changes)
         edit_group(session, group_id, changes, reviewed_by=reviewer, event_id=event_id)
     else:
-        raise BadInput(f"no such review: {str(kind)[:40]!r}")
+        raise BadInput(f"unknown kind of review: {str(kind)[:40]!r}")
 
 
 def _require_current(
     session: Session, reviewer: str, entry: Mapping[str, Any], group_id: int, blind: bool
 ) -> None:
-    """Raise Refused unless what was decided on is what stands there now, and theirs to see."""
+    """Raise Refused unless the reviewed version is current and the reviewer may see the group."""
     after = entry.get("after")
     if isinstance(after, str) and after:
         current = current_review(session, group_id)
         if current is None or current.event_id != f"card:{reviewer}/{after}":
-            raise Refused(f"group {group_id} was reviewed by somebody else since: look at it again")
+            raise Refused(f"group {group_id} has a newer review by someone else: check it again")
         return
     if not may_see(session, group_id, reviewer=reviewer, blind=blind):
         raise Refused(f"group {group_id} is not in your queue")
@@ -107,7 +107,7 @@ def _require_current(
 def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
     texts = entry.get("texts")
     if not isinstance(texts, Mapping) or len(texts) > len(FIELDS):
-        raise BadInput("the edit holds no texts")
+        raise BadInput("the edit contains no texts")
     return {str(name): str(text) for name, text in texts.items()}
 
 
@@ -120,5 +120,5 @@ def _is_number(value: Any) -> bool:
 def _number(entry: Mapping[str, Any], name: str) -> int:
     value = entry.get(name)
     if not _is_number(value):
-        raise BadInput(f"the review's {name} is no number: {value!r:.40}")
+        raise BadInput(f"the review's {name} is not an integer: {value!r:.40}")
     return int(str(value).partition(".")[0])

@@ -1,4 +1,4 @@
-"""Groups: what a run made of its pairs, filtered, and one group in full."""
+"""Groups page: the groups of a run, filtered, and one group in full."""
 
 import streamlit as st
 
@@ -14,13 +14,13 @@ from db.run.runs import STAGES, Funnel, funnel, list_runs
 from db.store.store import open_store
 
 ALL = "all"
-ROWS = 10  # what a table shows without scrolling; the chosen group stands right below it
+ROWS = 10  # fits a table without scrolling; the chosen group is directly below
 VERDICTS = (ALL, "kept", "dropped")
 REVIEWS = (ALL, "none", "approve", "reject", "edit")
 
 
-def take_reason_from_address(found: Funnel) -> None:
-    """`?reason=` sets the filter once, as a link from a funnel does."""
+def read_reason_from_url(found: Funnel) -> None:
+    """Set the filter once from `?reason=`, which the links of a funnel use."""
     asked = st.query_params.get("reason")
     if asked is not None:
         del st.query_params["reason"]
@@ -60,7 +60,7 @@ def draw_filters(found: Funnel, sources: list[str]) -> dict[str, str | None]:
 
 
 def draw_rows(rows: list[GroupRow]) -> None:
-    """A click on a row opens the group."""
+    """Draw the table; selecting a row opens the group."""
     picked = st.dataframe(
         [
             {
@@ -68,7 +68,7 @@ def draw_rows(rows: list[GroupRow]) -> None:
                 "Query": row.query_positive,
                 "Instruction": row.instruction_positive,
                 "Verdict": row.verdict or row.state,
-                "Because": (row.drop_reason or "").replace("_", " "),
+                "Drop reason": (row.drop_reason or "").replace("_", " "),
                 "Review": row.review or "",
             }
             for row in rows
@@ -88,10 +88,10 @@ with open_store().read() as session:
     runs = list_runs(session)
 chosen = None
 if not runs:
-    draw_heading("Groups", "The three triplets grown from each pair, kept or dropped as a whole.")
+    draw_heading("Groups", "Three triplets generated from each pair, kept or dropped as a whole.")
     draw_empty(
-        "No run yet.",
-        "Groups are grown by a curation run.",
+        "No runs yet.",
+        "A curation run generates groups.",
         view="curate",
         link="Curate",
         command="inf curate --dataset NAME --provider offline",
@@ -108,18 +108,18 @@ chosen = choose(
 with place:
     draw_heading(
         "Groups",
-        "The three triplets grown from each pair, kept or dropped as a whole.",
+        "Three triplets generated from each pair, kept or dropped as a whole.",
         offline=chosen.offline,
     )
 with open_store().read() as session:
     found = funnel(session, chosen.id)
     with st.expander("Funnel and drop reasons"):
         draw_funnel(found)
-    take_reason_from_address(found)
+    read_reason_from_url(found)
     filters = draw_filters(found, pair_sources(session, chosen.dataset_id))
     offset = page_offset("groups.page", ROWS)
     page = list_groups(session, chosen.id, **filters, offset=offset, limit=ROWS)
-    st.caption(f"{counted(page.total, 'group')}. Click on the left of a row to open it.")
+    st.caption(f"{counted(page.total, 'group')}. Select a row to open it.")
     draw_rows(page.rows)
     draw_pages(page.total, key="groups.page", rows=ROWS)
     asked = st.query_params.get("group", "")

@@ -9,12 +9,12 @@
 const MOST_LATER = 200;
 const KEYS = [
   ["A", "approve the group"],
-  ["R", "reject it: a reason, then Enter"],
-  ["E", "edit the written texts: Ctrl and Enter saves, Esc leaves them"],
-  ["L", "later: the group comes again at the end"],
-  ["Z", "go back and say something else; again for one further back"],
-  ["D", "mark what differs from the positive triplet"],
-  ["?", "this list"],
+  ["R", "reject: type a reason, then Enter"],
+  ["E", "edit the generated texts: Ctrl+Enter saves, Esc cancels"],
+  ["L", "postpone: the group returns at the end"],
+  ["Z", "undo: go back and decide again; repeat for earlier groups"],
+  ["D", "mark differences from the positive triplet"],
+  ["?", "show this list"],
 ];
 
 export default function (component) {
@@ -68,7 +68,7 @@ class ReviewCard extends OutboxCard {
     const group = this.current;
     if (!group) return;
     if (this.isTooSoon()) {
-      this.say("Too quick: read the group first.");
+      this.say("Too fast: read the group first.");
       return;
     }
     const event = newEventId();
@@ -111,7 +111,7 @@ class ReviewCard extends OutboxCard {
   reject() {
     const reason = this.reasonBox.value.trim();
     if (!reason) {
-      this.say("A reject needs a reason.");
+      this.say("A rejection needs a reason.");
       this.reasonBox.focus();
       return;
     }
@@ -121,7 +121,7 @@ class ReviewCard extends OutboxCard {
 
   openEdit(texts) {
     if (!this.current || !this.current.columns.length) {
-      this.say("Nothing was written for this group: there is nothing to edit.");
+      this.say("This group has no generated texts to edit.");
       return;
     }
     this.reasonRow.hidden = true;
@@ -165,7 +165,7 @@ class ReviewCard extends OutboxCard {
     this.later = [...this.later.filter((id) => id !== group.id), group.id].slice(-MOST_LATER);
     this.queue = [...this.queue.filter((other) => other !== group), group];
     this.show(this.next());
-    this.say(`Group ${group.id} is put off.`);
+    this.say(`Group ${group.id} is postponed.`);
     afterPaint(() => this.send());
   }
 
@@ -174,7 +174,7 @@ class ReviewCard extends OutboxCard {
       ? this.history.findIndex((past) => past.group.id === this.current.id) - 1
       : this.history.length - 1;
     if (at < 0) {
-      this.say("Nothing further back.");
+      this.say("No earlier group.");
       return;
     }
     this.show(this.history[at].group, this.history[at].entry);
@@ -253,21 +253,21 @@ class ReviewCard extends OutboxCard {
 
   drawGroup(group) {
     if (this.past) {
-      const banner = make("div", "banner", `You said: ${this.inWords(this.past)}. Say it anew, or `);
-      banner.appendChild(this.button("go on (Esc)", "link", () => this.goOn()));
+      const banner = make("div", "banner", `Your review: ${this.inWords(this.past)}. Decide again, or `);
+      banner.appendChild(this.button("continue (Esc)", "link", () => this.goOn()));
       this.root.appendChild(banner);
     }
     const title = make("div", "title");
     title.append(make("strong", "", `Group ${group.id}`), make("span", "quiet", group.name));
     for (const label of group.labels) title.appendChild(make("span", `label-badge ${label}`, label));
     if (group.link) {
-      const link = make("a", "quiet", "everything about it");
+      const link = make("a", "quiet", "all details");
       link.href = group.link;
       link.target = "_blank";
       title.appendChild(link);
     }
     this.root.appendChild(title);
-    for (const words of group.words) this.root.appendChild(make("p", "words", words));
+    for (const note of group.notes) this.root.appendChild(make("p", "words", note));
     this.places = new Map();
     this.bodies = [];
     const columns = make("div", "triplets");
@@ -333,8 +333,8 @@ class ReviewCard extends OutboxCard {
     this.reasonRow.hidden = true;
     this.saveRow = make("div", "reason");
     this.saveRow.append(
-      this.button("Save the edit", "main", () => this.saveEdit(), "Ctrl ↵"),
-      this.button("Leave it as it was", "tool", () => this.closeEdit(), "Esc"),
+      this.button("Save edit", "main", () => this.saveEdit(), "Ctrl ↵"),
+      this.button("Cancel", "tool", () => this.closeEdit(), "Esc"),
     );
     this.saveRow.hidden = true;
     this.root.append(this.reasonRow, this.saveRow, tools, this.help, this.drawVoice());
@@ -347,7 +347,7 @@ class ReviewCard extends OutboxCard {
     const nothing = this.root.querySelector(".nothing");
     if (nothing) {
       nothing.textContent =
-        this.data.total > unsent ? "The next group is on its way …" : "This queue is empty.";
+        this.data.total > unsent ? "Loading the next group …" : "This queue is empty.";
     }
     this.drawBadge();
   }
@@ -366,7 +366,7 @@ class ReviewCard extends OutboxCard {
       );
     } else if (entry.kind === "edit") {
       const details = make("details");
-      details.append(make("summary", "", "what you wrote"));
+      details.append(make("summary", "", "your text"));
       for (const text of Object.values(entry.texts)) details.append(make("div", "text", text));
       line.append(details);
     }

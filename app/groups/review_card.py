@@ -1,4 +1,4 @@
-"""The review card (a Streamlit component, version 2): a group as JSON, and what the card sends."""
+"""The review card (a Streamlit component, version 2): a group as JSON."""
 
 from typing import Any
 
@@ -17,26 +17,26 @@ ACTIONS = {"approve": "approved", "reject": "rejected", "edit": "edited"}
 
 
 def draw_card(desk: Desk, *, key: str) -> None:
-    """The card of a queue, after storing what it sent. Raises Refused for who may not review."""
+    """Store what the card sent and draw it. Raises Refused without the permission to review."""
     data = card_data(desk, outbox_of(key), as_json=group_as_json)
     CARD(key=key, data=data, on_outbox_change=nothing)
 
 
 def group_as_json(group: GroupDetail, revalidation: dict[str, str], *, blind: bool) -> Any:
-    """What the browser is told of a group; blind, nothing that tells a verdict."""
+    """The group as sent to the browser; blind, without anything that reveals the verdict."""
     review = group.review
     tags = [group.verdict] if group.verdict and not blind else []
-    words = []
+    notes = []
     if not blind and group.drop_reason:
-        words.append(f"Dropped: {group.drop_reason.replace('_', ' ')}. {group.drop_detail or ''}")
+        notes.append(f"Dropped: {group.drop_reason.replace('_', ' ')}. {group.drop_detail or ''}")
     if review is not None:
         tags.append(ACTIONS[review.action])
         reason = f": {review.reason}" if review.reason else ""
         when = f"{review.created_at:%Y-%m-%d %H:%M}"
-        words.append(f"{ACTIONS[review.action]} by {review.reviewed_by}, {when}{reason}")
+        notes.append(f"{ACTIONS[review.action]} by {review.reviewed_by}, {when}{reason}")
     if not group.triplets:
-        words.append(
-            "Nothing was written for this pair before it was dropped.\n"
+        notes.append(
+            "The pair was dropped before any text was generated.\n"
             f"{group.query_positive}\n{group.document_positive}"
         )
     return {
@@ -44,7 +44,7 @@ def group_as_json(group: GroupDetail, revalidation: dict[str, str], *, blind: bo
         "name": group.query_id,
         "seen": review.id if review else None,
         "labels": [*tags, *(["offline"] if group.offline else [])],
-        "words": words,
+        "notes": notes,
         "link": "" if blind else f"groups?run={group.run_id}&group={group.id}",
         "columns": _columns(group, {} if blind else revalidation, blind),
         "before": _before(group),
@@ -88,17 +88,17 @@ def _parts(role: Role, texts: Texts, other: Texts | None) -> list[Any]:
 def _says(
     group: GroupDetail, role: Role, revalidation: dict[str, str], blind: bool
 ) -> tuple[str, str]:
-    """What the validator says of the scenario, after the last edit where there was one."""
+    """The validator's result for the scenario (after the last edit, if any) and its state."""
     if blind:
         return "", ""
     if role in revalidation:
         state = revalidation[role]
-        words = {
-            "holds": "after the edit the validator finds this passage",
-            "fails": "after the edit the validator does not find this passage",
-            "waiting": "edited: the validator has not been asked again",
+        texts = {
+            "holds": "the validator finds this passage after the edit",
+            "fails": "the validator does not find this passage after the edit",
+            "waiting": "edited, not yet validated again",
         }
-        return words[state], state
+        return texts[state], state
     for judgment in group.judgments:
         if judgment.scenario == role:
             chose = judgment.choice.replace("_", " ")

@@ -1,4 +1,4 @@
-"""Reviewing every group that a filter finds: the count, and a confirmation that names it."""
+"""Review every group that matches the filter: count and confirmation."""
 
 import streamlit as st
 
@@ -10,16 +10,16 @@ from db.store.store import open_store
 
 
 def draw_many(wanted: QueueFilter) -> None:
-    """What the filter above the card finds, all at once."""
-    with st.expander("Review all that the filter finds", icon=":material/done_all:"):
+    """Draw the bulk review of what the filter above the card matches."""
+    with st.expander("Review all matching groups", icon=":material/done_all:"):
         with open_store().read() as session:
             count = count_matching(session, wanted)
         st.caption(
-            f"The filter above finds {counted(count, 'group')}. Each gets a review of its own in "
-            "your name; earlier reviews stay in its history."
+            f"The filter above matches {counted(count, 'group')}. Each gets its own review by you; "
+            "earlier reviews stay in its history."
         )
         reason = st.text_input(
-            "Reason for a rejection", key="review.many_reason", placeholder="needed to reject"
+            "Reason for a rejection", key="review.many_reason", placeholder="required to reject"
         )
         with st.container(horizontal=True):
             if st.button(f"Approve {count:,} …", key="review.many_approve", disabled=not count):
@@ -34,22 +34,22 @@ def draw_many(wanted: QueueFilter) -> None:
 
 @st.dialog("Review many groups")
 def confirm(wanted: QueueFilter, action: str, count: int, reason: str) -> None:
-    """Ask once more, with the number."""
+    """Draw the confirmation with the number of groups."""
     verb = "Approve" if action == "approve" else "Reject"
     st.markdown(f"**{verb} {counted(count, 'group')} of run {wanted.run_id}?**")
-    told = {name: value for name, value in vars(wanted).items() if value and name != "run_id"}
-    filters = ", ".join(f"{name}: {value}" for name, value in told.items()) or "all of the run"
+    active = {name: value for name, value in vars(wanted).items() if value and name != "run_id"}
+    filters = ", ".join(f"{name}: {value}" for name, value in active.items()) or "all groups"
     st.caption(plain(filters))
     if reason:
         st.caption(plain(f"Reason: {reason}"))
     with st.container(horizontal=True):
         if st.button(
-            f"Yes, {verb.lower()} {count:,}",
+            f"{verb} {count:,}",
             type="primary",
             key="review.many_yes",
             on_click=reviewing.review_many,
             args=(wanted, action, count, reason),
         ):
             st.rerun()
-        if st.button("No", key="review.many_no"):
+        if st.button("Cancel", key="review.many_no"):
             st.rerun()

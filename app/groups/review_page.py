@@ -1,6 +1,6 @@
-"""Review: a person approves, rejects or edits group after group, on a card or with plain widgets.
+"""Review page: approve, reject or edit groups one by one, on a card or with plain widgets.
 
-Annotators see no verdict, and no queue that tells one, unless a curator allows it for the run.
+Annotators see no verdict, and no queue that reveals one, unless a curator allows it for the run.
 """
 
 import streamlit as st
@@ -41,7 +41,7 @@ BLIND_QUEUES = {
 
 
 def draw_filters(run: RunSummary, *, blind: bool) -> QueueFilter:
-    """Queue, drop reason, source and words: of the card, and of reviewing many."""
+    """Draw the filters of the card and of the bulk review: queue, drop reason, source, search."""
     with open_store().read() as session:
         sources = pair_sources(session, run.dataset_id)
         dropped = list(funnel(session, run.id).dropped)
@@ -78,28 +78,28 @@ def draw_filters(run: RunSummary, *, blind: bool) -> QueueFilter:
 def draw_counts(run: RunSummary) -> None:
     with open_store().read() as session:
         counts = count_reviews(session, run.id)
-    words = f"{sum(counts.values()):,} of {run.kept + run.dropped:,} groups reviewed"
-    st.caption(words + "".join(f" · {action} {n:,}" for action, n in counts.items()))
+    summary = f"{sum(counts.values()):,} of {run.kept + run.dropped:,} groups reviewed"
+    st.caption(summary + "".join(f" · {action} {n:,}" for action, n in counts.items()))
 
 
 def draw_curators_part(run: RunSummary, wanted: QueueFilter) -> None:
-    """Many at once, the edits that wait for the validator, what annotators see."""
+    """Draw bulk review, validation of edits, and the visibility of verdicts."""
     draw_many(wanted)
     with open_store().read() as session:
         waiting = len(waiting_items(session, run.id))
         shown = session.get_one(Run, run.id).verdicts_shown
     with st.container(horizontal=True, vertical_alignment="center"):
         st.toggle(
-            "Annotators see verdicts of this run",
+            "Show verdicts of this run to annotators",
             shown,
             key=f"review.verdicts_{run.id}",
             on_change=reviewing.show_verdicts,
             args=(run.id,),
-            help="Off: kept and dropped groups come to them mixed, without what a model said.",
+            help="Off: annotators get kept and dropped groups mixed, without the model's judgment.",
         )
         if waiting:
             st.button(
-                f"Ask the validator about {counted(waiting, 'edited item')}",
+                f"Validate {counted(waiting, 'edited item')}",
                 key="review.revalidate",
                 on_click=reviewing.revalidate,
                 args=(run.id,),
@@ -146,11 +146,11 @@ def draw_review(runs: list[RunSummary]) -> None:
     st.toggle(
         "Plain page",
         key="review.plain",
-        help="The same groups without the card: for a browser in which it does not work.",
+        help="The same groups without the card, for browsers in which the card does not work.",
     )
 
 
-draw_heading("Review", "A person's word on a group: approve, reject with a reason, or edit.")
+draw_heading("Review", "Approve a group, reject it with a reason, or edit it.")
 with open_store().read() as session:
     found = [run for run in list_runs(session) if run.kept + run.dropped]
 if found:
@@ -161,7 +161,7 @@ else:
         is_curator = require_permission("review").may("curator")
         draw_empty(
             "Nothing to review yet.",
-            "Groups are grown by a curation run.",
+            "A curation run generates groups.",
             view="curate" if is_curator else "",
             link="Curate",
             command="inf curate --dataset NAME --provider offline",

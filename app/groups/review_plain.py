@@ -1,4 +1,4 @@
-"""The review page without the card: plain widgets, for a browser in which it does not work."""
+"""The review page with plain widgets, for browsers in which the card does not work."""
 
 import streamlit as st
 
@@ -14,7 +14,7 @@ FIELD_NAMES = {text.column: text.label for text in TEXTS.values() if not text.fr
 
 
 def draw_plain(desk: Desk) -> None:
-    """One group with its buttons."""
+    """Draw one group with its buttons."""
     group, total, blind = reviewing.next_group(desk)
     st.caption(f"{total:,} in this queue")
     if group is None:
@@ -25,7 +25,7 @@ def draw_plain(desk: Desk) -> None:
 
 
 def draw_decision(group: GroupDetail) -> None:
-    """Approve, reject with a reason, edit, or leave it for later."""
+    """Draw the buttons to approve, reject with a reason, edit, or postpone."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.button(
             "Approve",
@@ -60,10 +60,10 @@ def draw_decision(group: GroupDetail) -> None:
 
 
 def draw_edit(group: GroupDetail) -> None:
-    """The texts that were written, not those from the source; the old text is kept."""
+    """Draw the form for the generated texts (not those of the source); old texts are kept."""
     before = {name: reviewing.text_of(group, name) for name in FIELDS}
     with st.form(f"review.edit-{group.id}", border=False):
         for name, text in before.items():
             key = f"review.{name}-{group.id}"
             st.text_area(FIELD_NAMES[name], text, key=key, height="content")
-        st.form_submit_button("Save the edit", on_click=reviewing.edit, args=(group.id, before))
+        st.form_submit_button("Save edit", on_click=reviewing.edit, args=(group.id, before))

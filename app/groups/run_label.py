@@ -1,4 +1,4 @@
-"""How a run is named and described on pages."""
+"""The name and the effective status of a run on pages."""
 
 from dataclasses import replace
 
@@ -11,21 +11,21 @@ from db.run.workers import WorkerTotals
 
 LIVE = ("created", "running")
 LOST = (
-    "Nobody is at it any more: its last worker was killed, or its machine went down. "
-    "What was answered is kept; Resume goes on."
+    "No worker is running: the last one was killed, or its machine went down. "
+    "Answers are kept; choose Resume to continue."
 )
 
 
 def run_name(run: RunSummary) -> str:
-    """One line for a select box."""
+    """The label of a run in a select box."""
     offline = ", offline" if run.offline and run.recipe != "offline" else ""
-    # while a run works, this is drawn once and what stands below it every two seconds
+    # drawn once, while the details below refresh every two seconds: so no count here
     state = "not finished" if run.status in LIVE else f"{run.status} · {run.kept:,} kept"
     return f"run {run.id} · {run.dataset} · {run.recipe}{offline} · {state}"
 
 
-def as_it_is(session: Session, run: RunSummary, workers: WorkerTotals) -> RunSummary:
-    """The run, `lost` where it counts as running but no worker lives and no job is about to."""
+def with_actual_status(session: Session, run: RunSummary, workers: WorkerTotals) -> RunSummary:
+    """The run, with status `lost` if it is marked running but has neither worker nor live job."""
     if run.status != "running" or workers.alive:
         return run
     live = jobs.list_jobs(session, kind="curate", statuses=LIVE_JOB)

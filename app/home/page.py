@@ -1,4 +1,4 @@
-"""Home: what is in the store, what to do next, what is running."""
+"""Home page: counts of the store, the next step, running jobs."""
 
 import streamlit as st
 
@@ -17,7 +17,7 @@ def draw_counts(found: Overview) -> None:
     numbers = (
         ("Pairs", found.pairs, f"in {counted(found.datasets, 'dataset')}"),
         ("Groups kept", found.kept, f"of {found.kept + found.dropped:,} finished"),
-        ("Judgments", found.judgments, f"{found.simulated_judgments:,} of them simulated"),
+        ("Judgments", found.judgments, f"{found.simulated_judgments:,} simulated"),
         ("Releases", found.releases, f"{counted(found.reviews, 'group')} reviewed"),
         ("Checkpoints", found.checkpoints, counted(found.evaluations, "evaluation")),
     )
@@ -40,7 +40,7 @@ def draw_step(step: Step, *, is_next: bool) -> None:
 user = current_user()
 assert user is not None
 if not user.may("curator"):
-    draw_heading(f"Welcome, {user.name}", "You judge which passage answers an instruction best.")
+    draw_heading(f"Welcome, {user.name}", "Judge which passage answers an instruction best.")
     st.page_link(view_file("judge"), label="Go to your items", icon=":material/gavel:")
     st.stop()
 
@@ -50,8 +50,7 @@ with open_store().read() as session:
     failed = jobs.list_jobs(session, statuses=("failed", "lost"), limit=1)
 draw_heading(
     "Home",
-    "From real query and passage pairs to data that people can trust, and to a model that follows "
-    "instructions.",
+    "From real query and passage pairs to trustworthy data and a model that follows instructions.",
     offline=found.offline_runs > 0,
     simulated=found.simulated_judgments > 0,
 )
@@ -60,7 +59,7 @@ steps = path_of(found)
 after = next_step(steps)
 with st.container(border=True):
     if after is None:
-        st.markdown("**Every step was taken once.** Look at what the models learned.")
+        st.markdown("**All steps are done.** See how the models perform.")
         st.page_link(view_file("evaluations"), label="Open", icon=":material/arrow_forward:")
     else:
         st.markdown(f"**Next: {after.title}** — {after.todo}")
@@ -71,7 +70,7 @@ for job in running:
 if failed:
     st.page_link(
         view_file("jobs"),
-        label=f"Jobs that failed or were lost: {found.jobs_failed}",
+        label=f"Failed or lost jobs: {found.jobs_failed:,}",
         icon=":material/error:",
     )
 st.subheader("The path", anchor=False)

@@ -1,4 +1,4 @@
-"""The path from pairs to an evaluated model: which steps were taken, which comes next."""
+"""The steps from pairs to an evaluated model: which are done, which is next."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from db.outcome.overview import Overview
 
 @dataclass(frozen=True)
 class Step:
-    """A step: its page, whether it was taken, what there is, what to do, the command."""
+    """A step: its page, title, whether it is done, its state, what to do, and the command."""
 
     view: str
     title: str
@@ -28,7 +28,7 @@ def path_of(found: Overview) -> list[Step]:
             "Import",
             found.pairs > 0,
             f"{counted(found.pairs, 'pair')}, {counted(found.passages, 'passage')}",
-            "bring in queries and the passages that answer them",
+            "import queries and the passages that answer them",
             "inf import --dataset NAME --pairs pairs.jsonl --passages passages.jsonl",
         ),
         Step(
@@ -36,7 +36,7 @@ def path_of(found: Overview) -> list[Step]:
             "Curate",
             found.kept + found.dropped > 0,
             f"{counted(found.kept, 'group')} kept, {found.dropped:,} dropped",
-            "grow instructions and hard negatives from the pairs, and validate them",
+            "generate instructions and hard negatives from the pairs, and validate them",
             "inf curate --dataset NAME --provider offline",
         ),
         Step(
@@ -52,8 +52,8 @@ def path_of(found: Overview) -> list[Step]:
             "agreement",
             "Agreement",
             kinds.get("agreement", 0) > 0 or found.judgments > 0,
-            "of every pair of judges",
-            "see how much people and models agree",
+            "computed for every pair of judges",
+            "measure how well people and models agree",
             "inf analyze agreement --study ID",
         ),
         Step(
@@ -69,7 +69,7 @@ def path_of(found: Overview) -> list[Step]:
             "Coverage",
             kinds.get("coverage", 0) > 0,
             "computed",
-            "draw a map of the texts",
+            "map the texts",
             "inf analyze coverage --dataset NAME",
         ),
         Step(
@@ -85,7 +85,7 @@ def path_of(found: Overview) -> list[Step]:
             "Release",
             found.releases > 0,
             counted(found.releases, "release"),
-            "export what was kept, with a dataset card",
+            "export the kept groups with a dataset card",
             "inf export --dataset NAME --out DIR --format parquet",
         ),
         Step(
@@ -101,12 +101,12 @@ def path_of(found: Overview) -> list[Step]:
             "Evaluate",
             found.evaluations > 0,
             counted(found.evaluations, "evaluation"),
-            "compare base and trained model",
+            "compare the base model and the trained model",
             "inf evaluate --model MODEL_DIR --release DIR",
         ),
     ]
 
 
 def next_step(steps: Sequence[Step]) -> Step | None:
-    """The first step that was not taken; None after the last."""
+    """The first step that is not done; None if all are."""
     return next((step for step in steps if not step.done), None)

@@ -1,4 +1,4 @@
-"""The `inf analyze …` command that makes a stored analysis, or a page's figures, again. Pure."""
+"""The `inf analyze …` command that reproduces a stored analysis or a page's figures. Pure."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -30,27 +30,27 @@ ONE = {
 
 
 def analysis_command(kind: str, config: Mapping[str, Any], run_ids: Sequence[int | None]) -> str:
-    """The command of an analysis of that kind and config.
+    """The command that reproduces an analysis of this kind and config.
 
-    `run_ids` are the runs it found for its corpora: of a single dataset the run is named, so that
-    a later run does not take its place.
+    `run_ids` are the runs of its corpora: for a single dataset the command names the run, so that
+    it does not pick a later one.
     """
-    words = ["inf", "analyze", COMMANDS[kind]]
+    arguments = ["inf", "analyze", COMMANDS[kind]]
     for name, option in MANY.items():
         for value in config.get(name) or ():
-            words += [option, str(value)]
+            arguments += [option, str(value)]
     settings = dict(config)
     runs = {run_id for run_id in run_ids if run_id is not None}
     if settings.get("run") is None and len(config.get("datasets") or ()) == 1 and len(runs) == 1:
         settings["run"] = runs.pop()
     for name, option in ONE.items():
         if settings.get(name) is not None:
-            words += [option, str(settings[name])]
+            arguments += [option, str(settings[name])]
     if (groups := config.get("groups") or "kept") != "kept":
-        words += ["--groups", str(groups)]
-    return shlex.join([*words, "--json"])
+        arguments += ["--groups", str(groups)]
+    return shlex.join([*arguments, "--json"])
 
 
 def agreement_command(study_id: int, options: Sequence[str]) -> str:
-    """The command of the Agreement page with these filters."""
+    """The command that reproduces the Agreement page with these filters."""
     return shlex.join(["inf", "analyze", "agreement", "--study", str(study_id), *options, "--json"])

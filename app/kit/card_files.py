@@ -1,4 +1,4 @@
-"""The files a card in the browser is made of, in the order in which they build on each other."""
+"""The JavaScript and CSS files of a card, concatenated in dependency order."""
 
 from pathlib import Path
 
@@ -6,18 +6,20 @@ APP = Path(__file__).parents[1]
 
 
 def card_js(*names: str) -> str:
-    """One module of what every card begins with and these files."""
+    """One module: the code shared by all cards, then these files."""
     return _joined("kit/card.js", *names)
 
 
 def card_css(*names: str) -> str:
-    """One style sheet of these files."""
+    """These files as one style sheet."""
     return _joined(*names)
 
 
 def nothing() -> None:
-    """Streamlit keeps a card's state only where a callback is named; what came is read where the
-    card is drawn."""
+    """Do nothing: Streamlit keeps a card's state only if a callback is given.
+
+    The state is read where the card is drawn.
+    """
 
 
 def _joined(*names: str) -> str:

@@ -1,4 +1,4 @@
-"""Choosing a dataset, a run, a page of a long list; the choice stands in the address."""
+"""Choosing a dataset, a run, or a page of a long list; the choice is kept in the URL."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -18,7 +18,7 @@ def choose(
     ident: Callable[[T], object],
     name: Callable[[T], str],
 ) -> T:
-    """One of the options by a select box; `?parameter=` in the address chooses at the start."""
+    """A select box over the options; `?parameter=` in the URL sets the initial choice."""
     by_id = {str(ident(option)): option for option in options}
     ids = list(by_id)
     wanted = st.query_params.get(parameter)
@@ -29,20 +29,20 @@ def choose(
         ids,
         key=key,
         format_func=lambda each: name(by_id[each]) if each in by_id else each,
-        on_change=_to_address,
+        on_change=_write_to_url,
         args=(key, parameter),
     )
     return by_id[chosen]
 
 
-def _to_address(key: str, parameter: str) -> None:
+def _write_to_url(key: str, parameter: str) -> None:
     st.query_params[parameter] = st.session_state[key]
 
 
 def draw_pages(total: int, *, key: str, rows: int = PAGE_ROWS) -> int:
-    """The pager below a list, where it is longer than a page. Returns the offset.
+    """Draw the pager of a list that is longer than a page. Returns the offset.
 
-    Call it before the list with a container for its place, or after with `page_offset`.
+    Call it before the list inside a container, or after the list together with `page_offset`.
     """
     pages = max(1, -(-total // rows))
     if st.session_state.get(key, 1) > pages:
@@ -54,5 +54,5 @@ def draw_pages(total: int, *, key: str, rows: int = PAGE_ROWS) -> int:
 
 
 def page_offset(key: str, rows: int = PAGE_ROWS) -> int:
-    """Where the page chosen in `draw_pages` begins, before that is drawn."""
+    """The offset of the page chosen in `draw_pages`, available before the pager is drawn."""
     return (int(st.session_state.get(key) or 1) - 1) * rows

@@ -1,8 +1,8 @@
-"""A figure with what makes it checkable: its numbers, itself as a picture, its data, its command.
+"""Figures and tables with their provenance: CSV, picture, data version and command.
 
-Every figure and table of Agreement, Diversity, Overlaps, Coverage and Validators is drawn here (but
-the map, see `map_card`), and Compare's figure. The picture is written by the browser (Plotly's
-camera, above the figure), as SVG or PNG: no server renders it.
+Every figure and table of Agreement, Diversity, Overlaps, Coverage and Validators is drawn here
+(except the map, see `map_card`), and the figure of Compare. The browser renders the picture
+(Plotly's camera above the figure) as SVG or PNG, not the server.
 """
 
 import csv
@@ -27,7 +27,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 @dataclass(frozen=True)
 class Origin:
-    """What a figure was made of and how to make it again: `version` names the data."""
+    """The data version a figure was made from and the command that reproduces it."""
 
     version: str
     at: datetime | None
@@ -43,10 +43,10 @@ def draw_figure(
     config: Mapping[str, Any] | None = None,
     **chart: Any,
 ) -> Any:
-    """The figure, and beneath it its CSV, the picture's format, the data version, the command.
+    """Draw the figure, and below it CSV, picture format, data version and command.
 
-    `rows` are its numbers, unrounded, or a function that writes them as CSV when they are asked
-    for. `chart` goes to `st.plotly_chart`, whose selection is returned.
+    `rows` are its unrounded numbers, or a function that returns them as CSV on download.
+    `chart` goes to `st.plotly_chart`, whose selection is returned.
     """
     name = key.replace(".", "-")
     picture = st.session_state.get(f"{key}.picture") or PICTURES[0]
@@ -67,7 +67,7 @@ def draw_figure(
 
 
 def side_by_side(number: int, *, key: str) -> Sequence[DeltaGenerator]:
-    """Columns for figures, which stand below each other where they would be too narrow to read."""
+    """Columns for figures; on a narrow screen they are stacked."""
     with st.container(key=f"side_by_side.{key}"):
         return st.columns(number)
 
@@ -80,9 +80,9 @@ def draw_rows(
     whole: Callable[[], str] | None = None,
     **table: Any,
 ) -> None:
-    """The rows as a table, and beneath it its CSV, the data version, the command.
+    """Draw the rows as a table, and below it CSV, data version and command.
 
-    `whole` writes the CSV where the rows are only the first ones, or have columns for the eye.
+    `whole` returns the CSV if `rows` are only the first ones or formatted for display.
     `table` goes to `st.dataframe`.
     """
     st.dataframe(rows, hide_index=True, key=f"{key}.table", **table)
@@ -96,7 +96,7 @@ def draw_origin(
     key: str,
     picture: bool = False,
 ) -> None:
-    """The line under a figure or a table: numbers, picture, data version, command."""
+    """Draw the line below a figure or table: CSV, picture format, data version, command."""
     name = key.replace(".", "-")
     made = f" · {origin.at:%Y-%m-%d %H:%M} UTC" if origin.at else ""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -120,7 +120,7 @@ def draw_origin(
                 required=True,
                 key=f"{key}.picture",
                 label_visibility="collapsed",
-                help="What the camera above the figure saves.",
+                help="Format of the picture that the camera button saves.",
                 width="content",
             )
         with st.popover("Command", type="tertiary", icon=":material/terminal:"):
@@ -130,9 +130,9 @@ def draw_origin(
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as CSV with every column that any of them has; what is undefined is an empty cell.
+    """Rows as CSV with the union of their columns; undefined values are empty cells.
 
-    A text that a spreadsheet would run as a formula is kept a text by an apostrophe.
+    A text that a spreadsheet would evaluate as a formula gets a leading apostrophe.
     """
     columns = list(dict.fromkeys(column for row in rows for column in row))
     text = io.StringIO()
@@ -143,14 +143,14 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def frame_as_csv(frame: pd.DataFrame) -> str:
-    """A frame as CSV, its texts as careful of spreadsheets as those of `as_csv`."""
-    careful = frame.copy()
-    for name in careful.columns:
-        if not pd_types.is_numeric_dtype(careful[name]):
-            there = careful[name].astype(object)
+    """A frame as CSV, with formulas escaped as in `as_csv`."""
+    escaped = frame.copy()
+    for name in escaped.columns:
+        if not pd_types.is_numeric_dtype(escaped[name]):
+            there = escaped[name].astype(object)
             risky = there.astype(str).str.startswith(FORMULA) & there.notna()
-            careful[name] = there.where(~risky, "'" + there.astype(str))
-    return str(careful.to_csv(index=False))
+            escaped[name] = there.where(~risky, "'" + there.astype(str))
+    return str(escaped.to_csv(index=False))
 
 
 def _cell(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Which pages there are and from which role on: a page not meant for a role is not reachable."""
+"""The pages and the role each requires: other pages are neither listed nor reachable."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ APP = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class View:
-    """A page: its name in the address, file under `app/`, title, icon, section, and its role."""
+    """A page: its name in the URL, file under `app/`, title, icon, section and required role."""
 
     name: str
     file: str

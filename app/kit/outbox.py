@@ -1,8 +1,8 @@
-"""The card's outbox: what a browser says was decided, checked and stored, and the answers to it.
+"""The judging card's outbox: validate and store the decisions a browser sends, and answer them.
 
-Whatever comes from a browser may be forged or stale: each entry is checked and stored by itself
-(a savepoint), all of them in one transaction of the caller. The answer to an event is "" where it
-is stored and the reason where it is refused; an event without an answer is sent again.
+Input from a browser may be forged or stale: each entry is checked and stored in its own savepoint,
+all of them in one transaction of the caller. The answer to an event is "" if it was stored, else
+the reason for the refusal; the browser resends an event without an answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,17 +14,17 @@ from sqlalchemy.orm import Session
 from db.errors import BadInput, InfError, Refused
 from db.study.assignments import Decision, skip_item, submit_decision
 
-MOST_EVENTS = 500
-LONGEST_NOTE = 2000
-LONGEST_EVENT = 64
+MAX_EVENTS = 500
+MAX_NOTE_CHARACTERS = 2000
+MAX_EVENT_CHARACTERS = 64
 
 
 def store_outbox(session: Session, judge_id: int, events: Sequence[Any]) -> dict[str, str]:
     """Store a judge's decisions. Returns the answer to each event by its id. Does not commit."""
     answers: dict[str, str] = {}
-    for entry in list(events)[:MOST_EVENTS]:
+    for entry in list(events)[:MAX_EVENTS]:
         if not isinstance(entry, Mapping) or not isinstance(entry.get("event"), str):
-            continue  # nothing to answer to: not written by our card
+            continue  # not from our card, so there is no event to answer
         event = entry["event"]
         try:
             with session.begin_nested():
@@ -37,14 +37,14 @@ def store_outbox(session: Session, judge_id: int, events: Sequence[Any]) -> dict
 
 def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> None:
     study_id, item_id = whole_number(entry, "study"), whole_number(entry, "item")
-    note = str(entry.get("note") or "").replace("\x00", "")[:LONGEST_NOTE]
+    note = str(entry.get("note") or "").replace("\x00", "")[:MAX_NOTE_CHARACTERS]
     flagged = entry.get("flagged") is True
     if entry.get("kind") == "skip":
         skipped = skip_item(session, study_id, judge_id, item_id, note=note, flagged=flagged)
         if not skipped and entry.get("change") is True:
             raise Refused("an answered item cannot be skipped; the answer stands")
         return
-    if len(entry["event"]) > LONGEST_EVENT:
+    if len(entry["event"]) > MAX_EVENT_CHARACTERS:
         raise BadInput("the event's id is too long")
     decision = Decision(
         event_id=f"card:{judge_id}/{entry['event']}",
@@ -60,12 +60,12 @@ def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> None:
 
 
 def whole_number(entry: Mapping[str, Any], name: str) -> int:
-    """A number of an entry. Raises BadInput where it is none that the store could hold."""
+    """An integer field of an entry. Raises BadInput if it is not a 32-bit integer."""
     value = entry.get(name)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) > 2**31 - 1:
-        raise BadInput(f"the decision's {name} is no number: {value!r:.40}")
+        raise BadInput(f"the decision's {name} is not an integer: {value!r:.40}")
     return value
 
 

@@ -1,10 +1,10 @@
-// What the judging card and the review card share: each is a class that extends this one, and its
-// file comes after this one in the same module (see outbox_card.py).
+// Shared by the judging card and the review card: each is a class that extends this one, in a file
+// that follows this one in the same module (see outbox_card.py).
 //
-// Every decision is kept in an outbox until the server says that it is stored. The outbox is
-// mirrored in localStorage, one entry per event, before it is sent; it is sent whole as component
-// state, again and again until acknowledged by event id. The server stores an event once however
-// often it comes. Texts reach the page through textContent only.
+// Every decision stays in an outbox until the server confirms that it is stored. The outbox is
+// mirrored in localStorage, one entry per event, before it is sent; it is sent completely as
+// component state and resent until every event is acknowledged. The server stores an event once,
+// however often it arrives. Texts reach the page through textContent only.
 
 const RESEND_MS = 2500;
 const HISTORY = 30;
@@ -26,9 +26,9 @@ function afterPaint(act) {
 function listOfKeys(keys) {
   const list = make("div", "help");
   list.hidden = true;
-  for (const [key, words] of keys) {
+  for (const [key, label] of keys) {
     const row = make("div");
-    row.append(make("kbd", "", key), make("span", "", words));
+    row.append(make("kbd", "", key), make("span", "", label));
     list.appendChild(row);
   }
   return list;
@@ -72,7 +72,7 @@ class OutboxCard {
     CARDS.delete(this.parent);
   }
 
-  // ---- what comes from the server: first of all, which events it has answered
+  // ---- data from the server, starting with the events it has answered
 
   takeAnswers(component) {
     this.component = component;
@@ -114,7 +114,7 @@ class OutboxCard {
     try {
       localStorage.setItem(this.slot(part, event), JSON.stringify(value));
     } catch {
-      this.unmirrored = true; // a full or forbidden localStorage: the outbox still lives here
+      this.unmirrored = true; // localStorage is full or forbidden; the outbox stays in memory
     }
   }
 
@@ -152,25 +152,25 @@ class OutboxCard {
     this.component.setStateValue("outbox", { sent: this.counter, events, ...this.alongside() });
   }
 
-  // A server that was started again knows nothing of our fragment and ignores what comes from it:
-  // every other time the whole page is asked for instead (see outbox_card.py).
+  // A restarted server does not know our fragment and ignores its messages: every second attempt
+  // therefore requests a rerun of the whole page (see outbox_card.py).
   resend() {
     this.leaveIfGone();
     if (this.outbox.size && performance.now() - this.sentAt > RESEND_MS) {
       this.unanswered += 1;
       this.waiting = false;
       if (this.unanswered % 2) this.send();
-      else this.askForThePage();
+      else this.requestPage();
     }
     this.drawBadge();
   }
 
-  askForThePage() {
+  requestPage() {
     this.sentAt = performance.now();
     document.dispatchEvent(new CustomEvent("inf-card-unanswered"));
   }
 
-  // ---- the guard against quick keys: what is shown counts from when it was painted
+  // ---- the guard against accidental keys: the minimum time counts from when a group was painted
 
   isTooSoon() {
     return this.paintedAt === null || performance.now() - this.paintedAt < this.data.dwell_ms;
@@ -231,8 +231,8 @@ class OutboxCard {
 
   drawBadge() {
     if (!this.badge) return;
-    const words = this.outbox.size ? `${this.outbox.size} unsent` : "saved";
-    if (this.badge.textContent !== words) this.badge.textContent = words;
+    const label = this.outbox.size ? `${this.outbox.size} unsent` : "saved";
+    if (this.badge.textContent !== label) this.badge.textContent = label;
     this.badge.classList.toggle("unsent", this.outbox.size > 0);
   }
 
@@ -242,12 +242,12 @@ class OutboxCard {
     return this.voice;
   }
 
-  say(words) {
-    if (this.voice) this.voice.textContent = words;
+  say(message) {
+    if (this.voice) this.voice.textContent = message;
   }
 
-  button(words, className, act, key) {
-    const button = make("button", className, words);
+  button(label, className, act, key) {
+    const button = make("button", className, label);
     button.type = "button";
     if (key) {
       const shown = make("kbd", "", key);

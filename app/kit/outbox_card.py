@@ -1,8 +1,8 @@
-"""What the judging card and the review card share (Streamlit components, version 2).
+"""Shared by the judging card and the review card (Streamlit components, version 2).
 
-The outbox is component *state*: Streamlit sends it whole and keeps it over reruns, where a trigger
-value could be merged away. It is read where the card is drawn, so that a rerun that was interrupted
-is made good by the next; storing is idempotent.
+The outbox is component *state*: Streamlit sends it completely and keeps it over reruns, while a
+trigger value could be lost when updates are merged. It is read where the card is drawn, so that the
+next rerun makes up for an interrupted one; storing is idempotent.
 """
 
 from collections.abc import Callable
@@ -12,8 +12,8 @@ import streamlit as st
 
 from app.kit.card_files import card_css, card_js, nothing
 
-# Outside the card's fragment, to which a server that was started again does not answer: what this
-# asks for is a rerun of the whole page, and that brings the card's outbox along.
+# Outside the card's fragment, which a restarted server no longer answers: this component requests a
+# rerun of the whole page, which also delivers the card's outbox.
 LIFELINE = st.components.v2.component(
     "inf_card_lifeline",
     js="""
@@ -27,7 +27,7 @@ export default function ({ setTriggerValue }) {
 
 
 def card_component(name: str, file: str) -> Callable[..., Any]:
-    """The component of `app/FILE.js` and `.css`, with what both cards share in front."""
+    """The component made of the shared files and `app/FILE.js` and `.css`."""
     return st.components.v2.component(
         f"inf_{name}_card",
         js=card_js("kit/outbox_card.js", f"{file}.js"),
@@ -36,12 +36,12 @@ def card_component(name: str, file: str) -> Callable[..., Any]:
 
 
 def outbox_of(key: str) -> dict[str, Any]:
-    """What the card of this widget key sent: `events`, and whatever comes alongside."""
+    """The outbox of the card with this widget key: `events` and other fields."""
     state = st.session_state.get(key)
     outbox = state.get("outbox") if state else None
     return outbox if isinstance(outbox, dict) else {}
 
 
 def draw_lifeline() -> None:
-    """What brings a card back after the server was started again; once per page."""
+    """Draw the component that reconnects a card after a server restart; once per page."""
     LIFELINE(key="card.lifeline", on_asked_change=nothing)

@@ -1,4 +1,4 @@
-"""The frame of a page: its heading, its empty state, its labels."""
+"""Heading, labels and empty state of a page."""
 
 import streamlit as st
 
@@ -25,7 +25,7 @@ STATUS_COLOURS = {
 
 
 def draw_heading(title: str, lead: str, *, offline: bool = False, simulated: bool = False) -> None:
-    """Title, one sentence on what the page is for, and the labels that hold for all of it."""
+    """Draw the title, a one-sentence description, and the labels that apply to the whole page."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.title(title, anchor=False, width="content")
         draw_labels(offline=offline, simulated=simulated)
@@ -33,7 +33,7 @@ def draw_heading(title: str, lead: str, *, offline: bool = False, simulated: boo
 
 
 def draw_labels(*, offline: bool = False, simulated: bool = False) -> None:
-    """`offline` and `simulated`, wherever they hold."""
+    """Draw the `offline` and `simulated` labels that apply."""
     if offline:
         st.badge(
             "offline",
@@ -46,17 +46,17 @@ def draw_labels(*, offline: bool = False, simulated: bool = False) -> None:
             "simulated",
             icon=":material/smart_toy:",
             color="violet",
-            help="Judged by a program that stands in for people in the demo.",
+            help="Judged by a program that simulates people in the demo.",
         )
 
 
 def draw_status(status: str) -> None:
-    """A status or verdict as a coloured label."""
+    """Draw a status or verdict as a coloured label."""
     st.badge(status, color=STATUS_COLOURS.get(status, "gray"))  # type: ignore[arg-type]
 
 
 def draw_empty(what: str, then: str, *, command: str = "", view: str = "", link: str = "") -> None:
-    """An empty state: what is missing, what to do next, with the page or the command for it."""
+    """Draw an empty state: what is missing and what to do next, with a page link or a command."""
     with st.container(border=True):
         st.markdown(f"**{plain(what)}**")
         st.caption(plain(then))

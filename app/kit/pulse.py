@@ -1,4 +1,4 @@
-"""A page that follows the store: drawn again when what it shows has changed, and only then."""
+"""Rerun a page when the stored data it shows has changed, and only then."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -9,13 +9,13 @@ T = TypeVar("T")
 EVERY_SECONDS = 5.0
 
 
-def follow(read: Callable[[], T], drawn: T, *, words: Callable[[T], str]) -> None:
-    """Ask `read` every few seconds; once it differs from what was `drawn`, draw the page again."""
+def follow(read: Callable[[], T], drawn: T, *, label: Callable[[T], str]) -> None:
+    """Call `read` every few seconds; rerun the page once the result differs from `drawn`."""
 
-    def look() -> None:
+    def poll() -> None:
         now = read()
         if now != drawn:
             st.rerun()
-        st.caption(words(now))
+        st.caption(label(now))
 
-    st.fragment(look, run_every=EVERY_SECONDS)()
+    st.fragment(poll, run_every=EVERY_SECONDS)()

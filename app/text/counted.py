@@ -1,4 +1,4 @@
-"""Numbers with their noun, as a person writes them."""
+"""A count with its noun in the right number."""
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Text of others inside Markdown: nothing in it may become formatting."""
+"""Escape foreign text inside Markdown, so that nothing in it becomes formatting."""
 
 import re
 
@@ -6,9 +6,9 @@ SPECIAL = re.compile(r"([\\*_{}\[\]()#+\-.!|<>$~:&^=@])")
 
 
 def plain(text: str) -> str:
-    """The text so that Markdown shows it as it is; `code` between backticks stays code."""
+    """The text escaped for Markdown; `code` between backticks stays code."""
     parts = text.split("`")
-    if len(parts) % 2 == 0:  # an odd backtick is only a character
+    if len(parts) % 2 == 0:  # an unpaired backtick is an ordinary character
         parts = [text.replace("`", "'")]
     shown = [
         f"`{part}`" if number % 2 and part else SPECIAL.sub(r"\\\1", part)

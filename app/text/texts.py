@@ -1,4 +1,4 @@
-"""Texts of the data, verbatim: escaped, never Markdown or HTML; words that changed are marked."""
+"""Draw texts of the data verbatim (escaped, never Markdown or HTML), with differences marked."""
 
 import re
 from difflib import SequenceMatcher
@@ -7,15 +7,15 @@ from html import escape
 import streamlit as st
 
 PIECE = re.compile(r"\w+|\s+|[^\w\s]")
-MOST_PIECES = 4000
+MAX_PIECES = 4000
 
 
 def draw_text(
     text: str, *, label: str = "", unlike: str | None = None, whole: bool = False
 ) -> None:
-    """The text as it is; with `unlike`, what that other text has not is marked.
+    """Draw the text verbatim; with `unlike`, mark what that other text does not contain.
 
-    A long text scrolls in its place, unless it is to be seen whole.
+    A long text scrolls, unless `whole`.
     """
     body = escape(text) if unlike is None else marked(text, unlike)
     above = f'<p class="inf-label">{escape(label)}</p>' if label else ""
@@ -24,7 +24,7 @@ def draw_text(
 
 
 def marked(text: str, other: str) -> str:
-    """The text as HTML with what `other` does not have in <mark>; plain where it is too long."""
+    """The text as HTML with <mark> around what `other` does not contain; unmarked if too long."""
     return "".join(
         f"<mark>{escape(piece)}</mark>" if is_new else escape(piece)
         for piece, is_new in differences(text, other)
@@ -32,12 +32,13 @@ def marked(text: str, other: str) -> str:
 
 
 def differences(text: str, other: str) -> list[tuple[str, bool]]:
-    """The text in pieces, each with whether `other` lacks it there; the pieces make the text.
+    """The text split into pieces, each with whether it is missing from `other` at that position.
 
-    Texts of more than MOST_PIECES words are given back whole: the comparison is quadratic.
+    The pieces concatenate to the text. Texts of more than MAX_PIECES words are one piece:
+    the comparison is quadratic.
     """
     new, old = PIECE.findall(text), PIECE.findall(other)
-    if text == other or len(new) > MOST_PIECES or len(old) > MOST_PIECES:
+    if text == other or len(new) > MAX_PIECES or len(old) > MAX_PIECES:
         return [(text, False)]
     matcher = SequenceMatcher(None, [p.lower() for p in old], [p.lower() for p in new], False)
     pieces: list[tuple[str, bool]] = []

@@ -72,7 +72,7 @@ def test_undo_says_something_else_about_ones_own_review_only(sqlite_store: Store
         approve_group(session, one, reviewed_by="bob")
         session.commit()
     answers = send(sqlite_store, entry("3", one, after="2"))
-    assert "reviewed by somebody else" in answers["3"]
+    assert "newer review by someone else" in answers["3"]
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ def test_undo_says_something_else_about_ones_own_review_only(sqlite_store: Store
         (entry("1", "1"), "is no number"),
         (entry("1", True), "is no number"),
         (entry("1", 2**40), "is no number"),
-        (entry("1", 1, "promote"), "no such review"),
+        (entry("1", 1, "promote"), "unknown kind of review"),
         (entry("1", 1, "reject"), "needs a reason"),
-        (entry("1", 1, "edit"), "holds no texts"),
+        (entry("1", 1, "edit"), "contains no texts"),
         (entry("1", 1, seen="x"), "is no number"),
         (entry("x" * 65, 1), "too long"),
-        (entry("1", 1, after="other"), "reviewed by somebody else"),
+        (entry("1", 1, after="other"), "newer review by someone else"),
     ],
 )
 def test_what_is_forged_is_refused_with_words(
@@ -113,13 +113,13 @@ def test_nothing_sent_to_a_blind_reviewer_tells_a_verdict(sqlite_store: Store) -
             group = get_group(session, group_ids(sqlite_store, run_id, verdict)[0])
             group.judgments[0].candidates["positive"] = "seen"
             shown = group_as_json(group, {"positive": "fails"}, blind=True)
-            told.append({name: value for name, value in shown.items() if name in ("words", "link")})
+            told.append({name: value for name, value in shown.items() if name in ("notes", "link")})
             told.append([(each["says"], each["state"]) for each in shown["columns"]])
             told.append(shown["labels"])
             open_one = group_as_json(group, {"positive": "fails"}, blind=False)
             assert verdict in open_one["labels"] and open_one["link"]
             assert "does not find" in open_one["columns"][0]["says"]
-    assert told[:3] == told[3:] == [{"words": [], "link": ""}, [("", "")] * 3, ["offline"]]
+    assert told[:3] == told[3:] == [{"notes": [], "link": ""}, [("", "")] * 3, ["offline"]]
     # A blind reviewer's word on a group that is not whole, as only dropped ones are, is refused.
     unwritten = group_ids(sqlite_store, run_id, "dropped")[-1]
     assert "not in your queue" in send(sqlite_store, entry("1", unwritten), blind=True)["1"]

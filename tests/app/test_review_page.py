@@ -92,7 +92,7 @@ def test_edits_wait_for_the_validator_until_it_is_asked(
     monkeypatch.setattr(supervisors, "ensure_supervisor", lambda store: None)  # starts a process
     page = open_page("review")
     page.selectbox(key="review.queue_all").select("edited, not approved").run()
-    assert "the validator has not been asked again" in sent(page)
+    assert "not yet validated again" in sent(page)
     page.button(key="review.revalidate").click().run()
     with sqlite_store.read() as session:
         job = session.scalars(select(Job)).one()
@@ -107,11 +107,11 @@ def test_the_plain_page_edits_puts_off_and_tells_what_the_rules_say(sqlite_store
     page.button(key=f"review.later-{one}").click().run()
     assert keys(page, "review.approve-") == [f"review.approve-{two}"]
     page.text_area(key=f"review.query_negative-{two}").set_value("who wrote book 1")
-    save = next(each for each in page.button if each.label == "Save the edit")
+    save = next(each for each in page.button if each.label == "Save edit")
     save.click().run()
     assert "do not let the edit through" in page.error[0].value
     page.text_area(key=f"review.query_negative-{two}").set_value("who sold book 1")
-    next(each for each in page.button if each.label == "Save the edit").click().run()
+    next(each for each in page.button if each.label == "Save edit").click().run()
     with sqlite_store.read() as session:
         review = session.scalars(select(Review)).one()
     assert (review.group_id, review.before) == (two, {"query_negative": "who printed book 1"})

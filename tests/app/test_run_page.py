@@ -11,7 +11,7 @@ from curation_runs import add_dataset, claimed_job, run_curation
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
-from app.curate.place_bias import bias_in_words
+from app.curate.place_bias import bias_summary
 from curation.recipe.prices import Price, load_prices
 from curation.run.starting import start_run
 from db.run.batches import create_batch, end_batch, mark_submitted
@@ -53,7 +53,7 @@ def test_the_controls_change_the_run(sqlite_store: Store, running: int) -> None:
     at = open_page("curate")
     shown = [metric.value for metric in at.metric]
     assert shown[:4] == ["…", "7", "120", "2"]
-    assert "of 8 allowed now" in words(at) and "slowed down 1 time" in words(at)
+    assert "of 8 allowed now" in words(at) and "throttled 1 time" in words(at)
     at.number_input(key=f"curate.width-{running}").set_value(48).run()
     with sqlite_store.read() as session:
         assert get_run(session, running).concurrency == 48
@@ -120,17 +120,17 @@ def test_the_position_bias_of_the_judge_is_shown(sqlite_store: Store) -> None:
     assert not at.exception
     table = at.dataframe[-1].value
     judged = count_rows(sqlite_store, "judgment")
-    assert table["Right passage there"].sum() == judged > 0
-    assert list(table["Place"]) == list(range(1, len(table) + 1))
-    assert f"Over {judged} answers" in words(at)
+    assert table["Right passage here"].sum() == judged > 0
+    assert list(table["Position"]) == list(range(1, len(table) + 1))
+    assert f"Based on {judged} answers" in words(at)
 
 
 def test_a_preference_for_a_place_is_told_in_words() -> None:
     even = [PlaceCount(place, 50, 50, 40) for place in range(1, 6)]
     first = [PlaceCount(1, 50, 170, 50), *(PlaceCount(n, 50, 20, 20) for n in range(2, 6))]
-    assert "No sign of a preference" in bias_in_words(even)
-    assert "not chosen equally often" in bias_in_words(first)
-    assert "No test: " in bias_in_words([PlaceCount(1, 2, 1, 1), PlaceCount(2, 1, 2, 1)])
+    assert "No evidence of position bias" in bias_summary(even)
+    assert "not chosen equally often" in bias_summary(first)
+    assert "No test: " in bias_summary([PlaceCount(1, 2, 1, 1), PlaceCount(2, 1, 2, 1)])
 
 
 def test_two_runs_stand_side_by_side(sqlite_store: Store) -> None:
@@ -198,12 +198,12 @@ def test_the_estimate_asks_for_unknown_prices_and_keeps_them(
     assert float(half) == pytest.approx(float(usd) / 2, abs=0.01)
     assert "four rounds of batches" in words(at)
     at.selectbox(key="curate.provider").select("offline").run()
-    assert "nothing is paid" in words(at)
+    assert "at no cost" in words(at)
 
 
 def shown_batches(at: AppTest) -> Any:
     """The table of batches; the page has others."""
-    return next(each.value for each in at.dataframe if "At the server" in each.value.columns)
+    return next(each.value for each in at.dataframe if "Batch id" in each.value.columns)
 
 
 def test_a_run_in_batches_says_what_is_at_the_server(
@@ -221,13 +221,13 @@ def test_a_run_in_batches_says_what_is_at_the_server(
     at = open_page("curate")
     assert "1 batch at the server with 2 calls" in words(at)
     at.toggle(key="curate.show_batches").set_value(True).run()
-    assert list(shown_batches(at)["At the server"]) == ["batch-7"]
+    assert list(shown_batches(at)["Batch id"]) == ["batch-7"]
     with sqlite_store.write() as session:
         end_batch(session, batch.id, "completed", failed=["a"], error=None)
         session.commit()
     at.run()
-    assert "No batch is at the server now" in words(at)
-    assert list(shown_batches(at)["Asked again"]) == [1]
+    assert "No open batches" in words(at)
+    assert list(shown_batches(at)["Retried calls"]) == [1]
 
 
 def test_a_run_whose_worker_was_killed_is_told_and_can_be_resumed(
@@ -242,6 +242,6 @@ def test_a_run_whose_worker_was_killed_is_told_and_can_be_resumed(
         session.execute(Job.__table__.update().values(status="failed", finished_at=utc_now()))
         session.commit()
     at = open_page("curate")
-    assert "lost" in words(at) and "Nobody is at it any more" in words(at)
+    assert "lost" in words(at) and "No worker is running" in words(at)
     at.button(key="curate.resume").click().run()
     assert at.button(key="curate.pause"), "its new job is queued"
