@@ -5,11 +5,11 @@ distractor_1, none), since the candidates differ from item to item and their pla
 from judge to judge.
 
 What would surprise: simulated judges stand in for people only where no real person has judged;
-as soon as one has, they still appear among the pairs but in no mean. Resampling has a fixed seed:
+as soon as one has, they still appear among the pairs but in no mean. Draws have a fixed seed:
 the same judgments give the same intervals.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -26,23 +26,30 @@ from analysis.agreement.answers import (
     pair_tables,
     patterns,
 )
-from analysis.agreement.bootstrap import (
-    MOST_PATTERNS,
-    RESAMPLES,
-    Interval,
-    kappa_gradient,
-    kappa_interval,
-    normal,
-    percentiles,
-    resampled_kappas,
-    resampled_weights,
-)
 from analysis.agreement.coefficients import NAMES, NO_ITEM_TWICE, ONE_LABEL, coefficients
 from analysis.agreement.cohen import Kappa, cohen_kappa
+from analysis.agreement.intervals import (
+    DRAWS,
+    MAX_PATTERNS,
+    Interval,
+    all_agree,
+    blocks,
+    extra_item,
+    intervals_from,
+    kappa_gradient,
+    kappa_interval,
+    kappas_of_tables,
+    limits,
+    mean_of_defined,
+    normal,
+    one_alone,
+    pair_features,
+)
 
-__all__ = ["Decision", "agreement_report", "people"]
+__all__ = ["Decision", "agreement_report", "interval_caption", "people"]
 
-MOST_PAIRS = 120  # more pairs than this get the interval of their standard error
+MAX_PAIRS = 120  # with more pairs each gets fewer draws: 1,225 pairs of 50 judges in seconds
+FEW_DRAWS = 2000
 SEED = 0
 Pair = tuple[int, int]
 
@@ -53,12 +60,10 @@ def people(judges: Sequence[JudgeInfo]) -> list[JudgeInfo]:
     return [judge for judge in persons if not judge.simulated] or persons
 
 
-def agreement_report(
-    decisions: Iterable[Decision], *, resamples: int = RESAMPLES
-) -> dict[str, Any]:
+def agreement_report(decisions: Iterable[Decision], *, resamples: int = DRAWS) -> dict[str, Any]:
     """Every measure of agreement with its 95 % interval, as `--json` prints them.
 
-    A mean is over the pairs whose kappa is defined; how many are not is told beside it.
+    A mean is over the pairs whose kappa is defined; how many are not is reported beside it.
     """
     answers = number_decisions(decisions)
     tables = pair_tables(answers)
@@ -107,8 +112,14 @@ def agreement_report(
     }
 
 
+def interval_caption(report: Mapping[str, Any]) -> str:
+    """How the intervals of a report were made, in words; empty where it has none."""
+    measures = [report["human_human"], *report["human_model"].values()]
+    return intervals_from([*measures, *report["pairs"]], report["resamples"])
+
+
 class _Spread:
-    """Where the means of kappas come from: the same resamples for all, or influences of items."""
+    """Where the intervals of means come from: posterior draws, or influences of items."""
 
     def __init__(
         self,
@@ -116,21 +127,26 @@ class _Spread:
         tables: np.ndarray,
         kappas: dict[Pair, Kappa],
         means: dict[str, list[Pair]],
-        resamples: int,
+        draws: int,
     ) -> None:
-        self.kappas, self.means = kappas, means
-        pairs = sorted({pair for each in means.values() for pair in each})
-        involved = sorted({judge for pair in pairs for judge in pair})
-        self.resampled: dict[Pair, np.ndarray] = {}
+        self.answers, self.tables, self.kappas, self.means = answers, tables, kappas, means
+        self.draws = draws
+        self.pairs = sorted({pair for each in means.values() for pair in each})
+        self.judges = sorted({judge for pair in self.pairs for judge in pair})
+        self.column = {judge: place for place, judge in enumerate(self.judges)}
+        self.columns = [(self.column[a], self.column[b]) for a, b in self.pairs]
         self.influence: dict[str, np.ndarray] = {}
-        if not pairs or not resamples:
+        self.codes, self.counts = np.zeros((0, 0), dtype=np.int16), np.zeros(0, dtype=np.int64)
+        self.drawn: list[np.ndarray] = []
+        if not self.pairs or not draws:
             return
-        codes, counts = patterns(answers.matrix(involved))
-        if len(codes) <= MOST_PATTERNS:
-            column = {judge: place for place, judge in enumerate(involved)}
-            columns = [(column[a], column[b]) for a, b in pairs]
-            values = resampled_kappas(codes, counts, columns, len(answers.labels), resamples, SEED)
-            self.resampled = {pair: values[:, place] for place, pair in enumerate(pairs)}
+        self.codes, self.counts = patterns(answers.matrix(self.judges))
+        if len(self.codes) <= MAX_PATTERNS:
+            features = pair_features(self.codes, self.columns, len(answers.labels))
+            generator = np.random.default_rng(SEED)
+            for size in blocks(draws):
+                weights = generator.standard_gamma(self.counts, size=(size, len(self.counts)))
+                self.drawn.append((weights @ features).astype(np.float32))
         else:
             self.influence = _influences(answers, tables, kappas, means)
 
@@ -139,34 +155,97 @@ class _Spread:
         value = self._value(name)
         if value is None:
             return None
-        if self.resampled:
-            return percentiles(self._resampled_mean(name))
-        return normal(value, _standard_error(self.influence[name])) if self.influence else None
+        if self.influence:
+            error = _standard_error(self.influence[name])
+            return normal(value, error, self._one_item(name))
+        if not self.drawn:
+            return None
+        # of a model's mean the model is the one who may stand alone; of the people's, each of them
+        alone = [self._model(name)] if name else self._columns_of(name)
+        return limits(
+            value,
+            *self._means([(name, 1.0)], alone, None, self._columns_of(name)),
+            self._items(name),
+        )
 
     def of_difference(self, one: str, other: str) -> Interval | None:
         """The interval of the difference of two means, paired: over the same items."""
         first, second = self._value(one), self._value(other)
         if first is None or second is None:
             return None
-        if self.resampled:
-            return percentiles(self._resampled_mean(one) - self._resampled_mean(other))
-        if not self.influence:
+        if self.influence:
+            paired = self.influence[one] - self.influence[other]
+            reach = self._one_item(one) + self._one_item(other)
+            return normal(first - second, _standard_error(paired), reach)
+        if not self.drawn:
             return None
-        paired = self.influence[one] - self.influence[other]
-        return normal(first - second, _standard_error(paired))
+        # lower limit: an extra item on which the first is alone; upper: the second
+        both = sorted({*self._columns_of(one), *self._columns_of(other)})
+        lower, upper = self._means(
+            [(one, 1.0), (other, -1.0)], [self._model(one)], [self._model(other)], both
+        )
+        items = min(self._items(one), self._items(other))
+        return limits(first - second, lower, upper, items)
+
+    def _means(
+        self,
+        terms: list[tuple[str, float]],
+        low_alone: list[int],
+        high_alone: list[int] | None,
+        columns: list[int],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draws of a signed sum of means under the lower and the upper posterior.
+
+        `high_alone` None: the upper posterior has an extra item on which all agree.
+        """
+        labels = len(self.answers.labels)
+        used = [int(label) for label in np.unique(self.codes[:, columns]) if label >= 0]
+        judges = len(self.judges)
+        low_rows = one_alone(judges, low_alone, used)
+        high_rows = (
+            all_agree(judges, used) if high_alone is None else one_alone(judges, high_alone, used)
+        )
+        generator = np.random.default_rng(SEED + 1)
+        found: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+        for tables in self.drawn:
+            for rows, values in zip((low_rows, high_rows), found, strict=True):
+                total = np.zeros(len(tables))
+                weights = extra_item(generator, len(rows), len(tables))
+                for name, sign in terms:
+                    places = [self.pairs.index(pair) for pair in self.means[name]]
+                    pairs = [self.columns[place] for place in places]
+                    known = tables.reshape(len(tables), -1, labels, labels)[:, places]
+                    extra = (weights @ pair_features(rows, pairs, labels)).reshape(known.shape)
+                    total += sign * mean_of_defined(kappas_of_tables(known + extra))
+                values.append(total)
+        return np.concatenate(found[0]), np.concatenate(found[1])
+
+    def _columns_of(self, name: str) -> list[int]:
+        return sorted({self.column[judge] for pair in self.means[name] for judge in pair})
+
+    def _model(self, name: str) -> int:
+        """The column of the model whose mean with the people this is."""
+        return self.column[self.means[name][0][1]]
+
+    def _items(self, name: str) -> int:
+        """Items that at least one pair of the mean has in common."""
+        shared = np.zeros(len(self.codes), dtype=bool)
+        for pair in self.means[name]:
+            a, b = self.columns[self.pairs.index(pair)]
+            shared |= (self.codes[:, a] >= 0) & (self.codes[:, b] >= 0)
+        return int(self.counts[shared].sum())
+
+    def _one_item(self, name: str) -> float:
+        """How far one item can move the mean, to first order."""
+        moves = [
+            np.abs(kappa_gradient(self.tables[pair])).max() / self.kappas[pair].items
+            for pair in self.means[name]
+        ]
+        return float(np.mean(moves))
 
     def _value(self, name: str) -> float | None:
         values = [self.kappas[pair].value for pair in self.means[name]]
         return float(np.mean([value for value in values if value is not None])) if values else None
-
-    def _resampled_mean(self, name: str) -> np.ndarray:
-        """Means over the pairs defined in the resample; NaN where none is."""
-        values = np.stack([self.resampled[pair] for pair in self.means[name]])
-        defined = ~np.isnan(values)
-        number = defined.sum(axis=0)
-        total = np.where(defined, values, 0.0).sum(axis=0)
-        mean: np.ndarray = np.where(number > 0, total / np.maximum(number, 1), np.nan)
-        return mean
 
 
 def _influences(
@@ -202,12 +281,10 @@ def _standard_error(influence: np.ndarray) -> float:
     return float(np.sqrt((influence**2).sum()))
 
 
-def _pair_interval(table: np.ndarray, kappa: Kappa, pairs: int, resamples: int) -> Interval | None:
-    if kappa.value is None or kappa.standard_error is None or not resamples:
+def _pair_interval(table: np.ndarray, kappa: Kappa, pairs: int, draws: int) -> Interval | None:
+    if kappa.value is None or not draws:
         return None
-    if pairs > MOST_PAIRS:
-        return normal(kappa.value, kappa.standard_error)
-    return kappa_interval(table, resamples, SEED)
+    return kappa_interval(table, min(draws, FEW_DRAWS) if pairs > MAX_PAIRS else draws, SEED)
 
 
 def _kappa(kappa: Kappa, interval: Interval | None) -> dict[str, Any]:
@@ -225,8 +302,8 @@ def _kappa(kappa: Kappa, interval: Interval | None) -> dict[str, Any]:
 def _interval(interval: Interval | None) -> dict[str, Any]:
     if interval is None:
         return {"interval": None}
-    told = {"interval": [interval.low, interval.high], "interval_from": interval.source}
-    return {**told, "undefined_resamples": interval.undefined} if interval.undefined else told
+    found = {"interval": [interval.low, interval.high], "interval_from": interval.source}
+    return {**found, "undefined_resamples": interval.undefined} if interval.undefined else found
 
 
 def _mean(kappas: Sequence[Kappa], nobody: str, interval: Interval | None) -> dict[str, Any]:
@@ -278,9 +355,7 @@ def _judges(answers: Answers) -> list[dict[str, Any]]:
     ]
 
 
-def _coefficients(
-    answers: Answers, judges: Sequence[int], resamples: int
-) -> dict[str, dict[str, Any]]:
+def _coefficients(answers: Answers, judges: Sequence[int], draws: int) -> dict[str, dict[str, Any]]:
     """Fleiss' kappa, Krippendorff's alpha, Gwet's AC1 and raw agreement of these judges."""
     counts = answers.label_counts(judges)
     counts = counts[counts.sum(axis=1) > 0]
@@ -289,19 +364,46 @@ def _coefficients(
     rows, weights = patterns(counts)
     in_use = int((counts.sum(axis=0) > 0).sum())
     values = coefficients(rows, weights[None, :], in_use)
-    resampled = None
-    if resamples and len(rows) <= MOST_PATTERNS:
-        blocks = [
-            coefficients(rows, block, in_use)
-            for block in resampled_weights(weights, resamples, SEED)
-        ]
-        resampled = {name: np.concatenate([getattr(b, name) for b in blocks]) for name in NAMES}
+    drawn = None
+    if draws and in_use > 1 and len(rows) <= MAX_PATTERNS:
+        drawn = _drawn_coefficients(rows, weights, draws)
     found: dict[str, dict[str, Any]] = {}
     for name in NAMES:
         value = float(getattr(values, name)[0])
         if np.isnan(value):
             found[name] = {"value": None, "reason": ONE_LABEL}
         else:
-            interval = None if resampled is None else percentiles(resampled[name])
+            interval = None
+            if drawn is not None:
+                twice = int(weights[rows.sum(axis=1) >= 2].sum())
+                interval = limits(value, drawn[0][name], drawn[1][name], twice)
             found[name] = {"value": value, **_interval(interval)}
     return found
+
+
+def _drawn_coefficients(
+    rows: np.ndarray, weights: np.ndarray, draws: int
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Draws of every coefficient under the lower and the upper posterior.
+
+    The extra item has as many judgments as the items judged twice have on average.
+    """
+    used = np.flatnonzero(rows.sum(axis=0))
+    judged = rows.sum(axis=1)
+    twice = judged >= 2
+    usual = max(2, round(float(np.average(judged[twice], weights=weights[twice]))))
+    extra = [
+        np.stack([np.bincount(row, minlength=rows.shape[1]) for row in patterns_of])
+        for patterns_of in (one_alone(usual, [0], list(used)), all_agree(usual, list(used)))
+    ]
+    generator = np.random.default_rng(SEED)
+    found: tuple[dict[str, list[np.ndarray]], ...] = tuple({n: [] for n in NAMES} for _ in extra)
+    for size in blocks(draws):
+        drawn = generator.standard_gamma(weights, size=(size, len(weights)))
+        for added, values in zip(extra, found, strict=True):
+            whole = np.concatenate([drawn, extra_item(generator, len(added), size)], axis=1)
+            block = coefficients(np.concatenate([rows, added]), whole, len(used))
+            for name in NAMES:
+                values[name].append(getattr(block, name))
+    lower, upper = ({n: np.concatenate(v) for n, v in each.items()} for each in found)
+    return lower, upper

@@ -4,6 +4,7 @@ from typing import Any
 
 import streamlit as st
 
+from analysis.agreement.agreement import interval_caption
 from analysis.figures.figures import agreement_heatmap, human_model_bars
 from app.kit.figure import Origin, draw_figure, draw_rows, side_by_side
 from app.text.counted import counted
@@ -41,9 +42,10 @@ def draw_report(report: dict[str, Any], origin: Origin) -> None:
     with st.container(horizontal=True):
         for label, mean in means:
             draw_mean(label, mean)
+    brackets = interval_caption(report)
     st.caption(
-        f"{report['judgments']:,} judgments of {report['items']:,} items · in brackets: 95 % "
-        f"intervals, {report['resamples']:,} resamples of the items"
+        f"{report['judgments']:,} judgments of {report['items']:,} items"
+        + (f" · in brackets: {brackets}" if brackets else "")
     )
     left, right = side_by_side(2, key="agreement.figures")
     with left:

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from analysis.agreement.agreement import agreement_report
-from analysis.agreement.bootstrap import RESAMPLES
+from analysis.agreement.agreement import agreement_report, interval_caption
+from analysis.agreement.intervals import DRAWS
 from analysis.agreement.judge_profile import judge_profiles
 from analysis.agreement.judgment_file import read_judgments
 from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
@@ -107,8 +107,8 @@ def _shown_agreement(report: Result) -> str:
             + (", no gold" if gold is None else f", gold {gold:.3f} of {each['gold_seen']}")
             + (f", position bias undefined ({bias})" if p is None else f", position bias p {p:.4f}")
         )
-    if report["resamples"]:
-        lines.append(f"in brackets: 95 % intervals, {report['resamples']:,} resamples of items")
+    if caption := interval_caption(report):
+        lines.append(f"in brackets: {caption}")
     return "\n".join(lines)
 
 
@@ -124,7 +124,7 @@ DAY = click.DateTime(["%Y-%m-%d"])
 )
 @click.option(
     "--resamples",
-    default=RESAMPLES,
+    default=DRAWS,
     show_default=True,
     type=click.IntRange(min=0),
     help="Of the bootstrap; 0 leaves the intervals out.",
