@@ -1,14 +1,17 @@
 """Import from the page, with progress: uploaded files, or files on the server for an admin."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from app.access.identity import SessionUser
 from app.access.session_user import require_permission
-from curation.importing.importing import ImportReport, Progress, import_dataset
+from curation.importing.checking import Progress
+from curation.importing.importing import ImportReport, import_dataset
+from curation.importing.preview import Preview, preview_import
 from db.errors import BadInput, Refused
 from db.people.accounts import record_audit
 from db.store.store import Store
@@ -32,6 +35,16 @@ class Sources:
     passages: Uploaded | None = None
     pairs_path: str = ""
     passages_path: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+def preview_from_page(store: Store, sources: Sources, *, name: str) -> Preview:
+    """What an import would do; stores nothing. Raises Refused and BadInput."""
+    _require_import(sources)
+    with _files(sources) as (pairs, passages):
+        return preview_import(
+            store, name=name, pairs=pairs, passages=passages, columns=sources.columns
+        )
 
 
 def import_from_page(
@@ -45,9 +58,7 @@ def import_from_page(
     progress: Progress,
 ) -> ImportReport:
     """Import as the session user. Raises Refused, BadInput and BadRows."""
-    user = require_permission("import")
-    if (sources.pairs_path or sources.passages_path) and not user.may("admin"):
-        raise Refused("only an admin can import files on the server: upload the files instead")
+    user = _require_import(sources)
     if not name.strip():
         raise BadInput("the dataset has no name: enter one")
     with _files(sources) as (pairs, passages):
@@ -56,6 +67,7 @@ def import_from_page(
             name=name.strip(),
             pairs=pairs,
             passages=passages,
+            columns=sources.columns,
             source=source.strip(),
             licence=licence.strip(),
             skip_bad=skip_bad,
@@ -65,6 +77,13 @@ def import_from_page(
         record_audit(session, user.name, "import", name.strip(), **report.imported)
         session.commit()
     return report
+
+
+def _require_import(sources: Sources) -> SessionUser:
+    user = require_permission("import")
+    if (sources.pairs_path or sources.passages_path) and not user.may("admin"):
+        raise Refused("only an admin can import files on the server: upload the files instead")
+    return user
 
 
 @contextmanager

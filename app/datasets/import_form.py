@@ -3,16 +3,19 @@
 import streamlit as st
 
 from app.access.session_user import current_user, failures_shown, notify
-from app.datasets.actions import Sources, import_from_page
+from app.datasets.actions import Sources, import_from_page, preview_from_page
 from app.text.counted import counted
 from app.text.plain import plain
+from curation.importing.preview import Preview
 from db.errors import BadRow, BadRows
 from db.store.store import open_store
 
-TYPES = ["jsonl", "json", "csv", "parquet"]
+TYPES = ["jsonl", "json", "csv", "tsv", "xlsx", "parquet", "gz"]
+MAPPED = ("query_id", "query", "passage_id", "passage", "text", "title")
 COLUMNS = (
-    "Pairs: `query_id`, `query`, `passage_id`, and `passage` for inline text. "
-    "Passages: `passage_id`, `text`, `title`. JSONL, CSV or Parquet. Importing twice adds nothing."
+    "Pairs: `query` with `passage` (the text) or `passage_id`, and `query_id`; ids of absent "
+    "columns are made from content. Passages: `passage_id`, `text`, `title`. JSONL, JSON, CSV, "
+    "TSV, Excel or Parquet. Importing twice adds nothing."
 )
 
 
@@ -35,17 +38,47 @@ def draw_import_form() -> None:
                 "Or: passages on the server", key="datasets.passages_path"
             )
         skip_bad = st.checkbox("Skip bad rows and import the rest", key="datasets.skip_bad")
+        with st.expander("Column names"):
+            columns = draw_columns()
         st.caption(COLUMNS)
-        submitted = st.form_submit_button("Import", type="primary", key="datasets.submit")
+        with st.container(horizontal=True):
+            previewed = st.form_submit_button("Preview", key="datasets.preview")
+            submitted = st.form_submit_button("Import", type="primary", key="datasets.submit")
+    sources = Sources(pairs, passages, pairs_path or "", passages_path or "", columns)
+    if previewed:
+        with failures_shown():
+            draw_preview(preview_from_page(open_store(), sources, name=name or ""))
     if submitted:
         with failures_shown():
             _import(
-                Sources(pairs, passages, pairs_path or "", passages_path or ""),
+                sources,
                 name=name or "",
                 source=source or "",
                 licence=licence or "",
                 skip_bad=skip_bad,
             )
+
+
+def draw_columns() -> dict[str, str]:
+    """One field for each of our columns; the names that the files have instead."""
+    st.caption("Where a file names a column differently, enter its name.")
+    fields = st.columns(3)
+    typed = {
+        ours: fields[number % 3].text_input(ours, key=f"datasets.column_{ours}")
+        for number, ours in enumerate(MAPPED)
+    }
+    return {ours: theirs.strip() for ours, theirs in typed.items() if theirs and theirs.strip()}
+
+
+def draw_preview(preview: Preview) -> None:
+    """What would be imported: the counts, the first rows, every row that would be refused."""
+    pairs, passages = counted(preview.pairs, "pair"), counted(preview.passages, "passage")
+    st.info(f"{pairs} and {passages} would be imported. Nothing was stored.")
+    if preview.rows:
+        st.dataframe(preview.rows, hide_index=True)
+    if preview.bad:
+        st.warning(f"{counted(len(preview.bad), 'row')} would be refused:")
+        _draw_bad(preview.bad)
 
 
 def _import(sources: Sources, *, name: str, source: str, licence: str, skip_bad: bool) -> None:
