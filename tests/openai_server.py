@@ -351,7 +351,7 @@ def _to_schema(asked: dict[str, Any], text: str) -> str:
 def _choose(prompt: str) -> str:
     """The passage with the code words asked for; without any, the one with the topic."""
     query, topic = _line(prompt, "Query"), _line(prompt, "Instruction").split()[-1]
-    passages = re.findall(r"^\[(\d+)\] (.*?)(?=^\[\d+\] |^Which passage)", prompt, re.M | re.S)
+    passages = re.findall(r"^<passage (\d+)>\n(.*?)\n</passage \1>$", prompt, re.M | re.S)
     coded = re.search(r"\bmu[0-9a-f]{8}\b", query)
     wanted = coded.group() if coded else topic
     fitting = [

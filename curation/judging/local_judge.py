@@ -20,7 +20,7 @@ import numpy as np
 from analysis.embed.embedding import model_identity
 from analysis.embed.language_model import LanguageModel, load_language_model
 from curation.judging.judge import Choice, ItemView
-from curation.recipe.prompt import FOLDER, Prompt, messages
+from curation.recipe.prompt import FOLDER, Prompt, fenced, messages
 from db.errors import BadInput
 
 WAYS = ("listwise", "pointwise")
@@ -116,8 +116,7 @@ class LocalJudge:
         if self._way == "pointwise":
             inputs["passage"] = texts[0]
         else:
-            shown = zip(LETTERS, [*texts, NO_PASSAGE], strict=False)
-            inputs["passages"] = "\n\n".join(f"[{letter}] {text}" for letter, text in shown)
+            inputs["passages"] = fenced(LETTERS, [*texts, NO_PASSAGE])
         return messages(self._prompt, inputs)[0]["content"]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from curation.recipe.prompt import Inputs, Prompt
+from curation.recipe.prompt import Inputs, Prompt, escapes
 from curation.recipe.tasks import Task
 from db.corpus.datasets import text_sha256
 from db.tables import utc_now
@@ -33,7 +33,7 @@ class Request:
     @cached_property
     def key(self) -> str:
         """The content key under which the answer is journaled."""
-        content = [
+        content: list[Any] = [
             self.task,
             self.prompt.sha256,
             self.provider,
@@ -42,6 +42,8 @@ class Request:
             self.inputs,
             self.sample,
         ]
+        if escapes(self.prompt, self.inputs):
+            content.append("escaped")
         return text_sha256(json.dumps(content, sort_keys=True, ensure_ascii=False))
 
     def journal(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ inputs in braces. Its identity is the sha256 of the file's text.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,9 @@ from db.errors import BadInput
 FOLDER = Path(__file__).parent / "prompts"
 ECHO_WORDS = 9  # as many words of a prompt in a row are an echo of it
 _PLACE = re.compile(r"\{([a-z_]+)\}")
+FENCED = "fenced_"  # before the name of a place: its texts stand between tags
+_TAG = re.compile(r"[<＜﹤](?=\s*[/／]?\s*passage\b)", re.IGNORECASE)
+_ENTRY = re.compile(r"^\s*\[(\d+)\]", re.MULTILINE)
 NEEDED: dict[Task, tuple[str, ...]] = {
     "passage_instruction_negative": ("query_positive", "instruction_negative"),
     "passage_query_negative": ("query_negative", "instruction_positive"),
@@ -40,7 +43,7 @@ class Prompt:
     @cached_property
     def places(self) -> frozenset[str]:
         """The inputs that it names."""
-        return frozenset(_PLACE.findall(self.text))
+        return frozenset(place.removeprefix(FENCED) for place in _PLACE.findall(self.text))
 
     @cached_property
     def runs(self) -> frozenset[tuple[str, ...]]:
@@ -103,14 +106,40 @@ def messages(prompt: Prompt, inputs: Inputs) -> list[dict[str, str]]:
     return [*head, {"role": "user", "content": asked}]
 
 
-def _filled(parts: Sequence[str], inputs: Inputs) -> str:
-    """Texts and names of places in turn, as one text."""
-    return "".join(
-        _shown(inputs[part]) if number % 2 else part for number, part in enumerate(parts)
+def fenced(labels: Iterable[object], texts: Iterable[str]) -> str:
+    """Candidates of an item, each between tags with its label, which no text can imitate."""
+    return "\n\n".join(
+        f"<passage {label}>\n{_TAG.sub('‹', text)}\n</passage {label}>"
+        for label, text in zip(labels, texts, strict=False)
     )
 
 
-def _shown(value: str | list[str]) -> str:
+def escapes(prompt: Prompt, inputs: Inputs) -> bool:
+    """Whether a list of texts in brackets holds a text that looks like another entry of it.
+
+    Prompts of earlier versions number their candidates `[1] …`. Lists that no text forges are sent
+    as ever and keep their content key; a forged one is sent escaped, under a key of its own.
+    """
+    return any(
+        isinstance(inputs[name], list) and any(_ENTRY.search(text) for text in inputs[name])
+        for parts in prompt.parts
+        for name in parts[1::2]
+        if name in inputs
+    )
+
+
+def _filled(parts: Sequence[str], inputs: Inputs) -> str:
+    """Texts and names of places in turn, as one text."""
+    return "".join(
+        _shown(part, inputs) if number % 2 else part for number, part in enumerate(parts)
+    )
+
+
+def _shown(place: str, inputs: Inputs) -> str:
+    value = inputs[place.removeprefix(FENCED)]
     if isinstance(value, str):
         return value
-    return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(value, 1))
+    if place.startswith(FENCED):
+        return fenced(range(1, len(value) + 1), value)
+    texts = (_ENTRY.sub(r"(\1)", text) for text in value)
+    return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1))

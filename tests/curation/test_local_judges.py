@@ -122,14 +122,14 @@ def test_a_models_own_marks_in_a_passage_are_text(tmp_path: Path) -> None:
 
 
 def test_long_passages_are_cut_and_the_question_never(tmp_path: Path) -> None:
-    judge = LocalJudge(str(write_decoder(tmp_path, positions=1200)))
+    judge = LocalJudge(str(write_decoder(tmp_path, positions=1600)))
     view = ItemView("short", "why", ("x" * 5000, "y" * 3, "z" * 5000))
     prompt = judge._fit(view, view.candidates)
-    assert prompt is not None and 1100 < len(prompt) <= 1200
+    assert prompt is not None and 1500 < len(prompt) <= 1600
     text = judge._asked._tokenizer.decode(prompt)
-    assert "Query: why" in text and "[B] yyy\n" in text and text.endswith("Answer:")
+    assert "Query: why" in text and "<passage B>\nyyy\n" in text and text.endswith("Answer:")
     assert abs(text.count("x") - text.count("z")) < 10
-    too_long = ItemView("i" * 2000, "why", ("a", "b"))
+    too_long = ItemView("i" * 2600, "why", ("a", "b"))
     (choice,) = judge.choose([too_long])
     assert choice.unusable == "too_long"
     (choice,) = judge.choose([ItemView("i", "q", ("a",) * 26)])
