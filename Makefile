@@ -1,17 +1,36 @@
-# make demo: the whole path on the demo set, then the app.   make test: the tests.
+# make demo        the whole path on the demo set, then the app
+# make test-fast   pure functions and the store on SQLite, within a minute on 2 cores
+# make test        all tests but the long ones
+# make test-long   the long ones: many kills, several processes or nodes, real models, journeys
+# make test-all    every test, as .ci/run does
+# make docs        the site, in site/, with warnings as errors
 VENV := .venv
 PYTHON ?= python3
 INF := $(VENV)/bin/inf
 PORT ?= 8501
 PYTEST ?= -n 2 --dist loadscope
 
-.PHONY: demo test lint wheel clean
+.PHONY: demo test test-fast test-long test-all lint wheel docs clean
+
+RUN_TESTS = OMP_WAIT_POLICY=PASSIVE $(VENV)/bin/python -m pytest $(PYTEST)
 
 demo: $(VENV)/.installed
 	$(INF) demo --port $(PORT)
 
+test-fast: $(VENV)/.installed-dev
+	$(RUN_TESTS) -m fast
+
 test: $(VENV)/.installed-dev
-	OMP_WAIT_POLICY=PASSIVE $(VENV)/bin/python -m pytest $(PYTEST)
+	$(RUN_TESTS) -m "not long"
+
+test-long: $(VENV)/.installed-dev
+	$(RUN_TESTS) -m long
+
+test-all: $(VENV)/.installed-dev
+	$(RUN_TESTS)
+
+docs: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -P -m mkdocs build --strict --quiet --site-dir site
 
 lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .
@@ -36,4 +55,4 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@touch $@
 
 clean:
-	rm -rf $(VENV) dist build
+	rm -rf $(VENV) dist build site

@@ -101,3 +101,7 @@ if "hatchling" in sys.modules:  # tests use the functions above without it
         def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
             if folder := getattr(self, "_folder", None):
                 shutil.rmtree(folder)
+
+
+if __name__ == "__main__":  # `python hatch_build.py FOLDER`: the tests, to run against the wheel
+    rewrite_folder(Path(sys.argv[1]))

@@ -24,6 +24,8 @@ INF = Path(sys.executable).parent / "inf"
 
 INTRODUCTION = """# The whole path on real questions
 
+<!-- blocks not run: bench/walkthrough.py runs them, on data that is not in the clone -->
+
 3,315 real Google questions with the Wikipedia passage that answers them (900 from Natural
 Questions, 2,415 from BoolQ), through all ten steps, with the *offline* provider: rules write the
 groups, an embedding model (MiniLM) validates them, the people are simulated. The numbers say how

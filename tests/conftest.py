@@ -38,6 +38,22 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("everywhere")
 
 
+# The ring of fast tests: pure functions and the store on SQLite, in this process. What a test needs
+# beyond that shows in its marks and fixtures.
+NOT_FAST_MARKS = ("slow", "long", "browser", "postgres", "gpu")
+NOT_FAST_FIXTURES = {"inf", "postgres_cluster", "chromium", "hub", "there", "real_data", "server"}
+FAST_FOLDERS = {"tests", "db", "analysis", "curation", "trainer"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is fast, so that `make test-fast` can choose it."""
+    for item in items:
+        is_marked = any(item.get_closest_marker(name) for name in NOT_FAST_MARKS)
+        needs = NOT_FAST_FIXTURES & set(getattr(item, "fixturenames", ()))
+        if item.path.parent.name in FAST_FOLDERS and not is_marked and not needs:
+            item.add_marker(pytest.mark.fast)
+
+
 def require(what: str, reason: str) -> None:
     """Skip for a missing program, or fail where INF_TEST_REQUIRE names it."""
     if what in os.environ.get("INF_TEST_REQUIRE", "").split(","):

@@ -173,7 +173,7 @@ def test_diversity_tells_every_field_and_role_of_every_corpus(
     assert sampled["corpora"][0]["fields"]["query"]["sampled"]["aps"]["sd"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_map_is_kept_drawn_once_and_takes_new_texts(
     sqlite_store: Store, inf: Any, mine: Path
 ) -> None:
@@ -207,6 +207,7 @@ def test_a_map_is_kept_drawn_once_and_takes_new_texts(
         run_job(sqlite_store, "coverage", texts=[str(mine)], onto=diversity["analysis_id"])
 
 
+@pytest.mark.long
 def test_the_command_prints_a_table_and_wants_a_corpus(sqlite_store: Store, inf: Any) -> None:
     grown(sqlite_store)
     measured = inf("analyze", "diversity", "--dataset", "demo", "--sample", 5)

@@ -122,7 +122,7 @@ embed_texts(open_store(), [f"text number {n} of many" for n in range(600)])
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_process_is_taken_up_from_the_vectors_it_had_stored(sqlite_store: Store) -> None:
     url = sqlite_store.engine.url.render_as_string(hide_password=False)
     process = subprocess.Popen(

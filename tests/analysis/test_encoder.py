@@ -117,6 +117,7 @@ def test_few_texts_are_not_worth_a_compilation(model: Any) -> None:
     assert slow.how == "PyTorch, the reference"
 
 
+@pytest.mark.long
 def test_bfloat16_keeps_the_vectors_close_to_the_reference(model: Any) -> None:
     # the graphics card's way, computed by the processor: the same roundings, less speed
     expected = reference(model, TEXTS)

@@ -31,7 +31,7 @@ def test_equal_vectors_are_each_their_own_first_neighbour() -> None:
     assert places[:, 0].tolist() == list(range(6))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_heaps_stay_apart_and_the_same_input_gives_the_same_map() -> None:
     centre = np.zeros(16, dtype=np.float32)
     centre[0] = 3
@@ -52,7 +52,7 @@ def test_too_few_texts_are_refused() -> None:
         project(unit(9))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_new_texts_are_placed_as_umaps_own_fitted_object_places_them() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

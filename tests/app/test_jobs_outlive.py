@@ -31,7 +31,7 @@ def wait_until_over(store: Store, job_id: int) -> Job:
     raise AssertionError(f"job {job_id} never ended")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_job_outlives_the_app_that_is_killed_and_the_reopened_page_shows_it(
     sqlite_store: Store, tmp_path: Path
 ) -> None:

@@ -24,6 +24,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.long
 def test_no_decision_is_lost_doubled_or_on_another_item(store: Store, own_home: Path) -> None:
     run_id = make_world(store, 50)
     with store.write() as session:

@@ -113,6 +113,7 @@ def supervised(entry: str = processes.ENTRY) -> "subprocess.Popen[bytes]":
 
 @pytest.mark.slow
 @pytest.mark.postgres
+@pytest.mark.long
 def test_a_training_and_an_evaluation_run_on_the_cluster_and_survive_the_supervisor(
     cluster: RayCluster, postgres_store: Store, tmp_path: Path
 ) -> None:
@@ -169,6 +170,7 @@ def cancel(store: Store, job_id: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.postgres
+@pytest.mark.long
 def test_a_training_over_two_nodes_has_the_losses_of_one_process_and_outlives_a_node(
     cluster: RayCluster,
     ray: LocalRay,
@@ -235,6 +237,7 @@ def test_a_training_over_two_nodes_has_the_losses_of_one_process_and_outlives_a_
 
 @pytest.mark.slow
 @pytest.mark.postgres
+@pytest.mark.long
 def test_a_gpu_for_each_worker_is_found_on_two_nodes_and_given_back_by_cancel(
     cluster: RayCluster, postgres_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,6 +272,7 @@ def missing(store: Store, job_id: int) -> str:
 
 @pytest.mark.slow
 @pytest.mark.postgres
+@pytest.mark.long
 def test_four_workers_curate_a_node_dies_and_nothing_is_done_twice(
     cluster: RayCluster, ray: LocalRay, postgres_store: Store, server: Server
 ) -> None:
@@ -300,6 +304,7 @@ def test_four_workers_curate_a_node_dies_and_nothing_is_done_twice(
 
 @pytest.mark.slow
 @pytest.mark.postgres
+@pytest.mark.long
 def test_cancel_frees_what_the_job_held_and_the_next_one_runs(
     cluster: RayCluster, postgres_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,7 +323,7 @@ def test_cancel_frees_what_the_job_held_and_the_next_one_runs(
     assert now(postgres_store, third).status == "done"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_without_the_token_nothing_is_taken_and_the_job_says_so(
     cluster: RayCluster, sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

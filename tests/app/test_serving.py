@@ -40,6 +40,7 @@ def heavy_packages(process_id: int) -> set[str]:
 
 @pytest.mark.slow
 @pytest.mark.browser
+@pytest.mark.long
 def test_the_first_page_comes_within_seconds_and_the_process_stays_light(
     sqlite_store: Store, tmp_path: Path, chromium: Path
 ) -> None:

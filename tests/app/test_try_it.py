@@ -36,7 +36,7 @@ def state() -> dict:
     return json.loads((home() / "model-server.json").read_text())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_server_starts_on_demand_answers_its_token_only_and_ends_when_idle(
     world: Store,
 ) -> None:

@@ -30,6 +30,7 @@ def push(there: dict[str, str], inf: Any) -> Callable[..., Any]:
     return run
 
 
+@pytest.mark.long
 def test_a_pushed_release_comes_back_equal_and_is_not_silently_overwritten(
     sqlite_store: Store, tmp_path: Path, hub: Hub, push: Callable[..., Any]
 ) -> None:

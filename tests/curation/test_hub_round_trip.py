@@ -35,7 +35,7 @@ def run_python(code: str, *words: str, **environment: str) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_groups_of_real_questions_come_back_from_the_hub_row_by_row(
     sqlite_store: Store,
     tmp_path: Path,
@@ -64,6 +64,7 @@ def test_groups_of_real_questions_come_back_from_the_hub_row_by_row(
     assert told.json["splits"].keys() == read.keys() == {"google", "google_held_out"}
 
 
+@pytest.mark.long
 def test_a_pushed_checkpoint_loads_by_its_name(
     sqlite_store: Store, tmp_path: Path, hub: Hub, there: dict[str, str], inf: Any
 ) -> None:
@@ -88,6 +89,7 @@ print("equal")
     assert run_python(code, "ada/model", str(folder), **there).strip() == "equal"
 
 
+@pytest.mark.long
 def test_an_upload_killed_at_any_point_goes_on_and_gives_the_same_files(
     sqlite_store: Store, tmp_path: Path, hub: Hub, there: dict[str, str], inf: Any
 ) -> None:
@@ -128,6 +130,7 @@ def test_an_upload_killed_at_any_point_goes_on_and_gives_the_same_files(
 
 
 @pytest.mark.slow  # huggingface_hub tries a file six times, ever more slowly
+@pytest.mark.long
 def test_a_network_that_goes_in_the_middle_of_a_file_is_told(
     sqlite_store: Store, tmp_path: Path, hub: Hub, there: dict[str, str], inf: Any
 ) -> None:

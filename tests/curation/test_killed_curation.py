@@ -50,7 +50,7 @@ def new_run(store: Store) -> int:
     return run_id
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_twenty_kills_at_seeded_moments_change_nothing_in_the_store(
     sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -137,7 +137,7 @@ def test_a_phrase_is_replaced_as_whole_words_in_singular_and_plural() -> None:
     assert sentences("One. Two! Three? four.") == ["One.", "Two!", "Three? four."]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_with_the_two_written_passages_swapped_hardly_any_group_passes(
     sqlite_store: Store,
 ) -> None:

@@ -114,6 +114,7 @@ def test_passages_of_a_megabyte_come_back_whole(
     assert row["query_positive"] == ("'=1+1" if format == "csv" else "=1+1")
 
 
+@pytest.mark.long
 def test_a_release_outlives_the_files_it_was_imported_from_but_not_its_folder(
     sqlite_store: Store, tmp_path: Path, inf: Any
 ) -> None:

@@ -95,6 +95,7 @@ def test_an_imported_run_has_no_validator(sqlite_store: Store) -> None:
         validator_of(sqlite_store, run_id)
 
 
+@pytest.mark.long
 def test_the_command_refuses_and_revalidates(sqlite_store: Store, inf: Callable[..., Ran]) -> None:
     run_id = make_run(sqlite_store)
     group_id = group_ids(sqlite_store, run_id)[0]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hub_server import Hub, Repo
 
 NAME = "microsoft/ms_marco"
@@ -56,6 +57,7 @@ def publish(hub: Hub) -> None:
     hub.repos[f"datasets/{NAME}"] = repo
 
 
+@pytest.mark.long
 def test_msmarco_is_taken_from_the_hub_by_its_name(
     hub: Hub, there: dict[str, str], tmp_path: Path, inf: Any
 ) -> None:

@@ -12,6 +12,7 @@ from db.study.judgments import judgment_frame
 from db.tables import Assignment, Item, Judgment
 
 
+@pytest.mark.long
 def test_a_study_is_made_judged_and_shown_from_the_command_line(
     sqlite_store: Store, inf: Callable[..., Ran]
 ) -> None:
@@ -73,6 +74,7 @@ def test_an_unknown_judge_fails_with_the_names_there_are(
     assert "simulated:N" in ran.err
 
 
+@pytest.mark.long
 def test_a_language_model_judges_a_study_and_is_never_paid_twice(
     sqlite_store: Store, inf: Callable[..., Ran]
 ) -> None:

@@ -70,6 +70,7 @@ def judge_all(page: Page, count: int) -> None:
     expect(page.locator(".badge")).to_have_text("saved")
 
 
+@pytest.mark.long
 def test_a_curator_gives_items_away_pauses_lets_in_and_asks_for_more(
     store: Store, served: Restartable, browser: Browser
 ) -> None:

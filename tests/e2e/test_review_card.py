@@ -126,7 +126,7 @@ def test_an_edit_is_checked_and_what_was_written_is_kept(
     page.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_was_decided_while_the_server_was_down_is_stored_once_it_is_back(
     store: Store, served: Restartable, browser: Browser
 ) -> None:

@@ -175,6 +175,7 @@ def decide(page: Page) -> int:
     return disputed
 
 
+@pytest.mark.long
 def test_three_people_do_a_study_from_the_links_to_the_adjudicated_result(
     chromium: Path, sqlite_store: Store, tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ from db.store.store import Store
 
 
 @pytest.mark.browser
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_wrong_value_is_told_while_it_is_typed_and_going_on_makes_it_right(
     served: Restartable, store: Store, browser: Browser
 ) -> None:

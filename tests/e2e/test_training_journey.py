@@ -97,6 +97,7 @@ def try_it(page: Page) -> None:
 @pytest.mark.browser
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
+@pytest.mark.long
 def test_a_model_is_trained_watched_stopped_resumed_compared_and_tried_on_the_pages(
     chromium: Path, sqlite_store: Store, tmp_path: Path
 ) -> None:

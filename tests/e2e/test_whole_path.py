@@ -66,7 +66,7 @@ def wait_for_job(page: Page, key: str) -> None:
 
 @pytest.mark.browser
 @pytest.mark.timeout(1500)
-@pytest.mark.slow
+@pytest.mark.long
 def test_from_pairs_to_a_trained_and_evaluated_model_by_mouse_and_keyboard(
     chromium: Path, sqlite_store: Store, tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ numpy.savez(
 """
 
 
+@pytest.mark.long
 def test_prefix_and_template_come_by_themselves_in_a_fresh_process(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
@@ -70,6 +71,7 @@ for path in sys.argv[1:]:
 """
 
 
+@pytest.mark.long
 def test_two_encoders_and_lora_are_the_same_in_a_fresh_process(
     sqlite_store: Store, tmp_path: Path
 ) -> None:

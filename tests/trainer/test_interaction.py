@@ -150,6 +150,7 @@ def test_an_instruction_used_again_is_not_encoded_again(
     assert not model[0].states
 
 
+@pytest.mark.long
 def test_a_training_with_interaction_ii_is_saved_loaded_and_scored(
     sqlite_store: Store, tmp_path: Path
 ) -> None:

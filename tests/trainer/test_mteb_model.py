@@ -119,7 +119,7 @@ def mteb_scores(benchmark: Benchmark, model: object) -> dict[str, float]:
     return scores
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_our_numbers_on_a_followir_folder_are_mtebs(sqlite_store: Store, tmp_path: Path) -> None:
     from trainer.evaluate.mteb_model import MtebModel
 

@@ -48,6 +48,7 @@ def start_ranks(folder: Path, count: int) -> list[subprocess.Popen[bytes]]:
     return [subprocess.Popen(words, env=seen | {"RANK": str(rank)}) for rank in range(count)]
 
 
+@pytest.mark.long
 def test_two_gloo_ranks_have_the_loss_and_the_gradients_of_one_and_count_tokens_together(
     tmp_path: Path,
 ) -> None:
@@ -76,7 +77,7 @@ def losses(store: Store, job_id: int) -> list[float]:
     return [point.value for point in points if point.name == "loss"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_training_of_two_processes_by_ddp_and_fsdp_has_the_losses_of_one(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
@@ -108,7 +109,7 @@ def test_a_training_of_two_processes_by_ddp_and_fsdp_has_the_losses_of_one(
         assert apart < 0.02 * moved
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_lora_with_shared_out_weights_has_the_losses_of_one_process(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
@@ -131,7 +132,7 @@ def test_lora_with_shared_out_weights_has_the_losses_of_one_process(
     assert torch.equal(alone[embedded], start[embedded])  # only linear layers have additions
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_process_that_dies_ends_the_training_with_a_reason(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
@@ -150,6 +151,7 @@ def test_a_process_that_dies_ends_the_training_with_a_reason(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fsdp", ["off", "on"])
+@pytest.mark.long
 def test_a_killed_training_of_two_processes_goes_on_as_if_nothing_had_happened(
     sqlite_store: Store, tmp_path: Path, fsdp: str
 ) -> None:
@@ -185,7 +187,7 @@ def test_a_killed_training_of_two_processes_goes_on_as_if_nothing_had_happened(
     assert memory["held_out"]["after"]["mrr"] == pytest.approx(scores[memory["best_step"]])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_torchrun_starts_the_same_training(sqlite_store: Store, tmp_path: Path) -> None:
     config = config_for(tmp_path, **QWEN, max_steps="1")
     words = [f"{name}={value}" for name, value in config["settings"].items()]

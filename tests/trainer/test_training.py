@@ -254,7 +254,7 @@ def test_the_command_refuses_wrong_settings_before_anything_loads(
     assert inf("evaluate", "--model", "x", "--json").code == 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_minilm_learns_from_a_release_and_is_scored_beside_its_base(
     sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran]
 ) -> None:

@@ -1,0 +1,121 @@
+"""Every environment variable that InF Studio reads, in one table, which the documentation shows.
+
+A test finds each read in the code and requires a row here (`tests/test_documentation.py`).
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One variable; `default` as a person reads it, `meaning` in one or two sentences."""
+
+    name: str
+    default: str
+    meaning: str
+
+
+VARIABLES: dict[str, tuple[Variable, ...]] = {
+    "Store and folders": (
+        Variable(
+            "INF_DATABASE_URL",
+            "`sqlite:///$INF_HOME/inf.db`",
+            "The store: `sqlite:///PATH` or `postgresql://USER@HOST/NAME`.",
+        ),
+        Variable(
+            "INF_HOME",
+            "`.inf` in the current folder",
+            "Folder of the embedded store, logs, checkpoints, locks and `secrets.toml`.",
+        ),
+    ),
+    "Sign-in": (
+        Variable(
+            "INF_SECRET_KEY",
+            "a random key in `$INF_HOME/secret.key`",
+            "Signs the sign-in cookies. Set the same on every server of a store; a new key signs "
+            "everybody out.",
+        ),
+        Variable(
+            "INF_OPENID_TRUST_EMAIL",
+            "`0`",
+            "`1`: believe e-mail addresses of a provider that does not state `email_verified`.",
+        ),
+    ),
+    "Language models": (
+        Variable("OPENAI_API_KEY", "none", "Key of the OpenAI-compatible server. A secret."),
+        Variable(
+            "OPENAI_BASE_URL",
+            "OpenAI's own",
+            "Address of another OpenAI-compatible server (vLLM, llama.cpp, `transformers serve`).",
+        ),
+        Variable("AZURE_OPENAI_ENDPOINT", "none", "Use Azure OpenAI at this address."),
+        Variable("AZURE_OPENAI_API_KEY", "none", "Key of Azure OpenAI. A secret."),
+        Variable("OPENAI_API_VERSION", "none", "API version of Azure OpenAI; needed with it."),
+        Variable(
+            "INF_BATCH_POLL_SECONDS",
+            "`30`",
+            "Seconds between two looks at a batch (`inf curate --batch`).",
+        ),
+    ),
+    "Hugging Face Hub": (
+        Variable("HF_TOKEN", "none", "Token for pushing and for private repositories. A secret."),
+        Variable("HF_HUB_OFFLINE", "`0`", "`1`: never use the network for models and datasets."),
+    ),
+    "Ray cluster": (
+        Variable(
+            "INF_RAY_ADDRESS",
+            "none: jobs run on this machine",
+            "Dashboard of the cluster that runs jobs, `http://HEAD:8265`.",
+        ),
+        Variable("INF_RAY_CPUS", "`1`", "CPU cores to request for each process of a job."),
+        Variable("INF_RAY_GPUS", "`0`", "GPUs to request for each process of a job."),
+        Variable("INF_RAY_PYTHON", "`python`", "The Python interpreter on the nodes."),
+        Variable(
+            "INF_RAY_WORKING_DIR", "none", "A folder that Ray copies to the nodes for each job."
+        ),
+        Variable("RAY_ADDRESS", "set by Ray", "Tells a training that it runs on a cluster."),
+    ),
+    "Devices and processes": (
+        Variable(
+            "CUDA_VISIBLE_DEVICES",
+            "all GPUs",
+            "The GPUs that jobs may use; one job runs on each.",
+        ),
+        Variable(
+            "INF_MODEL_SERVER_IDLE_SECONDS",
+            "`600`",
+            "The model server of the Try-it page ends after so many seconds without a request.",
+        ),
+        Variable("OMP_NUM_THREADS", "CPU cores / processes", "Threads of each training process."),
+        Variable("OMP_WAIT_POLICY", "`PASSIVE`", "How OpenMP threads wait; for child processes."),
+        Variable("TOKENIZERS_PARALLELISM", "`false`", "Threads of the tokenizers; for children."),
+        Variable(
+            "ACCELERATE_TORCH_DEVICE",
+            "set on workers without a GPU",
+            "The device of a training process.",
+        ),
+        Variable("RANK", "set by torchrun or us", "The number of a training process."),
+        Variable("LOCAL_RANK", "set by torchrun or us", "Its number on this machine."),
+        Variable("WORLD_SIZE", "set by torchrun or us", "How many processes train together."),
+        Variable("LOCAL_WORLD_SIZE", "set by torchrun or us", "How many of them on this machine."),
+        Variable("MASTER_ADDR", "set by torchrun or us", "Where the processes meet."),
+        Variable("MASTER_PORT", "set by torchrun or us", "The port there."),
+        Variable(
+            "INF_LIFELINE", "set by us", "The process with which a foreground job ends. Internal."
+        ),
+    ),
+}
+
+
+def as_markdown() -> str:
+    """The table as a page of the documentation."""
+    lines = [
+        "# Environment variables\n",
+        "This page is generated from `db/store/environment.py`. Secrets may also stand in "
+        "`$INF_HOME/secrets.toml` ([Keys and tokens](../secrets.md)).\n",
+    ]
+    for subject, variables in VARIABLES.items():
+        lines += [f"## {subject}", "| variable | default | meaning |", "|---|---|---|"]
+        lines += [f"| `{one.name}` | {one.default} | {one.meaning} |" for one in variables]
+        lines.append("")
+    return "\n".join(lines)
