@@ -120,7 +120,7 @@ def measure(page: Page, url: str) -> None:
 
 def _hover(page: Page, x: float, y: float) -> None:
     """From the rest of the pointer on a point to its triplet."""
-    words = page.locator(".st-key-coverage-map .words:not([hidden])")
+    words = page.locator(".st-key-coverage-map .tooltip:not([hidden])")
     page.mouse.move(x + 20, y + 20)
     for step in range(60):
         began = time.perf_counter()

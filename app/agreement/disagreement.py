@@ -1,4 +1,4 @@
-"""Where judges disagree: two judges label by label, and the items judged most differently."""
+"""Disagreement: the confusion matrix of two judges, and the items with most disagreement."""
 
 import streamlit as st
 
@@ -14,11 +14,11 @@ SHOWN = 200
 def draw_disagreement(
     decisions: list[Decision], places: dict[int, ItemPlace], origin: Origin
 ) -> None:
-    """The confusion of two judges, then the items."""
+    """The confusion matrix of two judges, then the items."""
     judges = sorted({row.judge for row in decisions})
     if len(judges) < 2:
         return
-    st.subheader("Two judges, label by label", anchor=False)
+    st.subheader("Confusion matrix of two judges", anchor=False)
     with st.container(horizontal=True):
         one = st.selectbox("Rows", judges, key="agreement.one")
         other = st.selectbox("Columns", judges, index=1, key="agreement.other")
@@ -28,7 +28,7 @@ def draw_disagreement(
     else:
         figure = confusion_heatmap(labels, counts, one, other)
         cells = [
-            {f"{one} said": row, f"{other} said": column, "items": int(counts[i, j])}
+            {f"{one} chose": row, f"{other} chose": column, "items": int(counts[i, j])}
             for i, row in enumerate(labels)
             for j, column in enumerate(labels)
         ]
@@ -37,11 +37,11 @@ def draw_disagreement(
 
 
 def draw_items(found: list[ItemDisagreement], places: dict[int, ItemPlace], origin: Origin) -> None:
-    """A row per item, most disagreement first, with every judgment; its link opens its group."""
+    """A row per item with every judgment, most disagreement first; a link opens its group."""
     st.subheader("Items, most disagreement first", anchor=False)
     shown = found[:SHOWN]
     if not shown:
-        st.caption("No item was judged twice yet.")
+        st.caption("No item has two judgments yet.")
         return
     judges = sorted({judge for each in shown for judge in each.said})
     rows = [item_row(each, places[int(str(each.item))], judges) for each in shown]
@@ -54,17 +54,17 @@ def draw_items(found: list[ItemDisagreement], places: dict[int, ItemPlace], orig
         ),
         column_config={
             "Open": st.column_config.LinkColumn(
-                display_text=r"group=(\d+)", width="small", help="Opens its group."
+                display_text=r"group=(\d+)", width="small", help="Open its group"
             ),
             "Disagreement": st.column_config.NumberColumn(format="%.2f"),
         },
     )
     if len(found) > SHOWN:
-        st.caption(f"The first {SHOWN} of {len(found):,} items.")
+        st.caption(f"First {SHOWN} of {len(found):,} items; the CSV has all.")
 
 
 def item_row(each: ItemDisagreement, place: ItemPlace, judges: list[str]) -> dict[str, object]:
-    """An item with what every judge said."""
+    """An item with the answer of every judge."""
     return {
         "Open": f"groups?group={place.group_id}",
         "Item": each.item,

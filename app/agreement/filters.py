@@ -12,7 +12,7 @@ from db.study.judgments import JudgmentRow
 
 
 def draw_filters(rows: Sequence[JudgmentRow], places: Mapping[int, ItemPlace]) -> JudgmentFilter:
-    """What the page shows; a filter with one possible value is not drawn."""
+    """The chosen filter; a filter with only one possible value is not shown."""
     sources = sorted({place.source for place in places.values()})
     recipes = sorted({place.recipe for place in places.values()})
     judges = list(dict.fromkeys(row.judge for row in rows))
@@ -45,7 +45,7 @@ def draw_filters(rows: Sequence[JudgmentRow], places: Mapping[int, ItemPlace]) -
 
 
 def _draw_days(days: Sequence[date]) -> tuple[date | None, date | None]:
-    """First and last day; the whole span counts as no filter, so that new days come in."""
+    """First and last day; None for the whole span, so that later days are included."""
     if not days or min(days) == max(days):
         return None, None
     found = st.date_input(

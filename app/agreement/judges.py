@@ -1,4 +1,4 @@
-"""Each judge of a study: pace, agreement with the others, gold, preference for a place."""
+"""Judges of a study: pace, agreement with others, gold accuracy, position bias."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ import streamlit as st
 from app.kit.figure import Origin, draw_rows
 from app.text.plain import plain
 
-WHAT = {
+MEASURES = {
     "with_people": "Kappa with people",
     "with_models": "Kappa with models",
     "position_bias": "Position bias",
@@ -16,11 +16,11 @@ WHAT = {
 
 
 def draw_judges(profiles: Sequence[Mapping[str, Any]], origin: Origin) -> None:
-    """A row per judge; what is undefined has its reason beneath."""
+    """A row per judge; the reasons of undefined values follow the table."""
     rows = [judge_row(each) for each in profiles]
     if not rows:
         return
-    st.subheader("Judge by judge", anchor=False)
+    st.subheader("Per judge", anchor=False)
     kappa = st.column_config.NumberColumn(format="%.3f")
     draw_rows(
         rows,
@@ -30,20 +30,20 @@ def draw_judges(profiles: Sequence[Mapping[str, Any]], origin: Origin) -> None:
             "Kappa with people": kappa,
             "Kappa with models": kappa,
             "Seconds": st.column_config.NumberColumn(
-                format="%.1f", help="From shown to decided: the median of the last 200."
+                format="%.1f", help="Median time from display to decision, last 200 answers."
             ),
             "Gold accuracy": st.column_config.NumberColumn(format="percent"),
-            "Places chosen": st.column_config.BarChartColumn(
-                y_min=0, y_max=1, help="Share of each place on the screen among the choices."
+            "Positions chosen": st.column_config.BarChartColumn(
+                y_min=0, y_max=1, help="Share of each screen position among the choices."
             ),
             "Bias p": st.column_config.NumberColumn(
                 format="%.4f",
-                help="Chi-squared test of equal shares: small means a preference for some places.",
+                help="Chi-squared test of equal shares; a small p means a position preference.",
             ),
         },
     )
-    if missing := missing_words(profiles):
-        st.caption(plain("\n".join(missing)))
+    if reasons := undefined_reasons(profiles):
+        st.caption(plain("\n".join(reasons)))
 
 
 def judge_row(each: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,18 +57,18 @@ def judge_row(each: Mapping[str, Any]) -> dict[str, Any]:
         "Seconds": each["median_seconds"],
         "Gold seen": each["gold_seen"],
         "Gold accuracy": each["gold_accuracy"],
-        "Places chosen": each["position_bias"]["shares"],
+        "Positions chosen": each["position_bias"]["shares"],
         "Bias p": each["position_bias"]["p"],
     }
 
 
-def missing_words(profiles: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Why numbers are missing: a line per reason, with the judges it holds for."""
+def undefined_reasons(profiles: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Why values are undefined: a line per reason, with the judges it applies to."""
     found: dict[str, list[str]] = {}
     for each in profiles:
-        for what, words in WHAT.items():
-            if "reason" in each[what]:
-                found.setdefault(f"{words} undefined: {each[what]['reason']}", []).append(
+        for key, label in MEASURES.items():
+            if "reason" in each[key]:
+                found.setdefault(f"{label} undefined: {each[key]['reason']}", []).append(
                     each["judge"]
                 )
-    return [f"{words} ({', '.join(judges)})" for words, judges in found.items()]
+    return [f"{reason} ({', '.join(judges)})" for reason, judges in found.items()]

@@ -1,4 +1,4 @@
-"""Agreement over time: whether a study's judges grow together or apart."""
+"""Agreement over time: whether a study's judges converge or drift apart."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,23 +7,27 @@ import streamlit as st
 
 from analysis.agreement.judging_figures import over_time_lines
 from app.kit.figure import Origin, draw_figure
+from app.text.counted import counted
 from app.text.plain import plain
 
 
 def draw_over_time(windows: Sequence[dict[str, Any]], origin: Origin) -> None:
-    """The lines, and the reasons of what is not on them."""
+    """The lines, and the number of undefined values."""
     if not windows:
         return
     st.subheader("Over time", anchor=False)
     rows = window_rows(windows)
     if not any(row["Kappa"] is not None for row in rows):
-        st.caption(plain(f"No kappa in any window: {rows[0]['Undefined because']}."))
+        st.caption(plain(f"Kappa is undefined in every window: {rows[0]['Reason if undefined']}."))
         return
     draw_figure(over_time_lines(windows), rows, origin, key="agreement.over_time")
     missing = sum(row["Kappa"] is None for row in rows)
     st.caption(
-        f"Items in the order in which people finished them, {len(windows)} windows of equally many."
-        + (f" {missing} values are undefined and not drawn; the CSV says why." * bool(missing))
+        f"Items in order of completion by people, in {len(windows)} windows of equal size."
+        + (
+            f" {counted(missing, 'undefined value')} not shown; the CSV has the reasons."
+            * bool(missing)
+        )
     )
 
 
@@ -39,7 +43,7 @@ def window_rows(windows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             "People with": name,
             "Kappa": mean["kappa"],
             "Pairs": mean["pairs"],
-            "Undefined because": mean.get("reason", ""),
+            "Reason if undefined": mean.get("reason", ""),
         }
         for window in windows
         for name, mean in {"people": window["human_human"], **window["human_model"]}.items()

@@ -1,4 +1,4 @@
-"""Agreement: how far the judges of a study agree, people with people and people with models."""
+"""The Agreement page: how much the judges of a study agree, people and models."""
 
 import json
 from collections.abc import Sequence
@@ -21,6 +21,7 @@ from app.kit.choice import choose
 from app.kit.figure import Origin
 from app.kit.page import draw_empty, draw_heading
 from app.kit.pulse import follow
+from app.text.counted import counted
 from curation.judging.scope import study_scope
 from db.run.position_bias import study_choices
 from db.store.store import open_store
@@ -39,14 +40,14 @@ def read_state(study_id: int) -> JudgmentState:
         return judgment_state(session, study_id)
 
 
-def told(state: JudgmentState) -> str:
-    last = f", the last at {state.last_at:%Y-%m-%d %H:%M:%S} UTC" if state.last_at else ""
-    return f"{state.judgments:,} judgments{last} · follows the study while people judge"
+def state_text(state: JudgmentState) -> str:
+    last = f", latest at {state.last_at:%Y-%m-%d %H:%M:%S} UTC" if state.last_at else ""
+    return f"{counted(state.judgments, 'judgment')}{last} · updates while people judge"
 
 
-@st.cache_data(max_entries=8, show_spinner="Resampling the items …")
+@st.cache_data(max_entries=8, show_spinner="Resampling items …")
 def computed(_rows: Sequence[JudgmentRow], version: tuple[object, ...]) -> dict[str, Any]:
-    """The report and its windows; `version` names store, study, judgments and filter."""
+    """The report and its windows; `version` identifies store, study, judgments and filter."""
     return {"report": agreement_report(decisions_of(_rows)), "windows": agreement_over_time(_rows)}
 
 
@@ -56,9 +57,9 @@ if not found:
     draw_heading("Agreement", LEAD)
     draw_empty(
         "No study yet.",
-        "Agreement is computed over the items that several judges answered in a study.",
+        "Agreement is computed over the items of a study that several judges answered.",
         view="studies",
-        link="Make a study",
+        link="Create a study",
         command="inf study create --dataset NAME --items 50 --overlap 3",
     )
     st.stop()
@@ -88,14 +89,14 @@ with place:
         offline=any(judge["offline"] for judge in report["judges"]),
         simulated=report["simulated"],
     )
-follow(lambda: read_state(study.id), state, label=told)
+follow(lambda: read_state(study.id), state, label=state_text)
 if not rows:
-    nobody = not every
+    is_empty = not every
     draw_empty(
-        "Nobody has judged in this study yet." if nobody else "No judgment passes these filters.",
-        "People judge on the page Judge; models are started on the page Studies."
-        if nobody
-        else "Take a filter away.",
+        "No judgments in this study yet." if is_empty else "No judgment matches these filters.",
+        "People judge on the Judge page; model judges are started on the Studies page."
+        if is_empty
+        else "Remove a filter.",
         view="judge",
         link="Judge",
         command=f"inf study judge --study {study.id} --judge offline:embedding",
@@ -103,7 +104,7 @@ if not rows:
 else:
     command = agreement_command(study.id, chosen.options())
     origin = Origin(
-        f"{len(rows):,} judgments of study {study.id}, newest no. {state.last_id}",
+        f"{len(rows):,} judgments of study {study.id}, latest no. {state.last_id}",
         state.last_at,
         command,
     )
@@ -117,7 +118,7 @@ else:
     decisions: list[Decision] = decisions_of(rows)
     draw_disagreement(decisions, places, origin)
     st.download_button(
-        "Numbers as JSON",
+        "Download as JSON",
         json.dumps({"study_id": study.id, **report}, ensure_ascii=False),
         file_name=f"agreement-study-{study.id}.json",
         key="agreement.download",

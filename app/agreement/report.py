@@ -1,4 +1,4 @@
-"""An agreement report as figures, numbers and tables; what is undefined says why."""
+"""An agreement report as figures and tables; undefined values come with their reason."""
 
 from typing import Any
 
@@ -29,14 +29,14 @@ def draw_scope(scope: Scope) -> None:
 
 
 def draw_report(report: dict[str, Any], origin: Origin) -> None:
-    """Means, figures, pairs, differences of models, coefficients."""
+    """Means, figures, pairs, differences between models, coefficients."""
     if report["simulated"]:
         st.warning(
-            "The people of this study are simulated judges: a demonstration, no evidence.",
+            "The people of this study are simulated judges: a demonstration, not evidence.",
             icon=":material/smart_toy:",
         )
     elif report["simulated_left_out"]:
-        st.info("Real people have judged: the simulated judges are among the pairs, in no mean.")
+        st.info("People have judged too: simulated judges appear as pairs but not in the means.")
     means = [("People with people", report["human_human"])]
     means += [(f"People with {name}", mean) for name, mean in report["human_model"].items()]
     with st.container(horizontal=True):
@@ -58,13 +58,13 @@ def draw_report(report: dict[str, Any], origin: Origin) -> None:
     if pairs:
         draw_table(pairs, origin, key="agreement.pairs", reasons=report["pairs"])
     else:
-        st.caption("No pair of judges: fewer than two have judged.")
+        st.caption("No pairs: fewer than two judges have answered.")
     draw_differences(report["differences"], origin)
     draw_coefficients(report, origin)
 
 
 def draw_mean(label: str, mean: dict[str, Any]) -> None:
-    """Mean kappa over the pairs where it is defined."""
+    """Mean kappa over the pairs in which it is defined."""
     with st.container(border=True, width=260):
         kappa = mean["kappa"]
         st.metric(label, "undefined" if kappa is None else f"{kappa:.3f}")
@@ -74,11 +74,11 @@ def draw_mean(label: str, mean: dict[str, Any]) -> None:
             undefined = mean["undefined_pairs"]
             rest = f", {undefined} undefined" if undefined else ""
             agreement = f"raw agreement {mean['agreement']:.1%} · " if mean["agreement"] else ""
-            st.caption(f"{interval_words(mean)}{agreement}{counted(mean['pairs'], 'pair')}{rest}")
+            st.caption(f"{interval_text(mean)}{agreement}{counted(mean['pairs'], 'pair')}{rest}")
 
 
-def interval_words(numbers: dict[str, Any]) -> str:
-    """The interval in front of other words, nothing where there is none."""
+def interval_text(numbers: dict[str, Any]) -> str:
+    """The interval as a prefix; empty if there is none."""
     if not numbers.get("interval"):
         return ""
     low, high = numbers["interval"]
@@ -92,7 +92,7 @@ def interval_cells(numbers: dict[str, Any]) -> dict[str, float | None]:
 
 
 def bar_rows(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """The numbers of Figure 4's bars: a row per mean."""
+    """The values of the bars of Figure 4: a row per mean."""
     return [
         {
             "Between": name,
@@ -100,7 +100,7 @@ def bar_rows(report: dict[str, Any]) -> list[dict[str, Any]]:
             **interval_cells(mean),
             "Raw agreement": mean["agreement"],
             "Pairs": mean["pairs"],
-            "Undefined because": mean.get("reason", ""),
+            "Reason if undefined": mean.get("reason", ""),
         }
         for name, mean in {
             "people with people": report["human_human"],
@@ -120,18 +120,18 @@ def pair_rows(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "± standard error": pair["standard_error"],
             "Raw agreement": pair["agreement"],
             "Items": pair["items"],
-            "Undefined because": pair.get("reason", ""),
+            "Reason if undefined": pair.get("reason", ""),
         }
         for pair in pairs
     ]
 
 
 def draw_differences(differences: list[dict[str, Any]], origin: Origin) -> None:
-    """A row per two models: how much more the one agrees with the people."""
+    """A row per pair of models: the difference of their agreement with people."""
     if not differences:
         return
     st.subheader("Which model agrees more with people?", anchor=False)
-    verdicts = {True: "yes", False: "cannot be told", None: ""}
+    verdicts = {True: "yes", False: "no clear difference", None: ""}
     rows = [
         {
             "Model": row["model_a"],
@@ -139,17 +139,17 @@ def draw_differences(differences: list[dict[str, Any]], origin: Origin) -> None:
             "Difference of mean kappa": row["difference"],
             **interval_cells(row),
             "Differs": verdicts[row.get("differs")],
-            "Undefined because": row.get("reason", ""),
+            "Reason if undefined": row.get("reason", ""),
         }
         for row in differences
     ]
     draw_table(rows, origin, key="agreement.differences", reasons=differences)
-    st.caption("Paired: both models and the people on the same resampled items.")
+    st.caption("Paired: models and people are compared on the same resampled items.")
 
 
 def draw_coefficients(report: dict[str, Any], origin: Origin) -> None:
-    """Coefficients for any number of judges, among people and among all."""
-    st.subheader("All judges at once", anchor=False)
+    """Coefficients for any number of judges, among people and among all judges."""
+    st.subheader("All judges together", anchor=False)
     found = [
         (who, COEFFICIENTS[name], numbers)
         for who, key in (("people", "people"), ("people and models", "all_judges"))
@@ -161,7 +161,7 @@ def draw_coefficients(report: dict[str, Any], origin: Origin) -> None:
             "Measure": measure,
             "Value": numbers["value"],
             **interval_cells(numbers),
-            "Undefined because": numbers.get("reason", ""),
+            "Reason if undefined": numbers.get("reason", ""),
         }
         for who, measure, numbers in found
     ]
@@ -176,7 +176,7 @@ def draw_coefficients(report: dict[str, Any], origin: Origin) -> None:
 def draw_table(
     rows: list[dict[str, Any]], origin: Origin, *, key: str, reasons: list[dict[str, Any]]
 ) -> None:
-    """Numbers with four digits; the column of reasons only where there is one."""
+    """Values with four digits; the column of reasons only if one is given."""
     numbers = (
         "Kappa",
         "± standard error",
@@ -188,5 +188,5 @@ def draw_table(
     )
     columns = dict.fromkeys(numbers, KAPPA)
     if not any(row.get("reason") for row in reasons):
-        columns["Undefined because"] = None  # type: ignore[assignment]
+        columns["Reason if undefined"] = None  # type: ignore[assignment]
     draw_rows(rows, origin, key=key, column_config=columns)

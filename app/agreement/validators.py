@@ -1,4 +1,4 @@
-"""Model judges as validators: kappa against cost, and the sets they would keep."""
+"""Model judges as validators: kappa against cost, and the groups each would keep."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,9 +12,9 @@ from app.text.plain import plain
 
 
 def draw_validators(report: Mapping[str, Any], origin: Origin) -> None:
-    """The figure of price and kappa, then of the kept sets, each with its table."""
+    """Kappa against price, then the kept groups, each as a figure and a table."""
     validators = report["validators"]
-    st.subheader("Agreement with people, and its price", anchor=False)
+    st.subheader("Agreement with people and price", anchor=False)
     rows = [validator_row(row) for row in validators]
     if any(is_placed(row) for row in validators):
         draw_figure(kappa_against_cost(validators), rows, origin, key="validators.cost")
@@ -34,14 +34,14 @@ def draw_validators(report: Mapping[str, Any], origin: Origin) -> None:
         },
     )
     draw_kept(report, origin)
-    _draw_not_asked(report["not_asked"], origin)
+    _draw_unused_models(report["not_asked"], origin)
 
 
-def _draw_not_asked(models: Sequence[Mapping[str, Any]], origin: Origin) -> None:
-    """What the models of the price table would cost, before one of them is asked."""
+def _draw_unused_models(models: Sequence[Mapping[str, Any]], origin: Origin) -> None:
+    """The estimated cost of models in the price table that have not judged yet."""
     if not models:
         return
-    with st.expander("What other models would cost"):
+    with st.expander("Estimated cost of other models"):
         rows = [
             {"Model": row["model"], "USD per 1,000 items": row["usd_per_1000_items"]}
             for row in sorted(models, key=lambda row: row["usd_per_1000_items"])
@@ -53,26 +53,26 @@ def _draw_not_asked(models: Sequence[Mapping[str, Any]], origin: Origin) -> None
             column_config={"USD per 1,000 items": st.column_config.NumberColumn(format="%.4f")},
         )
         st.caption(
-            "Estimated from the price table and the length of this run's items; nothing was asked. "
-            "Their agreement with people is known once they judged a study."
+            "Estimated from the price table and the length of this run's items, without any call. "
+            "Their agreement with people is known once they have judged a study."
         )
 
 
 def draw_kept(report: Mapping[str, Any], origin: Origin) -> None:
-    """What each judge and each vote would keep beside what the run kept."""
-    st.subheader("What would be kept", anchor=False)
+    """What each judge and each vote would keep, next to what the run kept."""
+    st.subheader("Groups kept by each validator", anchor=False)
     rows = kept_rows([*report["validators"], *report["policies"]])
-    whole = [row for row in rows if row["groups"]]
+    complete = [row for row in rows if row["groups"]]
     st.caption(
-        f"The run kept {report['kept']:,} of {report['groups']:,} groups. Counted are groups of "
-        "which a judge, or every voter, answered all three items."
+        f"The run kept {report['kept']:,} of {report['groups']:,} groups. Only groups "
+        "whose items were all answered by the judge, or by every voter, are counted."
     )
-    if whole:
-        draw_figure(kept_sets(whole), rows, origin, key="validators.kept")
+    if complete:
+        draw_figure(kept_sets(complete), rows, origin, key="validators.kept")
     else:
-        st.caption("No judge answered a whole group: its verdict on none of them is known.")
+        st.caption("No judge has answered every item of a group, so no verdicts are known.")
     if not report["policies"]:
-        st.caption("A vote needs two model judges that answered a whole group, or chosen ones.")
+        st.caption("A vote needs two model judges that answered every item of a group.")
     shown = [{TITLES[name]: row[name] for name in TITLES} for row in rows]
     draw_rows(shown, origin, key="validators.kept_table")
 
@@ -82,10 +82,10 @@ TITLES = {
     "groups": "Groups",
     "kept": "Kept",
     "kept_by_both": "Kept by both",
-    "only_here": "Only here",
-    "only_by_the_run": "Only by the run",
-    "kept_groups_in_part": "Kept groups seen in part",
-    "surely_dropped_of_them": "of them dropped for sure",
+    "only_here": "Kept only here",
+    "only_by_the_run": "Kept only by the run",
+    "kept_groups_in_part": "Kept groups judged in part",
+    "surely_dropped_of_them": "of these, certainly dropped",
 }
 
 
@@ -117,11 +117,11 @@ def validator_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def why_not_placed(row: Mapping[str, Any]) -> str:
-    """Why a judge has no point in the figure; "" where it has one."""
+    """Why a judge is not in the figure; "" if it is."""
     if row["usd_per_1000_items"] is None:
         return str(row["price_reason"])
     if "human_kappa" not in row:
-        return "it has judged no item of a study with people"
+        return "it has judged no item of a study in which people judged"
     if row["human_kappa"]["kappa"] is None:
         return str(row["human_kappa"]["reason"])
     return ""

@@ -1,4 +1,4 @@
-"""Choosing the validator: what each model judge costs, how it agrees, what it would keep."""
+"""The Validators page: price, agreement and kept groups of each model judge."""
 
 import shlex
 
@@ -21,9 +21,9 @@ from db.study.judgments import judgment_frame
 from db.study.studies import StudySummary, list_studies
 
 LEAD = (
-    "Which model judge should filter? Its agreement with people against its price, and the groups "
-    "that it, or a vote of several, would keep: from stored judgments and the price table, no call "
-    "is made."
+    "Choose the model that filters groups: agreement with people against price, and the groups "
+    "that a model or a vote would keep. Computed from stored judgments and the price table, "
+    "without calls."
 )
 
 
@@ -49,18 +49,18 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
     if not judges:
         draw_empty(
             "No model has judged items of this run.",
-            "Its validator does, and any other model that judges a study of it.",
+            "Its validator does, and so does any model that judges a study of the run.",
             view="studies",
             link="Studies",
             command=f"inf study judge --study {study_id or 'ID'} --judge openai:MODEL",
         )
         return
     voters = st.multiselect(
-        "Who votes",
+        "Voters",
         judges,
         key="validators.voters",
-        placeholder="every judge that answered a whole group",
-        help="Two or more; a group counts where all of them answered the same items.",
+        placeholder="every judge that answered a complete group",
+        help="Two or more. A group counts if all of them answered the same items.",
     )
     report = choosing_report(
         answers,
@@ -71,13 +71,13 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
         voters,
         estimates,
     )
-    words = ["inf", "analyze", "validators", "--dataset", run.dataset, "--run", str(run.id)]
-    words += [] if study_id is None else ["--study", str(study_id)]
-    words += [word for voter in voters for word in ("--judge", voter)]
+    command = ["inf", "analyze", "validators", "--dataset", run.dataset, "--run", str(run.id)]
+    command += [] if study_id is None else ["--study", str(study_id)]
+    command += [word for voter in voters for word in ("--judge", voter)]
     origin = Origin(
-        f"{len(answers):,} answers to run {run.id}, newest no. {newest}",
+        f"{len(answers):,} answers to run {run.id}, latest no. {newest}",
         last_at,
-        shlex.join([*words, "--json"]),
+        shlex.join([*command, "--json"]),
     )
     draw_validators(report, origin)
 

@@ -1,4 +1,4 @@
-"""The buttons of Diversity, Coverage and Overlaps: queue the analysis of what was chosen."""
+"""Actions of Diversity, Coverage and Overlaps: queue an analysis of the chosen corpora."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ JOBS = {
 
 @action
 def start(page: str) -> None:
-    """Queue the analysis of the chosen corpora; what is known already is not computed again."""
+    """Queue the analysis of the chosen corpora; a stored result is not computed again."""
     state = st.session_state
     config = {**config_of_form(page), **_settings(page)}
     names = [*config["datasets"], *(path.rsplit("/", 1)[-1] for path in config["published"])]
@@ -30,7 +30,7 @@ def start(page: str) -> None:
 
 
 def config_of_form(page: str) -> dict[str, Any]:
-    """The corpora that the form names. Raises BadInput where it names none."""
+    """The corpora chosen in the form. Raises BadInput if there are none."""
     state = st.session_state
     config = {
         "datasets": list(state.get(f"{page}.datasets") or ()),
@@ -41,12 +41,12 @@ def config_of_form(page: str) -> dict[str, Any]:
         "groups": state.get(f"{page}.groups") or "kept",
     }
     if not config["datasets"] and not config["published"]:
-        raise BadInput("nothing to analyse: choose a dataset, a release or a file")
+        raise BadInput("no corpus: choose a dataset, a release or a file")
     return config
 
 
 def _settings(page: str) -> dict[str, Any]:
-    """What the page asks beside the corpora."""
+    """The other settings of the page's form."""
     state = st.session_state
     if page == "diversity":
         return {
@@ -68,5 +68,5 @@ def _settings(page: str) -> dict[str, Any]:
         "against": keep_uploads(state.get("contamination.against_files") or ()),
     }
     if not any(against.values()):
-        raise BadInput("nothing to compare with: choose an evaluation set or give its files")
+        raise BadInput("no evaluation set: choose one or upload its files")
     return {"what": "contamination", **against}

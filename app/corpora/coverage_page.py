@@ -1,4 +1,4 @@
-"""Coverage: one map of the texts of several corpora, coloured, contoured, and selectable."""
+"""The Coverage page: one map of the texts of several corpora, with colours and selection."""
 
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ from db.tables import Analysis
 if TYPE_CHECKING:
     import pandas as pd
 
-LEAD = "A map in which texts that mean similar things lie close together (UMAP of embeddings)."
+LEAD = "A map that places texts of similar meaning close together (UMAP of embeddings)."
 COLOURS = ("role", "corpus", "source", "cluster", "field", "verdict")
 
 
@@ -49,30 +49,30 @@ def draw_settings(found: list[Analysis]) -> None:
             0,
             key="coverage.seed",
             width=120,
-            help="The same vectors and seed give the same map. Texts of which a part was embedded "
-            "before may differ in the last bits of their vectors, and be laid out otherwise.",
+            help="The same vectors and seed give the same map. Vectors from different batches "
+            "may differ in their last bits and give another layout.",
         )
         by_id = {each.id: each for each in found}
         st.selectbox(
-            "Place on a map",
+            "Place on an existing map",
             [None, *by_id],
             format_func=lambda n: "fit a new map" if n is None else name_of(by_id[n]),
             key="coverage.onto",
             width=320,
-            help="New texts are placed among those of a stored map, which does not move.",
+            help="Places new texts among those of a stored map, whose points stay in place.",
         )
 
 
-@st.cache_resource(max_entries=2, show_spinner="Reading the points …")
+@st.cache_resource(max_entries=2, show_spinner="Loading points …")
 def stored_points(store_url: str, analysis_id: int) -> "pd.DataFrame":
-    """The points of a stored map, which never change; read by everybody, changed by nobody."""
+    """The points of a stored map; shared by all sessions, never modified."""
     with open_store(store_url).read() as session:
         return points_frame(get_analysis(session, analysis_id).payload or b"")
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def stored_picture(store_url: str, analysis_id: int, colour: str, *, contours: bool) -> bytes:
-    """All points of a stored map as the browser takes them."""
+    """All points of a stored map in the format of the card."""
     return map_payload(stored_points(store_url, analysis_id), colour, contours=contours)
 
 
@@ -96,12 +96,12 @@ def draw_map(found: Analysis) -> None:
     shown = points.iloc[kept].reset_index(drop=True) if len(kept) < len(points) else points
     if len(kept) < len(points):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.caption(f"{len(kept):,} of {len(points):,} texts are shown.", width="content")
+            st.caption(f"Showing {len(kept):,} of {len(points):,} texts.", width="content")
             st.button(
                 "Show all", key="coverage.all", on_click=map_actions.show_all, type="tertiary"
             )
     if shown.empty:
-        st.caption("No text is left on the map.")
+        st.caption("No texts left on the map.")
         return
     origin = origin_of(found)
     if shown is points:
@@ -115,10 +115,10 @@ def draw_map(found: Analysis) -> None:
             key=f"coverage.card{found.id}.{st.session_state.get('coverage.drawing', 0)}",
         )
     st.caption(
-        f"{found.result['points']:,} texts, {found.result['different']:,} different · model "
-        f"{found.result['model']} · seed {found.result['seed']} · every text is drawn: of more "
-        "than 4,000 in view those on one pixel share it, in the mean of their colours, the more "
-        "opaque the more there are · a selection is of all texts inside it that the legend shows"
+        f"{found.result['points']:,} texts, {found.result['different']:,} distinct · model "
+        f"{found.result['model']} · seed {found.result['seed']} · every text is drawn: with "
+        "more than 4,000 in view, texts on one pixel share it in their mean colour, more opaque "
+        "with more texts · a selection contains all texts inside it that the legend shows"
     )
     draw_origin(lambda: frame_as_csv(shown), origin, key="coverage.points_drawn")
     rows = rows_inside(shown, st.session_state.get(SHAPE))
@@ -134,20 +134,20 @@ draw_heading("Coverage", LEAD)
 if not names:
     draw_empty(
         "No dataset yet.",
-        "The map is drawn of the groups that a curation run kept, of the pairs of a dataset "
-        "without a run, of releases, and of files in published formats.",
+        "A map shows the groups that a curation run kept, the pairs of a dataset without a run, "
+        "releases, and files in published formats.",
         view="datasets",
         link="Datasets",
         command="inf import --dataset NAME --pairs FILE",
     )
 draw_corpora("coverage", names, releases)
 draw_settings(found)
-draw_start("coverage", "Draw the map")
+draw_start("coverage", "Draw map")
 if found:
     draw_map(choose_analysis("coverage", found, name_of))
 elif names:
     draw_empty(
         "No map yet.",
-        "Choose corpora above; several are drawn on one map.",
+        "Choose corpora above; several corpora share one map.",
         command=f"inf analyze coverage --dataset {names[0]}",
     )

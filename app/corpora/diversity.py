@@ -1,4 +1,4 @@
-"""A stored diversity analysis as bars and as tables."""
+"""A stored diversity analysis as bars and tables."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -10,6 +10,7 @@ from analysis.figures.figures import METRIC_NAMES, diversity_bars, drop_bars, si
 from analysis.text.diversity_tables import drop_rows, filter_pairs, filter_rows, table_one
 from app.kit.figure import Origin, draw_figure, draw_rows, side_by_side
 from app.kit.page import draw_labels
+from app.text.counted import counted
 from app.text.plain import plain
 
 NUMBER = st.column_config.NumberColumn(format="%.4f")
@@ -18,11 +19,11 @@ TWO_DIGITS = st.column_config.NumberColumn(format="%.2f")
 
 
 def draw_diversity(result: Mapping[str, Any], origin: Origin) -> None:
-    """Bars per metric, Table 1, filtered against unfiltered, then all numbers."""
+    """Bars per metric, Table 1, filtered against unfiltered, then all values."""
     corpora = result["corpora"]
     draw_labels(offline=any(corpus["offline"] for corpus in corpora))
     rows = number_rows(corpora)
-    reasons = sorted({words for row in rows for words in row.pop("reasons")})
+    reasons = sorted({reason for row in rows for reason in row.pop("reasons")})
     for column, metric in zip(
         side_by_side(len(METRIC_NAMES), key="diversity.bars"), METRIC_NAMES, strict=True
     ):
@@ -33,14 +34,14 @@ def draw_diversity(result: Mapping[str, Any], origin: Origin) -> None:
                 origin,
                 key=f"diversity.figure.{metric}",
             )
-    st.caption(plain(sample_words(corpora)))
+    st.caption(plain(sample_text(corpora)))
     st.subheader("Counts and lengths", anchor=False)
-    counted = table_one(corpora)
-    lengths = {name: ONE_DIGIT for name in counted[0] if name.startswith("words per")}
-    draw_rows(counted, origin, key="diversity.table_one", column_config=lengths)
+    counts = table_one(corpora)
+    lengths = {name: ONE_DIGIT for name in counts[0] if name.startswith("words per")}
+    draw_rows(counts, origin, key="diversity.table_one", column_config=lengths)
     for filtered, unfiltered in filter_pairs(corpora):
         draw_filtered(filtered, unfiltered, origin)
-    st.subheader("All numbers", anchor=False)
+    st.subheader("All values", anchor=False)
     draw_rows(
         rows,
         origin,
@@ -58,14 +59,14 @@ def draw_diversity(result: Mapping[str, Any], origin: Origin) -> None:
             "INGF 3 ±": TWO_DIGITS,
         },
     )
-    for words in reasons:
-        st.caption(plain(words))
+    for reason in reasons:
+        st.caption(plain(reason))
 
 
 def draw_filtered(
     filtered: Mapping[str, Any], unfiltered: Mapping[str, Any], origin: Origin
 ) -> None:
-    """Figure 6: what the filter does to size and diversity, and why groups were dropped."""
+    """Figure 6: the effect of the filter on size and diversity, and the drop reasons."""
     name = filtered["corpus"].removesuffix(", filtered")
     st.subheader(f"Filtered against unfiltered: {plain(name)}", anchor=False)
     left, right = side_by_side(2, key=f"diversity.{name}")
@@ -75,43 +76,46 @@ def draw_filtered(
     with right:
         rows = filter_rows(filtered, unfiltered)
         draw_rows(rows, origin, key=f"diversity.filtered.{name}", height=340)
-    st.caption("A release of each, to train two models on equal steps and compare them:")
+    st.caption("Export one release of each, to train two models for equal steps and compare them:")
     st.code(export_commands(name, filtered["run_id"]), language=None, wrap_lines=True)
 
 
 def export_commands(name: str, run_id: int) -> str:
-    """The commands of a release of the filtered and one of the unfiltered corpus."""
+    """The commands that export the filtered and the unfiltered corpus."""
     dataset, _, source = name.partition("/")
-    words = ["inf", "export", "--dataset", dataset, "--run", str(run_id)]
-    words += ["--source", source] if source else []
-    kept = shlex.join([*words, "--out", "releases/filtered"])
-    every = shlex.join([*words, "--out", "releases/unfiltered", "--include-dropped"])
+    command = ["inf", "export", "--dataset", dataset, "--run", str(run_id)]
+    command += ["--source", source] if source else []
+    kept = shlex.join([*command, "--out", "releases/filtered"])
+    every = shlex.join([*command, "--out", "releases/unfiltered", "--include-dropped"])
     return f"{kept}\n{every}"
 
 
-def sample_words(corpora: Sequence[Mapping[str, Any]]) -> str:
-    """Which samples the bars are of."""
-    drawn = {
+def sample_text(corpora: Sequence[Mapping[str, Any]]) -> str:
+    """The samples that the bars are computed from."""
+    samples = {
         (field, numbers["sampled"]["size"], numbers["sampled"]["repeats"])
         for corpus in corpora
         for field, numbers in corpus["fields"].items()
         if "sampled" in numbers
     }
-    if not drawn:
-        return "Of the whole corpora. Several corpora are compared on samples of equal size."
+    if not samples:
+        return (
+            "Computed on the whole corpora. Several corpora are compared on samples of equal size."
+        )
     sizes = ", ".join(
-        f"{size:,} of field {field} ({repeats} times)" for field, size, repeats in sorted(drawn)
+        f"{field} {size:,} ({counted(repeats, 'repeat')})"
+        for field, size, repeats in sorted(samples)
     )
-    return f"Samples of equal size: {sizes}; mean and standard deviation over the repeats."
+    return f"Samples of equal size: {sizes}. Mean and standard deviation over the repeats."
 
 
 def bar_rows(corpora: Sequence[Mapping[str, Any]], metric: str) -> list[dict[str, Any]]:
-    """A metric's numbers: of the whole, and of the samples where there are some."""
+    """The values of a metric: on the whole corpus and, if sampled, on the samples."""
     rows = []
     for corpus in corpora:
         for field, numbers in corpus["fields"].items():
             sampled = numbers.get("sampled") or {}
-            drawn = sampled.get(metric) or {}
+            values = sampled.get(metric) or {}
             rows.append(
                 {
                     "corpus": corpus["corpus"],
@@ -119,9 +123,9 @@ def bar_rows(corpora: Sequence[Mapping[str, Any]], metric: str) -> list[dict[str
                     "whole": numbers[metric],
                     "sample size": sampled.get("size"),
                     "repeats": sampled.get("repeats"),
-                    "mean of samples": drawn.get("mean"),
-                    "standard deviation": drawn.get("sd"),
-                    "undefined because": numbers.get("reason", {}).get(metric)
+                    "mean of samples": values.get("mean"),
+                    "standard deviation": values.get("sd"),
+                    "reason if undefined": numbers.get("reason", {}).get(metric)
                     or sampled.get("reason", {}).get(metric, ""),
                 }
             )
@@ -129,7 +133,7 @@ def bar_rows(corpora: Sequence[Mapping[str, Any]], metric: str) -> list[dict[str
 
 
 def number_rows(corpora: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A row per corpus, field and role; undefined stays empty, its reason goes along."""
+    """A row per corpus, field and role; undefined values are empty, with their reason."""
     rows = []
     for corpus in corpora:
         for field, numbers in corpus["fields"].items():
@@ -140,15 +144,15 @@ def number_rows(corpora: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                         "Corpus": corpus["corpus"],
                         "Text": f"{field}, all" if role == "all" else sign(field, role),
                         "Texts": found["texts"],
-                        "Different": found["different"],
+                        "Distinct": found["different"],
                         "Mean words": found["mean_words"],
                         "APS": found["aps"],
                         "INGF 2": found["ingf_2"],
                         "INGF 3": found["ingf_3"],
                         **_sampled(found.get("sampled")),
                         "reasons": [
-                            f"{metric} of {field} is undefined: {words}"
-                            for metric, words in found.get("reason", {}).items()
+                            f"{metric} of {field} is undefined: {reason}"
+                            for metric, reason in found.get("reason", {}).items()
                         ],
                     }
                 )
@@ -158,8 +162,8 @@ def number_rows(corpora: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _sampled(sampled: Mapping[str, Any] | None) -> dict[str, Any]:
     if sampled is None:
         return {}
-    told: dict[str, Any] = {"Sample": sampled["size"]}
+    cells: dict[str, Any] = {"Sample": sampled["size"]}
     for metric, name in (("aps", "APS"), ("ingf_2", "INGF 2"), ("ingf_3", "INGF 3")):
-        drawn = sampled[metric] or {}
-        told[f"{name}, samples"], told[f"{name} ±"] = drawn.get("mean"), drawn.get("sd")
-    return told
+        values = sampled[metric] or {}
+        cells[f"{name}, samples"], cells[f"{name} ±"] = values.get("mean"), values.get("sd")
+    return cells

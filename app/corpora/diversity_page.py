@@ -1,4 +1,4 @@
-"""Diversity: how varied the instructions, queries and passages of corpora are, side by side."""
+"""The Diversity page: how varied instructions, queries and passages of corpora are."""
 
 import streamlit as st
 
@@ -24,8 +24,8 @@ def draw_sampling() -> None:
             key="diversity.sample",
             placeholder="smallest corpus",
             width=180,
-            help="INGF grows with the size of a corpus: several are compared on samples of one "
-            "size, by default that of the smallest.",
+            help="INGF grows with corpus size, so corpora are compared on samples of one size, "
+            "by default that of the smallest.",
         )
         st.number_input("Repeats", 1, 1000, 5, key="diversity.repeats", width=140)
         st.number_input("Seed", 0, 2**31 - 1, 0, key="diversity.seed", width=140)
@@ -39,7 +39,7 @@ draw_heading("Diversity", LEAD)
 if not names:
     draw_empty(
         "No dataset yet.",
-        "Diversity is measured over the groups that a curation run kept, the pairs of a dataset "
+        "Diversity is measured on the groups that a curation run kept, the pairs of a dataset "
         "without a run, releases, and files in published formats.",
         view="datasets",
         link="Datasets",
@@ -52,7 +52,7 @@ if found:
     draw_diversity((chosen := choose_analysis("diversity", found)).result, origin_of(chosen))
 elif names:
     draw_empty(
-        "Nothing was measured yet.",
+        "No measurements yet.",
         "Choose corpora above and press Measure.",
         command=f"inf analyze diversity --dataset {names[0]}",
     )

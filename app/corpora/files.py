@@ -1,5 +1,4 @@
-"""Files of texts that a user gives to an analysis: kept by their content, so that the analysis
-can be made again by its command."""
+"""Files uploaded for an analysis, stored by content hash so that its command can be run again."""
 
 import hashlib
 import re
@@ -15,7 +14,7 @@ UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Uploaded(Protocol):
-    """A file as the browser sent it."""
+    """An uploaded file."""
 
     name: str
 
@@ -23,9 +22,9 @@ class Uploaded(Protocol):
 
 
 def keep_uploads(files: Iterable[Uploaded]) -> list[str]:
-    """Paths of the files in our home, each in a folder named by its content.
+    """Paths of the stored files, each in a folder named by its content hash.
 
-    Raises BadInput for a file of no known kind.
+    Raises BadInput for an unsupported file type.
     """
     return [str(_keep(file.name, file.getvalue())) for file in files]
 
@@ -33,7 +32,7 @@ def keep_uploads(files: Iterable[Uploaded]) -> list[str]:
 def _keep(name: str, content: bytes) -> Path:
     safe = UNSAFE.sub("-", Path(name).name).lstrip(".-") or "texts"
     if Path(safe).suffix not in SUFFIXES:
-        raise BadInput(f"{name!r}: give {', '.join(sorted(SUFFIXES))}")
+        raise BadInput(f"{name!r}: upload {', '.join(sorted(SUFFIXES))}")
     folder = home() / "corpora" / hashlib.sha256(content).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / safe

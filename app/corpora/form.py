@@ -1,4 +1,4 @@
-"""Choosing corpora: datasets, releases and files, side by side."""
+"""The form that chooses corpora: datasets, releases and files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ GROUPS = {"kept": "kept groups", "all": "kept and dropped", "both": "filtered an
 def draw_corpora(
     page: str, names: Sequence[str], releases: Sequence[Release], *, default: int = 1
 ) -> None:
-    """Widgets `<page>.datasets`, `.releases`, `.files` and `.groups`."""
+    """Render the widgets `<page>.datasets`, `.releases`, `.files` and `.groups`."""
     folders = {each.path: each for each in releases if Path(each.path).exists()}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.multiselect(
@@ -26,7 +26,7 @@ def draw_corpora(
             format_func=lambda path: folders[path].name,
             key=f"{page}.releases",
             disabled=not folders,
-            placeholder="none chosen" if folders else "no release yet",
+            placeholder="none selected" if folders else "no release yet",
             width=240,
         )
         st.selectbox(
@@ -36,14 +36,16 @@ def draw_corpora(
             key=f"{page}.groups",
             width=210,
         )
-    with st.expander("Files: FollowIR, Promptriever, InstructIR, InF-IR, MAIR, BRIGHT, any texts"):
-        draw_files(f"{page}.files", "Each file is a corpus, read as it was published.")
+    with st.expander(
+        "Files: FollowIR, Promptriever, InstructIR, InF-IR, MAIR, BRIGHT or plain texts"
+    ):
+        draw_files(f"{page}.files", "Each file is a corpus in its published format.")
 
 
-def draw_files(key: str, words: str) -> None:
-    """Files in the published formats, kept by their content."""
+def draw_files(key: str, label: str) -> None:
+    """Upload files in the published formats."""
     st.file_uploader(
-        words,
+        label,
         [suffix.removeprefix(".") for suffix in sorted(SUFFIXES)],
         accept_multiple_files=True,
         key=key,

@@ -1,12 +1,12 @@
-// The map of a coverage analysis: every point is drawn, into pixels that mix the colours of the
-// points they hold. While one drags or zooms, the picture that is there is moved; it is drawn anew
-// when the view rests, or has left it. Texts reach the page through textContent only.
+// The map of a coverage analysis: every point is drawn; a pixel with several points has their mean
+// colour. While dragging or zooming, the existing picture is moved; it is redrawn when the view
+// rests or leaves the picture. Texts reach the page through textContent only.
 
 const HEIGHT = 620;
 const MARGIN = 0.25; // drawn beyond each edge, as a share of the width and height
 const REST_MS = 140;
-const QUICK_MS = 8; // a picture as quick as this is drawn anew with every frame
-const REACH = 7; // pixels around the pointer in which a point is found
+const QUICK_MS = 8; // a picture that takes at most this long is redrawn in every frame
+const REACH = 7; // hover radius in pixels
 
 export default function (component) {
   return receiveIn(MapCard, component);
@@ -17,7 +17,7 @@ class MapCard {
     this.parent = parent;
     this.mode = "move";
     this.hidden = new Set();
-    this.questions = 0;
+    this.requests = 0;
     this.shape = null;
     this.root = make("div", "map");
     this.canvas = make("canvas");
@@ -27,9 +27,9 @@ class MapCard {
     this.canvas.setAttribute("role", "img");
     this.tools = make("div", "tools");
     this.legend = make("div", "legend");
-    this.words = make("div", "words");
-    this.words.hidden = true;
-    this.root.append(this.tools, this.canvas, this.legend, this.words);
+    this.tooltip = make("div", "tooltip");
+    this.tooltip.hidden = true;
+    this.root.append(this.tools, this.canvas, this.legend, this.tooltip);
     parent.appendChild(this.root);
     this.drawTools();
     this.listen();
@@ -45,24 +45,24 @@ class MapCard {
     on("dblclick", () => this.reset());
     on("keydown", (event) => this.key(event));
     on("wheel", (event) => this.wheel(event), { passive: false });
-    this.onWords = (event) => this.showWords(event.detail);
-    document.addEventListener("inf-map-words", this.onWords);
+    this.onHover = (event) => this.showTooltip(event.detail);
+    document.addEventListener("inf-map-hover", this.onHover);
     this.sized = new ResizeObserver(() => this.resize());
     this.sized.observe(this.root);
   }
 
   leaveIfGone() {
     if (this.parent.isConnected && this.root.isConnected) return;
-    document.removeEventListener("inf-map-words", this.onWords);
+    document.removeEventListener("inf-map-hover", this.onHover);
     this.sized.disconnect();
     clearTimeout(this.rest);
-    clearTimeout(this.asking);
+    clearTimeout(this.pending);
     CARDS.delete(this.parent);
   }
 
   receive(component) {
     this.send = component.setStateValue;
-    this.ask = component.setTriggerValue;
+    this.trigger = component.setTriggerValue;
     const data = unpacked(component.data);
     if (this.data && this.data.version === data.version && this.data.colour === data.colour) return;
     const moved = !this.data || this.data.points !== data.points;
@@ -71,12 +71,12 @@ class MapCard {
     this.painter = new Painter(data, this.hidden);
     this.grid = new Grid(data.x, data.y);
     this.drawLegend();
-    this.hideWords();
+    this.hideTooltip();
     if (moved) this.reset();
-    else this.drawAnew();
+    else this.redraw();
   }
 
-  // ---- the view: the middle of the picture and pixels per unit -------------------------------
+  // ---- the view: centre of the picture and pixels per unit -----------------------------------
 
   reset() {
     if (!this.width || !this.data) return;
@@ -88,7 +88,7 @@ class MapCard {
       y: (low[1] + high[1]) / 2,
       scale: this.whole,
     };
-    this.drawAnew();
+    this.redraw();
   }
 
   resize() {
@@ -99,7 +99,7 @@ class MapCard {
     this.canvas.width = Math.round(width * this.ratio);
     this.canvas.height = Math.round(HEIGHT * this.ratio);
     if (!this.view || this.view.scale === this.whole) this.reset();
-    else this.drawAnew();
+    else this.redraw();
   }
 
   place(event) {
@@ -126,9 +126,9 @@ class MapCard {
     this.show();
   }
 
-  // ---- drawing -------------------------------------------------------------------------------
+  // ---- rendering -----------------------------------------------------------------------------
 
-  drawAnew() {
+  redraw() {
     this.drawn = null;
     this.show();
   }
@@ -174,8 +174,8 @@ class MapCard {
     }
     const count = this.painter.inside(this.view, this.width, HEIGHT).length;
     const all = this.data.points;
-    const how = count > DISCS ? ", those on one pixel mixed" : "";
-    this.told.textContent = `${count.toLocaleString("en")} of ${all.toLocaleString("en")} in view${how}`;
+    const how = count > DISCS ? ", colours of shared pixels averaged" : "";
+    this.status.textContent = `${count.toLocaleString("en")} of ${all.toLocaleString("en")} in view${how}`;
     const [x0, y1] = this.toMap([0, 0]);
     const [x1, y0] = this.toMap([this.width, HEIGHT]);
     this.canvas.dataset.view = JSON.stringify({ x: [x0, x1], y: [y0, y1] });
@@ -183,7 +183,7 @@ class MapCard {
     this.canvas.dataset.rested = "yes";
     this.canvas.setAttribute(
       "aria-label",
-      `Map of ${all} texts, ${count} in view. Arrows move, plus and minus zoom, 0 shows all.`,
+      `Map of ${all} texts, ${count} in view. Arrow keys move, plus and minus zoom, 0 shows all.`,
     );
   }
 
@@ -223,12 +223,12 @@ class MapCard {
     context.setLineDash([]);
   }
 
-  // ---- hand and keys -------------------------------------------------------------------------
+  // ---- pointer and keyboard ------------------------------------------------------------------
 
   down(event) {
     if (event.button) return;
     this.canvas.setPointerCapture(event.pointerId);
-    this.hideWords();
+    this.hideTooltip();
     const at = this.place(event);
     this.held = { at, from: this.toMap(at), path: [this.toMap(at)], last: at };
     if (this.mode !== "move") this.shape = null;
@@ -276,15 +276,15 @@ class MapCard {
   select(shape) {
     this.shape = shape;
     const names = [...this.hidden].map((each) => this.data.categories[each].name);
-    const told = shape && { ...shape, colour: this.data.colour, hidden: names };
-    if (told) this.canvas.dataset.shape = JSON.stringify(told);
-    this.send("shape", told);
+    const selection = shape && { ...shape, colour: this.data.colour, hidden: names };
+    if (selection) this.canvas.dataset.shape = JSON.stringify(selection);
+    this.send("shape", selection);
     this.show();
   }
 
   wheel(event) {
     event.preventDefault();
-    this.hideWords();
+    this.hideTooltip();
     this.zoom(Math.exp(-event.deltaY * 0.002), this.place(event));
   }
 
@@ -307,10 +307,10 @@ class MapCard {
     else if (event.key === "Escape") this.select(null);
     else return;
     event.preventDefault();
-    this.hideWords();
+    this.hideTooltip();
   }
 
-  // ---- the words at the pointer --------------------------------------------------------------
+  // ---- tooltip -------------------------------------------------------------------------------
 
   point(at) {
     const reach = REACH / this.view.scale;
@@ -324,62 +324,62 @@ class MapCard {
       if (far <= best) [nearest, best] = [row, far];
     }
     if (nearest === this.hovered) return;
-    this.hideWords();
+    this.hideTooltip();
     if (nearest === undefined) return;
     this.hovered = nearest;
     this.around = count;
     this.paint();
-    this.asking = setTimeout(() => {
-      this.questions += 1;
-      this.question = this.questions;
-      this.ask("asked", { row: nearest, question: this.question });
+    this.pending = setTimeout(() => {
+      this.requests += 1;
+      this.request = this.requests;
+      this.trigger("hover", { row: nearest, request: this.request });
     }, REST_MS);
   }
 
   leave() {
-    if (!this.held) this.hideWords();
+    if (!this.held) this.hideTooltip();
   }
 
-  hideWords() {
-    clearTimeout(this.asking);
-    this.words.hidden = true;
-    this.question = null;
+  hideTooltip() {
+    clearTimeout(this.pending);
+    this.tooltip.hidden = true;
+    this.request = null;
     if (this.hovered === undefined) return;
     this.hovered = undefined;
     if (this.drawn) this.paint();
   }
 
-  showWords(told) {
-    if (!told || !told.question || told.question !== this.question) return;
-    this.words.replaceChildren();
+  showTooltip(found) {
+    if (!found || !found.request || found.request !== this.request) return;
+    this.tooltip.replaceChildren();
     const head = make("div");
-    const group = told.group === null ? "" : `, group ${told.group}`;
-    head.append(make("b", "", told.sign), make("span", "", `${told.corpus}${group}`));
-    this.words.append(head);
-    for (const [sign, text] of told.lines) {
+    const group = found.group === null ? "" : `, group ${found.group}`;
+    head.append(make("b", "", found.sign), make("span", "", `${found.corpus}${group}`));
+    this.tooltip.append(head);
+    for (const [sign, text] of found.lines) {
       const line = make("div");
       if (sign) line.append(make("b", "", sign));
       line.append(make("span", "", text));
-      this.words.append(line);
+      this.tooltip.append(line);
     }
     const others = this.around - 1;
-    const more = `and ${others.toLocaleString("en")} more under the pointer: zoom in`;
-    if (others) this.words.append(make("div", "more", more));
-    this.words.hidden = false;
+    const more = `and ${others.toLocaleString("en")} more under the pointer; zoom in to separate them`;
+    if (others) this.tooltip.append(make("div", "more", more));
+    this.tooltip.hidden = false;
     const at = this.toScreen([this.data.x[this.hovered], this.data.y[this.hovered]]);
     const [left, top] = [at[0] + this.canvas.offsetLeft, at[1] + this.canvas.offsetTop];
-    const { offsetWidth: wide, offsetHeight: high } = this.words;
-    this.words.style.left = `${Math.max(0, left + 14 + wide > this.width ? left - 14 - wide : left + 14)}px`;
-    this.words.style.top = `${Math.max(0, Math.min(top + 14, this.canvas.offsetTop + HEIGHT - high))}px`;
+    const { offsetWidth: wide, offsetHeight: high } = this.tooltip;
+    this.tooltip.style.left = `${Math.max(0, left + 14 + wide > this.width ? left - 14 - wide : left + 14)}px`;
+    this.tooltip.style.top = `${Math.max(0, Math.min(top + 14, this.canvas.offsetTop + HEIGHT - high))}px`;
   }
 
-  // ---- tools, legend, pictures ---------------------------------------------------------------
+  // ---- tools, legend, saving -----------------------------------------------------------------
 
   drawTools() {
     const modes = [
-      ["move", "Move", "drag to move, scroll to zoom, double-click to see all"],
-      ["box", "Box", "drag a box: the texts inside are listed beneath"],
-      ["lasso", "Lasso", "draw around texts: they are listed beneath"],
+      ["move", "Move", "Drag to move, scroll to zoom, double-click to show all"],
+      ["box", "Box", "Drag a box to list the texts inside"],
+      ["lasso", "Lasso", "Draw around texts to list them"],
     ];
     for (const [mode, name, help] of modes) {
       const button = make("button", "", name);
@@ -389,10 +389,10 @@ class MapCard {
       this.tools.append(button);
     }
     const acts = [
-      ["Show all", "the whole map", () => this.reset()],
-      ["Clear", "no selection", () => this.select(null)],
-      ["PNG", "save what is in view", () => this.save(savePng)],
-      ["SVG", "save what is in view", () => this.save(saveSvg)],
+      ["Show all", "Show the whole map", () => this.reset()],
+      ["Clear", "Clear the selection", () => this.select(null)],
+      ["PNG", "Save the current view", () => this.save(savePng)],
+      ["SVG", "Save the current view", () => this.save(saveSvg)],
     ];
     for (const [name, help, act] of acts) {
       const button = make("button", "", name);
@@ -400,8 +400,8 @@ class MapCard {
       button.onclick = act;
       this.tools.append(button);
     }
-    this.told = make("span", "told");
-    this.tools.append(this.told);
+    this.status = make("span", "status");
+    this.tools.append(this.status);
     this.choose("move");
   }
 
@@ -417,15 +417,15 @@ class MapCard {
     this.legend.replaceChildren();
     this.data.categories.forEach((category, each) => {
       const button = make("button");
-      button.title = "hide or show";
+      button.title = "Hide or show";
       button.setAttribute("aria-pressed", String(!this.hidden.has(each)));
-      const words = `${category.name} · ${category.points.toLocaleString("en")}`;
-      button.append(this.swatch(category.colour), make("span", "", words));
+      const label = `${category.name} · ${category.points.toLocaleString("en")}`;
+      button.append(this.swatch(category.colour), make("span", "", label));
       button.onclick = () => {
         if (!this.hidden.delete(each)) this.hidden.add(each);
         button.setAttribute("aria-pressed", String(!this.hidden.has(each)));
         if (this.shape) this.select(this.shape);
-        this.drawAnew();
+        this.redraw();
       };
       this.legend.append(button);
     });
@@ -446,7 +446,7 @@ class MapCard {
     how(this.painter, this.view, this.width, HEIGHT, this.inks());
   }
 
-  // The colours of the page: ground and ink.
+  // Background and text colour of the page.
   inks() {
     const style = getComputedStyle(this.root);
     const ground = style.getPropertyValue("--st-background-color").trim();

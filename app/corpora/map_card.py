@@ -1,7 +1,7 @@
-"""The map in the browser (a Streamlit component, version 2), and the words at the pointer.
+"""The map card, a Streamlit component (version 2), and the text at the pointer.
 
-What would surprise: the words come by a component of their own, which sends nothing but them, so
-that a hover never sends the points again; both lie in a fragment, so that it runs nothing else.
+The text has a component of its own, so that hovering does not send the points again. Both are in
+one fragment, so that hovering reruns nothing else.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -19,11 +19,11 @@ CARD = st.components.v2.component(
     js=card_js(*(f"corpora/map_{part}.js" for part in ("points", "painter", "saving", "card"))),
     css=card_css("corpora/map_card.css"),
 )
-WORDS = st.components.v2.component(
-    "inf_map_words",
+HOVER = st.components.v2.component(
+    "inf_map_hover",
     js="""
 export default function ({ data }) {
-  document.dispatchEvent(new CustomEvent("inf-map-words", { detail: data }));
+  document.dispatchEvent(new CustomEvent("inf-map-hover", { detail: data }));
 }
 """,
 )
@@ -32,23 +32,23 @@ SHAPE = "coverage.shape"
 
 @st.fragment
 def draw_map_card(payload: bytes, points: "pd.DataFrame", *, key: str) -> None:
-    """The map of `points` (`payload` is what `analysis.map.picture` made of them).
+    """Render the map of `points`; `payload` is their encoding by `analysis.map.picture`.
 
-    A new selection is written into the session as `coverage.shape` and runs the page again.
+    A new selection is stored in the session as `coverage.shape` and reruns the page.
     """
     sent = CARD(
-        key=key, data=payload, on_shape_change=nothing, on_asked_change=nothing, height="content"
+        key=key, data=payload, on_shape_change=nothing, on_hover_change=nothing, height="content"
     )
-    WORDS(key=f"{key}.words", data=answer(points, sent.get("asked")))
+    HOVER(key=f"{key}.hover", data=hover_data(points, sent.get("hover")))
     shape = sent.get("shape") or None
     if shape != st.session_state.get(SHAPE):
         st.session_state[SHAPE] = shape
         st.rerun()
 
 
-def answer(points: "pd.DataFrame", asked: Any) -> dict[str, Any]:
-    """The words of the row asked for, with the question's number; nothing for no question."""
-    row = asked.get("row") if asked else None
+def hover_data(points: "pd.DataFrame", request: Any) -> dict[str, Any]:
+    """The text of the requested row with the request number; empty without a valid request."""
+    row = request.get("row") if request else None
     if not isinstance(row, int) or not 0 <= row < len(points):
         return {}
-    return {"question": asked.get("question"), **point_words(points, row)}
+    return {"request": request.get("request"), **point_words(points, row)}

@@ -1,16 +1,16 @@
-// Points and contours of a map painted into a canvas: discs where there are few of them, else pixels
-// that mix the colours of the points they hold.
+// Paints points and contours of a map into a canvas: few points as discs, many as pixels with the
+// mean colour of their points.
 
-const DISCS = 4000; // points in the picture that are drawn as discs; more share pixels
+const DISCS = 4000; // up to this many points are drawn as discs; more are drawn as shared pixels
 
 class Painter {
   constructor(data, hidden) {
     this.data = data;
-    this.hidden = hidden; // numbers of the categories that are not shown
+    this.hidden = hidden; // indices of hidden categories
     this.colours = data.categories.map((each) => rgb(each.colour));
   }
 
-  // The points of `view` in a picture of so many pixels, `ratio` to a pixel of the screen.
+  // Paint the points in `view`; `ratio` is device pixels per CSS pixel.
   picture(view, width, height, ratio) {
     const canvas = make("canvas");
     canvas.width = Math.round(width * ratio);
@@ -23,7 +23,7 @@ class Painter {
     return canvas;
   }
 
-  // The rows in view, in an array that the next call fills anew.
+  // The rows in view, in a buffer that the next call overwrites.
   inside(view, width, height) {
     const { x, y, category, points } = this.data;
     const [dx, dy] = [width / 2 / view.scale, height / 2 / view.scale];
@@ -40,7 +40,7 @@ class Painter {
     return this.found.subarray(0, count);
   }
 
-  // In turns of a step without a common divisor, so that no category lies above all others.
+  // Draw in strides coprime to the count, so that no category covers all others.
   *interleaved(rows) {
     const step = 7919;
     const count = rows.length;
@@ -113,7 +113,7 @@ class Painter {
     context.putImageData(image, 0, 0);
   }
 
-  // Each contour with its pieces, pairs of points.
+  // Each contour with its segments.
   lines() {
     const { lines, pieces } = this.data;
     let piece = 0;
@@ -141,7 +141,7 @@ class Painter {
     }
   }
 
-  // Where a point of the map stands in a picture of so many pixels.
+  // The pixel position of a map point.
   onScreen([x, y], view, width, height) {
     return [(x - view.x) * view.scale + width / 2, (view.y - y) * view.scale + height / 2];
   }

@@ -1,7 +1,7 @@
-// The points of a map as the page sends them, and by cell of a grid.
+// Decodes the points of a map and indexes them by grid cell.
 
 function unpacked(given) {
-  const bytes = new Uint8Array(given).buffer; // a copy that begins at 0: the arrays lie aligned
+  const bytes = new Uint8Array(given).buffer; // a copy at offset 0, so that the typed arrays are aligned
   const length = new DataView(bytes).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, length)));
   const pieces = header.lines.reduce((sum, line) => sum + line.pieces, 0);
@@ -17,7 +17,7 @@ function unpacked(given) {
   return { ...header, x, y, pieces: lines, category: take(Uint16Array, header.points) };
 }
 
-// The points by cell of a grid, so that those near the pointer are found among few.
+// Points by grid cell, so that a hover searches only nearby points.
 class Grid {
   constructor(x, y) {
     this.cells = Math.max(1, Math.min(1024, Math.ceil(Math.sqrt(x.length / 2))));

@@ -1,8 +1,8 @@
-// What is in view of a map, with its legend, as a picture to save.
+// Saves the current view of a map with its legend as PNG or SVG.
 
 const LEGEND_ROW = 22;
 
-// The names and colours under a saved map: the categories that are shown, and the contours.
+// Legend entries of a saved map: visible categories and contours.
 function legendOf(painter) {
   const shown = painter.data.categories.filter((_, each) => !painter.hidden.has(each));
   const lines = painter.data.lines.map((line) => ({ ...line, name: `density of ${line.name}` }));
@@ -63,7 +63,7 @@ function saveSvg(painter, view, width, height, [ground, ink]) {
   saveAs(new Blob([whole], { type: "image/svg+xml" }), "svg");
 }
 
-// Few points as discs that stay sharp at any size, many as the pixels of the screen.
+// Few points as vector discs, many as an embedded raster image.
 function svgPoints(painter, view, width, height, at) {
   const rows = Array.from(painter.inside(view, width, height));
   if (rows.length > DISCS) {

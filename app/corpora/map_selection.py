@@ -1,4 +1,4 @@
-"""What was selected on the map: listed, and made a study, a filter, or an exclusion."""
+"""The selection on the map: its list, and actions to filter, study or reject it."""
 
 import pandas as pd
 import streamlit as st
@@ -6,6 +6,7 @@ import streamlit as st
 from app.corpora import map_actions
 from app.kit.figure import Origin, draw_rows, frame_as_csv
 from app.kit.menu import view_file
+from app.text.counted import counted
 from app.text.plain import plain
 
 LISTED = 500
@@ -22,14 +23,14 @@ COLUMNS = {
 
 
 def draw_selection(points: pd.DataFrame, rows: list[int], origin: Origin, analysis_id: int) -> None:
-    """The selected points, and what can be done with them."""
+    """List the selected points and offer actions on them."""
     if not rows:
-        st.caption("Select with Box or Lasso above the map: the texts are listed here.")
+        st.caption("Select texts with Box or Lasso above the map to list them here.")
         return
     chosen = points.iloc[rows]
     groups = sorted({int(group) for group in chosen["group_id"].dropna()})
     st.subheader("Selected", anchor=False)
-    st.markdown(f"**{len(chosen):,} texts** of {len(groups):,} groups")
+    st.markdown(f"**{counted(len(chosen), 'text')}** of {counted(len(groups), 'group')}")
     with st.container(horizontal=True):
         st.button(
             "Show only these",
@@ -46,11 +47,11 @@ def draw_selection(points: pd.DataFrame, rows: list[int], origin: Origin, analys
             args=(analysis_id, rows),
         )
         if st.button(
-            "Make a study of them",
+            "Create a study",
             key="coverage.study",
             icon=":material/fact_check:",
             disabled=not groups,
-            help="Opens the page Studies with these groups as its list; groups of one run.",
+            help="Opens the Studies page with these groups as its list; one run only.",
         ):
             map_actions.list_for_study(groups)
             st.switch_page(view_file("studies"))
@@ -76,21 +77,23 @@ def draw_selection(points: pd.DataFrame, rows: list[int], origin: Origin, analys
         },
     )
     if len(chosen) > LISTED:
-        st.caption(f"The first {LISTED} of {len(chosen):,}; the CSV has all.")
+        st.caption(f"First {LISTED} of {len(chosen):,}; the CSV has all.")
 
 
 def _draw_exclusion(groups: list[int]) -> None:
-    """Rejecting the groups: a release leaves rejected groups out."""
+    """Reject the selected groups; releases leave rejected groups out."""
     with st.popover("Exclude from releases", icon=":material/block:", disabled=not groups):
         st.caption(
             plain(
-                f"Rejects {len(groups):,} groups in your name, as a review does; an approval "
-                "brings a group back."
+                f"Rejects {counted(len(groups), 'group')} in your name, like a review. Approving a "
+                "group reverses it."
             )
         )
-        st.text_input("Reason", key="coverage.reason", placeholder="why they are not released")
+        st.text_input(
+            "Reason", key="coverage.reason", placeholder="why these groups are not released"
+        )
         st.button(
-            f"Reject {len(groups):,} groups",
+            f"Reject {counted(len(groups), 'group')}",
             key="coverage.reject",
             on_click=map_actions.reject,
             args=(groups,),

@@ -1,4 +1,4 @@
-"""Overlaps: near-duplicates inside and between corpora, and contamination by evaluation sets."""
+"""The Overlaps page: near-duplicates within and across corpora, and contamination."""
 
 from collections.abc import Sequence
 
@@ -16,10 +16,10 @@ from db.store.store import open_store
 from db.tables import Analysis, Release
 
 LEAD = (
-    "Texts that are told twice, inside a dataset and between any two, and texts that stand in an "
-    "evaluation set as well: who trains on those may not evaluate there."
+    "Near-duplicate texts within and across datasets, and texts that also occur in an evaluation "
+    "set: a model trained on those must not be evaluated on that set."
 )
-QUESTIONS = {
+ANALYSES = {
     "near_duplicates": "Near-duplicates",
     "contamination": "Contamination",
 }
@@ -28,21 +28,21 @@ QUESTIONS = {
 def draw_contamination_form(names: Sequence[str], releases: Sequence[Release]) -> None:
     draw_corpora("contamination", names, releases)
     st.multiselect(
-        "Evaluation sets in the store",
+        "Evaluation sets among the datasets",
         names,
         key="contamination.against_datasets",
-        placeholder="none chosen",
+        placeholder="none selected",
         width=300,
     )
     draw_files(
         "contamination.against_files",
-        "Evaluation sets as published (queries and corpus of FollowIR, MAIR, BRIGHT) or any texts",
+        "Evaluation sets as published (queries and corpus of FollowIR, MAIR, BRIGHT) or texts",
     )
 
 
 def draw_found(question: str, found: list[Analysis]) -> None:
     if not found:
-        st.caption("Nothing was compared yet. What is compared here is stored and listed.")
+        st.caption("No comparison yet. Results are stored and listed here.")
         return
     chosen = choose_analysis(question, found)
     if question == "near_duplicates":
@@ -51,33 +51,33 @@ def draw_found(question: str, found: list[Analysis]) -> None:
     draw_contamination(chosen.result, origin_of(chosen))
     st.page_link(
         view_file("releases"),
-        label="Make a release that leaves them out",
+        label="Create a release without these groups",
         icon=":material/inventory_2:",
     )
     st.caption(
-        "The switch “Leave out what overlaps with evaluation sets” uses the newest comparison of "
-        "the whole run alone: one dataset, no release and no file beside it, and the dropped "
-        "groups too where they are released."
+        "“Exclude overlaps with evaluation sets” uses the latest comparison of the whole run on "
+        "its own: one dataset, no other release or file, and including dropped groups if these are "
+        "released."
     )
 
 
 with open_store().read() as session:
     names = [each.name for each in list_datasets(session)]
     releases = list_releases(session)
-    found = {question: list_analyses(session, question) for question in QUESTIONS}
+    found = {question: list_analyses(session, question) for question in ANALYSES}
 draw_heading("Overlaps", LEAD)
 question = st.segmented_control(
     "Question",
-    list(QUESTIONS),
+    list(ANALYSES),
     default="near_duplicates",
-    format_func=QUESTIONS.__getitem__,
+    format_func=ANALYSES.__getitem__,
     required=True,
     key="overlaps.question",
     label_visibility="collapsed",
 )
 if question == "near_duplicates":
     draw_corpora("near_duplicates", names, releases)
-    draw_start("near_duplicates", "Look for near-duplicates")
+    draw_start("near_duplicates", "Find near-duplicates")
 else:
     draw_contamination_form(names, releases)
     draw_start("contamination", "Compare")

@@ -1,4 +1,4 @@
-"""A stored analysis on its page: choosing one, what made it, the job that makes the next."""
+"""A stored analysis on its page: choose one, show its origin, start the next."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,7 +13,7 @@ from db.tables import Analysis
 
 
 def draw_start(page: str, label: str) -> None:
-    """The button, and the progress of its job."""
+    """The start button and the progress of its job."""
     st.button(
         label,
         type="primary",
@@ -28,9 +28,9 @@ def draw_start(page: str, label: str) -> None:
 def choose_analysis(
     page: str, found: Sequence[Analysis], name: Callable[[Analysis], str] | None = None
 ) -> Analysis:
-    """One of the stored analyses, the newest at first."""
+    """The chosen stored analysis, by default the latest."""
     return choose(
-        "Measured",
+        "Stored analysis",
         found,
         key=f"{page}.chosen",
         parameter="analysis",
@@ -40,14 +40,14 @@ def choose_analysis(
 
 
 def analysis_name(found: Analysis) -> str:
-    """Its corpora and when it was made."""
+    """Its corpora and when it was computed."""
     names = ", ".join(corpus["corpus"] for corpus in found.result["corpora"])
     against = ", ".join(corpus["corpus"] for corpus in found.result.get("against", ()))
     return f"{names}{' against ' * bool(against)}{against} · {found.created_at:%Y-%m-%d %H:%M}"
 
 
 def origin_of(found: Analysis) -> Origin:
-    """Which texts it was made of, when, and by which command."""
+    """Its input hash, time and command."""
     runs = [corpus.get("run_id") for corpus in found.result["corpora"]]
     return Origin(
         found.inputs_sha256[:12],

@@ -1,7 +1,7 @@
-"""What the Judge page does: the user's judge, their next items, and storing what they decide.
+"""Actions of the Judge page: find the user's judge, lease items, store decisions.
 
-A decision names the item it was made on and carries an event id that follows from judge, study and
-item: a callback that runs twice, or with old arguments, stores one judgment.
+A decision names its item and carries an event id derived from judge, study and item: a callback
+that runs twice, or with stale arguments, stores one judgment.
 """
 
 import hashlib
@@ -42,12 +42,12 @@ DWELL_MS = 300
 
 
 def judge_of(session: Session, user: SessionUser) -> Judge:
-    """The user's own judge. Raises Refused where a model has their name. Does not commit."""
+    """The user's judge. Raises Refused if a model has the same name. Does not commit."""
     return get_or_create_judge(session, user.name, kind="person", account_id=user.account_id)
 
 
 def take_next(study_id: int) -> tuple[ShownItem | None, OwnProgress]:
-    """The user's next item, leased to them, and how far they are. Raises Refused."""
+    """The next item, leased to the user, and their progress. Raises Refused."""
     user = require_permission("judge")
     with open_store().write() as session:
         judge = judge_of(session, user)
@@ -60,14 +60,14 @@ def take_next(study_id: int) -> tuple[ShownItem | None, OwnProgress]:
 
 
 def shown_at(item_id: int) -> datetime | None:
-    """When the item was first drawn in this tab; None where another one is on the screen."""
+    """When this tab first showed the item; None if it shows another one."""
     shown = st.session_state.get(SHOWN)
     return shown[1] if shown and shown[0] == item_id else None
 
 
 @action
 def pick(study_id: int, item_id: int, position: int | None) -> None:
-    """Store the user's answer to the item: a position on the screen, None for "none of them"."""
+    """Store the user's answer: a position on the screen, or None for "None of them"."""
     user = require_permission("judge")
     with open_store().write() as session:
         judge = judge_of(session, user)
@@ -84,7 +84,7 @@ def pick(study_id: int, item_id: int, position: int | None) -> None:
 
 @action
 def skip(study_id: int, item_id: int) -> None:
-    """Give the item to somebody else."""
+    """Return the item to the queue for another judge."""
     user = require_permission("judge")
     with open_store().write() as session:
         store_skip(session, study_id, judge_of(session, user).id, item_id)
@@ -92,14 +92,14 @@ def skip(study_id: int, item_id: int) -> None:
 
 
 def card_data(study_id: int, events: Sequence[Any]) -> dict[str, Any]:
-    """What the card shows next, after storing what it has decided: one transaction.
+    """The data of the judging card, after storing the decisions it sent, in one transaction.
 
-    `scope` keeps the outboxes of other judges and other stores in the same browser apart.
+    `scope` separates the outboxes of different judges and stores in the same browser.
     """
     user = require_permission("judge")
     items: list[dict[str, Any]] = []
     message = ""
-    in_training: TrainingState | None = None
+    in_qualification: TrainingState | None = None
     with open_store().write() as session:
         judge = judge_of(session, user)
         examples = answer_examples(session, judge.id, events)
@@ -110,7 +110,7 @@ def card_data(study_id: int, events: Sequence[Any]) -> dict[str, Any]:
                 leased = lease_items(session, study_id, judge.id, LEASED_AHEAD)
                 items = [_as_json(item) for item in leased]
             elif example is not None:
-                in_training = state
+                in_qualification = state
                 items = [{**_as_json(example), "round": state.round}]
         except Refused as refused:
             message = str(refused)
@@ -121,7 +121,7 @@ def card_data(study_id: int, events: Sequence[Any]) -> dict[str, Any]:
         "scope": scope.hexdigest()[:16],
         "study": study_id,
         "items": items,
-        "training": None if in_training is None else asdict(in_training),
+        "qualification": None if in_qualification is None else asdict(in_qualification),
         "feedback": examples.feedback,
         "acknowledged": acknowledged,
         "message": message,
@@ -138,8 +138,8 @@ def _as_json(item: ShownItem) -> dict[str, Any]:
     return {"id": shown.pop("item_id"), **shown}
 
 
-def training_of(study_id: int) -> tuple[TrainingState, ShownItem | None]:
-    """Where the user stands in the study's training, and the example to answer now."""
+def qualification_of(study_id: int) -> tuple[TrainingState, ShownItem | None]:
+    """The user's state in the study's qualification, and the next example to answer."""
     user = require_permission("judge")
     with open_store().write() as session:
         judge = judge_of(session, user)
@@ -154,7 +154,7 @@ def training_of(study_id: int) -> tuple[TrainingState, ShownItem | None]:
 
 @action
 def answer_example(study_id: int, item_id: int, position: int | None) -> None:
-    """Store the user's answer to an example and keep the feedback for the next drawing."""
+    """Store the answer to an example and keep the feedback for the next rerun."""
     user = require_permission("judge")
     with open_store().write() as session:
         judge = judge_of(session, user)
@@ -164,11 +164,11 @@ def answer_example(study_id: int, item_id: int, position: int | None) -> None:
 
 
 def feedback_to_show(study_id: int) -> qualification.Feedback | None:
-    """The feedback on the last example, until it was read."""
+    """The feedback on the last example, until the user dismisses it."""
     feedback: qualification.Feedback | None = st.session_state.get(FEEDBACK)
     return feedback if feedback is not None and feedback.item.study_id == study_id else None
 
 
 def forget_feedback() -> None:
-    """The user has read it."""
+    """Dismiss the feedback."""
     st.session_state.pop(FEEDBACK, None)

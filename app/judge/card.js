@@ -1,5 +1,5 @@
-// The judging card: shows items leased ahead and takes decisions by key or mouse. How a decision
-// reaches the server is in outbox_card.js, which comes before this file in the same module.
+// The judging card: shows items leased in advance and takes decisions by key or mouse. Delivery to
+// the server is in outbox_card.js, which precedes this file in the same module.
 
 const STOP_WORDS = new Set(
   ("about after again all also and any are because been before being below between both but can " +
@@ -12,12 +12,12 @@ const STOP_WORDS = new Set(
 const KEYS = [
   ["1 – 9", "this passage is the most relevant"],
   ["0", "none of them"],
-  ["S", "skip: somebody else gets the item"],
+  ["S", "skip; another judge gets the item"],
   ["F", "flag the item for the curator"],
-  ["N", "write a note; Esc leaves it, the answer takes it along"],
-  ["Z", "go back and change an answer; again for one further back"],
-  ["H", "mark the words that passages share with instruction and query"],
-  ["?", "this list"],
+  ["N", "write a note, sent with the answer; Esc leaves the note"],
+  ["Z", "go back one item and change the answer; repeat to go further back"],
+  ["H", "highlight words shared with instruction and query"],
+  ["?", "show or hide this list"],
 ];
 
 export default function (component) {
@@ -29,7 +29,7 @@ function wordsOf(text) {
   return new Set(found.filter((word) => word.length > 2 && !STOP_WORDS.has(word)));
 }
 
-// An example of the training comes again in the next round; an item of the study never does.
+// A qualification example repeats in the next round; an item of the study never does.
 function nameOf(id, round) {
   return round === undefined ? id : `${id}/${round}`;
 }
@@ -44,18 +44,18 @@ class JudgingCard extends OutboxCard {
     super.forget();
     this.queue = [];
     this.changing = false;
-    this.asking = null; // the event of an example whose feedback is on its way
-    this.feedback = null; // what was right, until it is read
+    this.awaiting = null; // the event of an example whose feedback has not arrived
+    this.feedback = null; // the correct answer, until the judge continues
   }
 
   receive(component) {
     this.takeAnswers(component);
     this.queue = this.data.items.filter((item) => !this.decided.has(nameOf(item.id, item.round)));
-    const told = this.data.feedback.find((one) => one.event === this.asking);
-    if (this.asking && !this.outbox.has(this.asking)) this.asking = null;
+    const arrived = this.data.feedback.find((one) => one.event === this.awaiting);
+    if (this.awaiting && !this.outbox.has(this.awaiting)) this.awaiting = null;
     const stillMine = this.current && this.queue.some((item) => item.id === this.current.id);
-    if (told) this.showFeedback(told);
-    else if (this.asking || this.feedback || this.changing || stillMine) this.drawAround();
+    if (arrived) this.showFeedback(arrived);
+    else if (this.awaiting || this.feedback || this.changing || stillMine) this.drawAround();
     else this.show(this.queue[0] || null);
     if (this.outbox.size) this.send();
   }
@@ -72,9 +72,9 @@ class JudgingCard extends OutboxCard {
 
   decide(kind, position) {
     const item = this.current;
-    if (!item || this.data.message || this.asking || this.feedback) return;
+    if (!item || this.data.message || this.awaiting || this.feedback) return;
     if (this.isTooSoon()) {
-      this.say("Too quick: read the item first.");
+      this.say("Too fast: read the item first.");
       return;
     }
     const event = newEventId();
@@ -95,9 +95,9 @@ class JudgingCard extends OutboxCard {
     this.post(event, entry);
     this.decided.add(nameOf(item.id, item.round));
     if (isExample) {
-      this.asking = event;
+      this.awaiting = event;
       this.drawBadge();
-      this.say(`You chose ${this.inWords(entry)}.`);
+      this.say(`You chose ${this.answerText(entry)}.`);
       afterPaint(() => this.outbox.size && this.send());
       return;
     }
@@ -105,11 +105,11 @@ class JudgingCard extends OutboxCard {
     this.changing = false;
     this.queue = this.queue.filter((other) => other.id !== item.id);
     this.show(this.queue[0] || null);
-    this.say(kind === "skip" ? "Skipped." : `Answered: ${this.inWords(entry)}.`);
-    afterPaint(() => this.outbox.size && this.send()); // what sending costs must not delay the next item
+    this.say(kind === "skip" ? "Skipped." : `Answered: ${this.answerText(entry)}.`);
+    afterPaint(() => this.outbox.size && this.send()); // sending must not delay showing the next item
   }
 
-  inWords(entry) {
+  answerText(entry) {
     if (entry.kind === "skip") return "skipped";
     return entry.position === null ? "none of them" : `passage ${entry.position + 1}`;
   }
@@ -119,22 +119,22 @@ class JudgingCard extends OutboxCard {
       ? this.history.findIndex((past) => past.item.id === this.current.id) - 1
       : this.history.length - 1;
     if (at < 0) {
-      this.say("Nothing further back.");
+      this.say("There is no earlier answer.");
       return;
     }
     this.changing = true;
     this.show(this.history[at].item, this.history[at].entry);
   }
 
-  goOn() {
+  advance() {
     if (!this.changing && !this.feedback) return;
     this.changing = false;
     this.feedback = null;
     this.show(this.queue[0] || null);
   }
 
-  showFeedback(told) {
-    this.feedback = told;
+  showFeedback(feedback) {
+    this.feedback = feedback;
     this.show(this.current);
     this.root.querySelector(".go")?.focus({ preventScroll: true });
   }
@@ -163,7 +163,7 @@ class JudgingCard extends OutboxCard {
     const isExample = this.current && this.current.round !== undefined;
     if (isExample && ["s", "f", "n", "z"].includes(key.toLowerCase())) return null;
     return {
-      Enter: this.feedback ? () => this.goOn() : null,
+      Enter: this.feedback ? () => this.advance() : null,
       0: () => this.decide("pick", null),
       s: () => this.decide("skip", null),
       f: () => this.toggleFlag(),
@@ -171,7 +171,7 @@ class JudgingCard extends OutboxCard {
       z: () => this.undo(),
       h: () => this.toggleHighlight(),
       "?": () => this.toggleHelp(),
-      Escape: this.changing || this.feedback ? () => this.goOn() : null,
+      Escape: this.changing || this.feedback ? () => this.advance() : null,
     }[key.length === 1 ? key.toLowerCase() : key];
   }
 
@@ -179,7 +179,7 @@ class JudgingCard extends OutboxCard {
     if (!this.current) return;
     this.flagged = !this.flagged;
     this.flagButton.setAttribute("aria-pressed", String(this.flagged));
-    this.say(this.flagged ? "Flagged for the curator." : "Flag taken back.");
+    this.say(this.flagged ? "Flagged for the curator." : "Flag removed.");
   }
 
   toggleHighlight() {
@@ -205,7 +205,7 @@ class JudgingCard extends OutboxCard {
     this.noteRow.hidden = !this.note;
   }
 
-  // ---- drawing
+  // ---- rendering
 
   show(item, past) {
     const hadFocus = this.hasFocus();
@@ -220,27 +220,27 @@ class JudgingCard extends OutboxCard {
     if (item) this.drawItem(item, past);
     else this.drawNothing();
     this.drawAround();
-    if (hadFocus) this.root.querySelector(".asked")?.focus({ preventScroll: true });
+    if (hadFocus) this.root.querySelector(".question")?.focus({ preventScroll: true });
     if (item) this.startDwell(item);
   }
 
   drawItem(item, past) {
     if (past) {
-      const banner = make("div", "banner", `You answered: ${this.inWords(past)}. Choose again, or `);
-      banner.appendChild(this.button("go on (Esc)", "link", () => this.goOn()));
+      const banner = make("div", "banner", `You answered: ${this.answerText(past)}. Choose again, or `);
+      banner.appendChild(this.button("continue (Esc)", "link", () => this.advance()));
       this.root.appendChild(banner);
     }
     if (this.feedback) this.drawFeedback();
-    const asked = make("section", "asked");
-    asked.tabIndex = -1;
-    asked.setAttribute("aria-label", "Item");
+    const question = make("section", "question");
+    question.tabIndex = -1;
+    question.setAttribute("aria-label", "Item");
     for (const [label, text] of [["Instruction", item.instruction], ["Query", item.query]]) {
-      asked.appendChild(make("h3", "label", label));
+      question.appendChild(make("h3", "label", label));
       const body = make("p", "text", text);
       body.dir = "auto";
-      asked.appendChild(body);
+      question.appendChild(body);
     }
-    this.root.appendChild(asked);
+    this.root.appendChild(question);
     const list = make("ol", "passages");
     this.bodies = item.candidates.map((_, position) => {
       const row = make("li", "passage");
@@ -262,24 +262,24 @@ class JudgingCard extends OutboxCard {
   }
 
   drawFeedback() {
-    const told = this.feedback;
-    const words = (at) => (at === null ? "none of them" : `passage ${at + 1}`);
-    const isRight = told.chosen === told.right;
+    const { chosen, right, explanation, then } = this.feedback;
+    const label = (at) => (at === null ? "none of them" : `passage ${at + 1}`);
+    const isRight = chosen === right;
     const banner = make("div", `banner ${isRight ? "good" : "bad"}`);
     banner.setAttribute("role", "status");
     const verdict = isRight
-      ? `Right: ${words(told.right)}.`
-      : `You chose ${words(told.chosen)}. Right is ${words(told.right)}.`;
+      ? `Correct: ${label(right)}.`
+      : `You chose ${label(chosen)}. The correct answer is ${label(right)}.`;
     banner.appendChild(make("strong", "", verdict));
-    if (told.explanation) banner.appendChild(make("p", "why", told.explanation));
-    if (told.then) banner.appendChild(make("p", "then", told.then));
-    banner.appendChild(this.button("Go on", "go", () => this.goOn(), "Enter"));
+    if (explanation) banner.appendChild(make("p", "why", explanation));
+    if (then) banner.appendChild(make("p", "then", then));
+    banner.appendChild(this.button("Continue", "go", () => this.advance(), "Enter"));
     this.root.appendChild(banner);
   }
 
   fillPassages() {
     if (!this.current) return;
-    const asked = wordsOf(`${this.current.instruction} ${this.current.query}`);
+    const context = wordsOf(`${this.current.instruction} ${this.current.query}`);
     this.bodies.forEach((body, position) => {
       const text = this.current.candidates[position];
       if (!this.highlight) {
@@ -287,7 +287,7 @@ class JudgingCard extends OutboxCard {
         return;
       }
       const pieces = text.split(/([\p{L}\p{N}]+)/u).map((piece, number) => {
-        const isShared = number % 2 === 1 && asked.has(piece.toLowerCase());
+        const isShared = number % 2 === 1 && context.has(piece.toLowerCase());
         return isShared ? make("mark", "", piece) : document.createTextNode(piece);
       });
       body.replaceChildren(...pieces);
@@ -341,8 +341,8 @@ class JudgingCard extends OutboxCard {
   whyNothing() {
     if (this.data.message) return this.data.message;
     return this.data.finished
-      ? "Thank you: nothing is left for you in this study."
-      : "The next item is on its way …";
+      ? "Thank you. No items are left for you in this study."
+      : "Loading the next item …";
   }
 
   drawAround() {
@@ -351,14 +351,15 @@ class JudgingCard extends OutboxCard {
     ).length;
     const done = this.data.done + unsent;
     const left = Math.max(0, this.data.left - unsent);
-    const pace = this.data.pace === null ? "" : ` · ${Math.round(this.data.pace)} s each`;
-    const training = this.data.training;
-    this.progress.textContent = training
-      ? `Training, round ${training.round + 1} · ${training.answered} of ${training.total} ` +
-        `examples · ${Math.round(100 * training.pass_mark)} % have to be right`
+    const pace = this.data.pace === null ? "" : ` · ${Math.round(this.data.pace)} s per item`;
+    const qualification = this.data.qualification;
+    this.progress.textContent = qualification
+      ? `Qualification, round ${qualification.round + 1} · ${qualification.answered} of ` +
+        `${qualification.total} examples · ` +
+        `${Math.round(100 * qualification.pass_mark)} % correct required`
       : `${done} answered · ${left} left for you${pace}`;
-    const share = training ? training.answered / training.total : done / (done + left || 1);
-    this.bar.firstChild.style.width = `${done + left || training ? 100 * share : 100}%`;
+    const share = qualification ? qualification.answered / qualification.total : done / (done + left || 1);
+    this.bar.firstChild.style.width = `${done + left || qualification ? 100 * share : 100}%`;
     this.drawProblems();
     const nothing = this.root.querySelector(".nothing");
     if (nothing) nothing.textContent = this.whyNothing();
@@ -366,6 +367,6 @@ class JudgingCard extends OutboxCard {
   }
 
   problem(event, entry) {
-    return make("div", "problem", `An answer was not taken: ${entry.why} `);
+    return make("div", "problem", `An answer was not stored: ${entry.why} `);
   }
 }

@@ -1,4 +1,4 @@
-"""The judging card (a Streamlit component, version 2)."""
+"""The judging card, a Streamlit component (version 2)."""
 
 from app.judge.actions import card_data
 from app.kit.card_files import nothing
@@ -8,7 +8,7 @@ CARD = card_component("judging", "judge/card")
 
 
 def draw_card(study_id: int, *, key: str) -> None:
-    """The card of a study, after storing what it sent. Raises Refused for who may not judge."""
+    """Render the card of a study and store what it sent. Raises Refused without the permission."""
     events = outbox_of(key).get("events")
     data = card_data(study_id, events if isinstance(events, list) else [])
     CARD(key=key, data=data, on_outbox_change=nothing)

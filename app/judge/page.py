@@ -1,7 +1,7 @@
-"""Judge: read an instruction and a query, pick the passage that answers them best.
+"""The Judge page: read an instruction and a query, pick the most relevant passage.
 
-Nothing that is sent to the browser says where a passage came from, what a model thinks of it or
-what others answered; the order of the passages is the judge's own.
+The browser never receives a passage's origin, a model's verdict or another judge's answer; each
+judge sees the passages in an order of their own.
 """
 
 import streamlit as st
@@ -9,7 +9,7 @@ import streamlit as st
 from app.access.session_user import failures_shown, require_permission, show_notices
 from app.judge import actions
 from app.judge.card import draw_card
-from app.judge.qualification_desk import draw_training, is_in_training
+from app.judge.qualification_desk import draw_qualification, needs_qualification
 from app.kit.choice import choose
 from app.kit.outbox_card import draw_lifeline
 from app.kit.page import draw_empty, draw_heading
@@ -28,10 +28,10 @@ def draw_guidelines(study_id: int) -> None:
 
 def draw_progress(progress: OwnProgress) -> None:
     total = progress.done + progress.left
-    words = f"{progress.done:,} answered, {progress.left:,} left for you"
+    text = f"{progress.done:,} answered, {progress.left:,} left for you"
     if progress.seconds_per_item is not None:
-        words += f" · {progress.seconds_per_item:.0f} s each"
-    st.progress(progress.done / total if total else 1.0, text=words)
+        text += f" · {progress.seconds_per_item:.0f} s per item"
+    st.progress(progress.done / total if total else 1.0, text=text)
 
 
 def draw_candidate(item: ShownItem, position: int, text: str) -> None:
@@ -40,7 +40,7 @@ def draw_candidate(item: ShownItem, position: int, text: str) -> None:
         left.button(
             f"{position + 1}",
             key=f"judge.pick_{item.item_id}_{position}",
-            help=f"Passage {position + 1} is the most relevant one",
+            help=f"Passage {position + 1} is the most relevant",
             on_click=actions.pick,
             args=(item.study_id, item.item_id, position),
             width="stretch",
@@ -49,15 +49,15 @@ def draw_candidate(item: ShownItem, position: int, text: str) -> None:
             draw_text(text)
 
 
-def draw_asked(item: ShownItem) -> None:
-    with st.container(border=True, key="judge-asked"):
+def draw_question(item: ShownItem) -> None:
+    with st.container(border=True, key="judge-question"):
         draw_text(item.instruction, label="Instruction")
         draw_text(item.query, label="Query")
 
 
 def draw_item(item: ShownItem) -> None:
-    draw_asked(item)
-    st.caption("Which passage answers the query in the way the instruction asks for?")
+    draw_question(item)
+    st.caption("Which passage answers the query as the instruction requires?")
     for position, text in enumerate(item.candidates):
         draw_candidate(item, position, text)
     with st.container(horizontal=True):
@@ -71,7 +71,7 @@ def draw_item(item: ShownItem) -> None:
             "Skip",
             key=f"judge.skip_{item.item_id}",
             type="tertiary",
-            help="Somebody else gets the item; you do not see it again.",
+            help="Another judge gets the item; you will not see it again.",
             on_click=actions.skip,
             args=(item.study_id, item.item_id),
         )
@@ -92,18 +92,20 @@ def draw_plain_desk(study: StudySummary) -> None:
         if item is not None:
             draw_item(item)
         elif progress.done:
-            st.success("Thank you: nothing is left for you in this study.", icon=":material/done:")
+            st.success(
+                "Thank you. No items are left for you in this study.", icon=":material/done:"
+            )
         else:
             draw_empty(
-                "Nothing to judge for you here.",
-                "Every item has its judges, or you have seen its group before.",
+                "No items for you to judge.",
+                "Every item has enough judges, or you have already seen its group.",
             )
 
 
 def draw_study(study: StudySummary) -> None:
     if st.session_state.get("judge.plain"):
-        if is_in_training(study.id):
-            draw_training(study.id, draw_asked)
+        if needs_qualification(study.id):
+            draw_qualification(study.id, draw_question)
         else:
             draw_plain_desk(study)
     else:
@@ -112,7 +114,7 @@ def draw_study(study: StudySummary) -> None:
     st.toggle(
         "Plain page",
         key="judge.plain",
-        help="The same items without the card: for a browser in which it does not work.",
+        help="The same items without the card, for browsers in which the card does not work.",
     )
 
 
@@ -124,7 +126,7 @@ if not open_studies:
         is_curator = require_permission("judge").may("curator")
         draw_empty(
             "No study is open.",
-            "A curator draws a study from a run; its items then appear here.",
+            "When a curator creates a study from a run, its items appear here.",
             view="studies" if is_curator else "",
             link="Studies",
             command="inf study create --dataset NAME --items 50 --overlap 3" if is_curator else "",

@@ -1,6 +1,6 @@
-"""The training on the judging card: examples for it, and the feedback on those it sent back.
+"""Qualification on the judging card: the examples it shows and the feedback on its answers.
 
-An answer that comes twice gets the same feedback; one of a round that is over is refused in words.
+An answer sent twice gets the same feedback; an answer to a finished round is refused with a reason.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ EXAMPLE = "example"
 
 @dataclass
 class Answered:
-    """What became of the examples in an outbox: answers by event, feedback for the card."""
+    """The outcome of the examples in an outbox: replies by event, feedback for the card."""
 
     answers: dict[str, str] = field(default_factory=dict)
     feedback: list[dict[str, Any]] = field(default_factory=list)
@@ -33,8 +33,10 @@ class Answered:
 
 
 def answer_examples(session: Session, judge_id: int, events: Sequence[Any]) -> Answered:
-    """Store the answers to examples among the events; the other events are left to the study's
-    outbox. Does not commit."""
+    """Store the answers to examples; other events are returned for the study's outbox.
+
+    Does not commit.
+    """
     found = Answered()
     for entry in events:
         is_example = isinstance(entry, dict) and entry.get("kind") == EXAMPLE
@@ -45,7 +47,7 @@ def answer_examples(session: Session, judge_id: int, events: Sequence[Any]) -> A
         try:
             with session.begin_nested():
                 study_id = whole_number(entry, "study")
-                told = answer_example(
+                feedback = answer_example(
                     session,
                     study_id,
                     judge_id,
@@ -55,7 +57,7 @@ def answer_examples(session: Session, judge_id: int, events: Sequence[Any]) -> A
                 )
                 then = _then(training_state(session, study_id, judge_id))
             found.answers[event] = ""
-            found.feedback.append(_as_json(event, told, then))
+            found.feedback.append(_as_json(event, feedback, then))
         except InfError as error:
             found.answers[event] = str(error)
     return found
@@ -64,9 +66,9 @@ def answer_examples(session: Session, judge_id: int, events: Sequence[Any]) -> A
 def example_now(
     session: Session, study_id: int, judge_id: int
 ) -> tuple[TrainingState, ShownItem | None]:
-    """Where the judge stands in the training, and the example to answer. Does not commit.
+    """The judge's state in the qualification, and the example to answer. Does not commit.
 
-    Raises Refused where the study is not open, or the judge is paused in it or not let in.
+    Raises Refused if the study is not open, or the judge is paused or not a member.
     """
     state = training_state(session, study_id, judge_id)
     if state.passed:
@@ -82,17 +84,17 @@ def example_now(
 
 def _then(state: TrainingState) -> str:
     if state.passed:
-        return "You passed the training: the study begins."
+        return "You passed the qualification. The study starts now."
     if state.answered == 0:
-        return "This round was below the pass mark."
+        return "This round was below the pass mark. Try again."
     return ""
 
 
-def _as_json(event: str, told: Feedback, then: str) -> dict[str, Any]:
+def _as_json(event: str, feedback: Feedback, then: str) -> dict[str, Any]:
     return {
         "event": event,
-        "chosen": told.chosen,
-        "right": told.right,
-        "explanation": told.explanation,
+        "chosen": feedback.chosen,
+        "right": feedback.right,
+        "explanation": feedback.explanation,
         "then": then,
     }

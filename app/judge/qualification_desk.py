@@ -1,4 +1,4 @@
-"""The training of a judge before a study: an example, an answer, what is right and why."""
+"""Qualification before a study, on the plain page: an example, the answer, and an explanation."""
 
 from collections.abc import Callable
 
@@ -13,33 +13,33 @@ from db.study.qualification import Feedback, TrainingState
 Draw = Callable[[ShownItem], None]
 
 
-def is_in_training(study_id: int) -> bool:
-    """Whether the user has examples to answer, or feedback to read, before the study."""
-    state, _ = actions.training_of(study_id)
+def needs_qualification(study_id: int) -> bool:
+    """Whether the user still has examples to answer or feedback to read before the study."""
+    state, _ = actions.qualification_of(study_id)
     return not state.passed or actions.feedback_to_show(study_id) is not None
 
 
-def draw_training(study_id: int, draw_asked: Draw) -> None:
+def draw_qualification(study_id: int, draw_question: Draw) -> None:
     """The feedback on the last example, or the next example."""
-    state, example = actions.training_of(study_id)
+    state, example = actions.qualification_of(study_id)
     feedback = actions.feedback_to_show(study_id)
     _draw_state(state)
     if feedback is not None:
-        _draw_feedback(feedback, state, draw_asked)
+        _draw_feedback(feedback, state, draw_question)
     elif example is not None:
-        _draw_example(example, draw_asked)
+        _draw_example(example, draw_question)
 
 
 def _draw_state(state: TrainingState) -> None:
-    words = (
-        f"Training, round {state.round + 1}: {state.answered} of {state.total} examples; "
-        f"{state.pass_mark:.0%} have to be right"
+    text = (
+        f"Qualification, round {state.round + 1}: {state.answered} of {state.total} examples · "
+        f"{state.pass_mark:.0%} correct required"
     )
-    st.progress(state.answered / state.total if state.total else 1.0, text=words)
+    st.progress(state.answered / state.total if state.total else 1.0, text=text)
 
 
-def _draw_example(example: ShownItem, draw_asked: Draw) -> None:
-    draw_asked(example)
+def _draw_example(example: ShownItem, draw_question: Draw) -> None:
+    draw_question(example)
     for position, text in enumerate(example.candidates):
         with st.container(border=True):
             left, right = st.columns([1, 11], vertical_alignment="center")
@@ -60,24 +60,31 @@ def _draw_example(example: ShownItem, draw_asked: Draw) -> None:
     )
 
 
-def _in_words(position: int | None) -> str:
+def _answer_text(position: int | None) -> str:
     return "none of them" if position is None else f"passage {position + 1}"
 
 
-def _draw_feedback(feedback: Feedback, state: TrainingState, draw_asked: Draw) -> None:
-    words = f"You chose {_in_words(feedback.chosen)}."
+def _draw_feedback(feedback: Feedback, state: TrainingState, draw_question: Draw) -> None:
+    text = f"You chose {_answer_text(feedback.chosen)}."
     if feedback.is_right:
-        st.success(f"Right. {words}", icon=":material/check_circle:")
+        st.success(f"Correct. {text}", icon=":material/check_circle:")
     else:
-        st.warning(f"{words} Right is {_in_words(feedback.right)}.", icon=":material/school:")
+        st.warning(
+            f"{text} The correct answer is {_answer_text(feedback.right)}.",
+            icon=":material/school:",
+        )
     st.markdown(plain(feedback.explanation))
     if state.passed:
-        st.success("You passed the training.", icon=":material/done_all:")
+        st.success("You passed the qualification.", icon=":material/done_all:")
     elif state.answered == 0:
-        st.warning("The round was below the pass mark: it starts again.", icon=":material/replay:")
-    st.button("Go on", key="judge.feedback_read", type="primary", on_click=actions.forget_feedback)
-    draw_asked(feedback.item)
+        st.warning(
+            "This round was below the pass mark. A new round starts.", icon=":material/replay:"
+        )
+    st.button(
+        "Continue", key="judge.feedback_read", type="primary", on_click=actions.forget_feedback
+    )
+    draw_question(feedback.item)
     for position, text in enumerate(feedback.item.candidates):
         with st.container(border=True):
-            label = f"{position + 1}" + (" · right" if position == feedback.right else "")
+            label = f"{position + 1}" + (" · correct" if position == feedback.right else "")
             draw_text(text, label=label)

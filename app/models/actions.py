@@ -1,4 +1,4 @@
-"""What the Evaluations page reads from the store, and its button."""
+"""Actions of the Evaluations page: read stored scores, queue an evaluation."""
 
 from typing import Any
 
@@ -41,13 +41,13 @@ def start() -> None:
         raise BadInput("no model: choose at least one")
     benchmark = (state["evaluations.benchmark"] or "").strip()
     if benchmark and not user.may("admin"):
-        raise Refused("folders on the server are read for an admin only")
+        raise Refused("only an admin can evaluate on folders of the server")
     subset = state["evaluations.subset"]
     if subset and not benchmark:
-        raise BadInput("tasks are chosen of a benchmark: give its folder or name")
+        raise BadInput("tasks need a benchmark: give its folder or name")
     release = state["evaluations.release"]
     if not benchmark and release is None:
-        raise BadInput("nothing to score on: there is no release yet, so give a benchmark")
+        raise BadInput("no evaluation data: there is no release yet, so give a benchmark")
     config = {
         "models": models,
         "release": None if benchmark else str(release),

@@ -1,4 +1,4 @@
-"""Asking the model server, which is started when it is not there."""
+"""Client of the model server; starts the server if none is running."""
 
 import json
 import os
@@ -19,12 +19,12 @@ from db.store.store import Store
 
 START_SECONDS = 60.0
 SEARCH_SECONDS = 900.0
-_started: "list[subprocess.Popen[bytes]]" = []  # kept, so that those which ended are buried
+_started: "list[subprocess.Popen[bytes]]" = []  # kept, so that ended processes are reaped
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A passage found, best first."""
+    """A passage of a ranking."""
 
     passage_id: str
     text: str
@@ -33,7 +33,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Searched:
-    """What a model found, among how many passages, in which time once loaded."""
+    """A ranking, the number of passages searched, and the search time without loading."""
 
     hits: list[Hit]
     passages: int
@@ -43,7 +43,7 @@ class Searched:
 def search_with(
     store: Store, model: str, dataset: str, *, instruction: str, query: str, results: int = 10
 ) -> Searched:
-    """Search a dataset's passages with a model. Raises BadInput in the server's words."""
+    """Search the passages of a dataset with a model. Raises BadInput with the server's message."""
     request = {
         "model": model,
         "dataset": dataset,
@@ -61,7 +61,7 @@ def search_with(
             trust_env=False,
         )
     except httpx.HTTPError as error:
-        raise InfError(f"the model server went away ({error}): try again") from error
+        raise InfError(f"lost the connection to the model server ({error}): try again") from error
     body: dict[str, Any] = answer.json()
     if answer.status_code != 200:
         raise BadInput(body.get("error", f"the model server answered {answer.status_code}"))
@@ -70,7 +70,7 @@ def search_with(
 
 
 def _reach(store: Store) -> tuple[int, str]:
-    """Port and token of the running server; starts one where none answers."""
+    """Port and token of the running server; starts one if none answers."""
     home().mkdir(parents=True, exist_ok=True)
     with (home() / "model-server.lock").open("w") as lock:
         wait_for_lock(lock.fileno())
@@ -100,7 +100,7 @@ def _running() -> tuple[int, str] | None:
 
 
 def stop_server() -> bool:
-    """End the running server (it also ends by itself when idle). Returns whether there was one."""
+    """Stop the running server (it also stops when idle). Returns whether one was running."""
     if _running() is None:
         return False
     pid = int(json.loads((home() / "model-server.json").read_text())["pid"])

@@ -1,4 +1,4 @@
-"""Models compared on one benchmark: ranking plot, paired differences, the table to download."""
+"""Comparison of models on one benchmark: ranking plot, paired differences, downloads."""
 
 import shlex
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from db.tables import Evaluation
 
 
 def newest_of_each(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """The newest evaluation of each model, in the order of the models' first mention."""
+    """The latest evaluation of each model, in order of first appearance."""
     found: dict[str, Evaluation] = {}
     for each in evaluations:  # newest first
         found.setdefault(each.model, each)
@@ -24,7 +24,7 @@ def newest_of_each(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
 
 
 def _origin(evaluations: Sequence[Evaluation]) -> Origin:
-    """Which evaluations, and the command that makes them again."""
+    """The evaluations and the command that repeats them."""
     first = evaluations[0]
     given = ["--benchmark", first.benchmark]
     if first.job_id is not None:
@@ -34,16 +34,16 @@ def _origin(evaluations: Sequence[Evaluation]) -> Origin:
         elif config.get("benchmark"):
             given = ["--benchmark", str(config["benchmark"])]
             given += ["--subset", str(config["subset"])] if config.get("subset") else []
-    words = [word for each in evaluations for word in ("--model", each.model)]
+    models = [word for each in evaluations for word in ("--model", each.model)]
     return Origin(
         version=first.benchmark,
         at=max(each.created_at for each in evaluations),
-        command=shlex.join(["inf", "evaluate", *words, *given]),
+        command=shlex.join(["inf", "evaluate", *models, *given]),
     )
 
 
 def difference_rows(base: Evaluation, others: Sequence[Evaluation]) -> list[dict[str, object]]:
-    """A row per model and metric: how far it is from the base, with its interval."""
+    """A row per model and metric: the difference to the base, with its interval."""
     rows: list[dict[str, object]] = []
     for each in others:
         for metric, title in NAMES.items():
@@ -66,7 +66,7 @@ def difference_rows(base: Evaluation, others: Sequence[Evaluation]) -> list[dict
 
 
 def sizes_of(evaluations: Sequence[Evaluation]) -> dict[str, float | None]:
-    """How many parameters each model has; of a checkpoint that is elsewhere, its base's."""
+    """Parameters of each model; of its base model if a checkpoint is not on this machine."""
     bases = actions.read_base_models()
     found: dict[str, float | None] = {}
     for each in evaluations:
@@ -78,7 +78,7 @@ def sizes_of(evaluations: Sequence[Evaluation]) -> dict[str, float | None]:
 
 
 def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
-    """Where two or more models were evaluated: the plot and the differences to one of them."""
+    """The ranking plot and the differences to a base; nothing for fewer than two models."""
     found = newest_of_each(evaluations)
     if len(found) < 2:
         return
@@ -90,23 +90,23 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
         default=list(by_model),
         format_func=model_name,
         key=f"evaluations.compared.{found[0].benchmark}",
-        help="Checkpoints and baselines that were evaluated on this benchmark.",
+        help="Checkpoints and baselines evaluated on this benchmark.",
     )
     found = [by_model[model] for model in chosen]
     if len(found) < 2:
-        st.caption("Choose two models or more.")
+        st.caption("Choose at least two models.")
         return
     if any(each.metrics.get("p-mrr") is not None for each in found):
         rows = ranking_rows(found, sizes_of(found))
         draw_figure(ranking_figure(rows), rows, _origin(found), key="evaluations.ranking")
         st.caption(
-            "By number of parameters, and within a size by p-MRR. The score is FollowIR's over its "
-            "sets, nDCG@10 elsewhere, divided by 10 as in the paper's Figure 5."
+            "Grouped by number of parameters, then by p-MRR. The score is FollowIR's mean over its "
+            "sets, elsewhere nDCG@10, divided by 10 as in Figure 5 of the paper."
         )
     if not any(each.per_query for each in found):
         st.caption(
-            "This is a mean over the sets of a suite. Differences with intervals stand with each "
-            "set, over its queries: choose one above."
+            "This is a mean over the sets of a suite. Differences with intervals are shown for "
+            "each set: choose one above."
         )
         return
     untrained = [each.model for each in found if each.checkpoint_id is None]
@@ -126,18 +126,18 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
     )
     st.caption(
         "Paired over the same queries; 95 % interval by bootstrap over groups. Clear: the interval "
-        "leaves zero out."
+        "excludes zero."
     )
     with st.container(horizontal=True):
         st.download_button(
             "Download as CSV", as_csv(rows), "comparison.csv", "text/csv", key="evaluations.csv"
         )
         st.download_button(
-            "Every query as CSV",
+            "Download per-query values",
             lambda: as_csv([row for each in found for row in rows_by_query(each)]),
             "queries.csv",
             "text/csv",
             key="evaluations.queries_csv",
             on_click="ignore",
-            help="Each model's values for each query, unrounded.",
+            help="Unrounded values of each model for each query, as CSV.",
         )

@@ -1,4 +1,4 @@
-"""Evaluations: base and trained models side by side, on held-out groups or a benchmark."""
+"""The Evaluations page: base and trained models on held-out groups or a benchmark."""
 
 import streamlit as st
 
@@ -29,28 +29,28 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
             format_func=lambda path: names.get(path, path),
             accept_new_options=True,
             key="evaluations.models",
-            help="A checkpoint alone brings its base model along.",
+            help="A single checkpoint is evaluated together with its base model.",
         )
         labels = {each.id: f"release {each.id} · {each.name}" for each in releases}
         first, second = st.columns(2)
         first.selectbox(
             "Held-out groups of",
             list[int | None](labels) or [None],
-            format_func=lambda n: labels.get(n, "no release yet: give a benchmark"),
+            format_func=lambda n: labels.get(n, "no release yet, give a benchmark"),
             key="evaluations.release",
         )
         second.text_input(
-            "… or a benchmark: a folder here, or a name",
+            "Or a benchmark: folder or name",
             key="evaluations.benchmark",
-            help="A folder of FollowIR, BEIR, InstructIR, BRIGHT or MAIR on the server, or "
-            "followir, bright, mair, instructir or owner/name from the hub.",
+            help="A server folder with FollowIR, BEIR, InstructIR, BRIGHT or MAIR, or a name on "
+            "the Hub: followir, bright, mair, instructir or owner/name.",
         )
         first.selectbox(
             "Tasks of the benchmark",
             [None, *SUBSETS],
             format_func=lambda name: name or "all",
             key="evaluations.subset",
-            help="mair-paper: the five of MAIR whose mean is in the paper's tables.",
+            help="mair-paper: the five MAIR tasks averaged in the paper's tables.",
         )
         st.form_submit_button(
             "Evaluate", type="primary", on_click=actions.start, key="evaluations.submit"
@@ -63,7 +63,7 @@ with open_store().read() as session:
     benchmarks = list_benchmarks(session)
 draw_heading(
     "Evaluations",
-    "How well models rank, and how far they follow a changed instruction (p-MRR: 0 ignores it, "
+    "Retrieval quality, and how well models follow a changed instruction (p-MRR: 0 ignores it, "
     "100 follows it).",
     offline=any((each.summary.get("release") or {}).get("offline") for each in checkpoints),
 )
@@ -71,9 +71,8 @@ if "evaluations.job" in st.session_state:
     follow_job(st.session_state["evaluations.job"], key="evaluations.follow")
 if not benchmarks:
     draw_empty(
-        "Nothing was evaluated yet.",
-        "A trained checkpoint is compared with its base model on the groups that were held out of "
-        "its training.",
+        "No evaluations yet.",
+        "A checkpoint is compared with its base model on the groups held out of its training.",
         view="train" if not checkpoints else "",
         link="Train a checkpoint first",
         command="inf evaluate --model MODEL_DIR --release DIR",

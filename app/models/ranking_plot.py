@@ -1,7 +1,7 @@
-"""Figure 5: models grouped by their number of parameters, in each group ranked by p-MRR.
+"""Figure 5: models grouped by number of parameters, ranked by p-MRR within a group.
 
-As printed, the retrieval score (times 100) is divided by 10 so that it stands beside p-MRR (times
-100). The paper's score is FollowIR's; a benchmark without one has nDCG@10 in its place.
+As printed, the retrieval score (times 100) is divided by 10 to fit the scale of p-MRR (times
+100). The paper's score is FollowIR's; other benchmarks use nDCG@10.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ GROUPS = ("below 1 B", "1 to 5 B", "above 5 B", "size unknown")
 
 
 def size_group(parameters: float | None) -> str:
-    """The paper's sizes: below a thousand million parameters, up to five, and above."""
+    """The paper's size groups: below 1 billion parameters, 1 to 5 billion, above."""
     if parameters is None:
         return GROUPS[3]
     return GROUPS[0] if parameters < 1e9 else GROUPS[1] if parameters <= 5e9 else GROUPS[2]
@@ -26,7 +26,7 @@ def size_group(parameters: float | None) -> str:
 def ranking_rows(
     evaluations: Sequence[Evaluation], sizes: Mapping[str, float | None]
 ) -> list[dict[str, Any]]:
-    """What the plot shows, in its order; unrounded, not times 100. Undefined p-MRR is left out."""
+    """The rows of the plot in its order, unscaled; models with undefined p-MRR are left out."""
     rows = [
         {
             "model": each.model,
@@ -43,7 +43,7 @@ def ranking_rows(
 
 
 def ranking_figure(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
-    """The plot: a bar for p-MRR ×100 (checkpoints of ours in colour), a dot for score × 10."""
+    """The plot: a bar for p-MRR × 100 (our checkpoints in colour), a marker for score × 10."""
     names = [[row["group"] for row in rows], [model_name(row["model"]) for row in rows]]
     figure = go.Figure()
     figure.add_bar(

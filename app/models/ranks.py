@@ -1,10 +1,10 @@
-"""How a ranking moved when the instruction changed."""
+"""Rank changes after a changed instruction."""
 
 from collections.abc import Sequence
 
 
 def moves(now: Sequence[str], before: Sequence[str] | None) -> list[str]:
-    """Beside each passage: ▲3 up, ▼2 down, new, or nothing. `before` None: no earlier ranking."""
+    """A label per passage: ▲3 up, ▼2 down, new, or "". `before` is None without a ranking."""
     if before is None:
         return ["" for _ in now]
     places = {name: place for place, name in enumerate(before)}

@@ -1,8 +1,8 @@
-"""Table 2: models below each other, benchmarks beside each other, as a table, CSV and LaTeX.
+"""Table 2: a row per model, columns per benchmark, as a table, CSV and LaTeX.
 
-Columns of a benchmark as the paper has them: its retrieval measure (FollowIR's score where there is
-one, nDCG@5 for News21, MAP where instructions change, nDCG@10 elsewhere), then p-MRR where it is
-defined. Values times 100. A checkpoint stands under its base model.
+Columns of a benchmark as in the paper: its retrieval measure (FollowIR's score if available, nDCG@5
+for News21, MAP if instructions change, otherwise nDCG@10), then p-MRR if defined. Values times 100.
+A checkpoint follows its base model.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,12 +42,12 @@ class Column:
 
     @property
     def title(self) -> str:
-        """As a flat table heads it."""
+        """The column header in a flat table."""
         return f"{self.benchmark} · {TITLES[self.measure]}"
 
 
 def columns_of(scores: Sequence[Scored]) -> list[Column]:
-    """The columns, benchmark by benchmark in their order of mention."""
+    """The columns, by benchmark in order of first appearance."""
     found: list[Column] = []
     for benchmark in dict.fromkeys(each.benchmark for each in scores):
         theirs = [each.metrics for each in scores if each.benchmark == benchmark]
@@ -67,7 +67,7 @@ def _retrieval_measure(benchmark: str, metrics: Iterable[dict[str, object]]) -> 
 
 
 def ordered_models(scores: Sequence[Scored]) -> list[tuple[str, bool]]:
-    """(model, whether it is trained) with every checkpoint right after its base model."""
+    """(model, whether it is trained), every checkpoint right after its base model."""
     base_of = {each.model: each.base_model for each in scores if each.checkpoint_id is not None}
     bases = dict.fromkeys(base_of.get(each.model) or each.model for each in scores)
     known = {each.model for each in scores}
@@ -79,7 +79,7 @@ def ordered_models(scores: Sequence[Scored]) -> list[tuple[str, bool]]:
 
 
 def table_rows(scores: Sequence[Scored]) -> list[dict[str, str | float | None]]:
-    """A row per model: its name, then every column times 100; undefined is None."""
+    """A row per model: its name, then every column times 100, None if undefined."""
     values = {(each.model, each.benchmark): each.metrics for each in scores}
     rows: list[dict[str, str | float | None]] = []
     for model, is_trained in ordered_models(scores):
@@ -94,7 +94,7 @@ def table_rows(scores: Sequence[Scored]) -> list[dict[str, str | float | None]]:
 
 
 def as_latex(scores: Sequence[Scored]) -> str:
-    """The table as LaTeX (booktabs): benchmarks over their measures, one decimal, – if undefined.
+    """The table in LaTeX (booktabs): benchmarks above measures, one decimal, -- if undefined.
 
     The best value of every column is bold.
     """
@@ -138,12 +138,12 @@ def as_latex(scores: Sequence[Scored]) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text as LaTeX prints it."""
+    """The text escaped for LaTeX."""
     return text.translate(SPECIAL)
 
 
 def draw_result_table() -> None:
-    """Choose models and benchmarks; the table with its downloads."""
+    """The table with its filters and downloads."""
     scores = actions.read_newest_scores()
     models = [model for model, _ in ordered_models(scores)]
     benchmarks = list(dict.fromkeys(each.benchmark for each in scores))
@@ -166,31 +166,33 @@ def draw_result_table() -> None:
     ]
     rows = table_rows(shown)
     if not rows:
-        st.caption("None of these models was evaluated on these benchmarks.")
+        st.caption("No evaluations of these models on these benchmarks.")
         return
     number = st.column_config.NumberColumn(format="%.1f")
     st.dataframe(
         rows, hide_index=True, column_config={each.title: number for each in columns_of(shown)}
     )
-    st.caption("Times 100, as Table 2 of the paper. + is a checkpoint, under its base model.")
+    st.caption(
+        "Times 100, as in Table 2 of the paper. + marks a checkpoint, listed under its base model."
+    )
     with st.container(horizontal=True):
         st.download_button(
-            "CSV",
+            "Download CSV",
             as_csv(rows),
             "results.csv",
             "text/csv",
             key="evaluations.table_csv",
             on_click="ignore",
             icon=":material/download:",
-            help="The values, unrounded.",
+            help="Unrounded values",
         )
         st.download_button(
-            "LaTeX",
+            "Download LaTeX",
             as_latex(shown),
             "results.tex",
             "text/x-tex",
             key="evaluations.table_latex",
             on_click="ignore",
             icon=":material/download:",
-            help="A tabular for booktabs.",
+            help="A tabular environment for booktabs",
         )

@@ -1,4 +1,4 @@
-"""Scores of models as a table, side by side."""
+"""Scores of models on one benchmark as a table."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ NAMES = {
     "recall@10": "Recall@10",
     "p-mrr": "p-MRR ×100",
 }
-# Shown only where a benchmark has them.
+# Shown only if the benchmark has them.
 SOMETIMES = {
     "strict": "Strict group accuracy",
     "instruction-flip": "Instruction flip",
@@ -26,19 +26,19 @@ SOMETIMES = {
 
 
 def model_name(path: str) -> str:
-    """The last parts of a model's folder or name."""
+    """The last two parts of a model's path or name."""
     parts = [part for part in path.split("/") if part]
     return "/".join(parts[-2:])
 
 
 def score_rows(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
-    """A row per evaluation; p-MRR times 100, as the papers print it; undefined stays empty."""
+    """A row per evaluation; p-MRR times 100 as in the papers; undefined values are empty."""
     sometimes = {
         name: title
         for name, title in SOMETIMES.items()
         if any(name in each.metrics for each in evaluations)
     }
-    titles = {**sometimes, "p-mrr": NAMES["p-mrr"], **NAMES}  # what a narrow page shows first
+    titles = {**sometimes, "p-mrr": NAMES["p-mrr"], **NAMES}  # most important first
     return [
         {
             "Model": model_name(each.model),
@@ -58,7 +58,7 @@ def _shown(name: str, metrics: Mapping[str, Any]) -> float | None:
 
 
 def draw_scores(evaluations: Sequence[Evaluation]) -> None:
-    """The table."""
+    """Render the table."""
     st.dataframe(
         score_rows(evaluations),
         hide_index=True,

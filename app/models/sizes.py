@@ -1,9 +1,9 @@
-"""How many parameters a model has, without loading it: known, on its disk, or in its name."""
+"""The number of parameters of a model without loading it: from a list, its files or its name."""
 
 import re
 from pathlib import Path
 
-# Parameters of the backbones of the paper's tables and of the default, in millions.
+# In millions: the backbones of the paper's tables and the default base model.
 PARAMETERS = {
     "sentence-transformers/all-MiniLM-L6-v2": 22.7,
     "intfloat/e5-base-v2": 109.5,
@@ -20,7 +20,7 @@ NAMED = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)b(?![a-z0-9])", re.IGNORECASE)
 
 
 def parameters_of(model: str) -> float | None:
-    """By the list above, else by the size of its files (32 bit); None where neither tells."""
+    """From the list, else from the size of its files (fp32); None if neither is known."""
     if model in PARAMETERS:
         return PARAMETERS[model] * 1e6
     files = list(Path(model).expanduser().glob("*.safetensors"))
@@ -28,6 +28,6 @@ def parameters_of(model: str) -> float | None:
 
 
 def named_parameters(model: str) -> float | None:
-    """What a model calls itself: `e5-mistral-7b`, `Qwen3-Embedding-0.6B`; None without a size."""
+    """The size in a model's name (`e5-mistral-7b`, `Qwen3-Embedding-0.6B`); None without one."""
     found = NAMED.findall(model.rsplit("/", 1)[-1])
     return float(found[-1]) * 1e9 if found else None

@@ -1,4 +1,4 @@
-"""Try it: search with two models side by side, change the instruction, see what moves."""
+"""The Try it page: search with two models and compare rankings after a changed instruction."""
 
 from typing import Literal
 
@@ -9,6 +9,7 @@ from app.kit.page import draw_empty, draw_heading
 from app.models.client import Searched, search_with
 from app.models.ranks import moves
 from app.models.scores import model_name
+from app.text.counted import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
 from db.corpus.datasets import list_datasets
@@ -21,8 +22,8 @@ MOVE_COLORS: dict[str, Literal["green", "red", "gray"]] = {"▲": "green", "▼"
 
 
 def draw_ranking(found: Searched, before: list[str] | None) -> None:
-    """The passages, best first, with how they moved since the last search."""
-    st.caption(f"{found.passages:,} passages in {1000 * found.seconds:.0f} ms")
+    """The passages in rank order, with their rank change since the last search."""
+    st.caption(f"{counted(found.passages, 'passage')} searched in {1000 * found.seconds:.0f} ms")
     names = [hit.passage_id for hit in found.hits]
     for place, (hit, move) in enumerate(zip(found.hits, moves(names, before), strict=True), 1):
         with st.container(border=True):
@@ -34,14 +35,16 @@ def draw_ranking(found: Searched, before: list[str] | None) -> None:
 
 
 def search(models: list[str], dataset: str, instruction: str, query: str) -> None:
-    """Ask each model and show the answers beside each other."""
+    """Search with each model and show the rankings side by side."""
     require_permission("try")
     earlier = st.session_state.get(BEFORE, {})
     now: dict[str, list[str]] = {}
     for model, column in zip(models, st.columns(len(models)), strict=True):
-        column.markdown(f"**{plain(model_name(model))}**")  # may be as high as it needs
+        column.markdown(
+            f"**{plain(model_name(model))}**"
+        )  # a row of its own, so that the rankings start at the same height
     for number, (model, column) in enumerate(zip(models, st.columns(len(models)), strict=True)):
-        with column, failures_shown(), st.spinner(f"searching with {model_name(model)}"):
+        with column, failures_shown(), st.spinner(f"Searching with {model_name(model)} …"):
             found = search_with(open_store(), model, dataset, instruction=instruction, query=query)
             key = f"{number} {model} {dataset} {query}"
             draw_ranking(found, earlier.get(key))
@@ -54,12 +57,12 @@ with open_store().read() as session:
     checkpoints = list_checkpoints(session)
 draw_heading(
     "Try it",
-    "Search with two models. Change only the instruction and search again: arrows show what moved.",
+    "Search with two models. Change the instruction and search again: arrows show rank changes.",
     offline=any((each.summary.get("release") or {}).get("offline") for each in checkpoints),
 )
 if not datasets:
     draw_empty(
-        "There is nothing to search in yet.",
+        "No passages to search yet.",
         "Import a dataset with passages first.",
         view="datasets",
         link="Datasets",
@@ -71,7 +74,7 @@ with st.form("try_it.form"):
     dataset = first.selectbox("Dataset", datasets, key="try_it.dataset")
     left = second.selectbox("Model", names, format_func=model_name, key="try_it.left")
     right = third.selectbox(
-        "Beside it",
+        "Compare with",
         (None, *names),
         index=2 if len(names) > 1 else 0,
         format_func=lambda name: model_name(name) if name else "none",
@@ -79,6 +82,6 @@ with st.form("try_it.form"):
     )
     instruction = st.text_input("Instruction", key="try_it.instruction")
     query = st.text_input("Query", key="try_it.query")
-    asked = st.form_submit_button("Search", type="primary", key="try_it.search")
-if asked and dataset and left:
+    submitted = st.form_submit_button("Search", type="primary", key="try_it.search")
+if submitted and dataset and left:
     search([left, right] if right else [left], dataset, instruction or "", query or "")

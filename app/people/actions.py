@@ -1,4 +1,4 @@
-"""What the Accounts page's buttons do."""
+"""Actions of the Accounts page."""
 
 import streamlit as st
 
@@ -11,12 +11,12 @@ from db.store.store import open_store
 
 @action
 def add() -> None:
-    """Add the account of the form."""
+    """Add the account described in the form."""
     user = require_permission("accounts")
     state = st.session_state
     with open_store().write() as session:
         if not accounts.are_there_accounts(session) and state["accounts.role"] != "admin":
-            raise BadInput("the first account must be an admin's, or nobody could add others")
+            raise BadInput("the first account must be an admin, or no one could add others")
         account = accounts.add_account(
             session,
             state["accounts.name"] or "",
@@ -25,12 +25,12 @@ def add() -> None:
             actor=user.name,
         )
         session.commit()
-    notify(f"{account.name} may sign in as {account.role}.")
+    notify(f"{account.name} can sign in as {account.role}.")
 
 
 @action
 def invite() -> None:
-    """Make an invitation; its link is shown once."""
+    """Create an invitation; its link is shown once."""
     user = require_permission("accounts")
     state = st.session_state
     with open_store().write() as session:
@@ -46,7 +46,7 @@ def invite() -> None:
 
 @action
 def change(name: str, what: str) -> None:
-    """Disable, enable or sign out an account, or give it the role of the select box `what`."""
+    """Disable, enable or sign out an account, or set the role chosen in select box `what`."""
     user = require_permission("accounts")
     with open_store().write() as session:
         if what in ("disable", "enable"):
@@ -58,16 +58,16 @@ def change(name: str, what: str) -> None:
         else:
             role = st.session_state[what]
             accounts.set_role(session, name, role, actor=user.name)
-            done = f"{name} is {role}."
+            done = f"{name} now has the role {role}."
         session.commit()
     notify(done)
 
 
 @action
 def set_address(name: str, key: str) -> None:
-    """Give an account the e-mail address of the field `key`."""
+    """Set an account's e-mail address from field `key`."""
     user = require_permission("accounts")
     with open_store().write() as session:
         account = set_email(session, name, st.session_state[key] or "", actor=user.name)
         session.commit()
-    notify(f"{name} has {f'the address {account.email}' if account.email else 'no address'} now.")
+    notify(f"E-mail of {name}: {account.email or 'removed'}.")

@@ -1,4 +1,4 @@
-"""Audit log: who signed in, changed roles, reviewed, exported, launched (admins only)."""
+"""The Audit log page: sign-ins, role changes, reviews, exports and launches (admins only)."""
 
 import json
 
@@ -11,7 +11,7 @@ from db.store.store import open_store
 
 ROWS = 50
 
-draw_heading("Audit log", "Who did what, newest first. Nothing here can be changed.")
+draw_heading("Audit log", "Who did what, newest first. Entries cannot be changed.")
 with open_store().read() as session:
     actions = audit_actions(session)
     chosen = st.multiselect("Actions", actions, key="audit.actions", placeholder="all")
@@ -19,15 +19,15 @@ with open_store().read() as session:
         session, actions=chosen, offset=page_offset("audit.page", ROWS), limit=ROWS
     )
 if not rows:
-    draw_empty("Nothing was noted yet.", "Sign-ins, launches, reviews and exports appear here.")
+    draw_empty("No entries yet.", "Sign-ins, launches, reviews and exports appear here.")
 else:
     st.dataframe(
         [
             {
                 "When": row.created_at,
                 "Who": row.actor,
-                "Did": row.action,
-                "What": row.subject,
+                "Action": row.action,
+                "Subject": row.subject,
                 "Detail": json.dumps(row.detail, ensure_ascii=False) if row.detail else "",
             }
             for row in rows

@@ -1,4 +1,4 @@
-"""Accounts: who may sign in, and as what (admins only)."""
+"""The Accounts page: who can sign in, and with which role (admins only)."""
 
 import streamlit as st
 
@@ -14,7 +14,7 @@ from db.words import ACCOUNT_ROLES
 
 
 def draw_account(account: Account, *, is_me: bool) -> None:
-    """Who it is, and below what can be changed."""
+    """One account and its controls."""
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{plain(account.name)}**" + (" (you)" if is_me else ""), width="content")
@@ -33,7 +33,7 @@ def draw_address(account: Account) -> None:
         account.email or "",
         key=f"accounts.email-{account.id}",
         placeholder="e-mail",
-        help="What the OpenID provider knows the person by.",
+        help="Identifies the person to the OpenID provider.",
         on_change=actions.set_address,
         args=(account.name, f"accounts.email-{account.id}"),
         label_visibility="collapsed",
@@ -68,15 +68,17 @@ def draw_controls(account: Account, *, is_me: bool) -> None:
     )
 
 
-draw_heading("Accounts", "Annotators judge, curators do everything with data, admins also this.")
+draw_heading(
+    "Accounts", "Annotators judge; curators also manage data; admins also manage accounts."
+)
 user = current_user()
 with open_store().read() as session:
     found = accounts.list_accounts(session)
 if not found:
     draw_empty(
         "No accounts yet.",
-        "This app listens on this machine only, and whoever opens it is admin. Make the first "
-        "account an admin's; from then on everybody signs in.",
+        "This app listens on this machine only and treats every user as admin. The first account "
+        "must be an admin; after that everyone has to sign in.",
         command="inf users add NAME --role admin",
     )
 for account in found:
@@ -94,17 +96,21 @@ with st.form("accounts.add", clear_on_submit=True):
         key="accounts.password",
         autocomplete="new-password",
     )
-    st.form_submit_button("Add", type="primary", on_click=actions.add, key="accounts.submit")
+    st.form_submit_button(
+        "Add account", type="primary", on_click=actions.add, key="accounts.submit"
+    )
 if found:
     with st.form("accounts.invite"):
-        st.markdown("**Invite somebody** who chooses their own name and password")
+        st.markdown("**Invite a person** who chooses their own name and password")
         first, second, third = st.columns([2, 1, 2], vertical_alignment="bottom")
         first.selectbox("Role", ACCOUNT_ROLES, key="accounts.invite_role")
-        second.number_input("Days", 1, invitations.MOST_DAYS, 7, key="accounts.invite_days")
+        second.number_input(
+            "Valid for, days", 1, invitations.MOST_DAYS, 7, key="accounts.invite_days"
+        )
         third.form_submit_button(
-            "Make a link", on_click=actions.invite, key="accounts.invite_submit"
+            "Create link", on_click=actions.invite, key="accounts.invite_submit"
         )
     path = st.session_state.pop("accounts.invitation", None)
     if path:
-        st.caption("Send this link to one person; it works once and is not shown again.")
+        st.caption("Send this link to one person. It works once and is not shown again.")
         st.code((st.context.url or "").split("/accounts")[0].rstrip("/") + path, language=None)

@@ -1,4 +1,4 @@
-"""What the Releases page's buttons do: queue an export or a push."""
+"""Actions of the Releases page: queue an export or a push."""
 
 import re
 from typing import Any
@@ -77,7 +77,7 @@ def config_of_form(run_id: int, dataset: str) -> dict[str, Any]:
 
 
 def choice_of(config: dict[str, Any]) -> Choice:
-    """Which groups such a config takes, before what overlaps is left out and sources balanced."""
+    """The groups that a config selects, before overlaps are excluded and sources balanced."""
     return Choice(
         config["run_id"],
         config["reviews"],
@@ -90,19 +90,19 @@ def choice_of(config: dict[str, Any]) -> Choice:
 
 @action
 def start(run_id: int, dataset: str) -> None:
-    """Queue the export that the form describes, into the folder of releases."""
+    """Queue the export that the form describes, into the releases folder."""
     state = st.session_state
     require_permission("export")
     config = config_of_form(run_id, dataset)
     name = config["name"]
     if not SAFE.fullmatch(name):
         raise BadInput(
-            f"release name {name!r}: letters, digits, `.`, `_` and `-`, not at the start; it is "
-            "the name of the folder too"
+            f"release name {name!r}: use letters, digits, `.`, `_` and `-`, starting with a letter "
+            "or digit; it is also the folder name"
         )
     if (home() / "releases" / name).exists():
         raise Refused(
-            f"there is a release {name!r} already and releases do not change: choose another name"
+            f"release {name!r} already exists and releases are immutable: choose another name"
         )
     state["releases.job"] = launch_job("export", config, what=f"Release {name}")
     st.query_params.pop("release", None)
@@ -111,16 +111,16 @@ def start(run_id: int, dataset: str) -> None:
 
 @action
 def push(release_id: int, dry_run: bool) -> None:
-    """Queue the push that the form describes, or only the comparison."""
+    """Queue the push that the form describes, or only its comparison with the Hub."""
     state = st.session_state
     require_permission("export")
     repo = (state.get("releases.repo") or "").strip()
     if repo.count("/") != 1 or not all(repo.split("/")):
-        raise BadInput(f"repository {repo!r}: it is named USER/NAME")
+        raise BadInput(f"repository {repo!r}: give it as USER/NAME")
     way = state.get("releases.push_way")
     branch = (state.get("releases.branch") or "").strip()
     if way == "branch" and not branch:
-        raise BadInput("no branch named: write its name, as v2")
+        raise BadInput("no branch given: enter its name, for example v2")
     config = {
         "release_id": release_id,
         "checkpoint_id": None,

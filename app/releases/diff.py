@@ -1,4 +1,4 @@
-"""What changed from one release to another: added, removed, changed groups, and why."""
+"""Differences between two releases: added, removed and changed groups, with reasons."""
 
 from collections import Counter
 
@@ -12,7 +12,7 @@ SHOWN = 500
 
 
 def draw_release_diff(release: Release, others: list[Release]) -> None:
-    """Choose the release to compare with."""
+    """Choose an earlier release and list the differences."""
     by_id = {
         each.id: each
         for each in others
@@ -21,7 +21,7 @@ def draw_release_diff(release: Release, others: list[Release]) -> None:
     if not by_id:
         return
     before = st.selectbox(
-        "What changed since",
+        "Changes since",
         [None, *by_id],
         format_func=lambda n: "choose a release" if n is None else f"release {n} · {by_id[n].name}",
         key="releases.before",
@@ -30,13 +30,13 @@ def draw_release_diff(release: Release, others: list[Release]) -> None:
         return
     rows = actions.read_diff(by_id[before], release)
     if not rows:
-        st.caption("The two hold the same groups.")
+        st.caption("Both releases contain the same groups.")
         return
     counts = Counter(row.change for row in rows)
     st.caption(plain(", ".join(f"{change} {number:,}" for change, number in counts.items())))
     st.dataframe(
-        [{"Query": row.query_id, "Change": row.change, "Why": row.why} for row in rows[:SHOWN]],
+        [{"Query": row.query_id, "Change": row.change, "Reason": row.why} for row in rows[:SHOWN]],
         hide_index=True,
     )
     if len(rows) > SHOWN:
-        st.caption(f"The first {SHOWN}. `inf releases diff {before} {release.id}` tells all.")
+        st.caption(f"First {SHOWN}. `inf releases diff {before} {release.id}` lists all.")

@@ -1,4 +1,4 @@
-"""The form of a new release: what goes out, counted as one chooses, and what it would look like."""
+"""The form of a new release: its filter with live counts, its splits and a preview."""
 
 from collections import Counter
 from typing import Any
@@ -40,7 +40,7 @@ def _draw_filter(run: RunSummary) -> None:
         "Reviews",
         REVIEWS,
         key="releases.reviews",
-        help="approved: a person approved the group. not-rejected: nobody rejected it.",
+        help="approved: a person approved the group. not-rejected: no person rejected it.",
     )
     second.multiselect(
         "Sources", sources, key="releases.sources", placeholder="all", disabled=len(sources) < 2
@@ -50,45 +50,45 @@ def _draw_filter(run: RunSummary) -> None:
         [None, *studies],
         format_func=lambda n: "any or none" if n is None else f"study {n} · {studies[n]}",
         key="releases.study",
-        help="Only groups that have items in this study.",
+        help="Only groups with items in this study.",
     )
     if languages:
         st.multiselect("Languages", languages, key="releases.languages", placeholder="all")
     with st.container(horizontal=True):
         st.checkbox("Include dropped groups", key="releases.include_dropped")
         st.checkbox(
-            "Same number of every source", key="releases.balance", disabled=len(sources) < 2
+            "Same number of groups per source", key="releases.balance", disabled=len(sources) < 2
         )
         st.checkbox(
-            "Leave out what overlaps with evaluation sets",
+            "Exclude overlaps with evaluation sets",
             key="releases.leave_out_contaminated",
-            help="After `inf analyze contamination`, or the page Overlaps, has compared the run "
-            "with them.",
+            help="Requires a comparison of the run by `inf analyze contamination` or on the "
+            "Overlaps page.",
         )
-        st.page_link(view_file("overlaps"), label="Compare with them", icon=":material/compare:")
+        st.page_link(view_file("overlaps"), label="Compare", icon=":material/compare:")
 
 
 def _draw_splits(number: int) -> None:
     with st.container(horizontal=True):
         st.text_input("Name", f"release-{number}", key="releases.name", width=240)
         st.selectbox("Format", FORMATS, key="releases.format", width=140)
-        st.selectbox("Splits by", ("dataset", "source"), key="releases.split_by", width=140)
+        st.selectbox("Split by", ("dataset", "source"), key="releases.split_by", width=140)
         st.number_input(
-            "Held out",
+            "Held-out share",
             0.0,
             0.9,
             0.0,
             0.05,
             key="releases.held_out",
             width=140,
-            help="Share of groups in splits of their own; no query or passage is on both sides.",
+            help="Share of groups in separate splits; no query or passage is on both sides.",
         )
     st.multiselect(
-        "Ready for",
+        "Also export for",
         VIEWS,
         key="releases.views",
-        placeholder="InF Studio and datasets alone",
-        help="The same groups once more, in the columns that this trainer reads.",
+        placeholder="InF Studio and datasets only",
+        help="Adds a copy of the groups in the column layout of this trainer.",
     )
 
 
@@ -96,12 +96,12 @@ def _draw_counts(run: RunSummary, config: dict[str, Any]) -> None:
     found = actions.read_counts(run.dataset, config)
     total = sum(each.groups for each in found)
     if not total:
-        st.warning("No group passes these filters: take one away.", icon=":material/filter_alt:")
+        st.warning("No groups match these filters. Remove one.", icon=":material/filter_alt:")
     else:
-        st.markdown(f"**{counted(total, 'group')}** {'goes' if total == 1 else 'go'} out")
-        st.caption(plain(" · ".join(_told(found))))
+        st.markdown(f"**{counted(total, 'group')}** selected")
+        st.caption(plain(" · ".join(_breakdown(found))))
     st.button(
-        "Make the release",
+        "Create release",
         type="primary",
         key="releases.start",
         on_click=actions.start,
@@ -110,8 +110,8 @@ def _draw_counts(run: RunSummary, config: dict[str, Any]) -> None:
     )
 
 
-def _told(found: list[ChosenCount]) -> list[str]:
-    """How the groups divide, one kind after the other; what does not divide them is left out."""
+def _breakdown(found: list[ChosenCount]) -> list[str]:
+    """Group counts by verdict, review and source; a kind with a single value is left out."""
     kinds = [
         Counter[str](),
         Counter[str](),
@@ -139,10 +139,10 @@ def _draw_preview(config: dict[str, Any]) -> None:
         return
     if found.conflicts:
         st.warning(
-            plain(f"The licences do not go together: {'; '.join(found.conflicts)}."),
+            plain(f"These licences conflict: {'; '.join(found.conflicts)}."),
             icon=":material/gavel:",
         )
-        st.checkbox("I may mix these licences", key="releases.accept_licences")
+        st.checkbox("I am permitted to combine these licences", key="releases.accept_licences")
     splits = ", ".join(f"{name} {count:,}" for name, count in found.splits.items())
     st.caption(plain(f"Splits: {splits}"))
     rows, card = st.tabs(["First rows", "Card"])

@@ -1,4 +1,4 @@
-"""Releases: export what was kept, with its dataset card; the list, a card in preview."""
+"""The Releases page: export kept groups with a dataset card; compare and push releases."""
 
 import streamlit as st
 
@@ -41,11 +41,11 @@ with open_store().read() as session:
     runs = [run for run in list_runs(session) if run.kept]
     found = list_releases(session)
     arrived = pushes(session)
-draw_heading("Releases", "Immutable, exported sets of groups, each with its dataset card.")
+draw_heading("Releases", "Immutable exports of groups, each with a dataset card.")
 if not runs and not found:
     draw_empty(
         "No kept groups yet.",
-        "A release is made of the groups that a curation run kept.",
+        "A release contains groups that a curation run kept.",
         view="curate",
         link="Curate",
         command="inf export --dataset NAME --out DIR --format parquet",
@@ -65,9 +65,9 @@ if found:
                 "Reviews": each.filter.get("reviews"),
                 "Format": each.format,
                 "Offline": each.offline,
-                "Made": each.created_at,
+                "Created": each.created_at,
                 "By": each.created_by,
-                "Went to": repositories(arrived.get(each.id, [])),
+                "Pushed to": repositories(arrived.get(each.id, [])),
             }
             for each in found
         ],
@@ -77,7 +77,7 @@ if found:
             "Groups": st.column_config.NumberColumn(width=80),
             "Format": st.column_config.TextColumn(width=80),
             "Offline": st.column_config.CheckboxColumn(width=70),
-            "Made": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
+            "Created": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
         },
     )
     chosen = choose(

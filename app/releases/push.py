@@ -1,4 +1,4 @@
-"""Where a release went on the Hub, and the form that pushes it there."""
+"""Pushes of a release to the Hub, and the form for the next one."""
 
 import streamlit as st
 
@@ -7,24 +7,26 @@ from app.releases import actions
 from app.text.plain import plain
 from db.tables import Job, Release
 
-WAYS = {
+TARGETS = {
     "new": "a new repository",
     "pull request": "a pull request",
     "branch": "a branch",
-    "replace": "replace what is there",
+    "replace": "replace the existing files",
 }
 
 
 def draw_pushes(release: Release, arrived: list[Job]) -> None:
-    """Every push that arrived, then the form."""
+    """List completed pushes, then the form."""
     st.markdown("**On the Hub**")
     if not arrived:
         st.caption("Not pushed yet.")
     for job in arrived:
-        told = job.result or {}
-        where = told.get("pull_request") or told.get("url") or told.get("repo")
-        tag = f" · tag {told['tag']}" if told.get("tag") else ""
-        st.caption(plain(f"{told.get('repo')} · {where}{tag} · {job.finished_at:%Y-%m-%d %H:%M}"))
+        result = job.result or {}
+        where = result.get("pull_request") or result.get("url") or result.get("repo")
+        tag = f" · tag {result['tag']}" if result.get("tag") else ""
+        st.caption(
+            plain(f"{result.get('repo') or ''} · {where}{tag} · {job.finished_at:%Y-%m-%d %H:%M}")
+        )
     with st.expander("Push", icon=":material/cloud_upload:"):
         _draw_form(release)
     job_id = st.session_state.get("releases.push_job")
@@ -37,10 +39,12 @@ def draw_pushes(release: Release, arrived: list[Job]) -> None:
 def _draw_form(release: Release) -> None:
     first, second = st.columns(2)
     first.text_input("Repository", key="releases.repo", placeholder="USER/NAME")
-    way = second.selectbox("As", list(WAYS), format_func=WAYS.__getitem__, key="releases.push_way")
+    way = second.selectbox(
+        "Push as", list(TARGETS), format_func=TARGETS.__getitem__, key="releases.push_way"
+    )
     if way == "branch":
         st.text_input("Branch", key="releases.branch")
-    st.checkbox("Public, where the repository is new", key="releases.public")
+    st.checkbox("Make a new repository public", key="releases.public")
     with st.container(horizontal=True):
         st.button("Compare", key="releases.compare", on_click=actions.push, args=(release.id, True))
         st.button(
@@ -50,19 +54,21 @@ def _draw_form(release: Release) -> None:
             on_click=actions.push,
             args=(release.id, False),
         )
-    st.caption("The token comes from the environment of the server (HF_TOKEN), never from a page.")
+    st.caption(
+        "The token is read from the server's environment (HF_TOKEN), never entered on a page."
+    )
 
 
 def _draw_difference(job: Job) -> None:
-    told = job.result or {}
+    result = job.result or {}
     counts = {
-        word: len(told.get(word, ())) for word in ("added", "changed", "removed", "unchanged")
+        kind: len(result.get(kind, ())) for kind in ("added", "changed", "removed", "unchanged")
     }
-    st.caption(", ".join(f"{word} {count:,}" for word, count in counts.items()))
+    st.caption(", ".join(f"{kind} {count:,}" for kind, count in counts.items()))
     lines = [
         f"{sign} {path}"
-        for sign, word in (("+", "added"), ("~", "changed"), ("-", "removed"))
-        for path in told.get(word, ())
+        for sign, kind in (("+", "added"), ("~", "changed"), ("-", "removed"))
+        for path in result.get(kind, ())
     ]
     if lines:
         st.code("\n".join(lines), language=None, height=200)

@@ -1,9 +1,10 @@
-"""What the Studies page's buttons do: draw a study, open and close it, start judges in it."""
+"""Actions of the Studies page: create, open and close a study, manage its judges."""
 
 import streamlit as st
 
 from app.access.session_user import action, notify, require_permission
 from app.jobs.actions import launch_job
+from app.text.counted import counted
 from curation.judging.sampling import Sampling
 from curation.judging.studies import make_study
 from db.errors import BadInput
@@ -45,7 +46,7 @@ def read_sampled_judges(run_id: int, study_id: int | None) -> list[str]:
 
 @action
 def create() -> None:
-    """Draw a study as the form says."""
+    """Create the study that the form describes."""
     user = require_permission("studies")
     state = st.session_state
     sampling = sampling_of_form()
@@ -67,11 +68,11 @@ def create() -> None:
     )
     st.query_params["study"] = str(made["study_id"])
     st.session_state.pop("studies.chosen", None)
-    notify(f"{made['name']} has {made['items']} items; people find it on the page Judge.")
+    notify(f"{made['name']} has {made['items']} items. Judges find it on the Judge page.")
 
 
 def sampling_of_form() -> Sampling:
-    """How the form says that items are drawn. Raises BadInput."""
+    """The sampling chosen in the form. Raises BadInput."""
     state = st.session_state
     sample = str(state["studies.sample"])
     if sample == "stratified":
@@ -98,7 +99,7 @@ def set_status(study_id: int, status: str) -> None:
 
 @action
 def start_judge(study_id: int) -> None:
-    """Queue a job in which a program judges the study's items."""
+    """Queue a job in which a model or a simulated judge answers the study's items."""
     judge = (st.session_state["studies.judge"] or "").strip()
     if not judge:
         raise BadInput("choose or type the name of a judge")
@@ -108,76 +109,76 @@ def start_judge(study_id: int) -> None:
 
 @action
 def pause_judge(study_id: int) -> None:
-    """Give the chosen judge nothing more; what they hold goes to others."""
+    """Pause the chosen judge and return their leased items to the queue."""
     user, judge_id = require_permission("studies"), int(st.session_state["studies.quality_judge"])
     with open_store().write() as session:
         quality.pause_judge(session, study_id, judge_id, st.session_state["studies.reason"] or "")
         record_audit(session, user.name, "study.pause_judge", str(study_id), judge=judge_id)
         session.commit()
-    notify("The judge is paused in this study; what they held goes to others.")
+    notify("The judge is paused in this study; their items went back to the queue.")
 
 
 @action
-def let_judge_in(study_id: int) -> None:
-    """Let the chosen judge go on."""
+def readmit_judge(study_id: int) -> None:
+    """Lift the pause of the chosen judge."""
     user, judge_id = require_permission("studies"), int(st.session_state["studies.quality_judge"])
     with open_store().write() as session:
         quality.let_in(session, study_id, judge_id)
         record_audit(session, user.name, "study.let_in_judge", str(study_id), judge=judge_id)
         session.commit()
-    notify("The judge may go on.")
+    notify("The judge may continue.")
 
 
 @action
-def take_back(study_id: int) -> None:
-    """Give what the chosen judge holds to others now."""
+def reclaim_items(study_id: int) -> None:
+    """Return the chosen judge's leased items to the queue now."""
     user, judge_id = require_permission("studies"), int(st.session_state["studies.quality_judge"])
     with open_store().write() as session:
         number = quality.take_back(session, study_id, judge_id)
         record_audit(session, user.name, "study.take_back", str(study_id), judge=judge_id)
         session.commit()
-    notify(f"{number} item{'s' * (number != 1)} went back to the queue.")
+    notify(f"{counted(number, 'item')} went back to the queue.")
 
 
 @action
 def extend_overlap(study_id: int) -> None:
-    """Ask for more judgments per item."""
+    """Increase the number of judgments per item."""
     user, overlap = require_permission("studies"), int(st.session_state["studies.more_overlap"])
     with open_store().write() as session:
         studies.extend_overlap(session, study_id, overlap)
         record_audit(session, user.name, "study.overlap", str(study_id), overlap=overlap)
         session.commit()
-    notify(f"Every item now gets {overlap} judgments by people.")
+    notify(f"Every item now gets {counted(overlap, 'judgment')} by people.")
 
 
 @action
 def write_guideline(study_id: int) -> None:
-    """Make the edited text the next version of the guidelines."""
+    """Save the edited text as the next version of the guidelines."""
     user = require_permission("studies")
     with open_store().write() as session:
         body = st.session_state[f"studies.guideline_{study_id}"] or ""
         version = studies.write_guideline(session, study_id, body, created_by=user.name).version
         record_audit(session, user.name, "study.guideline", str(study_id), version=version)
         session.commit()
-    notify(f"The guidelines are at version {version}; judgments from now on are made under it.")
+    notify(f"Guidelines saved as version {version}. Judgments from now on refer to it.")
 
 
 @action
 def reassign(study_id: int) -> None:
-    """Give what the chosen judge holds to another person."""
+    """Move the chosen judge's leased items to another person."""
     user, state = require_permission("studies"), st.session_state
     giver, receiver = int(state["studies.quality_judge"]), int(state["studies.receiver"])
     with open_store().write() as session:
         done = reassigning.reassign(session, study_id, giver, receiver)
         record_audit(session, user.name, "study.reassign", str(study_id), judge=giver, to=receiver)
         session.commit()
-    queue = f", {done.returned} to the queue" if done.returned else ""
-    notify(f"{done.moved} item{'s' * (done.moved != 1)} went to them{queue}.")
+    rest = f"; {done.returned} went back to the queue" if done.returned else ""
+    notify(f"{counted(done.moved, 'item')} moved to the other judge{rest}.")
 
 
 @action
 def adjudicate(study_id: int, item_id: int, choice: str) -> None:
-    """Store the user's decision on a disputed item."""
+    """Store the adjudicator's decision on a disputed item."""
     user = require_permission("studies")
     note = str(st.session_state.get(f"adjudicate.note_{item_id}") or "")
     with open_store().write() as session:

@@ -1,7 +1,7 @@
-"""Adjudicate: items on which people disagree, all that was said about them, and the decision.
+"""The Adjudicate page: items on which people disagree, every answer to them, and the decision.
 
-Here, and only here, the passages are shown with what everybody answered: whoever adjudicates is no
-judge of the study any more, and the decision is stored as a judge of its own.
+Only this page shows the passages together with all answers. An adjudicator can no longer judge in
+the study; the decision is stored as a separate judge.
 """
 
 import streamlit as st
@@ -9,6 +9,7 @@ import streamlit as st
 from app.kit.choice import choose, draw_pages, page_offset
 from app.kit.page import draw_empty, draw_heading, draw_labels
 from app.studies import actions
+from app.text.counted import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
 from db.store.store import open_store
@@ -17,26 +18,26 @@ from db.study.studies import list_studies
 from db.words import NONE
 
 ROWS = 5
-CHOICES = {"disputed": (False, False), "not decided": (True, False), "all": (False, True)}
+CHOICES = {"disputed": (False, False), "undecided": (True, False), "all": (False, True)}
 
 
-def draw_said(item: Disputed, label: str) -> None:
+def draw_answers(item: Disputed, label: str) -> None:
     """Who chose this candidate."""
     voices = [one for one in item.said if one.choice == label]
     if voices:
-        words = [
+        answers = [
             f"{one.judge}{' (simulated)' if one.simulated else ''}"
             + (f", {one.seconds:.1f} s" if one.seconds is not None else "")
-            + (" (too fast to have read it)" if one.too_fast else "")
+            + (" (faster than the minimum time)" if one.too_fast else "")
             for one in voices
         ]
-        st.caption(plain(f"chosen by {'; '.join(words)}"))
+        st.caption(plain(f"chosen by {'; '.join(answers)}"))
 
 
-def draw_choice(study_id: int, item: Disputed, label: str, words: str) -> None:
+def draw_choice(study_id: int, item: Disputed, label: str, text: str) -> None:
     is_decision = item.decision == label
     st.button(
-        words,
+        text,
         key=f"adjudicate.{item.item_id}_{label}",
         type="primary" if is_decision else "secondary",
         icon=":material/check:" if is_decision else None,
@@ -56,31 +57,34 @@ def draw_item(study_id: int, item: Disputed) -> None:
                 draw_choice(study_id, item, label, f"{number}")
             with right:
                 draw_text(text, label=label.replace("_", " "))
-                draw_said(item, label)
+                draw_answers(item, label)
         left, right = st.columns([2, 9], vertical_alignment="center")
         with left:
-            draw_choice(study_id, item, NONE, "None")
+            draw_choice(study_id, item, NONE, "None of them")
         with right:
-            draw_said(item, NONE)
+            draw_answers(item, NONE)
         for one in (*item.said, *item.skips):
             if one.note or one.flagged:
-                flag = "flagged" if one.flagged else "noted"
-                draw_text(one.note or "no words", label=f"{one.judge} {flag}")
+                kind = "flag" if one.flagged else "note"
+                draw_text(one.note or "(no note)", label=f"{one.judge} · {kind}")
         st.text_input(
             "Note on the decision", item.decision_note, key=f"adjudicate.note_{item.item_id}"
         )
         if item.decision is not None:
-            st.caption(plain(f"decided by {item.decided_by}: {item.decision.replace('_', ' ')}"))
+            st.caption(plain(f"Decision by {item.decided_by}: {item.decision.replace('_', ' ')}"))
         draw_labels(simulated=any(one.simulated for one in item.said))
 
 
-draw_heading("Adjudicate", "Items on which people disagree; the decision is a judge of its own.")
+draw_heading(
+    "Adjudicate",
+    "Decide items on which people disagree. The decision is stored as a separate judge.",
+)
 with open_store().read() as session:
     found = list_studies(session)
 if not found:
     draw_empty(
-        "There is no study yet.",
-        "Disagreements of its judges are decided here.",
+        "No study yet.",
+        "Disagreements between the judges of a study are decided here.",
         view="studies",
         link="Studies",
     )
@@ -100,9 +104,9 @@ with open_store().read() as session:
     ids = disputed_ids(session, chosen.id, open_only=open_only, agreed_too=agreed_too)
     start = page_offset("adjudicate.page", ROWS)
     items = [show_disputed(session, chosen.id, item_id) for item_id in ids[start : start + ROWS]]
-st.caption(f"{len(ids):,} items, the most disputed first")
+st.caption(f"{counted(len(ids), 'item')}, most disputed first")
 if not ids:
-    draw_empty("Nothing to decide.", "People agree on every item they have judged so far.")
+    draw_empty("No items to decide.", "People agree on every item judged so far.")
 for item in items:
     draw_item(chosen.id, item)
 draw_pages(len(ids), key="adjudicate.page", rows=ROWS)

@@ -1,4 +1,4 @@
-"""A study for its curator: how each judge works, and what can be done about it."""
+"""The curator's view of a study: each judge's pace and quality, and actions on judges."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,7 @@ import streamlit as st
 
 from app.kit.page import draw_labels
 from app.studies import actions
+from app.text.counted import counted
 from app.text.plain import plain
 from db.study import studies
 from db.study.assignments import GOLD_SEEN
@@ -14,10 +15,10 @@ from db.study.rules import StudyRules
 
 
 def draw_quality(study: studies.StudySummary) -> None:
-    """Progress, pace and quality per judge; pausing, letting in, taking items back."""
+    """Progress, pace and quality per judge, and the actions on them."""
     judges, rules = actions.read_quality(study.id)
     if not judges:
-        st.caption("Nobody has judged anything in this study yet.")
+        st.caption("No judgments in this study yet.")
         return
     st.dataframe(
         [_row(each, study) for each in judges],
@@ -25,18 +26,19 @@ def draw_quality(study: studies.StudySummary) -> None:
         column_config={
             "Share": st.column_config.ProgressColumn(format="percent", color="primary"),
             "Seconds": st.column_config.NumberColumn(
-                format="%.1f", help="From shown to decided: the median of the last 200."
+                format="%.1f",
+                help="Median time from display to decision, last 200 answers.",
             ),
             "Too fast": st.column_config.NumberColumn(
                 format="percent",
-                help=f"Answers in less than {rules.too_fast_seconds:g} s, of the last 200.",
+                help=f"Share of the last 200 answers in less than {rules.too_fast_seconds:g} s.",
             ),
-            "Gold": st.column_config.TextColumn(help="Hidden control items right, of those seen."),
+            "Gold": st.column_config.TextColumn(help="Correct answers to hidden gold items."),
             "Last": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
         },
     )
     people = [each for each in judges if each.kind == "person" and not each.simulated]
-    with st.container():  # there without a warning too: what is open below must not fold
+    with st.container():  # rendered even if empty, so that expanders below keep their state
         draw_labels(
             offline=any(each.offline for each in judges),
             simulated=any(each.simulated for each in judges),
@@ -49,13 +51,16 @@ def draw_quality(study: studies.StudySummary) -> None:
 
 
 def _draw_warning(each: JudgeQuality, rules: StudyRules) -> None:
-    """Who is paused and why, or misses too much of the hidden gold."""
+    """Warn of a paused judge, or of one below the required gold accuracy."""
     right, seen = each.gold_right, each.gold_seen
     if each.state == "paused":
         st.warning(plain(f"{each.judge} is paused: {each.reason}"), icon=":material/pause:")
     elif seen >= GOLD_SEEN and right < rules.gold_threshold * seen:
-        words = f"{each.judge} has {right} of {seen} gold items right"
-        st.warning(plain(f"{words}: below {rules.gold_threshold:.0%}"), icon=":material/target:")
+        text = f"{each.judge} answered {right} of {counted(seen, 'gold item')} correctly"
+        st.warning(
+            plain(f"{text}, below the required {rules.gold_threshold:.0%}"),
+            icon=":material/target:",
+        )
 
 
 def _row(each: JudgeQuality, study: studies.StudySummary) -> dict[str, object]:
@@ -71,8 +76,8 @@ def _row(each: JudgeQuality, study: studies.StudySummary) -> dict[str, object]:
         "Flagged": each.flagged,
         "Notes": each.notes,
         "Skipped": each.skipped,
-        "Holds": each.leased,
-        "Training": each.training,
+        "Leased": each.leased,
+        "Qualification": each.training,
         "State": each.state,
         "Last": each.last_at,
     }
@@ -80,7 +85,7 @@ def _row(each: JudgeQuality, study: studies.StudySummary) -> dict[str, object]:
 
 def _draw_actions(study_id: int, people: Sequence[JudgeQuality]) -> None:
     by_id = {each.judge_id: each.judge for each in people}
-    with st.expander("Pause somebody, give their items to others", icon=":material/person_off:"):
+    with st.expander("Pause a judge or reassign their items", icon=":material/person_off:"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             st.selectbox(
                 "Judge",
@@ -88,28 +93,26 @@ def _draw_actions(study_id: int, people: Sequence[JudgeQuality]) -> None:
                 format_func=lambda judge_id: by_id.get(judge_id, str(judge_id)),
                 key="studies.quality_judge",
             )
-            st.text_input(
-                "Reason", key="studies.reason", placeholder="the judge reads it when paused"
-            )
+            st.text_input("Reason", key="studies.reason", placeholder="shown to the paused judge")
         with st.container(horizontal=True):
             for label, key, act in (
                 ("Pause", "pause_judge", actions.pause_judge),
-                ("Let in again", "let_in", actions.let_judge_in),
-                ("Take back what they hold", "take_back", actions.take_back),
+                ("Resume", "let_in", actions.readmit_judge),
+                ("Return their items to the queue", "take_back", actions.reclaim_items),
             ):
                 st.button(label, key=f"studies.{key}", on_click=act, args=(study_id,))
         if len(by_id) > 1:
             with st.container(horizontal=True, vertical_alignment="bottom"):
                 st.selectbox(
-                    "Give what they hold to",
+                    "Reassign their items to",
                     list(by_id),
                     index=1,
                     format_func=lambda judge_id: by_id.get(judge_id, str(judge_id)),
                     key="studies.receiver",
-                    help="What that person may not be given goes back to the queue.",
+                    help="Items this person may not judge go back to the queue.",
                 )
                 st.button(
-                    "Give",
+                    "Reassign",
                     key="studies.reassign",
                     on_click=actions.reassign,
                     args=(study_id,),
@@ -120,7 +123,9 @@ def _draw_fast(study_id: int, fastest: float) -> None:
     found = actions.read_fast_answers(study_id)
     if not found:
         return
-    with st.expander(f"{len(found)} answers in less than {fastest:g} s", icon=":material/bolt:"):
+    with st.expander(
+        f"{counted(len(found), 'answer')} in less than {fastest:g} s", icon=":material/bolt:"
+    ):
         st.dataframe(
             [
                 {
@@ -141,7 +146,7 @@ def _draw_fast(study_id: int, fastest: float) -> None:
 
 
 def draw_changes(study: studies.StudySummary) -> None:
-    """Guidelines and overlap."""
+    """Edit the guidelines and the number of judges per item."""
     guideline = actions.read_guideline(study.id)
     with st.expander(
         f"Guidelines (version {guideline.version}) and overlap",
@@ -154,7 +159,7 @@ def draw_changes(study: studies.StudySummary) -> None:
             height=220,
         )
         st.button(
-            "Save as the next version",
+            "Save as new version",
             key="studies.write_guideline",
             on_click=actions.write_guideline,
             args=(study.id,),
@@ -164,7 +169,7 @@ def draw_changes(study: studies.StudySummary) -> None:
                 "Judges per item", study.overlap, 50, study.overlap, key="studies.more_overlap"
             )
             st.button(
-                "Ask for more",
+                "Increase",
                 key="studies.extend",
                 on_click=actions.extend_overlap,
                 args=(study.id,),

@@ -1,4 +1,4 @@
-"""Studies: drawing items for people and models to judge, progress, model judges."""
+"""The Studies page: create studies, follow their progress, start model judges."""
 
 import streamlit as st
 
@@ -29,7 +29,7 @@ def draw_create(runs: list[RunSummary], found: list[studies.StudySummary]) -> No
     with st.form("studies.create", border=False):
         widths = [2, 1, 1] if sample == "list" else [2, 1, 1, 1]
         name, *counts, overlap, seed = st.columns(widths, vertical_alignment="bottom")
-        name.text_input("Name", key="studies.name", placeholder="what people see")
+        name.text_input("Name", key="studies.name", placeholder="shown to judges")
         for items in counts:
             items.number_input("Items", 1, 100_000, 30, key="studies.items")
         overlap.number_input("Judges per item", 1, 50, 3, key="studies.overlap")
@@ -38,7 +38,7 @@ def draw_create(runs: list[RunSummary], found: list[studies.StudySummary]) -> No
             "Guidelines (Markdown)", studies.GUIDELINES, key="studies.guidelines", height=190
         )
         st.form_submit_button(
-            "Draw the study", type="primary", on_click=actions.create, key="studies.create_button"
+            "Create study", type="primary", on_click=actions.create, key="studies.create_button"
         )
 
 
@@ -65,15 +65,15 @@ def draw_study(study: studies.StudySummary) -> None:
     with open_store().read() as session:
         composition = studies.compose(session, study.id)
         settings = studies.get_study(session, study.id).settings
-    with st.container():  # whatever is in it, the forms below keep their places and stay open
+    with st.container():  # one container, so that the forms below keep their position and state
         draw_quality(study)
     parts = [f"{name.replace('_', ' ')} {n}" for name, n in composition.scenarios.items()]
     parts += [f"{name} {n}" for name, n in composition.verdicts.items()]
     sources = settings.get("sources", {})
     if len(sources) > 1:
         parts += [f"{name or 'no source'} {n}" for name, n in sources.items()]
-    drawn = f"Drawn {sampling_words(settings)}, seed {study.seed}: "
-    st.caption(plain(drawn + " · ".join(parts)))
+    sampled = f"Sampled {sampling_words(settings)}, seed {study.seed}: "
+    st.caption(plain(sampled + " · ".join(parts)))
     draw_changes(study)
     draw_known_items(study)
     draw_rules(study)
@@ -81,7 +81,7 @@ def draw_study(study: studies.StudySummary) -> None:
 
 
 def draw_judges(study: studies.StudySummary) -> None:
-    st.subheader("Let a model judge", anchor=False)
+    st.subheader("Model judges", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.selectbox(
             "Judge",
@@ -90,13 +90,15 @@ def draw_judges(study: studies.StudySummary) -> None:
             accept_new_options=True,
             help=plain(f"Choose or type a name. {describe_judges()}."),
         )
-        st.button("Start", key="studies.start", on_click=actions.start_judge, args=(study.id,))
+        st.button(
+            "Start judging", key="studies.start", on_click=actions.start_judge, args=(study.id,)
+        )
     if "studies.job" in st.session_state:
         follow_job(st.session_state["studies.job"], key="studies.follow")
 
 
 draw_heading(
-    "Studies", "Items that people and models judge, each seeing only instruction, query and texts."
+    "Studies", "Items that people and models judge, seeing only instruction, query and passages."
 )
 with open_store().read() as session:
     found = studies.list_studies(session)
@@ -104,7 +106,7 @@ with open_store().read() as session:
 if not runs:
     draw_empty(
         "No run with finished groups yet.",
-        "A study draws its items from the groups of a curation run.",
+        "A study samples its items from the groups of a curation run.",
         view="curate",
         link="Curate",
         command="inf curate --dataset NAME --provider offline",

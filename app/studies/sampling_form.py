@@ -1,6 +1,6 @@
-"""How a new study's items are drawn: the part of the Studies page's form above its form.
+"""The sampling part of the form for a new study.
 
-Outside the form, because what it asks depends on what was chosen.
+It stands outside `st.form`, because its fields depend on the chosen method.
 """
 
 from collections.abc import Sequence
@@ -12,29 +12,29 @@ from curation.judging.sampling import SAMPLES, STRATA
 from db.run.runs import RunSummary
 from db.study.studies import StudySummary
 
-WAYS = {
-    "stratified": "evenly over strata",
+METHODS = {
+    "stratified": "evenly across strata",
     "random": "at random",
-    "disagreement": "where judges disagree most",
+    "disagreement": "highest disagreement",
     "list": "from a list",
 }
 CAPTIONS = {
-    "stratified": "Every stratum gets as many items as every other, until it has no more groups.",
-    "random": "Any group that reached validation, any of its scenarios.",
-    "disagreement": "Chosen because judges differ: agreement on these items says nothing about the "
-    "run as a whole.",
-    "list": "A line is a group (`12`), a group and a scenario (`12 query_negative`), or an item "
-    "(`item 40`); `#` begins a comment.",
+    "stratified": "The same number of items from every stratum, as long as it has groups.",
+    "random": "Any group that reached validation, in any of its scenarios.",
+    "disagreement": "Items on which judges differ. Agreement on them does not describe the run "
+    "as a whole.",
+    "list": "One entry per line: a group (`12`), a group and a scenario (`12 query_negative`), or "
+    "an item (`item 40`). `#` starts a comment.",
 }
 
 
 def draw_sampling(run: RunSummary, found: Sequence[StudySummary]) -> str:
-    """The way and what it needs. Returns the way: one of SAMPLES."""
+    """The sampling method, one of SAMPLES, after rendering it with its options."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         sample = st.selectbox(
-            "Items are drawn",
+            "Sampling",
             SAMPLES,
-            format_func=lambda name: WAYS.get(name, name),
+            format_func=lambda name: METHODS.get(name, name),
             key="studies.sample",
             width=240,
         )
@@ -44,30 +44,30 @@ def draw_sampling(run: RunSummary, found: Sequence[StudySummary]) -> str:
             draw_judges(run, found)
     if sample == "list":
         st.text_area(
-            "Groups and items, one to a line",
+            "Groups and items, one per line",
             key="studies.list",
             height=110,
             placeholder="12\n15 query_negative\nitem 40",
         )
     st.caption(
-        f"{CAPTIONS[sample]} Groups are kept or dropped ones, and give one item at most: agreement "
-        "must not be circular."
+        f"{CAPTIONS[sample]} Kept and dropped groups are eligible, so that agreement is not "
+        "circular; each group gives at most one item."
     )
     return sample
 
 
 def draw_judges(run: RunSummary, found: Sequence[StudySummary]) -> None:
-    """Whose disagreement: models on the run, or the judges of an earlier study; some or all."""
+    """Choose whose disagreement counts: models on the run, or judges of an earlier study."""
     earlier = {study.id: study.name for study in found if study.run_id == run.id}
     of_study = st.selectbox(
-        "Of whom",
+        "Disagreement among",
         [None, *earlier],
         format_func=lambda each: (
-            "model judges, the validator among them"
+            "model judges, including the validator"
             if each is None
             else f"judges of study {each} · {earlier.get(each, '')}"
         ),
         key="studies.of_study",
     )
     judges = actions.read_sampled_judges(run.id, of_study)
-    st.multiselect("Only these judges", judges, key="studies.judges", placeholder="all of them")
+    st.multiselect("Only these judges", judges, key="studies.judges", placeholder="all")

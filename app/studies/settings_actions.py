@@ -1,4 +1,4 @@
-"""What the Studies page's forms for people and known items do: invite, add items, set the rules."""
+"""Actions of a study's forms: invite people, add qualification and gold items, set the rules."""
 
 import json
 import tempfile
@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from app.access.session_user import action, notify, require_permission
+from app.text.counted import counted
 from curation.judging.known_item_file import add_from_file, template_rows
 from db.errors import BadInput
 from db.people import invitations
@@ -19,8 +20,9 @@ from db.study.rules import StudyRules, rules_of, set_rules
 from db.study.studies import get_study
 
 LINKS = "studies.links"
-MOST_LINKS = 50
+MAX_LINKS = 50
 TEMPLATE_ROWS = 20
+PART_LABELS = {"training": "qualification", "gold": "gold"}
 
 
 def read_known_items(study_id: int) -> list[KnownItem]:
@@ -44,7 +46,7 @@ def read_rules(study_id: int) -> StudyRules:
 
 @action
 def invite(study_id: int) -> None:
-    """Make links into the study, one per person; they are shown once."""
+    """Create invitation links, one per person; they are shown once."""
     user, state = require_permission("studies"), st.session_state
     with open_store().write() as session:
         tokens = [
@@ -62,20 +64,20 @@ def invite(study_id: int) -> None:
 
 
 @action
-def draw_known(study_id: int) -> None:
-    """Add training or gold items from approved groups."""
+def sample_known(study_id: int) -> None:
+    """Add qualification or gold items sampled from approved groups."""
     user, part = require_permission("studies"), str(st.session_state["studies.known_part"])
     with open_store().write() as session:
         count = int(st.session_state["studies.known_count"])
-        drawn = gold_items.draw_known_items(session, study_id, part, count)
-        record_audit(session, user.name, f"study.{part}", str(study_id), items=len(drawn))
+        sampled = gold_items.draw_known_items(session, study_id, part, count)
+        record_audit(session, user.name, f"study.{part}", str(study_id), items=len(sampled))
         session.commit()
-    notify(f"{len(drawn)} {part} items were added.")
+    notify(f"{counted(len(sampled), f'{PART_LABELS[part]} item')} added.")
 
 
 @action
 def add_known(study_id: int) -> None:
-    """Add the rows of the uploaded file as training or gold."""
+    """Add the rows of the uploaded file as qualification or gold items."""
     user, part = require_permission("studies"), str(st.session_state["studies.known_part"])
     upload = st.session_state["studies.known_file"]
     if upload is None:
@@ -87,12 +89,12 @@ def add_known(study_id: int) -> None:
             added = add_from_file(session, study_id, part, path)
             record_audit(session, user.name, f"study.{part}", str(study_id), items=len(added))
             session.commit()
-    notify(f"{len(added)} {part} items were added from {upload.name}.")
+    notify(f"{counted(len(added), f'{PART_LABELS[part]} item')} added from {upload.name}.")
 
 
 @action
 def save_rules(study_id: int) -> None:
-    """Set the rules as the form says; shares are percent there."""
+    """Save the rules of the form, where shares are in percent."""
     user = require_permission("studies")
 
     def chosen(name: str) -> Any:
@@ -111,4 +113,4 @@ def save_rules(study_id: int) -> None:
         set_rules(session, study_id, **changes)
         record_audit(session, user.name, "study.rules", str(study_id), rules=changes)
         session.commit()
-    notify("The rules hold from now on.")
+    notify("Rules saved. They apply from now on.")

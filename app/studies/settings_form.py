@@ -1,4 +1,4 @@
-"""A study's forms: inviting people, training and gold items, the rules about them."""
+"""Forms of a study: invitations, qualification and gold items, rules."""
 
 import streamlit as st
 
@@ -15,65 +15,76 @@ from db.study.rules import (
 
 
 def draw_invite(study_id: int) -> None:
-    """Links into the study, one per person, shown once."""
+    """Create invitation links, one per person, shown once."""
     links = st.session_state.pop(settings_actions.LINKS, [])
     with st.expander("Invite people", icon=":material/person_add:", expanded=bool(links)):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             st.number_input(
                 "People",
                 1,
-                settings_actions.MOST_LINKS,
+                settings_actions.MAX_LINKS,
                 3,
                 key="studies.invite_people",
-                help="One link each; whoever takes it makes an account, or joins with their own.",
+                help="One link each; the recipient creates an account or signs in.",
             )
-            st.number_input("Days", 1, invitations.MOST_DAYS, 7, key="studies.invite_days")
+            st.number_input(
+                "Valid for, days", 1, invitations.MOST_DAYS, 7, key="studies.invite_days"
+            )
             st.button(
-                "Make links",
+                "Create links",
                 key="studies.invite",
                 on_click=settings_actions.invite,
                 args=(study_id,),
             )
         if links:
-            st.caption("Send each link to one person; it works once and is not shown again.")
+            st.caption("Send each link to one person. A link works once and is not shown again.")
             base = (st.context.url or "").split("/studies")[0].rstrip("/")
             st.code("\n".join(base + path for path in links), language=None, wrap_lines=True)
 
 
 def draw_known_items(study: studies.StudySummary) -> None:
-    """Training and gold items: those there are, and three ways to add some."""
+    """List the qualification and gold items; add some by sampling or from a file."""
     found = settings_actions.read_known_items(study.id)
-    counts = [f"{sum(one.part == part for one in found)} {part}" for part in PARTS]
-    with st.expander("Training and gold", icon=":material/school:"):
+    counts = [
+        f"{sum(one.part == part for one in found)} {settings_actions.PART_LABELS[part]}"
+        for part in PARTS
+    ]
+    with st.expander("Qualification and gold items", icon=":material/school:"):
         st.caption(
             f"{' and '.join(counts)} items so far. "
-            "Training items come before the study, with feedback; gold items are hidden in it. "
-            "Draw them from groups that were approved in a review, or fill in the file."
+            "Qualification items precede the study and give feedback; gold items are hidden in it. "
+            "Sample them from groups approved in a review, or fill in the file."
         )
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            st.selectbox("Add", PARTS, key="studies.known_part", width=160)
+            st.selectbox(
+                "Add",
+                PARTS,
+                format_func=settings_actions.PART_LABELS.__getitem__,
+                key="studies.known_part",
+                width=160,
+            )
             st.number_input("Items", 1, 500, 5, key="studies.known_count", width=160)
             st.button(
-                "Draw",
-                key="studies.draw_known",
-                on_click=settings_actions.draw_known,
+                "Sample",
+                key="studies.sample_known",
+                on_click=settings_actions.sample_known,
                 args=(study.id,),
             )
         st.file_uploader(
-            "Or a file with a row per item",
+            "Or upload a file with one row per item",
             type=["jsonl", "csv", "parquet"],
             key="studies.known_file",
             help="`item` (or `pair` and `scenario`), `right`, `explanation`.",
         )
         with st.container(horizontal=True):
             st.button(
-                "Add the file",
+                "Add items from file",
                 key="studies.add_known",
                 on_click=settings_actions.add_known,
                 args=(study.id,),
             )
             st.download_button(
-                "File to fill in",
+                "Download template",
                 lambda: settings_actions.known_item_template(study.id),
                 file_name=f"study-{study.id}-items.jsonl",
                 key="studies.known_template",
@@ -82,10 +93,10 @@ def draw_known_items(study: studies.StudySummary) -> None:
             st.dataframe(
                 [
                     {
-                        "Part": one.part,
+                        "Part": settings_actions.PART_LABELS[one.part],
                         "Item": one.item_id,
                         "Instruction": one.instruction,
-                        "Right": one.right.replace("_", " "),
+                        "Correct answer": one.right.replace("_", " "),
                         "Explanation": one.explanation,
                     }
                     for one in found
@@ -95,7 +106,7 @@ def draw_known_items(study: studies.StudySummary) -> None:
 
 
 def draw_rules(study: studies.StudySummary) -> None:
-    """Pass mark, gold threshold and the like."""
+    """Pass mark, gold accuracy, pace and membership."""
     rules = settings_actions.read_rules(study.id)
     with (
         st.expander("Rules: pass mark, gold, pace, members", icon=":material/rule:"),
@@ -110,22 +121,22 @@ def draw_rules(study: studies.StudySummary) -> None:
                 key=f"studies.pass_mark_{study.id}",
             )
             st.number_input(
-                "Tries",
+                "Qualification rounds",
                 1,
                 MOST_TRAINING_ROUNDS,
                 rules.training_rounds,
                 key=f"studies.training_rounds_{study.id}",
-                help="So many rounds of the training, then a curator has to let them in.",
+                help="After this many failed rounds the judge is paused for a curator to decide.",
             )
             st.number_input(
-                "Gold right, %",
+                "Required gold accuracy, %",
                 0,
                 100,
                 round(100 * rules.gold_threshold),
                 key=f"studies.gold_threshold_{study.id}",
             )
             st.selectbox(
-                "Below it",
+                "If below threshold",
                 GOLD_ACTIONS,
                 GOLD_ACTIONS.index(rules.gold_action),
                 key=f"studies.gold_action_{study.id}",
@@ -133,14 +144,14 @@ def draw_rules(study: studies.StudySummary) -> None:
             )
         with st.container(horizontal=True, vertical_alignment="bottom"):
             st.number_input(
-                "A gold item every",
+                "Items per gold item",
                 1,
                 MOST_GOLD_EVERY,
                 rules.gold_every,
                 key=f"studies.gold_every_{study.id}",
             )
             st.number_input(
-                "Too fast, s",
+                "Minimum seconds per item",
                 0.0,
                 MOST_FAST_SECONDS,
                 float(rules.too_fast_seconds),
@@ -148,12 +159,12 @@ def draw_rules(study: studies.StudySummary) -> None:
                 key=f"studies.too_fast_{study.id}",
             )
             st.checkbox(
-                "Only for people invited into it",
+                "Invited people only",
                 rules.members_only,
                 key=f"studies.members_only_{study.id}",
             )
         st.form_submit_button(
-            "Save",
+            "Save rules",
             on_click=settings_actions.save_rules,
             args=(study.id,),
             key=f"studies.save_rules_{study.id}",

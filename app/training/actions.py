@@ -1,4 +1,4 @@
-"""What the Train page's buttons do: take a preset, check the settings, queue trainings."""
+"""Actions of the Train page: apply a preset, check the settings, queue trainings."""
 
 import itertools
 import math
@@ -14,6 +14,7 @@ from app.access.session_user import action, require_permission
 from app.jobs.actions import launch_job
 from app.jobs.card import duration
 from app.jobs.launching import chosen_launcher
+from app.text.counted import counted
 from app.training.estimate import Estimate, available_bytes, estimate
 from db.errors import BadInput, Refused
 from db.jobs import jobs
@@ -31,22 +32,22 @@ MAX_LISTED_JOBS = 1000
 
 
 @action
-def take_preset() -> None:
-    """Fill the form with a row of the paper's tables, or with the defaults."""
+def apply_preset() -> None:
+    """Fill the form with the chosen experiment, or with the defaults."""
     name = st.session_state["train.preset"]
     settings = parse_settings(read_experiment(name) if name else {})
     for field, value in settings.as_dict().items():
         st.session_state[f"train.{field}"] = as_typed(value)
-    st.session_state["train.preset_taken"] = True
+    st.session_state["train.preset_applied"] = True
 
 
 def as_typed(value: object) -> str:
-    """A setting as it stands in its field: `2` and not `2.0`."""
+    """A value as the text of its field: `2`, not `2.0`."""
     return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 def chosen_settings() -> TrainSettings:
-    """The settings as the form stands. Raises BadInput naming the setting."""
+    """The settings in the form. Raises BadInput naming the setting."""
     chosen_workers()
     state = st.session_state
     return parse_settings(
@@ -55,7 +56,7 @@ def chosen_settings() -> TrainSettings:
 
 
 def as_toml(settings: TrainSettings) -> str:
-    """The settings that are not the defaults, as the TOML file that `inf train` reads."""
+    """The settings that differ from the defaults, as the TOML file `inf train` reads."""
     lines = []
     for name, value in changed(settings).items():
         if isinstance(value, str):
@@ -63,16 +64,16 @@ def as_toml(settings: TrainSettings) -> str:
             lines.append(f'{name} = "{text}"')
         else:
             lines.append(f"{name} = {value}")
-    return "\n".join(lines) or "# the defaults"
+    return "\n".join(lines) or "# defaults"
 
 
 def as_command(settings: TrainSettings, release_id: int) -> str:
-    """The command that does the same, on the same cluster where there is one."""
-    words = [f"{name}={value}" for name, value in changed(settings).items()]
+    """The equivalent command, on the same cluster if one is chosen."""
+    arguments = [f"{name}={value}" for name, value in changed(settings).items()]
     if (launcher := chosen_launcher()) != LOCAL:
-        words += ["--launcher", "ray", "--address", launcher]
-        words += ["--workers", str(chosen_workers())] if chosen_workers() > 1 else []
-    return shlex.join(["inf", "train", "--release", str(release_id), "--out", "DIR", *words])
+        arguments += ["--launcher", "ray", "--address", launcher]
+        arguments += ["--workers", str(chosen_workers())] if chosen_workers() > 1 else []
+    return shlex.join(["inf", "train", "--release", str(release_id), "--out", "DIR", *arguments])
 
 
 def read_sweep_jobs() -> list[Job]:
@@ -89,17 +90,17 @@ def read_series(job_id: int, names: Sequence[str]) -> dict[str, list[tuple[int, 
 
 
 def chosen_workers() -> int:
-    """How many processes of the cluster train together; 1 on this machine. Raises BadInput."""
+    """The number of processes on the cluster; 1 on this machine. Raises BadInput."""
     if chosen_launcher() == LOCAL:
         return 1
     typed = str(st.session_state.get("train.workers", "1")).strip()
     if not typed.isdecimal() or int(typed) < 1:
-        raise BadInput(f"workers={typed!r}: a whole number from 1 is needed")
+        raise BadInput(f"workers={typed!r}: a whole number of at least 1 is needed")
     return int(typed)
 
 
 def config_of(settings: TrainSettings, release_id: int, **more: str) -> dict[str, Any]:
-    """The config of the job."""
+    """The config of the training job."""
     workers = {"workers": chosen_workers()} if chosen_workers() > 1 else {}
     return {"release": str(release_id), "settings": settings.as_dict(), **workers, **more}
 
@@ -110,39 +111,39 @@ def changed(settings: TrainSettings) -> dict[str, Any]:
 
 
 def estimate_for(settings: TrainSettings, release_id: int) -> Estimate:
-    """What the training will take, going by this store and this machine.
+    """Steps, time and memory of the training, estimated from this store and this machine.
 
-    Of a cluster's memory nothing is known here: there nothing is refused for it.
+    The memory of a cluster is unknown here, so nothing is refused for it.
     """
     with open_store().read() as session:
         groups = int(get_release(session, release_id).counts.get("groups", 0))
         earlier = list_checkpoints(session, limit=50)
-    there = available_bytes() if chosen_launcher() == LOCAL else math.inf
-    return estimate(settings, groups, earlier, there)
+    available = available_bytes() if chosen_launcher() == LOCAL else math.inf
+    return estimate(settings, groups, earlier, available)
 
 
-def estimate_words(found: Estimate) -> str:
-    """The estimate in a line."""
+def estimate_text(found: Estimate) -> str:
+    """The estimate in one line."""
     parts = [f"about {found.steps:,} steps"]
     if found.seconds is None:
-        parts.append("time unknown before the first training of this model here")
+        parts.append("time unknown until this model has been trained once")
     else:
         span = duration(timedelta(seconds=found.seconds))
-        parts.append(f"about {span} (by {found.trainings} earlier)")
+        parts.append(f"about {span} (from {counted(found.trainings, 'earlier training')})")
     if found.least_bytes is not None:
-        least, there = found.least_bytes / 1e9, found.available_bytes / 1e9
-        known = f"there are {there:.0f} GB" if math.isfinite(there) else "in each process"
-        parts.append(f"more than {least:.1f} GB of memory ({known})")
+        least, available = found.least_bytes / 1e9, found.available_bytes / 1e9
+        note = f"{available:.0f} GB available" if math.isfinite(available) else "in each process"
+        parts.append(f"more than {least:.1f} GB of memory ({note})")
     return " · ".join(parts)
 
 
 @action
 def start(release_id: int) -> None:
-    """Queue the training that the form describes. What cannot be never becomes a job."""
+    """Queue the training in the form, after every check has passed."""
     user = require_permission("train")
     settings = chosen_settings()
     _require_trust(user, settings)
-    _require_room(settings, release_id)
+    _require_memory(settings, release_id)
     config = config_of(settings, release_id)
     job_id = launch_job("train", config, what=f"Training with {settings.objective}")
     st.query_params["job"] = str(job_id)
@@ -150,23 +151,23 @@ def start(release_id: int) -> None:
 
 @action
 def start_sweep(release_id: int) -> None:
-    """Queue a training for every combination of the chosen objectives, base models and seeds."""
+    """Queue a training for every combination of objectives, base models and seeds."""
     user = require_permission("train")
     name, grid = chosen_sweep()
     for settings in grid:
         _require_trust(user, settings)
-        _require_room(settings, release_id)
+        _require_memory(settings, release_id)
     for settings in grid:
         config = config_of(settings, release_id, sweep=name)
         launch_job("train", config, what=f"{settings.objective}, seed {settings.seed},")
 
 
 def chosen_sweep() -> tuple[str, list[TrainSettings]]:
-    """Name and trainings of the sweep as the form stands. Raises BadInput."""
+    """Name and trainings of the sweep in the form. Raises BadInput."""
     state = st.session_state
     name = (state["train.sweep_name"] or "").strip()
     if not name:
-        raise BadInput("the sweep has no name: give it one, the leaderboard goes by it")
+        raise BadInput("the sweep has no name: enter one, the leaderboard is grouped by it")
     seeds = [parse_seed(text) for text in state["train.sweep_seeds"]] or [42]
     models = state["train.sweep_models"] or [chosen_settings().base_model]
     return name, combinations(chosen_settings(), state["train.sweep_objectives"], models, seeds)
@@ -175,7 +176,7 @@ def chosen_sweep() -> tuple[str, list[TrainSettings]]:
 def combinations(
     settings: TrainSettings, objectives: Sequence[str], models: Sequence[str], seeds: Sequence[int]
 ) -> list[TrainSettings]:
-    """The settings for every combination. Raises BadInput where there are none, or too many."""
+    """The settings of every combination. Raises BadInput for none or too many."""
     found = [
         parse_settings({**settings.as_dict(), "objective": o, "base_model": m, "seed": s})
         for o, m, s in itertools.product(objectives, models, seeds)
@@ -186,21 +187,19 @@ def combinations(
 
 
 def parse_seed(text: object) -> int:
-    """A seed as it was typed. Raises BadInput."""
+    """A typed seed as a number. Raises BadInput."""
     if not str(text).isdecimal():
         raise BadInput(f"seed {text!r}: a whole number is needed")
     return int(str(text))
 
 
 def _require_trust(user: SessionUser, settings: TrainSettings) -> None:
-    """Code of somebody else's runs on this machine only where an admin wants it."""
+    """Raise Refused if a user other than an admin wants to run a model's own code."""
     if settings.remote_code != "refuse" and not user.may("admin"):
-        raise Refused("code that comes with a model is run for an admin only")
+        raise Refused("only an admin can run code that comes with a model")
 
 
-def _require_room(settings: TrainSettings, release_id: int) -> None:
+def _require_memory(settings: TrainSettings, release_id: int) -> None:
     found = estimate_for(settings, release_id)
     if not found.fits:
-        raise Refused(
-            f"{settings.base_model} needs {estimate_words(found)}: choose a smaller model"
-        )
+        raise Refused(f"{settings.base_model} needs {estimate_text(found)}: choose a smaller model")

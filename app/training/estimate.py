@@ -1,9 +1,9 @@
-"""What a training will take, before it starts: steps, time, memory. Pure, and careful.
+"""Estimate of a training before it starts: steps, time and a lower bound of its memory.
 
-Time goes by earlier trainings of the same base model in this store (seconds per group seen);
-without one it is unknown. Memory is a lower bound: 16 bytes per parameter for 32-bit weights,
-gradients and the two moments of AdamW (with LoRA 4: the weights); activations come on top. What
-needs more than there is cannot fit and is refused.
+Time follows earlier trainings of the same base model in this store (seconds per group seen) and is
+unknown without one. Memory counts 16 bytes per parameter for fp32 weights, gradients and the two
+moments of AdamW (with LoRA 4, for the weights alone), without activations. A training that needs
+more than is available cannot fit and is refused.
 """
 
 import math
@@ -25,7 +25,7 @@ BYTES_OF_WEIGHTS = 4
 
 @dataclass(frozen=True)
 class Estimate:
-    """`seconds` and `least_bytes` are None where there is nothing to go by."""
+    """`seconds` and `least_bytes` are None if there is no basis for them."""
 
     steps: int
     seconds: float | None
@@ -35,14 +35,14 @@ class Estimate:
 
     @property
     def fits(self) -> bool:
-        """False only where it cannot fit."""
+        """False only if the lower bound exceeds the available memory."""
         return self.least_bytes is None or self.least_bytes <= self.available_bytes
 
 
 def estimate(
     settings: TrainSettings, groups: int, earlier: Iterable[Checkpoint], available_bytes: float
 ) -> Estimate:
-    """What a training with these settings on so many groups takes."""
+    """The estimate for a training with these settings on this many groups."""
     training = groups - round(groups * settings.held_out)
     steps = math.ceil(math.ceil(training / settings.rows_per_batch) * settings.epochs)
     if settings.max_steps:
@@ -62,7 +62,7 @@ def estimate(
 
 
 def _pace(checkpoint: Checkpoint, settings: TrainSettings) -> float | None:
-    """Seconds per group that an earlier training of this base model took."""
+    """Seconds per group of an earlier training; None for another base model."""
     if checkpoint.base_model != settings.base_model:
         return None
     steps, seconds = checkpoint.summary.get("steps"), checkpoint.summary.get("seconds")
@@ -74,6 +74,6 @@ def _pace(checkpoint: Checkpoint, settings: TrainSettings) -> float | None:
 
 @cache
 def available_bytes() -> float:
-    """The memory of the largest GPU of this machine, or of the machine where it has none."""
+    """Memory of the largest GPU, or of the machine if it has no GPU."""
     sizes = ask_gpus("memory.total")
     return max(sizes) * 2**20 if sizes else psutil.virtual_memory().total

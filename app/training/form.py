@@ -1,7 +1,7 @@
-"""The form of a training: every setting with its sentence, checked while it is typed.
+"""The form of a training: every setting with its help text, checked while typing.
 
-Numbers are typed into text fields too: a field of Streamlit's for numbers tells what was typed only
-once it is left, and then silently keeps the old number in place of one that cannot be.
+Numbers are text fields: Streamlit's number field reports its value only when it loses focus, and
+silently restores the old number in place of an invalid one.
 """
 
 import re
@@ -12,7 +12,7 @@ from app.jobs.launching import chosen_launcher
 from app.text.plain import plain
 from app.training import actions
 from app.training.equation import equation
-from app.training.sweeps import TOLD_AFTER
+from app.training.sweeps import TYPING_PAUSE
 from db.errors import BadInput
 from db.jobs.jobs import LOCAL
 from trainer.objectives.names import ALL_OBJECTIVES
@@ -26,16 +26,16 @@ OBJECTIVE_LABELS = {name: objective.label for name, objective in ALL_OBJECTIVES.
 
 
 def draw_form() -> TrainSettings | None:
-    """The settings as they stand, None where they cannot be used (and the reason on the page)."""
+    """The settings in the form; None if they are invalid, with the error on the page."""
     st.selectbox(
         "Preset",
         (None, *list_experiments()),
-        format_func=lambda name: name or "defaults of the paper, 8 groups per batch",
+        format_func=lambda name: name or "paper defaults, 8 groups per batch",
         key="train.preset",
-        on_change=actions.take_preset,
-        help="Rows of Tables 2, 3 and 4, and baselines; everything can be changed afterwards.",
+        on_change=actions.apply_preset,
+        help="Rows of Tables 2, 3 and 4, and baselines. Every setting can be changed afterwards.",
     )
-    is_set = st.session_state.pop("train.preset_taken", False)
+    is_set = st.session_state.pop("train.preset_applied", False)
     settings, wrong = None, ""
     try:
         settings = actions.chosen_settings()
@@ -61,17 +61,17 @@ def draw_form() -> TrainSettings | None:
 
 
 def is_about(wrong: str, name: str) -> bool:
-    """Whether an error tells of this setting: it begins with its name."""
-    told = re.match(r"\w+", wrong)
-    return told is not None and told[0] == name
+    """Whether an error is about this setting: it starts with its name."""
+    first = re.match(r"\w+", wrong)
+    return first is not None and first[0] == name
 
 
 def _draw_workers(launcher: str, wrong: str) -> None:
     now = st.session_state.get("train.workers", "1")
-    st.text_input("Processes on the cluster", value=now, key="train.workers", live=TOLD_AFTER)
-    _draw_sentence(
-        f"Jobs go to the Ray cluster at {launcher}. The processes stand on its nodes and share "
-        "each batch; each gets its own processors and GPUs (INF_RAY_CPUS, INF_RAY_GPUS).",
+    st.text_input("Processes on the cluster", value=now, key="train.workers", live=TYPING_PAUSE)
+    _draw_help(
+        f"Jobs run on the Ray cluster at {launcher}. The processes share each batch; each has its "
+        "own CPU cores and GPUs (INF_RAY_CPUS, INF_RAY_GPUS).",
         wrong,
     )
 
@@ -89,11 +89,11 @@ def draw_field(setting: Setting, wrong: str, *, is_set: bool) -> None:
         _draw_choice(setting, key, now, is_set=is_set)
     else:
         value = {} if is_set else {"value": now}
-        st.text_input(setting.label, key=key, live=TOLD_AFTER, **value)
-    _draw_sentence(setting.help, wrong)
+        st.text_input(setting.label, key=key, live=TYPING_PAUSE, **value)
+    _draw_help(setting.help, wrong)
 
 
-def _draw_sentence(sentence: str, wrong: str) -> None:
+def _draw_help(sentence: str, wrong: str) -> None:
     if wrong:
         st.markdown(f":red[{plain(wrong)}]")
     else:

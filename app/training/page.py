@@ -1,4 +1,4 @@
-"""Train: choose a release and settings, start the job, watch its loss; checkpoints so far."""
+"""The Train page: choose release and settings, start a training, follow it; checkpoints."""
 
 import streamlit as st
 
@@ -32,7 +32,7 @@ def draw_release(release: Release) -> None:
     parts = [
         f"{groups:,} groups",
         f"splits: {splits}" if splits else "",
-        f"licence: {licence_of_card(release.card) or 'none named'}",
+        f"licence: {licence_of_card(release.card) or 'not stated'}",
         "" if share is None else f"{share:.0%} approved by a person",
         f"reviews: {reviews}",
     ]
@@ -55,9 +55,9 @@ def draw_new(releases: list[Release]) -> None:
     found = None
     if settings is not None:
         found = actions.estimate_for(settings, release.id)
-        st.caption(plain(actions.estimate_words(found)))
+        st.caption(plain(actions.estimate_text(found)))
     if found is not None and not found.fits:
-        st.error("This cannot fit into the memory here: choose a smaller model.")
+        st.error("This training cannot fit into the available memory. Choose a smaller model.")
     st.button(
         "Train",
         type="primary",
@@ -67,18 +67,18 @@ def draw_new(releases: list[Release]) -> None:
         disabled=found is None or not found.fits,
     )
     if settings is not None:
-        with st.expander("The same as a file and as a command"):
+        with st.expander("Equivalent file and command"):
             st.code(actions.as_toml(settings), language="toml")
             st.code(actions.as_command(settings, release.id), language=None, wrap_lines=True)
-        with st.expander("Sweep: many trainings at once"):
+        with st.expander("Sweep: several trainings"):
             draw_sweep(release.id, settings)
 
 
-def with_the_asked_one(trainings: list[Job]) -> list[Job]:
-    """The newest trainings, and the one that the address names: it is watched from then on."""
-    asked = st.query_params.get("job", "")
-    if asked.isdecimal() and asked != st.session_state.get("train.asked"):
-        st.session_state["train.asked"] = st.session_state["train.watched"] = asked
+def with_linked_training(trainings: list[Job]) -> list[Job]:
+    """The latest trainings and the one linked in the URL, which is then selected."""
+    linked = st.query_params.get("job", "")
+    if linked.isdecimal() and linked != st.session_state.get("train.linked"):
+        st.session_state["train.linked"] = st.session_state["train.watched"] = linked
     watched = st.session_state.get("train.watched", "")
     if not watched.isdecimal() or int(watched) in {job.id for job in trainings}:
         return trainings
@@ -91,9 +91,9 @@ def with_the_asked_one(trainings: list[Job]) -> list[Job]:
 
 
 def draw_watch(trainings: list[Job]) -> None:
-    """One training and its curves, with others drawn over it."""
-    st.subheader("Watch", anchor=False)
-    names = {job.id: job_name(job) for job in with_the_asked_one(trainings)}
+    """One training and its curves, with those of others for comparison."""
+    st.subheader("Progress", anchor=False)
+    names = {job.id: job_name(job) for job in with_linked_training(trainings)}
     left, right = st.columns(2)
     with left:
         shown = choose(
@@ -105,7 +105,7 @@ def draw_watch(trainings: list[Job]) -> None:
             name=lambda job_id: names[job_id],
         )
     others = right.multiselect(
-        "Draw over it",
+        "Compare with",
         [job_id for job_id in names if job_id != shown],
         format_func=lambda job_id: names[job_id],
         key="train.others",
@@ -127,12 +127,12 @@ def draw_checkpoints(found: list[Checkpoint]) -> None:
                 "Release": each.release_id,
                 "Offline data": bool((each.summary.get("release") or {}).get("offline")),
                 "Job": each.job_id,
-                "Made": each.created_at,
+                "Created": each.created_at,
             }
             for each in found
         ],
         hide_index=True,
-        column_config={"Made": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm")},
+        column_config={"Created": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm")},
     )
 
 
@@ -141,12 +141,12 @@ with open_store().read() as session:
     checkpoints = list_checkpoints(session)
     trainings = jobs.list_jobs(session, kind="train", limit=20)
 draw_heading(
-    "Train", "Fine-tune an embedding model on a release; the job goes on without this page."
+    "Train", "Fine-tune an embedding model on a release. The job continues if this page is closed."
 )
 if not releases:
     draw_empty(
         "No release yet.",
-        "Training reads a release: make one of the groups that were kept.",
+        "Training reads a release. Create one from the groups that were kept.",
         view="releases",
         link="Releases",
         command="inf export --dataset NAME --out DIR --format parquet",

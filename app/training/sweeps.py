@@ -1,4 +1,4 @@
-"""Sweeps: a grid of trainings as queued jobs, and the leaderboard of those that are done."""
+"""Sweeps: a grid of trainings as queued jobs, and their leaderboard."""
 
 from typing import Any
 
@@ -23,17 +23,17 @@ MEASURES = {
     "p-mrr": "p-MRR",
 }
 SELECTED_BY = "strict"
-TOLD_AFTER = "400ms"  # without a key
+TYPING_PAUSE = "400ms"  # a pause this long reruns the page
 
 
 def draw_sweep(release_id: int, settings: TrainSettings) -> None:
-    """Choose the grid; everything else is as in the form above."""
+    """Choose the grid; all other settings come from the form above."""
     st.text_input(
-        "Name of the sweep",
+        "Sweep name",
         value=f"Table 3 on release {release_id}",
         key="train.sweep_name",
-        live=TOLD_AFTER,
-        help="The leaderboard goes by it.",
+        live=TYPING_PAUSE,
+        help="The leaderboard is grouped by it.",
     )
     st.multiselect(
         "Objectives",
@@ -58,8 +58,8 @@ def draw_sweep(release_id: int, settings: TrainSettings) -> None:
         key="train.sweep_seeds",
     )
     st.caption(
-        "The eleven chosen objectives are Table 3; baselines can be added. "
-        "The trainings wait for one another's slot."
+        "The eleven preselected objectives are those of Table 3; baselines can be added. "
+        "Trainings wait in the queue for a free slot."
     )
     try:
         _, grid = actions.chosen_sweep()
@@ -67,7 +67,7 @@ def draw_sweep(release_id: int, settings: TrainSettings) -> None:
         grid = []
         st.error(plain(str(error)), icon=":material/error:")
     st.button(
-        f"Queue {counted(len(grid), 'training')}" if grid else "Queue the sweep",
+        f"Queue {counted(len(grid), 'training')}" if grid else "Queue sweep",
         key="train.sweep_start",
         on_click=actions.start_sweep,
         args=(release_id,),
@@ -76,8 +76,8 @@ def draw_sweep(release_id: int, settings: TrainSettings) -> None:
 
 
 def job_name(job: Job) -> str:
-    """A training in one line, always the same one: a select box knows its options by their words,
-    and would lose a choice whose words have changed.
+    """A training in one line that never changes: a select box identifies options by their label
+    and would lose a choice whose label has changed.
     """
     settings = job.config.get("settings") or {}
     objective = settings.get("objective", "P")
@@ -85,7 +85,7 @@ def job_name(job: Job) -> str:
 
 
 def draw_leaderboard() -> None:
-    """Trainings of sweeps, the best on its held-out groups first."""
+    """The trainings of a sweep, best on its held-out groups first."""
     found = actions.read_sweep_jobs()
     if not found:
         return
@@ -102,13 +102,13 @@ def draw_leaderboard() -> None:
         },
     )
     st.caption(
-        f"Ordered by {MEASURES[SELECTED_BY]} on the groups held out of the training, never by a "
-        "benchmark that is reported later: a choice made on the test set flatters."
+        f"Ordered by {MEASURES[SELECTED_BY]} on the groups held out of the training. Do not select "
+        "on a benchmark you report: selection on the test set biases its score."
     )
 
 
 def leaderboard(found: list[Job]) -> list[dict[str, Any]]:
-    """A row per training: those with scores first, the best on top."""
+    """A row per training, best score first; trainings without a score last."""
     rows = []
     for job in found:
         settings = job.config.get("settings") or {}

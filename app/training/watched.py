@@ -1,4 +1,4 @@
-"""What a training shows of its work: texts of a batch as the model sees them, the probe items."""
+"""What a training reports besides curves: a batch as the model sees it, and probe items."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,12 +21,12 @@ TITLES = {
 }
 UNDER = {"asked": "under I+", "other": "under I-"}
 EVERY_SECONDS = 4.0
-FEW_RANKS = 8  # so many that each has a tick of its own
+FEW_RANKS = 8  # up to this rank, every rank has a tick
 Ranks = Mapping[str, Sequence[tuple[int, float]]]
 
 
 def probe_rows(probes: Sequence[Mapping[str, Any]], ranks: Ranks) -> list[dict[str, Any]]:
-    """A row per probe: its query, and the rank of P+ under I+ and I-, first → last."""
+    """A row per probe: its query and the rank of P+ under I+ and I-, first → last."""
     rows = []
     for number, probe in enumerate(probes):
         row: dict[str, Any] = {"Item": number + 1, "Query": probe["query"]}
@@ -38,9 +38,9 @@ def probe_rows(probes: Sequence[Mapping[str, Any]], ranks: Ranks) -> list[dict[s
 
 
 def probe_figure(number: int, ranks: Ranks) -> go.Figure:
-    """The rank of one probe's right passage over the steps, rank 1 on top."""
+    """The rank of one probe's P+ by step, rank 1 on top."""
     lowest = max((rank for points in ranks.values() for _, rank in points), default=1)
-    whole = {"dtick": 1} if lowest <= FEW_RANKS else {}  # no tick between two ranks
+    whole = {"dtick": 1} if lowest <= FEW_RANKS else {}  # no ticks between ranks
     figure = go.Figure()
     for name, title in UNDER.items():
         points = ranks.get(f"{PROBE}{number}/{name}", ())
@@ -63,7 +63,7 @@ def probe_figure(number: int, ranks: Ranks) -> go.Figure:
 
 
 def draw_watched(job: Job) -> None:
-    """The batch and the probes of a training, as far as it has shown them; live while it runs."""
+    """The batch and the probes a training has reported; updates while it runs."""
     st.fragment(_draw, run_every=EVERY_SECONDS if job.status in LIVE else None)(job.id)
 
 
@@ -76,12 +76,12 @@ def _draw_shown(job: Job) -> None:
     if dtypes := job.shown.get("dtypes"):
         st.caption("Weights: " + ", ".join(f"{name} {kind}" for name, kind in dtypes.items()))
     if batch := job.shown.get("batch"):
-        with st.expander("Texts of its first batch, as the model sees them"):
+        with st.expander("Texts of the first batch, as the model sees them"):
             for column, texts in batch.items():
                 for text in texts:
                     draw_text(text, label=TITLES.get(column, column))
     if probes := job.shown.get("probes"):
-        with st.expander("Probe items: where the right passage stands", expanded=True):
+        with st.expander("Probe items: rank of the positive passage", expanded=True):
             _draw_probes(job.id, probes)
 
 
@@ -90,9 +90,8 @@ def _draw_probes(job_id: int, probes: Sequence[Mapping[str, Any]]) -> None:
     ranks = actions.read_series(job_id, names)
     st.dataframe(probe_rows(probes, ranks), hide_index=True)
     st.caption(
-        "Held-out groups, the same through the whole training. P+ should stand at 1 under I+, and "
-        "fall under I-, which no longer asks for it. `evaluate_steps` says how often they are "
-        "ranked; before and after the training they always are."
+        "Fixed held-out groups. P+ should rank first under I+ and drop under I-, which excludes "
+        "it. They are ranked before and after the training, and every `evaluate_steps` steps."
     )
     number = st.selectbox(
         "Item",

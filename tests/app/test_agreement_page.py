@@ -32,7 +32,7 @@ def test_a_study_that_nobody_judged_yet_says_so(sqlite_store: Store) -> None:
     page = open_page("agreement")
     assert not page.exception
     assert not page.metric
-    assert "Nobody has judged in this study yet" in words(page)
+    assert "No judgments in this study yet" in words(page)
 
 
 def test_one_judge_all_equal_and_gaps_give_sentences_and_no_number(sqlite_store: Store) -> None:
@@ -59,7 +59,7 @@ def test_every_figure_has_its_numbers_its_data_and_its_command(sqlite_store: Sto
     figures = len(page.get("plotly_chart"))
     assert figures == 4  # Figure 4, the matrix, over time, the confusion of two judges
     shown = words(page)
-    assert "24 judgments of study 1, newest no\\. 24" in shown
+    assert "24 judgments of study 1, latest no\\. 24" in shown
     assert "inf analyze agreement --study 1 --json --over-time" in shown
     assert "inf analyze agreement --study 1 --json --by-judge" in shown
 
@@ -82,7 +82,7 @@ def test_a_filter_that_leaves_nothing_says_so(sqlite_store: Store) -> None:
     page = open_page("agreement")
     page.get("button_group")[0].set_value(["query_negative"]).run()
     assert not page.exception
-    assert "No judgment passes these filters" in words(page)
+    assert "No judgment matches these filters" in words(page)
 
 
 def test_what_a_judge_has_no_number_for_is_a_sentence(sqlite_store: Store) -> None:
@@ -92,7 +92,7 @@ def test_what_a_judge_has_no_number_for_is_a_sentence(sqlite_store: Store) -> No
     assert "Kappa with people undefined: no items in common (ann, bob)" in shown
     assert "Kappa with models undefined: nobody to compare with (ann, bob)" in shown
     assert "Position bias undefined: one place on the list: nothing to prefer" in shown
-    assert "No kappa in any window" in shown
+    assert "Kappa is undefined in every window" in shown
 
 
 def test_a_new_judgment_is_seen_by_the_state_that_the_page_follows(store: Store) -> None:

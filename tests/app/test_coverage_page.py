@@ -7,7 +7,7 @@ from measured import mapped
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
-from app.corpora.map_card import answer
+from app.corpora.map_card import hover_data
 from db.corpus.texts import pair_texts, run_texts
 from db.run.groups import groups_by_run
 from db.store.store import Store
@@ -58,14 +58,14 @@ def test_a_map_without_a_selection_forgets_one_of_another_map(sqlite_store: Stor
     assert page.text[0].value == "[]"
 
 
-def test_the_words_asked_for_are_of_a_point_that_is_there() -> None:
+def test_the_hover_text_belongs_to_an_existing_point() -> None:
     points = pd.DataFrame(
         {"corpus": ["demo"], "field": "text", "role": "text", "text": "<b>", "group_id": None}
     )
-    told = answer(points, {"row": 0, "question": 3})
-    assert (told["question"], told["lines"]) == (3, [["", "<b>"]])
+    told = hover_data(points, {"row": 0, "request": 3})
+    assert (told["request"], told["lines"]) == (3, [["", "<b>"]])
     for asked in (None, {}, {"row": 1}, {"row": -1}, {"row": "0"}, {"row": None}):
-        assert answer(points, asked) == {}
+        assert hover_data(points, asked) == {}
 
 
 def selection() -> None:
@@ -117,7 +117,7 @@ def test_an_excluded_selection_is_rejected_with_a_reason_and_never_without(
     assert "a reject needs a reason" in page.error[0].value
     page.text_input(key="coverage.reason").set_value("off topic").run()
     page.button(key="coverage.reject").click().run()
-    assert "2 groups are rejected" in page.success[0].value
+    assert "Rejected 2 groups" in page.success[0].value
     with sqlite_store.read() as session:
         found = session.scalars(select(Review).order_by(Review.group_id)).all()
     assert [(each.group_id, each.action, each.reason) for each in found] == [

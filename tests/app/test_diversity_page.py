@@ -99,8 +99,8 @@ def test_clusters_and_offending_pairs_are_listed_with_their_groups(sqlite_store:
     assert "inf analyze near-duplicates --dataset demo --run 1 --json" in words(page)
     page.get("button_group")[0].set_value("contamination").run()
     assert not page.exception
-    pairs = next(frame.value for frame in page.dataframe if "How" in frame.value)
-    assert list(pairs["How"]) == ["normalised", "near"]  # group 9 asks about bees 8
+    pairs = next(frame.value for frame in page.dataframe if "Match" in frame.value)
+    assert list(pairs["Match"]) == ["normalised", "near"]  # group 9 asks about bees 8
     assert list(pairs["Group"]) == ["groups?group=1", "groups?group=9"]
     assert "--against /e/queries.jsonl" in words(page)
 
@@ -110,7 +110,7 @@ def test_without_an_evaluation_set_the_comparison_says_what_is_missing(sqlite_st
     page = open_page("overlaps")
     page.get("button_group")[0].set_value("contamination").run()
     page.button(key="contamination.start").click().run()
-    assert "choose an evaluation set" in page.error[0].value
+    assert "no evaluation set" in page.error[0].value
 
 
 class Upload(BytesIO):

@@ -66,7 +66,7 @@ def test_none_of_them_and_skip_lead_to_the_end(sqlite_store: Store) -> None:
     skip = next(b.key for b in page.button if (b.key or "").startswith("judge.skip_"))
     page.button(skip).click().run()
     assert not page.exception
-    assert "nothing is left for you" in page.success[0].value
+    assert "No items are left for you" in page.success[0].value
     with sqlite_store.read() as session:
         assert session.scalars(select(Judgment.choice)).all() == ["none"]
         assert sorted(session.scalars(select(Assignment.state))) == ["done", "skipped"]
@@ -156,7 +156,7 @@ def test_the_training_gives_feedback_and_leads_to_the_study(sqlite_store: Store)
             order = shuffled_labels(session.get_one(Item, item_id), 1)
         page.button(keys[order.index(rows[item_id])]).click().run()
         assert not page.exception
-        assert "Right." in page.success[0].value
+        assert "Correct." in page.success[0].value
         page.button("judge.feedback_read").click().run()
     assert len(picks(page)) == 5
 

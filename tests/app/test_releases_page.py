@@ -32,13 +32,13 @@ def test_the_counts_follow_the_filters(sqlite_store: Store, home: Path) -> None:
         approve_group(session, group_ids(sqlite_store, run_id)[0], reviewed_by="ada")
         session.commit()
     at = opened(sqlite_store)
-    assert "**5 groups** go out" in words(at)
+    assert "**5 groups** selected" in words(at)
     assert "not reviewed 4, approved 1" in words(at).replace("\\", "")
     at.multiselect(key="releases.sources").select("nq").run()
-    assert "**2 groups** go out" in words(at)
+    assert "**2 groups** selected" in words(at)
     at.selectbox(key="releases.reviews").select("approved").run()
     assert at.button(key="releases.start").disabled, "q0 is of boolq: nothing passes"
-    assert "take one away" in at.warning[0].value
+    assert "Remove one" in at.warning[0].value
 
 
 def test_the_preview_shows_rows_and_card_and_writes_nothing(
@@ -57,7 +57,7 @@ def test_the_preview_shows_rows_and_card_and_writes_nothing(
     assert "books 3, books_held_out 1" in words(at).replace("\\", "")
     shown = words(at)
     assert "A preview: this release has not been made." in shown and "| all | 8 |" in shown
-    assert "do not go together" in at.warning[0].value
+    assert "licences conflict" in at.warning[0].value
     assert list(at.dataframe[0].value["query_id"]) == ["q0", "q1", "q2", "q3"]
     assert sorted(path for path in tmp_path.rglob("*") if ".db" not in path.name) == [
         path for path in before if ".db" not in path.name
@@ -90,10 +90,10 @@ def test_pushes_are_told_and_a_wrong_name_is_refused(
         session.commit()
     at = opened(sqlite_store)
     assert "ada/books · https://hub/c/1 · tag release-1" in words(at).replace("\\", "")
-    assert list(at.dataframe[0].value["Went to"]) == ["ada/books"]
+    assert list(at.dataframe[0].value["Pushed to"]) == ["ada/books"]
     at.text_input(key="releases.repo").set_value("books").run()
     at.button(key="releases.push_start").click().run()
-    assert "it is named USER/NAME" in words(at).replace("\\", "")
+    assert "give it as USER/NAME" in words(at).replace("\\", "")
     at.text_input(key="releases.repo").set_value("ada/books").run()
     at.button(key="releases.compare").click().run()
     with sqlite_store.read() as session:
@@ -121,4 +121,4 @@ def test_what_changed_between_two_releases_is_told(
     table = at.dataframe[-1].value
     assert list(table["Query"]) == ["q0"] and list(table["Change"]) == ["removed"]
     at.multiselect(key="releases.languages").select("python").run()
-    assert "**1 group** goes out" in words(at)
+    assert "**1 group** selected" in words(at)

@@ -38,7 +38,7 @@ def test_strata_are_chosen_and_kept_with_the_study(sqlite_store: Store) -> None:
     draw(page)
     study, items = the_study(sqlite_store)
     assert (study.seed, study.settings["strata"], len(items)) == (9, ["scenario", "verdict"], 4)
-    assert "Drawn evenly by scenario and verdict, seed 9" in words(page)
+    assert "Sampled evenly by scenario and verdict, seed 9" in words(page)
 
 
 def test_a_list_is_drawn_and_its_bad_lines_are_told(sqlite_store: Store) -> None:

@@ -70,4 +70,4 @@ def test_arrows_say_how_a_ranking_moved() -> None:
 
 def test_the_page_says_in_words_what_is_missing(world: Store) -> None:
     at = open_page("try_it")
-    assert "Change only the instruction" in words(at)
+    assert "Change the instruction" in words(at)

@@ -32,7 +32,7 @@ def test_price_kappa_kept_sets_and_votes_stand_side_by_side(sqlite_store: Store)
     assert prices["GPT"] == 2.0
     kept = tables[1].set_index("Validator")
     assert kept.loc["GPT", "Kept"] == 3  # groups 1, 2, 5; the run kept all six
-    assert kept.loc["GPT", "Only by the run"] == 3
+    assert kept.loc["GPT", "Kept only by the run"] == 3
     assert kept.loc["any of GPT, O3", "Kept"] == 5
     assert kept.loc["all of GPT, O3", "Kept"] == 2
     shown = words(page).replace("\\", "")
@@ -40,7 +40,7 @@ def test_price_kappa_kept_sets_and_votes_stand_side_by_side(sqlite_store: Store)
     assert "inf analyze validators --dataset demo --run 1 --study 1 --json" in shown
     assert len(page.get("plotly_chart")) == 2
     assert dict(zip(tables[0]["Judge"], tables[0]["Price from"], strict=True))["GPT"] == "calls"
-    assert "What other models would cost" in [each.label for each in page.expander]
+    assert "Estimated cost of other models" in [each.label for each in page.expander]
 
 
 def test_a_judge_without_stored_calls_has_an_estimated_price(sqlite_store: Store) -> None:
@@ -61,10 +61,10 @@ def test_a_vote_of_chosen_judges_stands_in_the_command(sqlite_store: Store) -> N
     assert not page.exception
     shown = words(page).replace("\\", "")
     assert "--judge GPT --judge O3" in shown
-    assert "No judge answered a whole group" in shown
+    assert "No judge has answered every item of a group" in shown
     kept = page.dataframe[1].value.set_index("Validator")
-    assert kept.loc["all of GPT, O3", "of them dropped for sure"] == 1
-    assert kept.loc["any of GPT, O3", "of them dropped for sure"] == 0
+    assert kept.loc["all of GPT, O3", "of these, certainly dropped"] == 1
+    assert kept.loc["any of GPT, O3", "of these, certainly dropped"] == 0
 
 
 def test_a_run_without_models_and_a_study_of_one_answer_say_why(sqlite_store: Store) -> None:

@@ -116,7 +116,7 @@ def test_all_points_in_view_are_drawn_before_and_after_zooming(
     page.locator(MAP).press("+")
     page.mouse.move(*on_screen(page, 0.5, 0.5))
     page.mouse.wheel(0, -400)
-    expect(page.locator(".map .told")).not_to_contain_text("12,000 of 12,000")
+    expect(page.locator(".map .status")).not_to_contain_text("12,000 of 12,000")
     view, count = in_view(page)
     assert count == len(rows_inside(points, {"kind": "box", **view})) < POINTS
     page.locator(".map .legend button", has_text="two").click()
@@ -163,7 +163,7 @@ def test_a_point_tells_its_text_verbatim_and_the_map_is_saved_as_it_stands(
     page = open_map(browser, served)
     alone = points.iloc[int(points["x"].idxmax())]
     page.mouse.move(*on_screen(page, float(alone["x"]), float(alone["y"])))
-    words = page.locator(".map .words")
+    words = page.locator(".map .tooltip")
     expect(words).to_contain_text(alone["text"])
     expect(words).to_contain_text("Q+")
     assert page.title() != "x"

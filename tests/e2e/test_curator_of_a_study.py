@@ -78,21 +78,21 @@ def test_a_curator_gives_items_away_pauses_lets_in_and_asks_for_more(
     ada = come(browser, served, "ada", f"judge?study={study_id}")
     expect(ada.locator(".card .pick").first).to_be_visible()
     ben = come(browser, served, "ben", f"judge?study={study_id}")
-    expect(ben.locator(".card .nothing")).to_contain_text("nothing is left")
+    expect(ben.locator(".card .nothing")).to_contain_text("No items are left")
     assert held(store, study_id) == {"ada": ITEMS}
 
     cora = come(browser, served, "cora", f"studies?study={study_id}")
-    unfold(cora, "Pause somebody")
+    unfold(cora, "Pause a judge")
     choose(cora, "studies.quality_judge", "ada")
     choose(cora, "studies.receiver", "ben")
     press(cora, "studies.reassign")
-    expect(cora.get_by_text(f"{ITEMS} items went to them")).to_be_visible()
+    expect(cora.get_by_text(f"{ITEMS} items moved to the other judge")).to_be_visible()
     assert held(store, study_id) == {"ben": ITEMS}
     ben.reload()
     first = judge_one(ben)
     wait_until(lambda: [one.item_id for one in judgments(store, study_id)] == [first])
 
-    unfold(cora, "Pause somebody")
+    unfold(cora, "Pause a judge")
     choose(cora, "studies.quality_judge", "ben")
     fill(cora, "studies.reason", "on leave")
     press(cora, "studies.pause_judge")
@@ -101,10 +101,10 @@ def test_a_curator_gives_items_away_pauses_lets_in_and_asks_for_more(
     ben.reload()
     expect(ben.locator(".card .nothing")).to_contain_text("you are paused in this study: on leave")
 
-    unfold(cora, "Pause somebody")
+    unfold(cora, "Pause a judge")
     choose(cora, "studies.quality_judge", "ben")
     press(cora, "studies.let_in")
-    expect(cora.get_by_text("The judge may go on")).to_be_visible()
+    expect(cora.get_by_text("The judge may continue")).to_be_visible()
     judge_all(ben, ITEMS - 1)
 
     unfold(cora, "Guidelines (version 1) and overlap")

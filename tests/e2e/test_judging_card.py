@@ -166,7 +166,7 @@ def test_the_mouse_does_everything_on_a_narrow_screen_and_every_button_has_a_nam
     click("Help")
     expect(page.locator(".help")).to_contain_text("none of them")
     click("Shared words")
-    expect(page.locator(".asked + .passages mark").first).to_be_visible()
+    expect(page.locator(".question + .passages mark").first).to_be_visible()
     click("Note")
     page.get_by_label("Note for the curator").fill("by mouse")
     click("Flag")

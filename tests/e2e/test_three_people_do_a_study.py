@@ -66,26 +66,26 @@ def draw_the_study(page: Page) -> int:
 
 
 def add_known_items(page: Page, part: str, count: int) -> None:
-    """Draw training or gold items by the form; the form folds itself up when its title changes."""
-    unfold(page, "Training and gold")
+    """Sample qualification or gold items by the form; it folds when its title changes."""
+    unfold(page, "Qualification and gold items")
     choose(page, "studies.known_part", part)
-    unfold(page, "Training and gold")
+    unfold(page, "Qualification and gold items")
     expect(place(page, "studies.known_count").locator("input")).to_have_count(1)
     fill(page, "studies.known_count", str(count))
-    unfold(page, "Training and gold")
-    press(page, "studies.draw_known")
-    expect(page.get_by_text(f"{count} {part} items were added")).to_be_visible()
+    unfold(page, "Qualification and gold items")
+    press(page, "studies.sample_known")
+    expect(page.get_by_text(f"{count} {part} items added")).to_be_visible()
 
 
 def prepare(page: Page, study_id: int) -> None:
     """Examples, gold and rules."""
-    add_known_items(page, "training", EXAMPLES)
+    add_known_items(page, "qualification", EXAMPLES)
     add_known_items(page, "gold", GOLD)
     unfold(page, "Rules: pass mark")
     fill(page, f"studies.pass_mark_{study_id}", "100")
     fill(page, f"studies.gold_every_{study_id}", str(GOLD_EVERY))
     press(page, f"studies.save_rules_{study_id}")
-    expect(page.get_by_text("The rules hold from now on")).to_be_visible()
+    expect(page.get_by_text("Rules saved")).to_be_visible()
 
 
 def make_links(page: Page) -> list[str]:
@@ -112,7 +112,7 @@ def accept(page: Page, link: str, name: str) -> None:
 def asked(page: Page) -> tuple[str, list[str]]:
     """What the card shows: the instruction, and the passages in this person's order."""
     return (
-        page.locator(".asked .text").first.inner_text(),
+        page.locator(".question .text").first.inner_text(),
         page.locator(".passage .text").all_inner_texts(),
     )
 
@@ -129,10 +129,12 @@ def train(page: Page) -> None:
     """A wrong answer first, so that the round is repeated; then every example right."""
     for is_right in (False, *([True] * (2 * EXAMPLES - 1))):
         wait_past_dwell(page)
-        expect(page.locator(".progress")).to_contain_text("Training, round")
+        expect(page.locator(".progress")).to_contain_text("Qualification, round")
         page.keyboard.press(right_key(page) if is_right else "0")
         told = page.locator(".banner")
-        expect(told).to_contain_text("Right: passage" if is_right else "Right is passage")
+        expect(told).to_contain_text(
+            "Correct: passage" if is_right else "The correct answer is passage"
+        )
         expect(told.locator(".why")).to_contain_text("reviewer approved this group")
         page.keyboard.press("Enter")
         expect(told).to_have_count(0)
@@ -161,17 +163,17 @@ def judge_one(page: Page, differs: bool) -> None:
 def decide(page: Page) -> int:
     """Decide every disputed item as the instruction says, until none is left; how many."""
     open_view(page, "Adjudicate")
-    choose(page, "adjudicate.show", "not decided")
-    told = page.get_by_text("items, the most disputed first")
+    choose(page, "adjudicate.show", "undecided")
+    told = page.get_by_text("most disputed first")
     disputed = int(told.inner_text().split()[0])
     for left in reversed(range(disputed)):
         place_of_positive = '[class*="st-key-adjudicate-"][class*="_positive"] button'
         page.locator(place_of_positive).first.click()
         expect(told).to_contain_text(f"{left} items")
         settled(page)
-    expect(page.get_by_text("Nothing to decide.")).to_be_visible()
+    expect(page.get_by_text("No items to decide.")).to_be_visible()
     choose(page, "adjudicate.show", "disputed")
-    expect(page.get_by_text("decided by cora: positive").first).to_be_visible()
+    expect(page.get_by_text("Decision by cora: positive").first).to_be_visible()
     return disputed
 
 
