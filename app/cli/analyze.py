@@ -72,7 +72,7 @@ def _shown_agreement(report: Result) -> str:
     if "scope" in report:
         lines.append(report["scope"]["sentence"])
     if report["simulated"]:
-        lines.append("the people are simulated judges: a demo, no evidence")
+        lines.append("the people are simulated judges: demo data, not evidence")
     for pair in report["pairs"]:
         reason = f" ({pair['reason']})" if "reason" in pair else ""
         lines.append(
@@ -83,13 +83,13 @@ def _shown_agreement(report: Result) -> str:
     lines.append(_mean_line("human–human", report["human_human"]))
     lines += [_mean_line(f"human–{model}", mean) for model, mean in report["human_model"].items()]
     for row in report["differences"]:
-        words = f"{row['model_a']} minus {row['model_b']}: {_number(row['difference'])}"
+        difference = f"{row['model_a']} minus {row['model_b']}: {_number(row['difference'])}"
         reason = f" ({row['reason']})" if "reason" in row else ""
-        lines.append(f"{words}{_interval(row)}{reason}")
-    for name, words in COEFFICIENTS.items():
+        lines.append(f"{difference}{_interval(row)}{reason}")
+    for name, label in COEFFICIENTS.items():
         found = report["people"][name]
         reason = f" ({found['reason']})" if "reason" in found else ""
-        lines.append(f"people, {words}: {_number(found['value'])}{_interval(found)}{reason}")
+        lines.append(f"people, {label}: {_number(found['value'])}{_interval(found)}{reason}")
     for window in report.get("over_time", ()):
         mean = window["human_human"]
         lines.append(
@@ -102,9 +102,9 @@ def _shown_agreement(report: Result) -> str:
         p, bias = each["position_bias"]["p"], each["position_bias"].get("reason", "")
         lines.append(
             f"{each['judge']}: {each['judged']:,} judged, "
-            + ("no pace" if pace is None else f"{pace:.1f} s each")
+            + ("pace unknown" if pace is None else f"{pace:.1f} s each")
             + f", kappa with people {_number(each['with_people']['kappa'])}"
-            + (", no gold" if gold is None else f", gold {gold:.3f} of {each['gold_seen']}")
+            + (", no gold items" if gold is None else f", gold {gold:.3f} of {each['gold_seen']}")
             + (f", position bias undefined ({bias})" if p is None else f", position bias p {p:.4f}")
         )
     if caption := interval_caption(report):
@@ -116,7 +116,7 @@ DAY = click.DateTime(["%Y-%m-%d"])
 
 
 @analyze.command()
-@click.option("--study", type=int, help="The id of a study.")
+@click.option("--study", type=int, help="Id of the study.")
 @click.option(
     "--judgments",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
@@ -127,21 +127,29 @@ DAY = click.DateTime(["%Y-%m-%d"])
     default=DRAWS,
     show_default=True,
     type=click.IntRange(min=0),
-    help="Of the bootstrap; 0 leaves the intervals out.",
+    help="Bootstrap resamples; 0 omits the intervals.",
 )
 @click.option(
     "--role",
     multiple=True,
     type=click.Choice(list(SCENARIOS)),
-    help="Only items of this role; repeats, as the other filters do.",
+    help="Only items of this scenario; repeatable, like the other filters.",
 )
 @click.option("--source", multiple=True, help="Only items of pairs of this source.")
-@click.option("--recipe", multiple=True, help="Only items that this recipe grew.")
+@click.option("--recipe", multiple=True, help="Only items generated with this recipe.")
 @click.option("--judge", multiple=True, help="Only this judge.")
-@click.option("--since", type=DAY, help="Only judgments of this day (UTC) and later.")
-@click.option("--until", type=DAY, help="Only judgments of this day (UTC) and earlier.")
-@click.option("--over-time", is_flag=True, help="Also by windows of items as people finished them.")
-@click.option("--by-judge", is_flag=True, help="Also pace, gold and position bias of each judge.")
+@click.option("--since", type=DAY, help="Only judgments from this day (UTC) on.")
+@click.option("--until", type=DAY, help="Only judgments up to this day (UTC).")
+@click.option(
+    "--over-time",
+    is_flag=True,
+    help="Also report by windows of items over time.",
+)
+@click.option(
+    "--by-judge",
+    is_flag=True,
+    help="Also report pace, gold and position bias.",
+)
 @reporting(_shown_agreement)
 def agreement(
     study: int | None,
@@ -158,7 +166,7 @@ def agreement(
 ) -> Result:
     """Kappa of every pair of judges, human–human and human–model means, with intervals."""
     if (study is None) == (judgments is None):
-        raise click.UsageError("give --study ID or --judgments FILE, one of them")
+        raise click.UsageError("give either --study ID or --judgments FILE")
     if since and until and since > until:
         raise click.UsageError(f"--since {since:%Y-%m-%d} is after --until {until:%Y-%m-%d}")
     chosen = JudgmentFilter(
@@ -166,7 +174,7 @@ def agreement(
     )
     if judgments is not None:
         if over_time or by_judge or chosen != JudgmentFilter():
-            raise click.UsageError("a file has no roles, sources, recipes and days: --study ID has")
+            raise click.UsageError("filters, --over-time and --by-judge require --study ID")
         with bad_rows_in_json():
             decisions = read_judgments(judgments)
         report = agreement_report(decisions, resamples=resamples)
@@ -192,7 +200,7 @@ FIELD_SIGNS = {"instruction": "I", "query": "Q", "passage": "P", "text": "text"}
 
 
 def corpora_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which texts: `--dataset`, `--corpus`, `--texts`, `--run`, …"""
+    """Add the options that select texts: `--dataset`, `--corpus`, `--texts`, `--run`, …"""
     for option in (
         click.option(
             "--model",
@@ -205,9 +213,9 @@ def corpora_options(function: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(["kept", "all", "both"]),
             default="kept",
             show_default=True,
-            help="Those the filter kept, all, or both as two corpora: filtered and unfiltered.",
+            help="Kept groups, all groups, or both as two corpora (filtered and unfiltered).",
         ),
-        click.option("--run", type=int, help="A run of the dataset (default: the latest done)."),
+        click.option("--run", type=int, help="A run of the dataset (default: the latest)."),
         click.option("--texts", multiple=True, type=FILE, help="JSONL with a `text` column."),
         click.option(
             "--corpus",
@@ -217,9 +225,11 @@ def corpora_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "as published: a file or a folder.",
         ),
         click.option(
-            "--source", multiple=True, help="Only pairs of this source; each is a corpus; repeats."
+            "--source",
+            multiple=True,
+            help="Only pairs of this source, a corpus each; repeatable.",
         ),
-        click.option("--dataset", multiple=True, help="A dataset; may be given several times."),
+        click.option("--dataset", multiple=True, help="A dataset; repeatable."),
     ):
         function = option(function)
     return function
@@ -237,12 +247,12 @@ def _config(
     if not dataset and not texts and not corpus:
         raise click.UsageError("give --dataset NAME, --corpus PATH or --texts FILE")
     if run is not None and len(dataset) != 1:
-        raise click.UsageError("--run belongs to one dataset: give one --dataset with it")
+        raise click.UsageError("--run needs exactly one --dataset")
     if source and not dataset:
-        raise click.UsageError("--source chooses pairs of a dataset: give --dataset NAME with it")
+        raise click.UsageError("--source needs --dataset NAME")
     with bad_rows_in_json():
         for path in texts:
-            read_texts(path)  # the job reads them again; bad lines are told here, at once
+            read_texts(path)  # the job reads them again; here bad lines are reported at once
     return {
         "datasets": list(dataset),
         "sources": list(source),
@@ -260,7 +270,7 @@ def _shown_diversity(result: Result) -> str:
         label = " (offline)" if corpus["offline"] else ""
         lines.append(f"{corpus['corpus']}{label}")
         if corpus["dropped"]:
-            lines.append(f"     its run dropped: {counts(corpus['dropped'])}")
+            lines.append(f"     dropped by its run: {counts(corpus['dropped'])}")
         lines.append("       texts  different  words      APS   INGF-2   INGF-3")
         for field, numbers in corpus["fields"].items():
             lines.append(_diversity_line(FIELD_SIGNS[field], numbers))
@@ -289,14 +299,14 @@ def _diversity_line(name: str, numbers: dict[str, Any]) -> str:
 
 
 def _sampled_line(sampled: dict[str, Any]) -> str:
-    words = []
+    parts = []
     for metric, name in (("aps", "APS"), ("ingf_2", "INGF-2"), ("ingf_3", "INGF-3")):
         if sampled[metric] is None:
-            words.append(f"{name} undefined ({sampled['reason'][metric]})")
+            parts.append(f"{name} undefined ({sampled['reason'][metric]})")
         else:
             spread = "" if sampled[metric]["sd"] is None else f" ± {sampled[metric]['sd']:.4g}"
-            words.append(f"{name} {sampled[metric]['mean']:.6g}{spread}")
-    return f"     {sampled['repeats']} samples of {sampled['size']:,}: " + ", ".join(words)
+            parts.append(f"{name} {sampled[metric]['mean']:.6g}{spread}")
+    return f"     {sampled['repeats']} samples of {sampled['size']:,}: " + ", ".join(parts)
 
 
 @analyze.command()
@@ -304,16 +314,16 @@ def _sampled_line(sampled: dict[str, Any]) -> str:
 @click.option(
     "--sample",
     type=click.IntRange(min=2),
-    help="Texts per field in a sample (default: as many as the smallest of several corpora has).",
+    help="Texts per field in a sample (default: the size of the smallest corpus).",
 )
 @click.option("--repeats", type=click.IntRange(min=1), default=5, show_default=True)
-@click.option("--seed", default=0, show_default=True, help="Of the samples.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the samples.")
 @detach_option
 @reporting(_shown_diversity)
 def diversity(detach: bool, sample: int | None, repeats: int, seed: int, **corpora: Any) -> Result:
     """APS, INGF, counts and mean lengths of instructions, queries and passages.
 
-    Several corpora are also compared on samples of equal size: INGF grows with the size.
+    Several corpora are also compared on samples of equal size, because INGF grows with size.
     """
     samples = {"sample": sample, "repeats": repeats, "seed": seed}
     config = {**_config(**corpora), **samples}
@@ -328,10 +338,10 @@ def _shown_coverage(result: Result) -> str:
     for field, numbers in result["fields"].items():
         for name, found in numbers.items():
             hull = found["hull_share"]
-            words = (
+            hull_text = (
                 f"hull {hull:.3f}" if hull is not None else f"hull undefined ({found['reason']})"
             )
-            lines.append(f"{field}, {name}: {found['occupied_share']:.3f} of the map, {words}")
+            lines.append(f"{field}, {name}: {found['occupied_share']:.3f} of the map, {hull_text}")
     for row in result["covered"]:
         share = (
             f"{row['share']:.3f}" if row["share"] is not None else f"undefined ({row['reason']})"
@@ -340,23 +350,25 @@ def _shown_coverage(result: Result) -> str:
             f"{row['field']}: share of {row['corpus']} covered by {row['by']}: {share} "
             f"({row['size']:,} texts of each)"
         )
-    known = "was stored before" if result["known"] else "is stored"
+    known = "was already stored" if result["known"] else "is stored"
     return "\n".join([*lines, f"the map {known} as analysis {result['analysis_id']}"])
 
 
 @analyze.command()
 @corpora_options
-@click.option("--seed", default=0, show_default=True, help="Of the map.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the map.")
 @click.option("--onto", type=int, help="Place the corpora on this stored map (an analysis).")
 @click.option(
-    "--fit", type=click.IntRange(min=10), help="Fit at most so many texts and place the others."
+    "--fit",
+    type=click.IntRange(min=10),
+    help="Fit at most N texts and place the others.",
 )
 @detach_option
 @reporting(_shown_coverage)
 def coverage(detach: bool, seed: int, onto: int | None, fit: int | None, **corpora: Any) -> Result:
-    """One UMAP of instructions, queries and passages, stored for the Coverage page."""
+    """Compute a UMAP of instructions, queries and passages; the Coverage page shows it."""
     if onto is not None and fit is not None:
-        raise click.UsageError("--onto fits nothing: leave --fit out")
+        raise click.UsageError("--fit cannot be combined with --onto, which fits nothing")
     config = {**_config(**corpora), "seed": seed, "onto": onto, "fit": fit}
     return work(ready_store(), "project", config, detach=detach, title="coverage")
 
@@ -369,8 +381,8 @@ def _start(text: str) -> str:
 def _shown_duplicates(result: Result) -> str:
     lines = [
         f"{field}: {numbers['clusters']:,} clusters of near-duplicates, "
-        f"{numbers['repeated']:,} texts repeat another, {numbers['between']:,} clusters lie "
-        "between corpora"
+        f"{numbers['repeated']:,} texts repeat another, {numbers['between']:,} clusters span "
+        "several corpora"
         for field, numbers in result["fields"].items()
     ]
     for cluster in result["clusters"][:10]:
@@ -384,7 +396,7 @@ def _shown_duplicates(result: Result) -> str:
 @detach_option
 @reporting(_shown_duplicates)
 def near_duplicates(detach: bool, **corpora: Any) -> Result:
-    """Near-duplicate texts inside and between corpora."""
+    """Find near-duplicate texts within and between corpora."""
     config = {**_config(**corpora), "what": "near_duplicates"}
     return work(ready_store(), "embed", config, detach=detach, title="near-duplicates")
 
@@ -395,7 +407,7 @@ def _shown_contamination(result: Result) -> str:
         return f"no text overlaps with {sets}"
     lines = [
         f"{result['texts']:,} texts overlap with {sets} ({counts(result['how'])}); "
-        f"{len(result['groups']):,} groups hold them"
+        f"{len(result['groups']):,} groups contain them"
     ]
     for pair in result["pairs"][:10]:
         there = pair["against"]
@@ -410,17 +422,18 @@ def _shown_contamination(result: Result) -> str:
     "--against",
     multiple=True,
     type=PLACE,
-    help="An evaluation set as published, or any texts: a file or a folder; may be repeated.",
+    help="An evaluation set as published, or any texts: a file or a folder; repeatable.",
 )
-@click.option("--against-dataset", multiple=True, help="A dataset that serves for evaluation.")
+@click.option("--against-dataset", multiple=True, help="A dataset used for evaluation; repeatable.")
 @detach_option
 @reporting(_shown_contamination)
 def contamination(
     detach: bool, against: tuple[Path, ...], against_dataset: tuple[str, ...], **corpora: Any
 ) -> Result:
-    """Texts that a dataset or a release shares with evaluation sets.
+    """Find texts that a dataset or a release shares with evaluation sets.
 
-    Exactly, up to writing, nearly (Jaccard 0.7), or in runs of eight words.
+    Exact matches, matches after normalization, near-duplicates (Jaccard 0.7), or shared runs of
+    eight words.
     """
     if not against and not against_dataset:
         raise click.UsageError("give --against PATH or --against-dataset NAME")
@@ -444,7 +457,7 @@ def _shown_validators(result: Result) -> str:
             if cost is None
             else f"{cost:.4f} USD per 1,000 items{estimated}"
         )
-        kappa = _number(row["human_kappa"]["kappa"]) if "human_kappa" in row else "not asked for"
+        kappa = _number(row["human_kappa"]["kappa"]) if "human_kappa" in row else "not requested"
         lines.append(
             f"{row['judge']}: passes {passed} of {row['items']:,} items, {price}, "
             f"kappa with people {kappa}"
@@ -454,39 +467,39 @@ def _shown_validators(result: Result) -> str:
         lines.append(f"{row['policy']} of {', '.join(row['judges'])}:")
         lines.append(_beside_line(row))
     if result["not_asked"]:
-        told = ", ".join(
+        prices = ", ".join(
             f"{row['model']} {row['usd_per_1000_items']:.4f}" for row in result["not_asked"]
         )
-        lines.append(f"not asked, estimated USD per 1,000 items: {told}")
+        lines.append(f"not run, estimated USD per 1,000 items: {prices}")
     return "\n".join(lines)
 
 
 def _beside_line(row: dict[str, Any]) -> str:
     whole = (
-        f"    of {row['groups']:,} groups it answered whole it keeps {row['kept']:,}: "
-        f"{row['kept_by_both']:,} as the run, {row['only_here']:,} more, "
+        f"    of {row['groups']:,} fully judged groups it keeps {row['kept']:,}: "
+        f"{row['kept_by_both']:,} also kept by the run, {row['only_here']:,} more, "
         f"{row['only_by_the_run']:,} fewer"
     )
     if not row["kept_groups_in_part"]:
         return whole
     return (
-        f"{whole}; of {row['kept_groups_in_part']:,} kept groups it saw in part it drops at least "
+        f"{whole}; of {row['kept_groups_in_part']:,} partly judged kept groups it drops at least "
         f"{row['surely_dropped_of_them']:,}"
     )
 
 
 @analyze.command()
 @click.option("--dataset", required=True, help="The dataset.")
-@click.option("--run", type=int, help="A run of it (default: the latest done).")
-@click.option("--study", type=int, help="A study: tells each model's kappa with its people.")
+@click.option("--run", type=int, help="A run of the dataset (default: the latest).")
+@click.option("--study", type=int, help="A study; adds each model's kappa with its people.")
 @click.option(
     "--judge",
     multiple=True,
-    help="Who votes; repeats (default: every model judge that answered a whole group).",
+    help="A voting judge; repeatable (default: all model judges with a fully judged group).",
 )
 @reporting(_shown_validators)
 def validators(dataset: str, run: int | None, study: int | None, judge: tuple[str, ...]) -> Result:
-    """How each model judge, and votes of them, would filter a run: before money is spent."""
+    """Compare how model judges, and votes among them, would filter a run, before paying for it."""
     store = ready_store()
     with store.read() as session:
         run_id = choose_run(session, get_dataset(session, dataset).id, run).id

@@ -38,7 +38,9 @@ def _human(result: Result) -> str:
         return _human_estimate(result)
     if "kept" not in result:
         job = result["job_id"]
-        return f"run {result['run_id']} is queued as job {job}: `inf jobs show {job}` follows it"
+        return (
+            f"run {result['run_id']} is queued as job {job}: follow it with `inf jobs show {job}`"
+        )
     label = "offline (rules and an embedding model)" if result["offline"] else result["provider"]
     pairs: list[tuple[str, object]] = [
         ("run", result["run_id"]),
@@ -90,14 +92,14 @@ def _human_estimate(result: Result) -> str:
         for stage in result["stages"]
     ]
     total = result["reason"] if result["usd"] is None else f"about {result['usd']:,.2f} USD"
-    hours = "in batches: each of the four rounds within 24 hours, mostly much less"
+    hours = "in batches: four rounds, each within 24 hours and usually much faster"
     if not result["batch"]:
         hours = f"about {result['hours']:.1f} hours at 2 s per call"
     return "\n".join([f"{result['pairs']:,} pairs", *rows, total, hours])
 
 
 def _recipe(provider: str, recipe: str | None, settings: tuple[str, ...]) -> Recipe:
-    """The recipe that the arguments name. What is wrong with them is a wrong argument."""
+    """The recipe that the arguments name. Raises UsageError for invalid ones."""
     try:
         return choose_recipe(provider, recipe, settings)
     except BadInput as error:
@@ -105,21 +107,21 @@ def _recipe(provider: str, recipe: str | None, settings: tuple[str, ...]) -> Rec
 
 
 def _ask_for_prices(provider: str, recipe: Recipe) -> None:
-    """On a terminal: what the models cost whose price nobody knows, kept for the next time."""
+    """On a terminal, prompt for unknown prices of the models and save them."""
     if PROVIDERS.find(provider).offline or not sys.stdin.isatty():
         return
     known = load_prices()
     for model in sorted({stage.model for stage in recipe.stages.values()} - set(known)):
-        click.echo(f"The price of {model!r} is unknown (0 where nothing is paid).", err=True)
-        sent, came = (
+        click.echo(f"The price of {model!r} is unknown (enter 0 for a free model).", err=True)
+        input_price, output_price = (
             click.prompt(f"USD per million {what} tokens", type=click.FloatRange(min=0), err=True)
             for what in ("input", "output")
         )
-        save_price(model, Price(sent, came))
+        save_price(model, Price(input_price, output_price))
 
 
 @click.command()
-@click.option("--dataset", help="The dataset whose pairs are grown.")
+@click.option("--dataset", help="The dataset with the pairs.")
 @click.option(
     "--provider",
     type=click.Choice(PROVIDERS.names()),
@@ -127,37 +129,37 @@ def _ask_for_prices(provider: str, recipe: Recipe) -> None:
     describe=describe_providers,
 )
 @click.option("--recipe", help="A recipe file, or the name of a built-in one.")
-@click.option("--set", "settings", multiple=True, metavar="STAGE.KEY=VALUE", help="Change it.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="STAGE.KEY=VALUE", help="Override a setting."
+)
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N pairs.")
 @click.option(
     "--sample", type=click.IntRange(min=1), help="Only N random pairs; --seed fixes them."
 )
-@click.option("--query-id", "query_ids", multiple=True, help="Only this pair; repeats.")
+@click.option("--query-id", "query_ids", multiple=True, help="Only this pair; repeatable.")
 @click.option("--concurrency", type=click.IntRange(min=1), help="Calls in flight.")
 @click.option(
     "--rpm",
     "requests_per_minute",
     type=click.IntRange(min=1),
-    help="Requests a minute at most, per worker.",
+    help="Maximum requests per minute, per worker.",
 )
 @click.option(
     "--tpm",
     "tokens_per_minute",
     type=click.IntRange(min=1),
-    help="Tokens a minute at most, per worker.",
+    help="Maximum tokens per minute, per worker.",
 )
-@click.option(
-    "--batch", is_flag=True, help="Through OpenAI's Batch API: half the price, within a day."
-)
+@click.option("--batch", is_flag=True, help="Use OpenAI's Batch API: half the price, within a day.")
 @click.option(
     "--budget-usd",
     type=click.FloatRange(min=0, min_open=True),
-    help="Pause before more than this is spent.",
+    help="Pause before spending more than this.",
 )
 @click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--resume", type=int, metavar="RUN", help="Go on with a run.")
-@click.option("--estimate", is_flag=True, help="Say what it would take and cost; start nothing.")
-@click.option("--worker", type=int, metavar="RUN", help="Join a run that is being worked on.")
+@click.option("--resume", type=int, metavar="RUN", help="Resume a run.")
+@click.option("--estimate", is_flag=True, help="Estimate time and cost without starting.")
+@click.option("--worker", type=int, metavar="RUN", help="Join a running run as another worker.")
 @detach_option
 @reporting(_human)
 def curate(
@@ -179,23 +181,23 @@ def curate(
     worker: int | None,
     detach: bool,
 ) -> Result:
-    """Grow groups from pairs and validate them (the paper's section 4.1)."""
+    """Generate groups from pairs and validate them (section 4.1 of the paper)."""
     store = ready_store()
-    going_on = resume if resume is not None else worker
-    if going_on is not None:
+    existing_run = resume if resume is not None else worker
+    if existing_run is not None:
         if dataset or provider or recipe or settings or query_ids or limit or sample or batch:
             raise click.UsageError(
-                "--resume and --worker take the run's own dataset, recipe, pairs and mode"
+                "--resume and --worker use the run's own dataset, recipe, pairs and mode"
             )
         if worker is not None and (resume is not None or budget_usd is not None):
-            raise click.UsageError("--worker joins a run as it is: only --concurrency goes with it")
+            raise click.UsageError("--worker can be combined with --concurrency only")
     elif not dataset or not provider:
         raise click.UsageError("give --dataset and --provider, or --resume RUN, or --worker RUN")
     if batch and provider and not PROVIDERS.find(provider).batches:
-        raise click.UsageError("--batch goes with --provider openai")
+        raise click.UsageError("--batch requires --provider openai")
     if estimate:
         if dataset is None or provider is None:
-            raise click.UsageError("--estimate goes with --dataset and --provider")
+            raise click.UsageError("--estimate requires --dataset and --provider")
         chosen = _recipe(provider, recipe, settings)
         with store.read() as session:
             return _estimate(

@@ -1,4 +1,4 @@
-"""`inf evaluate`: score models on held-out groups or on a benchmark folder."""
+"""`inf evaluate`: score models on held-out groups or on a benchmark."""
 
 import json
 from pathlib import Path
@@ -70,22 +70,22 @@ def _number(value: float | None) -> str:
     "models",
     multiple=True,
     required=True,
-    help="A folder, a name, bm25, or cross-encoder:, monot5:, flan-t5:, openai: and a name.",
+    help="A folder, a name, bm25, or a name after cross-encoder:, monot5:, flan-t5:, openai:.",
 )
 @click.option("--release", help="Score on the held-out groups of this release (folder or number).")
 @click.option(
     "--benchmark",
-    help="A folder (FollowIR, BEIR, InstructIR, BRIGHT, MAIR, or several), or a name on the hub.",
+    help="A folder (FollowIR, BEIR, InstructIR, BRIGHT, MAIR, or several), or a name on the Hub.",
 )
 @click.option(
     "--subset",
     type=click.Choice(list(SUBSETS)),
-    help="Some tasks of a benchmark: mair-paper are the five of MAIR in the paper's tables.",
+    help="A subset of a benchmark's tasks; mair-paper: the five MAIR tasks of the paper.",
 )
 @click.option(
     "--per-query",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write every query's values to this file, as JSON lines.",
+    help="Write the values of every query to this file (JSON lines).",
 )
 @click.option("--held-out", type=click.FloatRange(0, 1, min_open=True, max_open=True))
 @click.option("--held-out-seed", type=int)
@@ -94,11 +94,11 @@ def _number(value: float | None) -> str:
     type=click.Choice(HELD_OUT_CHOICES),
     help="Groups that validation kept, all, or those that people approved; else as in training.",
 )
-@click.option("--template", help="For models that store none.")
-@click.option("--query-prefix", default="", help="For models that store none.")
-@click.option("--passage-prefix", default="", help="For models that store none.")
-@click.option("--remote-code", is_flag=True, help="Run code that comes with the models.")
-@click.option("--alone", is_flag=True, help="Do not bring the base model of a checkpoint along.")
+@click.option("--template", help="For models without a stored one.")
+@click.option("--query-prefix", default="", help="For models without a stored one.")
+@click.option("--passage-prefix", default="", help="For models without a stored one.")
+@click.option("--remote-code", is_flag=True, help="Allow running code that comes with a model.")
+@click.option("--alone", is_flag=True, help="Do not also score the base model of a checkpoint.")
 @detach_option
 @reporting(_report)
 def evaluate(
@@ -120,21 +120,21 @@ def evaluate(
     """Score models side by side: nDCG, MAP, MRR, recall and p-MRR.
 
     Differences from the first model come with a 95 % interval (paired bootstrap over queries). A
-    checkpoint given alone brings its base model along. Held-out groups are those of the
+    single checkpoint is compared with its base model. Held-out groups are those of the
     checkpoint's training. A benchmark folder has queries.jsonl, corpus.jsonl and qrels/test.tsv
     (BEIR, InstructIR), or also top_ranked.jsonl, qrels_og/test.tsv and qrels_changed/test.tsv
     (FollowIR). BRIGHT (examples/ and documents/), MAIR (MAIR-Queries/ and MAIR-Docs/) and a folder
-    of such folders are suites: every set is scored, and the mean over the sets. Where there is a
-    network, followir, bright, mair, mair-paper, instructir or owner/name come from the hub.
+    of such folders are suites: every set is scored, and the mean over the sets. The names
+    followir, bright, mair, mair-paper, instructir and owner/name are downloaded from the Hub.
     """
     if (release is None) == (benchmark is None):
         raise click.UsageError("give either --release or --benchmark")
     if subset and not benchmark:
-        raise click.UsageError("--subset names tasks of a benchmark: give --benchmark")
+        raise click.UsageError("--subset requires --benchmark")
     if per_query and detach:
-        raise click.UsageError("--per-query waits for the values: leave --detach out")
+        raise click.UsageError("--per-query cannot be combined with --detach")
     if per_query and per_query.exists():
-        raise click.UsageError(f"{per_query} exists: choose another file, nothing is overwritten")
+        raise click.UsageError(f"{per_query} exists: choose another file")
     if template is not None:
         try:
             Template(template)
@@ -162,7 +162,7 @@ def evaluate(
 
 
 def _write_queries(store: Store, result: Result, file: Path) -> None:
-    """Every query's values, model by model; of a suite, set by set."""
+    """Write the values of every query, by model; for a suite, by set."""
     with store.read() as session, file.open("x", encoding="utf-8") as lines:
         for part in result.get("parts", [result]):
             for model in part["models"]:
@@ -170,10 +170,10 @@ def _write_queries(store: Store, result: Result, file: Path) -> None:
                     lines.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def _absolute(words: str) -> str:
-    """A folder by its whole path (the job may run elsewhere); names and numbers as they are."""
-    kind, colon, rest = words.partition(":")
+def _absolute(name: str) -> str:
+    """A folder as an absolute path (the job may run elsewhere); names and numbers unchanged."""
+    kind, colon, rest = name.partition(":")
     if colon and Path(rest).is_dir():  # cross-encoder:FOLDER
         return f"{kind}:{Path(rest).resolve()}"
-    looks_like_one = words.startswith((".", "/", "~")) or Path(words).is_dir()
-    return str(Path(words).expanduser().resolve()) if looks_like_one else words
+    is_folder = name.startswith((".", "/", "~")) or Path(name).is_dir()
+    return str(Path(name).expanduser().resolve()) if is_folder else name

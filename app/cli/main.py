@@ -1,4 +1,4 @@
-"""`inf`: the entry point. Commands are loaded when they are called: `inf --help` is quick."""
+"""`inf`: the entry point. Commands are imported when called, so that `inf --help` is fast."""
 
 import json
 import os
@@ -12,32 +12,35 @@ from db.modules import load
 from db.store.secrets import load_secrets
 
 COMMANDS = {
-    "analyze": ("app.cli.analyze:analyze", "Agreement, diversity and coverage."),
-    "backup": ("app.cli.store.backup:backup", "The whole store as one file."),
-    "convert": ("app.cli.data.convert:convert", "Published collections as files to import."),
-    "curate": ("app.cli.curate:curate", "Grow groups from pairs and validate them."),
+    "analyze": ("app.cli.analyze:analyze", "Measure agreement, diversity and coverage."),
+    "backup": ("app.cli.store.backup:backup", "Write the whole store to one file."),
+    "convert": (
+        "app.cli.data.convert:convert",
+        "Convert published collections for import.",
+    ),
+    "curate": ("app.cli.curate:curate", "Generate groups from pairs and validate them."),
     "db": ("app.cli.store.db:db", "Create or upgrade the store."),
-    "demo": ("app.cli.demo:demo", "The whole path on the demo set, then the app."),
+    "demo": ("app.cli.demo:demo", "Run every step on the demo set, then open the app."),
     "evaluate": ("app.cli.evaluate:evaluate", "Score models on held-out groups or a benchmark."),
-    "export": ("app.cli.data.export:export", "Make a release: files and a dataset card."),
-    "hub": ("app.cli.data.hub:hub", "Push to the Hugging Face Hub, pull from it."),
+    "export": ("app.cli.data.export:export", "Create a release: files and a dataset card."),
+    "hub": ("app.cli.data.hub:hub", "Push to and pull from the Hugging Face Hub."),
     "import": ("app.cli.data.import_:import_", "Read pairs and passages into a dataset."),
     "jobs": ("app.cli.store.jobs:jobs", "List, follow, cancel and resume jobs."),
     "releases": (
         "app.cli.data.releases:releases",
         "List and compare releases.",
     ),
-    "restore": ("app.cli.store.backup:restore", "Put a backup into an empty store."),
-    "review": ("app.cli.review.command:review", "Approve, reject or edit groups, one or many."),
+    "restore": ("app.cli.store.backup:restore", "Restore a backup into an empty store."),
+    "review": ("app.cli.review.command:review", "Approve, reject or edit groups, one or in bulk."),
     "serve": ("app.cli.serve:serve", "Open the app."),
-    "study": ("app.cli.study.command:study", "Make studies and let models judge in them."),
+    "study": ("app.cli.study.command:study", "Create studies and run model judges on them."),
     "train": ("app.cli.train:train", "Fine-tune an embedding model on a release."),
-    "users": ("app.cli.store.users:users", "Accounts: add, list, disable, reset password."),
+    "users": ("app.cli.store.users:users", "Manage accounts: add, list, disable, reset password."),
 }
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are needed."""
+    """A group that imports a command only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
@@ -56,43 +59,43 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="inf-studio", prog_name="inf")
 def inf() -> None:
-    """InF Studio: instruction-following retrieval data that people can trust, and the models.
+    """InF Studio: trustworthy instruction-following retrieval data, and models trained on it.
 
-    The store is the one INF_DATABASE_URL names (default: .inf/inf.db in the current folder).
+    INF_DATABASE_URL names the store (default: .inf/inf.db in the current folder).
     """
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; exit 0 done, 1 failed, 2 wrong arguments, 3 paused."""
-    words = sys.argv[1:] if arguments is None else arguments
+    """Run the command line. Exit status: 0 done, 1 failed, 2 wrong arguments, 3 paused."""
+    given = sys.argv[1:] if arguments is None else arguments
     try:
         load_secrets()
-        code = inf.main(args=words, prog_name="inf", standalone_mode=False)
+        code = inf.main(args=given, prog_name="inf", standalone_mode=False)
     except click.exceptions.Abort:
         click.echo("Aborted.", err=True)
         code = 1
     except click.ClickException as error:
-        if "--json" in words:
+        if "--json" in given:
             details = getattr(error, "details", {})
             click.echo(json.dumps({"error": error.format_message(), **details}))
         else:
             error.show()
         code = error.exit_code
-    except InfError as error:  # what a command meets is told by `reporting`: this is the secrets'
+    except InfError as error:  # from load_secrets; `reporting` handles those of commands
         click.echo(
-            json.dumps({"error": str(error)}) if "--json" in words else f"Error: {error}",
-            err="--json" not in words,
+            json.dumps({"error": str(error)}) if "--json" in given else f"Error: {error}",
+            err="--json" not in given,
         )
         code = 1
-    except BrokenPipeError:  # the reader of our output went away (`inf … | head`)
+    except BrokenPipeError:  # the reader of our output closed the pipe (`inf … | head`)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except Exception as error:
-        if "--json" not in words:
+        if "--json" not in given:
             raise
         traceback.print_exc()
-        told = f"unexpected {type(error).__name__}: {error}; please report it with what stderr says"
-        click.echo(json.dumps({"error": told}))
+        message = f"unexpected {type(error).__name__}: {error}; please report it with stderr"
+        click.echo(json.dumps({"error": message}))
         code = 1
     sys.exit(code if isinstance(code, int) else 0)
 

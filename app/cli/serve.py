@@ -1,7 +1,8 @@
 """`inf serve`: the app in the browser.
 
-Without accounts it is the local admin's own and listens on loopback only, for requests that name
-this machine only (a page elsewhere cannot reach it through a name of its own).
+Without accounts the user is the local admin; the server then listens on loopback only and accepts
+only requests whose host is this machine (a foreign page cannot reach it through a host name of its
+own).
 """
 
 import ipaddress
@@ -18,24 +19,24 @@ from db.people import accounts
 @click.command()
 @click.option("--port", default=8501, show_default=True, type=click.IntRange(1, 65535))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--open", "open_browser", is_flag=True, help="Open the browser too.")
+@click.option("--open", "open_browser", is_flag=True, help="Also open the browser.")
 @launcher_options
 @reporting(lambda result: f"stopped serving on {result['url']}")
 def serve(port: int, host: str, open_browser: bool) -> Result:
-    """Open the app on this machine, or for a team once there are accounts."""
+    """Serve the app on this machine, or for a team once there are accounts."""
     store = ready_store()
     with store.read() as session:
         has_accounts = accounts.are_there_accounts(session)
     if not has_accounts and not is_loopback(host):
         raise Refused(
-            f"nobody has an account yet, so anyone who reaches {host} would be admin: "
-            "make an account first with `inf users add NAME --role admin`"
+            f"there are no accounts yet, so anyone who reaches {host} would be admin: "
+            "first create one with `inf users add NAME --role admin`"
         )
     supervisors.ensure_supervisor(store)
     if (launcher := launching.chosen_launcher()) != jobs.LOCAL:
         supervisors.ensure_taken(store, launcher)
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    who = "people sign in" if has_accounts else "no accounts yet: whoever opens it is admin"
+    who = "sign-in required" if has_accounts else "no accounts yet: every user is admin"
     click.echo(f"InF Studio on {url} ({who}); stop with Ctrl-C", err=True)
 
     from app.server.web import app, streamlit_config  # Streamlit takes a second to import
@@ -52,7 +53,7 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the address."""
+    """Whether only this machine can reach the address."""
     if host == "localhost":
         return True
     try:

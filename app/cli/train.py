@@ -59,12 +59,12 @@ def _setting_help(setting: Setting) -> str:
 
 
 @click.command(cls=TrainCommand)
-@click.option("--release", required=True, help="A release: its folder or its number.")
+@click.option("--release", required=True, help="A release: folder or id.")
 @click.option(
     "--out",
     required=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="The folder the checkpoint is written to; it must be empty or new.",
+    help="Folder for the checkpoint; must be empty or new.",
 )
 @click.option(
     "--experiment",
@@ -75,15 +75,15 @@ def _setting_help(setting: Setting) -> str:
     "--nproc",
     type=click.IntRange(1),
     default=1,
-    help="How many processes of this machine train together, each with its GPU where there are "
-    "any; the batch is shared. On several machines: torchrun --no-python … inf train …",
+    help="Number of training processes on this machine, one per GPU if there are any; they "
+    "share the batch. On several machines: torchrun --no-python … inf train …",
 )
 @click.option(
     "--workers",
     type=click.IntRange(1),
     default=1,
-    help="With --launcher ray: how many processes train together on the nodes of the cluster, "
-    "through Ray Train; each gets INF_RAY_CPUS processors and INF_RAY_GPUS GPUs.",
+    help="With --launcher ray: number of training processes on the cluster through Ray Train; each "
+    "gets INF_RAY_CPUS CPU cores and INF_RAY_GPUS GPUs.",
 )
 @click.argument("settings", nargs=-1, metavar="[KEY=VALUE]…")
 @detach_option
@@ -105,11 +105,11 @@ def train(
         raise click.UsageError(str(error)) from error
     if workers > 1 and (nproc > 1 or chosen_launcher() == LOCAL):
         raise click.UsageError(
-            "--workers is for --launcher ray, without --nproc; on this machine: --nproc"
+            "--workers requires --launcher ray and no --nproc; on this machine use --nproc"
         )
     if os.environ.get("RANK", "0") != "0" and "MASTER_ADDR" in os.environ:
         follower = subprocess.run([sys.executable, *run_module("trainer.loop.follow")], check=False)
-        sys.exit(follower.returncode)  # one of torchrun's: the first process has the job
+        sys.exit(follower.returncode)  # started by torchrun: only rank 0 runs the job
     config = {"release": _absolute(release), "out": str(out.resolve()), "settings": chosen}
     config |= {"processes": nproc} if nproc > 1 else {}
     config |= {"workers": workers} if workers > 1 else {}
@@ -117,7 +117,7 @@ def train(
 
 
 def _absolute(release: str) -> str:
-    """A folder by its whole path (the job may run elsewhere), a number as it is."""
+    """A folder as an absolute path (the job may run elsewhere), a number unchanged."""
     return (
         release
         if release.isdigit() and not Path(release).is_dir()

@@ -336,5 +336,5 @@ def test_the_command_reads_a_study_with_its_model_judges(store: Store, inf) -> N
     # p, p, p, n against n, p, p, n: p_o 3/4, p_e (3·2 + 1·2)/16 = 1/2, kappa 1/2
     assert done.json["human_human"]["kappa"] == 0.5
     assert done.json["human_model"]["offline:embedding"]["kappa"] == 0.75
-    assert "a demo, no evidence" in inf("analyze", "agreement", "--study", study.id).out
+    assert "demo data, not evidence" in inf("analyze", "agreement", "--study", study.id).out
     assert "no study 99" in inf("analyze", "agreement", "--study", 99, "--json").json["error"]

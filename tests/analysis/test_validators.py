@@ -169,6 +169,6 @@ def test_the_command_tells_cost_and_kept_set(store: Store, inf: Any) -> None:
     unasked = {row["model"]: row["usd_per_1000_items"] for row in done.json["not_asked"]}
     assert unasked["gpt-4o"] > unasked["gpt-4o-mini"] > 0
     assert (
-        "not asked, estimated USD per 1,000 items: "
+        "not run, estimated USD per 1,000 items: "
         in inf("analyze", "validators", "--dataset", "demo").out
     )

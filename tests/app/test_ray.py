@@ -374,14 +374,14 @@ def test_workers_are_for_a_cluster_alone(more: list[str], monkeypatch: pytest.Mo
     ran = CliRunner().invoke(
         inf_command, ["train", "--release", "1", "--out", "x", "--workers", "2", *more]
     )
-    assert ran.exit_code == 2 and "--workers is for --launcher ray" in ran.output
+    assert ran.exit_code == 2 and "--workers requires --launcher ray" in ran.output
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--launcher", "ray"], "--launcher ray needs --address URL"),
-        (["--address", "http://head:8265"], "--address is for --launcher ray"),
+        (["--launcher", "ray"], "--launcher ray requires --address URL"),
+        (["--address", "http://head:8265"], "--address requires --launcher ray"),
         (["--launcher", "ray", "--address", "head"], "http://HEAD:8265"),
     ],
 )

@@ -135,7 +135,7 @@ def test_the_command_reviews_many_only_when_told_yes(sqlite_store: Store, inf_he
     kept = ("review", "many", "--run", run_id, "--verdict", "kept", "--approve")
     asked = inf_here(*kept, "--json")
     assert asked.json == {"run_id": run_id, "action": "approve", "groups": 3, "done": False}
-    assert "--yes does it" in inf_here(*kept).out
+    assert "add --yes to do it" in inf_here(*kept).out
     with sqlite_store.read() as session:
         assert count_reviews(session, run_id) == {}
     assert inf_here(*kept, "--yes", "--json").json["done"] is True

@@ -93,9 +93,9 @@ def test_every_querys_values_are_written_where_asked(
     (moved,) = [row for row in rows if "p-mrr" in row]
     assert moved["p-mrr"] == ran.json["parts"][0]["models"][0]["metrics"]["p-mrr"]
     ran = inf(*words, "--benchmark", tmp_path / "F", "--json")
-    assert ran.code == 2 and "nothing is overwritten" in ran.json["error"]
+    assert ran.code == 2 and "choose another file" in ran.json["error"]
     ran = inf("evaluate", "--model", "bm25", "--release", "1", "--subset", "mair-paper", "--json")
-    assert ran.code == 2 and "--subset names tasks of a benchmark" in ran.json["error"]
+    assert ran.code == 2 and "--subset requires --benchmark" in ran.json["error"]
 
 
 def test_another_release_than_the_trained_one_is_noted(sqlite_store: Store, tmp_path: Path) -> None:

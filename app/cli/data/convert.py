@@ -1,4 +1,4 @@
-"""`inf convert`: a published collection as the two files that `inf import` takes.
+"""`inf convert`: convert a published collection to the two files that `inf import` takes.
 
 Its subcommands are the registered sources, those of installed packages included.
 """
@@ -50,7 +50,7 @@ def _command(name: str, kind: SourceKind) -> click.Command:
     command.params = [
         *(_parameter(each) for each in kind.inputs),
         click.Option(["--out"], type=FILE, required=True, help="Folder to write to."),
-        click.Option(["--limit"], type=int, help="No more than so many pairs."),
+        click.Option(["--limit"], type=int, help="Maximum number of pairs."),
         *command.params,
     ]
     return command
@@ -70,7 +70,7 @@ def _human(result: Result) -> str:
     return lines(
         ("pairs", f"{result['pairs']:,} in {result['pairs_path']}"),
         ("passages", f"{result['passages']:,} in {result['passages_path']}"),
-        ("left out", counts(result["left_out"])),
+        ("skipped", counts(result["left_out"])),
         (
             "next",
             f"inf import --dataset NAME --pairs {result['pairs_path']} "

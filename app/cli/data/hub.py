@@ -4,6 +4,7 @@ import click
 
 from app.cli.data.import_ import bad_rows_in_json, progress_bar
 from app.cli.kit.report import Result, detach_option, me, ready_store, reporting, work
+from app.text.counted import counted
 from curation.hub import pull as hub_pull
 from curation.importing.job import as_json, groups_as_json
 
@@ -16,16 +17,16 @@ def hub() -> None:
 def _human(result: Result) -> str:
     rows = [
         f"  {sign} {path}"
-        for sign, word in (("+", "added"), ("~", "changed"), ("-", "removed"))
-        for path in result[word]
+        for sign, change in (("+", "added"), ("~", "changed"), ("-", "removed"))
+        for path in result[change]
     ]
-    rows.append(f"  = {len(result['unchanged'])} files as they are")
+    rows.append(f"  = {counted(len(result['unchanged']), 'file')} unchanged")
     head = f"{result['title']} → {result['repo']}"
     if result["dry_run"]:
-        return "\n".join([f"{head}: nothing was pushed (dry run)", *rows])
+        return "\n".join([f"{head}: dry run, nothing was pushed", *rows])
     tag = f", tag {result['tag']}" if result["tag"] else ""
     if result["commit"] and not result["url"]:
-        return f"{head}: it is there already{tag}"
+        return f"{head}: already up to date{tag}"
     where = result["pull_request"] or result["url"]
     return "\n".join([f"{head}: pushed to {where}{tag}", *rows])
 
@@ -33,12 +34,12 @@ def _human(result: Result) -> str:
 @hub.command()
 @click.option("--release", "release_id", type=int, help="The release to push.")
 @click.option("--checkpoint", "checkpoint_id", type=int, help="The checkpoint to push.")
-@click.option("--repo", required=True, metavar="USER/NAME", help="The repository; made if missing.")
+@click.option("--repo", required=True, metavar="USER/NAME", help="Repository; created if missing.")
 @click.option("--public", is_flag=True, help="Make a new repository public; default: private.")
-@click.option("--dry-run", is_flag=True, help="Only say what would change.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @click.option("--pull-request", is_flag=True, help="Push as a pull request.")
-@click.option("--branch", help="Push to this branch; made if missing.")
-@click.option("--replace", is_flag=True, help="What the repository holds may be overwritten.")
+@click.option("--branch", help="Push to this branch; created if missing.")
+@click.option("--replace", is_flag=True, help="Allow overwriting the contents of the repository.")
 @detach_option
 @reporting(_human)
 def push(
@@ -54,13 +55,13 @@ def push(
 ) -> Result:
     """Push a release (as a dataset) or a checkpoint (as a model).
 
-    What a repository holds is never overwritten without --replace, a --branch or a
-    --pull-request. A push that broke off goes on where it was when it is run again.
+    The contents of a repository are never overwritten without --replace, --branch or
+    --pull-request. An interrupted push resumes when it is run again.
     """
     if (release_id is None) == (checkpoint_id is None):
-        raise click.UsageError("say one of --release and --checkpoint")
+        raise click.UsageError("give either --release or --checkpoint")
     if bool(pull_request) + bool(branch) + bool(replace) > 1:
-        raise click.UsageError("say one of --pull-request, --branch and --replace")
+        raise click.UsageError("give at most one of --pull-request, --branch and --replace")
     config = {
         "release_id": release_id,
         "checkpoint_id": checkpoint_id,
@@ -76,23 +77,23 @@ def push(
 
 def _pulled(result: Result) -> str:
     kind = "groups" if result["run_id"] is not None else "pairs"
-    told = (
+    summary = (
         f"{result['imported']:,} {kind} of {result['repo']} at {result['commit'][:12]} imported "
         f"into dataset {result['dataset']} (id {result['dataset_id']})"
     )
     run = f", run {result['run_id']}" if result["run_id"] is not None else ""
-    return f"{told}{run}; {result['unchanged']:,} were there already, {result['skipped']} skipped"
+    return f"{summary}{run}; {result['unchanged']:,} already present, {result['skipped']} skipped"
 
 
 @hub.command()
 @click.argument("repo", metavar="USER/NAME")
-@click.option("--dataset", "name", required=True, help="Name of the dataset; made if missing.")
+@click.option("--dataset", "name", required=True, help="Name of the dataset; created if missing.")
 @click.option("--revision", help="Branch, tag or commit; default: main.")
-@click.option("--licence", default="", help="Default: what the card says.")
-@click.option("--skip-bad", is_flag=True, help="Leave bad rows out and list them.")
+@click.option("--licence", default="", help="Default: the licence of the card.")
+@click.option("--skip-bad", is_flag=True, help="Skip bad rows and list them.")
 @reporting(_pulled)
 def pull(repo: str, name: str, revision: str | None, licence: str, skip_bad: bool) -> Result:
-    """Import a dataset from the Hub: InF-IR's columns become groups, others pairs."""
+    """Import a dataset from the Hub: InF-IR's columns become groups, other columns pairs."""
     store = ready_store()
     with progress_bar(f"pulling {repo}") as show, bad_rows_in_json():
         pulled = hub_pull.pull(

@@ -38,25 +38,25 @@ SHOWN_CHARACTERS = 70
 
 
 def _human(result: Result) -> str:
-    words = lines(
+    summary = lines(
         ("dataset", f"{result['dataset']} (id {result['dataset_id']})"),
-        ("pairs", _counted(result["imported"], result["unchanged"])),
-        ("passages", _counted(result["imported_passages"], result["unchanged_passages"])),
+        ("pairs", _import_counts(result["imported"], result["unchanged"])),
+        ("passages", _import_counts(result["imported_passages"], result["unchanged_passages"])),
         ("skipped", result["skipped"]),
     )
     bad = result["bad_rows"]
-    left_out = [f"  {row['file']}, line {row['line']}: {row['reason']}" for row in bad[:SHOWN]]
+    skipped = [f"  {row['file']}, line {row['line']}: {row['reason']}" for row in bad[:SHOWN]]
     if len(bad) > SHOWN:
-        left_out.append(f"  … and {len(bad) - SHOWN} more (all of them with --json)")
-    return "\n".join([words, *left_out])
+        skipped.append(f"  … and {len(bad) - SHOWN} more (all of them with --json)")
+    return "\n".join([summary, *skipped])
 
 
-def _counted(new: int, unchanged: int) -> str:
-    return f"{new:,} imported" + (f", {unchanged:,} were there already" if unchanged else "")
+def _import_counts(new: int, unchanged: int) -> str:
+    return f"{new:,} imported" + (f", {unchanged:,} already present" if unchanged else "")
 
 
 def judgments_as_json(report: JudgmentImport) -> Result:
-    """The report of an import of judgments as the command prints it."""
+    """The report of an import of judgments as JSON."""
     return {
         "study_id": report.study_id,
         "imported": report.imported,
@@ -69,7 +69,7 @@ def judgments_as_json(report: JudgmentImport) -> Result:
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar over bytes on a terminal; gives what to call with (done, total)."""
+    """A progress bar in bytes on a terminal; yields the callback for (done, total)."""
     with tqdm(
         desc=title,
         unit="B",
@@ -88,7 +88,7 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def bad_rows_in_json() -> Iterator[None]:
-    """Bad rows that refuse an import stand beside the error in the JSON, all of them."""
+    """Add all bad rows that stopped an import to the JSON error."""
     try:
         yield
     except BadRows as bad:
@@ -104,7 +104,7 @@ def _human_either(result: Result) -> str:
     if "study_id" in result:
         return lines(
             ("study", result["study_id"]),
-            ("judgments", _counted(result["imported"], result["unchanged"])),
+            ("judgments", _import_counts(result["imported"], result["unchanged"])),
             ("judges", len(result["judges"])),
             ("skipped", result["skipped"]),
         )
@@ -115,36 +115,36 @@ def _human_either(result: Result) -> str:
     return lines(
         ("dataset", f"{result['dataset']} (id {result['dataset_id']})"),
         ("run", result["run_id"]),
-        ("groups", _counted(result["imported"], result["unchanged"])),
+        ("groups", _import_counts(result["imported"], result["unchanged"])),
         ("skipped", result["skipped"]),
     )
 
 
 @click.command()
-@click.option("--dataset", "name", help="Name of the dataset; made if missing.")
+@click.option("--dataset", "name", help="Name of the dataset; created if missing.")
 @click.option("--pairs", type=FILE, help="Columns query_id, query, passage_id, passage.")
 @click.option("--passages", type=FILE, help="Columns passage_id, text, title.")
-@click.option("--beir", type=FILE, help="Instead: a BEIR folder (corpus, queries, qrels).")
-@click.option("--split", help="Of the BEIR folder's qrels: test, dev or train.")
+@click.option("--beir", type=FILE, help="Instead of pairs: a BEIR folder (corpus, queries, qrels).")
+@click.option("--split", help="Qrels of the BEIR folder: test, dev or train.")
 @click.option(
-    "--column", "columns", multiple=True, metavar="OURS=THEIRS", help="Map a column; repeats."
+    "--column", "columns", multiple=True, metavar="OURS=THEIRS", help="Map a column; repeatable."
 )
-@click.option("--preview", is_flag=True, help="Show the first rows and bad ones; store nothing.")
+@click.option("--preview", is_flag=True, help="Show first and bad rows; import nothing.")
 @click.option(
     "--groups",
     type=FILE,
     multiple=True,
-    help="Instead: finished groups with InF-IR's seven columns; repeats.",
+    help="Instead of pairs: finished groups with InF-IR's seven columns; repeatable.",
 )
 @click.option(
     "--judgments",
     type=FILE,
-    help="Instead: an export of Label Studio or Argilla; goes with --study.",
+    help="Instead of pairs: an export of Label Studio or Argilla; requires --study.",
 )
 @click.option("--study", "study_id", type=int, help="The study whose items were judged.")
-@click.option("--source", default="", help="Where the texts come from.")
-@click.option("--licence", default="", help="Under which licence, e.g. cc-by-sa-3.0.")
-@click.option("--skip-bad", is_flag=True, help="Leave bad rows out and list them.")
+@click.option("--source", default="", help="Origin of the texts.")
+@click.option("--licence", default="", help="Licence of the texts, e.g. cc-by-sa-3.0.")
+@click.option("--skip-bad", is_flag=True, help="Skip bad rows and list them.")
 @detach_option
 @reporting(_human_either)
 def import_(
@@ -175,31 +175,33 @@ def import_(
     if bool(pairs) + bool(groups) + bool(judgments) + bool(beir) != 1:
         raise click.UsageError("give one of --pairs, --beir, --groups and --judgments")
     if (columns or preview) and pairs is None:
-        raise click.UsageError("--column and --preview go with --pairs")
+        raise click.UsageError("--column and --preview require --pairs")
     if split is not None and beir is None:
-        raise click.UsageError("--split goes with --beir")
+        raise click.UsageError("--split requires --beir")
     if beir is not None and (detach or passages is not None):
-        raise click.UsageError("--beir goes without --detach and --passages")
+        raise click.UsageError("--beir cannot be combined with --detach or --passages")
     if judgments is not None:
         if detach:
-            raise click.UsageError("--detach goes with --pairs and --groups")
+            raise click.UsageError("--detach requires --pairs or --groups")
         if study_id is None:
-            raise click.UsageError("--judgments goes with --study ID")
+            raise click.UsageError("--judgments requires --study ID")
         with bad_rows_in_json():
-            told = import_judgments(ready_store(), judgments, study_id=study_id, skip_bad=skip_bad)
-        return judgments_as_json(told)
+            report = import_judgments(
+                ready_store(), judgments, study_id=study_id, skip_bad=skip_bad
+            )
+        return judgments_as_json(report)
     if name is None:
-        raise click.UsageError("say --dataset NAME")
+        raise click.UsageError("give --dataset NAME")
     if groups and passages is not None:
-        raise click.UsageError("--passages goes with --pairs")
+        raise click.UsageError("--passages requires --pairs")
     store = ready_store()
     mapped = _mapping(columns)
     if preview and pairs is not None:
         shown = preview_import(store, name=name, pairs=pairs, passages=passages, columns=mapped)
         return _preview_as_json(name, shown)
-    said: dict[str, Any] = {"source": source, "licence": licence, "skip_bad": skip_bad}
+    about: dict[str, Any] = {"source": source, "licence": licence, "skip_bad": skip_bad}
     if detach:
-        config = said | {
+        config = about | {
             "name": name,
             "pairs": _place(pairs),
             "passages": _place(passages),
@@ -209,7 +211,7 @@ def import_(
         return work(store, "import", config, detach=True, title=f"importing into {name}")
     with progress_bar(f"importing into {name}") as show, bad_rows_in_json():
         if beir is not None:
-            return _import_beir(store, beir, split, name=name, progress=show, said=said)
+            return _import_beir(store, beir, split, name=name, progress=show, about=about)
         if pairs is None:
             origin = ", ".join(path.name for path in groups)
             found = import_groups(
@@ -219,7 +221,7 @@ def import_(
                 origin=origin,
                 imported_by=me(),
                 progress=show,
-                **said,
+                **about,
             )
             return groups_as_json(name, found)
         report = import_dataset(
@@ -229,7 +231,7 @@ def import_(
             passages=passages,
             columns=mapped,
             progress=show,
-            **said,
+            **about,
         )
     return as_json(name.strip(), report)
 
@@ -252,13 +254,13 @@ def _import_beir(
     *,
     name: str,
     progress: Callable[[int, int], None],
-    said: dict[str, Any],
+    about: dict[str, Any],
 ) -> Result:
     """Import a BEIR folder. Raises BadRows where rows give no pair and not `skip_bad`."""
     with tempfile.TemporaryDirectory(prefix="inf-beir-") as place:
         done = write_files(read_beir(folder, split), Path(place), limit=None)
         bad = [BadRow(row.file, row.line, row.reason) for row in done.examples]
-        if bad and not said["skip_bad"]:
+        if bad and not about["skip_bad"]:
             raise BadRows(bad, SKIP_REMEDY)
         report = import_dataset(
             store,
@@ -266,7 +268,7 @@ def _import_beir(
             pairs=done.pairs_path,
             passages=done.passages_path,
             progress=progress,
-            **said,
+            **about,
         )
     return {
         **as_json(name.strip(), report),

@@ -1,4 +1,4 @@
-"""`inf releases`: what went out, and how two releases differ."""
+"""`inf releases`: list, show and compare releases."""
 
 from collections import Counter
 
@@ -43,7 +43,7 @@ def _line(row: Result) -> str:
 @click.option("--dataset", help="Only releases of this dataset.")
 @reporting(lambda result: "\n".join(map(_line, result["releases"])) or "no releases yet")
 def list_(dataset: str | None) -> Result:
-    """All releases, newest first."""
+    """List releases, newest first."""
     with ready_store().read() as session:
         dataset_id = get_dataset(session, dataset).id if dataset else None
         return {"releases": [as_row(release) for release in list_releases(session, dataset_id)]}
@@ -57,23 +57,23 @@ def _shown(result: Result) -> str:
 @click.argument("release_id", type=int)
 @reporting(_shown)
 def show(release_id: int) -> Result:
-    """One release; its card is in the JSON."""
+    """Show one release; --json includes its card."""
     with ready_store().read() as session:
         release = get_release(session, release_id)
         return {**as_row(release), "card": release.card}
 
 
-def _told(result: Result) -> str:
+def _differences(result: Result) -> str:
     rows = [f"{row['change']:<8} {row['query_id']}: {row['why']}" for row in result["rows"]]
-    return "\n".join([*rows, counts(result["changes"]) if rows else "the two hold the same groups"])
+    return "\n".join([*rows, counts(result["changes"]) if rows else "no differences"])
 
 
 @releases.command()
 @click.argument("before", type=int)
 @click.argument("after", type=int)
-@reporting(_told)
+@reporting(_differences)
 def diff(before: int, after: int) -> Result:
-    """What is added, removed and changed from release BEFORE to release AFTER, and why."""
+    """Show what was added, removed and changed from release BEFORE to release AFTER, and why."""
     with ready_store().read() as session:
         rows = diff_releases(session, get_release(session, before), get_release(session, after))
     return {

@@ -1,8 +1,8 @@
-"""What every command shares: `--json`, `--detach`, errors, the progress bar, the report.
+"""Shared by all commands: `--json`, `--detach`, errors, the progress bar, the report.
 
-A command's function returns its result as a dictionary (what `--json` prints, unrounded) and gives
-a function that turns it into the short report for people. Exit status: 0 done, 1 failed, 2 wrong
-arguments, 3 paused at its budget.
+A command returns its result as a dictionary (printed unrounded by `--json`) and has a function that
+formats it as a short report. Exit status: 0 done, 1 failed, 2 wrong arguments, 3 paused at its
+budget.
 """
 
 import functools
@@ -30,9 +30,9 @@ Result = dict[str, Any]
 
 
 class Failed(click.ClickException):
-    """An InfError on its way out: exit status 1, or 3 where the work is paused.
+    """An InfError of a command: exit status 1, or 3 if the work is paused.
 
-    `details` stand beside `error` in the JSON.
+    `details` are added to the JSON error.
     """
 
     def __init__(self, message: str, exit_code: int = 1, **details: Any) -> None:
@@ -41,15 +41,13 @@ class Failed(click.ClickException):
 
 
 def reporting(human: Callable[[Result], str]) -> Callable[..., Any]:
-    """Decorate a command: adds `--json`, prints what it returns, translates our errors.
+    """Decorate a command: add `--json`, print its result, translate our errors.
 
     A result with `"paused": true` exits with 3.
     """
 
     def decorate(function: Callable[..., Result]) -> Callable[..., None]:
-        @click.option(
-            "--json", "as_json", is_flag=True, help="Print one JSON object, nothing else."
-        )
+        @click.option("--json", "as_json", is_flag=True, help="Print one JSON object only.")
         @functools.wraps(function)
         def wrapper(*args: Any, as_json: bool, **kwargs: Any) -> None:
             try:
@@ -71,26 +69,26 @@ def reporting(human: Callable[[Result], str]) -> Callable[..., Any]:
 
 
 def ready_store() -> Store:
-    """The store the environment names, refused where its schema is behind."""
+    """The store of the environment. Raises InfError if its schema is not current."""
     store = open_store()
     require_current(store)
     return store
 
 
 def me() -> str:
-    """Who runs the command, for the record: the operating system's account."""
+    """Who runs the command, for the audit log: the operating system account."""
     return f"cli:{getpass.getuser()}"
 
 
 def launcher_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds `--launcher` and `--address`, which stand for INF_RAY_ADDRESS."""
+    """Add `--launcher` and `--address`, which set INF_RAY_ADDRESS."""
     given = click.option(
         "--launcher",
         type=click.Choice(["local", "ray"]),
         expose_value=False,
         is_eager=True,
         callback=_take_launcher,
-        help="Where the job runs: this machine, or a Ray cluster (INF_RAY_ADDRESS chooses too).",
+        help="Where the job runs: this machine, or a Ray cluster (also INF_RAY_ADDRESS).",
     )
     address = click.option(
         "--address",
@@ -112,25 +110,25 @@ def _take_address(context: click.Context, _: click.Parameter, value: str | None)
     launcher = context.meta.get("inf.launcher")
     if value is not None:
         if launcher != "ray":
-            raise click.UsageError("--address is for --launcher ray")
+            raise click.UsageError("--address requires --launcher ray")
         try:
             os.environ["INF_RAY_ADDRESS"] = checked_address(value)
         except InfError as error:
             raise click.UsageError(str(error)) from error
     elif launcher == "ray" and not os.environ.get("INF_RAY_ADDRESS"):
-        raise click.UsageError("--launcher ray needs --address URL, or INF_RAY_ADDRESS")
+        raise click.UsageError("--launcher ray requires --address URL or INF_RAY_ADDRESS")
 
 
 def detach_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds `--detach`, and the choice of the launcher."""
+    """Add `--detach` and the launcher options."""
     detach = click.option(
-        "--detach", is_flag=True, help="Queue the work as a job, print its job_id and return."
+        "--detach", is_flag=True, help="Queue the work as a job and print its id."
     )
     return detach(launcher_options(command))
 
 
 def work(store: Store, kind: str, config: dict[str, Any], *, detach: bool, title: str) -> Result:
-    """Run a job: in the foreground to its end with a progress bar, or detached.
+    """Run a job in the foreground with a progress bar, or detached.
 
     Returns the job's result with its `job_id`.
     """
@@ -167,7 +165,7 @@ def counts(values: dict[str, int]) -> str:
 
 
 def without_nan(value: Any) -> Any:
-    """The same value with NaN and infinities as None: JSON has no such numbers."""
+    """The value with NaN and infinities replaced by None, which JSON lacks."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""`inf review`: approve, reject or edit one group; `many` and `verdicts` are in review_many.py."""
+"""`inf review`: approve, reject or edit one group; `many` and `verdicts` are in many.py."""
 
 import click
 
@@ -19,7 +19,7 @@ from db.tables import Review
 
 
 def as_json(review: Review) -> Result:
-    """A review as the command prints it."""
+    """A review as JSON."""
     return {
         "review_id": review.id,
         "group_id": review.group_id,
@@ -42,14 +42,14 @@ def _human(result: Result) -> str:
             ("fail", result["fails"]),
             ("no usable answer", counts(result["unusable"])),
         )
-    words = {"approve": "approved", "reject": "rejected", "edit": "edited"}[result["action"]]
-    said = f"group {result['group_id']} {words} by {result['reviewed_by']}"
+    actions = {"approve": "approved", "reject": "rejected", "edit": "edited"}[result["action"]]
+    summary = f"group {result['group_id']} {actions} by {result['reviewed_by']}"
     reason = f": {result['reason']}" if result["reason"] else ""
     changed = [
         f"  {name}\n    - {result['before'][name]}\n    + {text}"
         for name, text in result["after"].items()
     ]
-    return "\n".join([said + reason, *changed])
+    return "\n".join([summary + reason, *changed])
 
 
 def _changes(edits: tuple[str, ...]) -> dict[str, str]:
@@ -73,7 +73,7 @@ class OneByDefault(click.Group):
 
 @click.group(cls=OneByDefault)
 def review() -> None:
-    """Approve, reject or edit groups. Without a command: one group, as `one` does."""
+    """Approve, reject or edit groups. Without a subcommand, `one` is used."""
 
 
 for command_of_many in (review_many.many, review_many.verdicts):
@@ -82,22 +82,22 @@ for command_of_many in (review_many.many, review_many.verdicts):
 
 @review.command()
 @click.option("--group", "group_id", type=int, help="The group's id.")
-@click.option("--approve", is_flag=True, help="The group is good.")
-@click.option("--reject", is_flag=True, help="The group is not to be released; needs --reason.")
+@click.option("--approve", is_flag=True, help="Approve the group.")
+@click.option("--reject", is_flag=True, help="Reject the group; requires --reason.")
 @click.option(
     "--edit",
     "edits",
     multiple=True,
     metavar="FIELD=TEXT",
-    help=f"Write another text; repeats. Fields: {', '.join(FIELDS)}.",
+    help=f"Replace a text; repeatable. Fields: {', '.join(FIELDS)}.",
 )
-@click.option("--reason", default="", help="Why.")
+@click.option("--reason", default="", help="Reason of the rejection or edit.")
 @click.option(
     "--revalidate",
     "run_id",
     type=int,
     metavar="RUN",
-    help="Let the run's validator judge what was edited in it.",
+    help="Validate the edited groups of this run again.",
 )
 @detach_option
 @reporting(_human)
@@ -110,23 +110,23 @@ def one(
     run_id: int | None,
     detach: bool,
 ) -> Result:
-    """Approve, reject or edit a group. Nothing is overwritten: the newest review holds.
+    """Approve, reject or edit a group. Nothing is overwritten: the newest review applies.
 
-    An edit has to pass the rules of the group's run; --revalidate asks its validator too.
+    An edit must pass the rules of the group's run; --revalidate also runs its validator.
     """
     if run_id is not None:
         if group_id is not None or approve or reject or edits:
-            raise click.UsageError("--revalidate RUN stands alone")
+            raise click.UsageError("--revalidate RUN cannot be combined with other options")
         config = {"run_id": run_id}
         return work(ready_store(), "judge", config, detach=detach, title="revalidating edits")
     if group_id is None:
-        raise click.UsageError("--group says which group")
+        raise click.UsageError("give --group ID")
     if approve + reject + bool(edits) != 1:
-        raise click.UsageError("say one of --approve, --reject and --edit")
+        raise click.UsageError("give one of --approve, --reject and --edit")
     if approve and reason:
-        raise click.UsageError("--reason goes with --reject or --edit")
+        raise click.UsageError("--reason requires --reject or --edit")
     if reject and not reason.strip():
-        raise click.UsageError("--reject needs --reason TEXT: say what is wrong with the group")
+        raise click.UsageError("--reject requires --reason TEXT")
     changes = _changes(edits)
     store = ready_store()
     with store.write() as session:

@@ -1,4 +1,4 @@
-"""`inf backup` and `inf restore`: the whole store as one file, and back."""
+"""`inf backup` and `inf restore`: write the whole store to one file, and restore it."""
 
 import sys
 from pathlib import Path
@@ -28,9 +28,9 @@ def _human(result: Result) -> str:
 @detach_option
 @reporting(_human)
 def backup(file: Path, detach: bool) -> Result:
-    """Write the whole store to FILE, as it is at one moment, while people work on.
+    """Write a consistent snapshot of the whole store to FILE while others keep working.
 
-    Files outside the store (releases, checkpoints, logs) are not in it.
+    Files outside the store (releases, checkpoints, logs) are not included.
     """
     config = {"path": str(file.expanduser().absolute())}
     return work(ready_store(), "backup", config, detach=detach, title=f"backing up to {file.name}")
@@ -38,13 +38,13 @@ def backup(file: Path, detach: bool) -> Result:
 
 @click.command()
 @click.argument("file", type=FILE)
-@click.option("--replace", is_flag=True, help="Everything in the store goes first.")
+@click.option("--replace", is_flag=True, help="Delete everything in the store first.")
 @reporting(lambda result: f"restored {result['rows']:,} rows; content {result['content_sha256']}")
 def restore(file: Path, replace: bool) -> Result:
-    """Put the backup FILE into the store that INF_DATABASE_URL names: all of it or nothing.
+    """Restore the backup FILE into the store that INF_DATABASE_URL names, atomically.
 
-    A backup of either engine goes into either engine. A store that holds something is refused
-    without --replace. No job is started: what was queued is cancelled.
+    A backup of either engine can be restored into either engine. A store that is not empty
+    requires --replace. No job is started: queued jobs are cancelled.
     """
     store = open_store()
     with tqdm(

@@ -1,4 +1,4 @@
-"""`inf jobs`: what runs, what ran, and the supervisor that takes queued jobs."""
+"""`inf jobs`: list and control jobs, and run the supervisor."""
 
 import shlex
 from datetime import datetime
@@ -37,9 +37,9 @@ def _iso(moment: datetime | None) -> str | None:
 
 def _line(row: Result) -> str:
     progress = f"{row['done']}/{row['total']}" if row["total"] else str(row["done"] or "")
-    words = (row["error"] or row["message"] or "").splitlines()
+    message = (row["error"] or row["message"] or "").splitlines()
     return f"{row['job_id']:>6}  {row['kind']:<9} {row['status']:<10} {progress:<12} " + (
-        words[0] if words else ""
+        message[0] if message else ""
     )
 
 
@@ -48,7 +48,7 @@ def _line(row: Result) -> str:
 @click.option("--limit", default=50, show_default=True)
 @reporting(lambda result: "\n".join(map(_line, result["jobs"])) or "no jobs yet")
 def list_(status: str | None, limit: int) -> Result:
-    """The newest jobs."""
+    """List jobs, newest first."""
     store = ready_store()
     with store.write() as session:
         queue.mark_lost_jobs(session)
@@ -69,7 +69,7 @@ def _shown(result: Result) -> str:
 @click.argument("job_id", type=int)
 @reporting(_shown)
 def show(job_id: int) -> Result:
-    """One job: config, progress, result."""
+    """Show one job: config, progress, result."""
     store = ready_store()
     with store.write() as session:
         queue.mark_lost_jobs(session)
@@ -96,7 +96,7 @@ def show(job_id: int) -> Result:
 @click.option("--lines", default=50, show_default=True)
 @reporting(lambda result: result["log"] or "the log is empty")
 def logs(job_id: int, lines: int) -> Result:
-    """The last lines of a job's log."""
+    """Print the last lines of a job's log."""
     store = ready_store()
     with store.read() as session:
         job = queue.get_job(session, job_id)
@@ -107,7 +107,7 @@ def logs(job_id: int, lines: int) -> Result:
 @click.argument("job_id", type=int)
 @reporting(lambda result: f"job {result['job_id']}: {result['status']}")
 def cancel(job_id: int) -> Result:
-    """Cancel a queued job, or ask a running one to stop."""
+    """Cancel a queued job, or request that a running one stops."""
     store = ready_store()
     with store.write() as session:
         job = queue.request_stop(session, job_id)
@@ -121,7 +121,7 @@ def cancel(job_id: int) -> Result:
 @click.argument("job_id", type=int)
 @reporting(lambda result: f"job {result['job_id']}: {result['status']}")
 def resume(job_id: int) -> Result:
-    """Queue an ended job again; it goes on from what it had stored."""
+    """Queue a finished job again; it continues from what it stored."""
     store = ready_store()
     with store.write() as session:
         job = queue.requeue_job(session, job_id)
@@ -134,14 +134,14 @@ def resume(job_id: int) -> Result:
 
 @jobs.command()
 @click.option(
-    "--idle-seconds", default=300.0, show_default=True, help="End when nothing came for so long."
+    "--idle-seconds", default=300.0, show_default=True, help="Exit after this long without jobs."
 )
 @launcher_options
 @reporting(lambda result: f"no more jobs; ran {result['taken']}")
 def work(idle_seconds: float) -> Result:
-    """Take queued jobs into this machine's slots (started by itself where it is needed).
+    """Run queued jobs in this machine's slots (started automatically when needed).
 
-    With --launcher ray: hand them over to the cluster and look after them there.
+    With --launcher ray: submit them to the cluster and supervise them there.
     """
     store, launcher = ready_store(), launching.chosen_launcher()
     if launcher != queue.LOCAL and click.get_current_context().meta.get("inf.launcher") == "ray":

@@ -1,4 +1,4 @@
-"""`inf users`: accounts. A password comes from the terminal or standard input, never from argv."""
+"""`inf users`: accounts. Passwords are read from the terminal or stdin, never from argv."""
 
 import sys
 
@@ -14,7 +14,7 @@ from db.words import ACCOUNT_ROLES
 
 @click.group()
 def users() -> None:
-    """Add, list, disable accounts; reset passwords."""
+    """Add, list and disable accounts; reset passwords."""
 
 
 def _row(account: Account) -> Result:
@@ -33,27 +33,27 @@ def _line(row: Result) -> str:
 
 
 def ask_password() -> str:
-    """Twice at a terminal; else the first line of standard input."""
+    """The password: prompted twice on a terminal, else the first line of standard input."""
     if sys.stdin.isatty():
         answer: str = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
         return answer
     line = sys.stdin.readline().rstrip("\n")
     if not line:
-        raise BadInput("no password: give it on standard input, in one line")
+        raise BadInput("no password: pass it as one line on standard input")
     return line
 
 
 @users.command()
 @click.argument("name")
 @click.option("--role", type=click.Choice(ACCOUNT_ROLES), default="annotator", show_default=True)
-@click.option("--email", default="", help="What an OpenID provider knows the person by.")
-@click.option("--no-password", is_flag=True, help="They sign in through the provider only.")
+@click.option("--email", default="", help="E-mail address at the OpenID provider.")
+@click.option("--no-password", is_flag=True, help="Sign in through the provider only.")
 @reporting(lambda result: f"added {result['name']} as {result['role']}")
 def add(name: str, role: str, email: str, no_password: bool) -> Result:
-    """Add an account; the password is asked for, or read from standard input."""
+    """Add an account; the password is prompted for or read from standard input."""
     store = ready_store()
     if no_password and not email:
-        raise BadInput("--no-password needs --email: nobody could sign in otherwise")
+        raise BadInput("--no-password requires --email: otherwise the account could not sign in")
     password = None if no_password else ask_password()
     with store.write() as session:
         account = accounts.add_account(session, name, password, role=role, actor=me())
@@ -66,9 +66,9 @@ def add(name: str, role: str, email: str, no_password: bool) -> Result:
 @users.command()
 @click.argument("name")
 @click.argument("address")
-@reporting(lambda result: f"{result['name']} has the address {result['email'] or '(none)'}")
+@reporting(lambda result: f"{result['name']} has the address {result['email'] or '–'}")
 def email(name: str, address: str) -> Result:
-    """Set what an OpenID provider knows an account by; '' takes it away."""
+    """Set the e-mail address of an account at the OpenID provider; '' removes it."""
     store = ready_store()
     with store.write() as session:
         account = set_email(session, name, address, actor=me())
@@ -79,17 +79,17 @@ def email(name: str, address: str) -> Result:
 @users.command("list")
 @reporting(lambda result: "\n".join(map(_line, result["accounts"])) or "no accounts yet")
 def list_() -> Result:
-    """All accounts."""
+    """List accounts."""
     with ready_store().read() as session:
         return {"accounts": [_row(account) for account in accounts.list_accounts(session)]}
 
 
 @users.command()
 @click.argument("name")
-@click.option("--enable", is_flag=True, help="Let the account in again.")
+@click.option("--enable", is_flag=True, help="Enable the account again.")
 @reporting(lambda result: f"{result['name']} is {'disabled' if result['disabled'] else 'enabled'}")
 def disable(name: str, enable: bool) -> Result:
-    """Shut an account out at once, on every device."""
+    """Disable an account immediately, on every device."""
     store = ready_store()
     with store.write() as session:
         account = accounts.set_disabled(session, name, not enable, actor=me())
@@ -102,7 +102,7 @@ def disable(name: str, enable: bool) -> Result:
 @click.argument("role", type=click.Choice(ACCOUNT_ROLES))
 @reporting(lambda result: f"{result['name']} is {result['role']}")
 def role(name: str, role: str) -> Result:
-    """Give an account another role."""
+    """Change the role of an account."""
     store = ready_store()
     with store.write() as session:
         account = accounts.set_role(session, name, role, actor=me())
@@ -112,11 +112,11 @@ def role(name: str, role: str) -> Result:
 
 @users.command()
 @click.option("--role", type=click.Choice(ACCOUNT_ROLES), default="annotator", show_default=True)
-@click.option("--days", default=7, show_default=True, help="How long the link is good.")
-@click.option("--study", "study_id", type=int, help="Make whoever takes it a member of this study.")
-@reporting(lambda result: f"send this path of the app to one person: {result['path']}")
+@click.option("--days", default=7, show_default=True, help="Days until the link expires.")
+@click.option("--study", "study_id", type=int, help="Add the new account to this study.")
+@reporting(lambda result: f"send this path of the app to the invited person: {result['path']}")
 def invite(role: str, days: int, study_id: int | None) -> Result:
-    """Print a link with which one person makes their own account; it is shown only now."""
+    """Print a link with which one person can create an account; it is shown only once."""
     store = ready_store()
     with store.write() as session:
         token = invitations.invite(session, role=role, days=days, actor=me(), study_id=study_id)
@@ -128,7 +128,7 @@ def invite(role: str, days: int, study_id: int | None) -> Result:
 @click.argument("name")
 @reporting(lambda result: f"{result['name']} has a new password and is signed out everywhere")
 def reset_password(name: str) -> Result:
-    """Set another password; ends the account's sessions."""
+    """Set a new password and end the account's sessions."""
     store = ready_store()
     password = ask_password()
     with store.write() as session:

@@ -1,4 +1,4 @@
-"""`inf study`: draw studies, follow them, and let models judge in them."""
+"""`inf study`: create studies, follow their progress, and run model judges on them."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from db.words import STUDY_STATUSES
 
 @click.group()
 def study() -> None:
-    """Make studies and let models judge in them."""
+    """Create studies and run model judges on them."""
 
 
 for command_of_a_study in (
@@ -48,7 +48,7 @@ def _created(result: Result) -> str:
         ("run", result["run_id"]),
         ("items", result["items"]),
         ("judges per item", result["overlap"]),
-        ("drawn", f"{sampling_words(result['sampling'])}, seed {result['seed']}"),
+        ("sample", f"{sampling_words(result['sampling'])}, seed {result['seed']}"),
         ("scenarios", counts(result["scenarios"])),
         ("groups", counts(result["verdicts"])),
         ("sources", counts(result["sampling"]["sources"])),
@@ -60,54 +60,56 @@ def _created(result: Result) -> str:
 @study.command()
 @click.option("--dataset", required=True, help="Name of the dataset.")
 @click.option(
-    "--items", type=click.IntRange(min=1), help="How many items; by default all of a list."
+    "--items",
+    type=click.IntRange(min=1),
+    help="Number of items (default: all of the list).",
 )
-@click.option("--overlap", type=click.IntRange(min=1), required=True, help="People per item.")
-@click.option("--seed", default=0, show_default=True, help="Decides which items are drawn.")
+@click.option("--overlap", type=click.IntRange(min=1), required=True, help="Judges per item.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the sampling.")
 @click.option(
     "--sample",
     type=click.Choice(SAMPLES),
     default="stratified",
     show_default=True,
-    help="Evenly over strata, at random, where judges disagree most, or from a list.",
+    help="Stratified, random, by disagreement of judges, or from a list.",
 )
 @click.option(
     "--strata",
     type=click.Choice(STRATA),
     multiple=True,
-    help="What a stratified sample is even over; repeats [scenario].",
+    help="Strata of a stratified sample; repeatable [scenario].",
 )
-@click.option("--of-study", type=int, help="Disagreement: of the judges of this earlier study.")
+@click.option("--of-study", type=int, help="For disagreement: the judges of this earlier study.")
 @click.option(
     "--judge",
     "judges",
     multiple=True,
-    help="Disagreement: of these judges; repeats [all model judges, the validator among them].",
+    help="For disagreement: these judges; repeatable [all model judges and the validator].",
 )
 @click.option(
     "--list",
     "list_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file of lines GROUP, GROUP SCENARIO or item ITEM.",
+    help="A file with lines GROUP, GROUP SCENARIO or item ITEM.",
 )
-@click.option("--run", "run_id", type=int, help="A run of the dataset [newest finished].")
-@click.option("--name", default="", help="What people see.")
+@click.option("--run", "run_id", type=int, help="A run of the dataset [latest finished].")
+@click.option("--name", default="", help="The name shown to judges.")
 @click.option(
     "--guidelines",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A Markdown file; a short text on relevance by default.",
+    help="A Markdown file (default: a short text on relevance).",
 )
 @click.option(
     "--training",
     type=click.IntRange(min=0),
     default=0,
-    help="Examples with feedback before the study, from groups approved in a review.",
+    help="Qualification examples before the study, from approved groups.",
 )
 @click.option(
     "--gold",
     type=click.IntRange(min=0),
     default=0,
-    help="Control items hidden in the study, from groups approved in a review.",
+    help="Gold items hidden in the study, from approved groups.",
 )
 @reporting(_created)
 def create(
@@ -126,13 +128,14 @@ def create(
     training: int,
     gold: int,
 ) -> Result:
-    """Draw items from all groups that reached validation, kept or dropped.
+    """Create a study of items sampled from all groups that reached validation, kept or dropped.
 
-    No group gives two items. By default scenarios are even; --strata source makes sources even
-    too. A sample by disagreement, or from a list, says nothing about the run as a whole.
+    No group contributes two items. By default the sample is balanced over scenarios; --strata
+    source also balances sources. A sample by disagreement or from a list is not representative
+    of the run.
     """
     if sample == "list" and list_file is None:
-        raise click.UsageError("--sample list needs the list: --list FILE")
+        raise click.UsageError("--sample list requires --list FILE")
     sampling = Sampling(
         sample=sample,
         strata=strata or ("scenario",),
@@ -193,7 +196,7 @@ def _line(row: Result) -> str:
 @click.option("--dataset", help="Only studies of this dataset.")
 @reporting(lambda result: "\n".join(map(_line, result["studies"])) or "no studies yet")
 def list_(dataset: str | None) -> Result:
-    """All studies, newest first, with their progress."""
+    """List studies, newest first, with their progress."""
     with ready_store().read() as session:
         dataset_id = None if dataset is None else get_dataset(session, dataset).id
         return {
@@ -220,25 +223,25 @@ def _shown(result: Result) -> str:
                 ("scenarios", counts(result["scenarios"])),
                 ("groups", counts(result["verdicts"])),
             ),
-            *(["judges"] if judges else ["judges  none yet"]),
+            *(["judges"] if judges else ["judges  –"]),
             *judges,
         ]
     )
 
 
 def _labels(judge: Result) -> str:
-    words = [judge["kind"], *(word for word in ("simulated", "offline") if judge[word])]
-    return f"  [{', '.join(words)}]"
+    labels = [judge["kind"], *(name for name in ("simulated", "offline") if judge[name])]
+    return f"  [{', '.join(labels)}]"
 
 
-study_option = click.option("--study", "study_id", type=int, required=True, help="Its number.")
+study_option = click.option("--study", "study_id", type=int, required=True, help="Id of the study.")
 
 
 @study.command()
 @study_option
 @reporting(_shown)
 def show(study_id: int) -> Result:
-    """One study: what it was drawn from, how far it is, who judged."""
+    """Show one study: its sample, progress and judges."""
     with ready_store().read() as session:
         row = as_row(studies.summarise_study(session, study_id))
         composition = studies.compose(session, study_id)
@@ -281,7 +284,7 @@ def _judged(result: Result) -> str:
 @detach_option
 @reporting(_judged)
 def judge_(study_id: int, judge: str, detach: bool) -> Result:
-    """Let a model judge every item of a study that it has not judged."""
+    """Run a model judge on every item of a study that it has not judged yet."""
     store = ready_store()
     with store.read() as session:
         studies.get_study(session, study_id)
@@ -291,12 +294,12 @@ def judge_(study_id: int, judge: str, detach: bool) -> Result:
 
 @study.command("set")
 @study_option
-@click.option("--status", type=click.Choice(STUDY_STATUSES), help="Open, pause or close it.")
-@click.option("--overlap", type=click.IntRange(min=1), help="Ask for more judges per item.")
+@click.option("--status", type=click.Choice(STUDY_STATUSES), help="Open, pause or close the study.")
+@click.option("--overlap", type=click.IntRange(min=1), help="Increase the judges per item.")
 @click.option(
     "--guidelines",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A Markdown file: the next version of the guidelines.",
+    help="A Markdown file with the next version of the guidelines.",
 )
 @reporting(
     lambda result: lines(
@@ -307,7 +310,7 @@ def judge_(study_id: int, judge: str, detach: bool) -> Result:
     )
 )
 def set_(study_id: int, status: str | None, overlap: int | None, guidelines: Path | None) -> Result:
-    """Open, pause or close a study; ask for more judges; write new guidelines."""
+    """Change status, overlap or guidelines of a study."""
     with ready_store().write() as session:
         found = studies.get_study(session, study_id)
         if status is not None:

@@ -1,15 +1,16 @@
-"""`inf study people|adjudicate`: what the pages Studies and Adjudicate let a curator do."""
+"""`inf study people|adjudicate`: the curator actions of the pages Studies and Adjudicate."""
 
 import click
 
 from app.cli.kit.report import Result, me, ready_store, reporting
+from app.text.counted import counted
 from db.people.accounts import record_audit
 from db.store.store import Store
 from db.study import adjudication, quality, reassigning
 from db.study.adjudication import Disputed
 from db.study.quality import JudgeQuality
 
-study_option = click.option("--study", "study_id", type=int, required=True, help="Its number.")
+study_option = click.option("--study", "study_id", type=int, required=True, help="Id of the study.")
 
 
 def _person(each: JudgeQuality) -> Result:
@@ -42,17 +43,17 @@ def _people(result: Result) -> str:
         + (f", paused: {each['reason']}" if each["state"] == "paused" else "")
         for each in result["people"]
     ]
-    return "\n".join([*([result["said"]] if result["said"] else []), *(rows or ["nobody yet"])])
+    return "\n".join([*([result["said"]] if result["said"] else []), *(rows or ["no judges yet"])])
 
 
 @click.command()
 @study_option
-@click.option("--pause", metavar="NAME", help="Give them nothing more; needs --reason.")
-@click.option("--reason", default="", help="Why; the judge reads it.")
-@click.option("--let-in", metavar="NAME", help="Let somebody who is paused go on.")
-@click.option("--take-back", metavar="NAME", help="What they hold goes back to the queue.")
-@click.option("--give", metavar="NAME", help="Give what they hold to another: needs --to.")
-@click.option("--to", metavar="NAME", help="Who gets it.")
+@click.option("--pause", metavar="NAME", help="Pause a judge; requires --reason.")
+@click.option("--reason", default="", help="The reason, shown to the judge.")
+@click.option("--let-in", metavar="NAME", help="Let a paused judge continue.")
+@click.option("--take-back", metavar="NAME", help="Return the items a judge holds to the queue.")
+@click.option("--give", metavar="NAME", help="Reassign the items a judge holds; requires --to.")
+@click.option("--to", metavar="NAME", help="The judge who gets the items.")
 @reporting(_people)
 def people(
     study_id: int,
@@ -63,15 +64,15 @@ def people(
     give: str | None,
     to: str | None,
 ) -> Result:
-    """Progress, pace and quality of a study's judges; pause them, give their items to others."""
+    """Show progress, pace and quality of a study's judges; pause them or reassign their items."""
     actions = {"pause": pause, "let_in": let_in, "take_back": take_back, "give": give}
     chosen = [(action, name) for action, name in actions.items() if name]
     if len(chosen) > 1:
-        raise click.UsageError("one of --pause, --let-in, --take-back and --give at a time")
+        raise click.UsageError("give only one of --pause, --let-in, --take-back and --give")
     if bool(give) != bool(to):
-        raise click.UsageError("--give NAME goes with --to NAME")
+        raise click.UsageError("--give NAME and --to NAME must be given together")
     if reason and not pause:
-        raise click.UsageError("--reason goes with --pause")
+        raise click.UsageError("--reason requires --pause")
     store = ready_store()
     said = _do(store, study_id, *chosen[0], reason=reason, to=to or "") if chosen else ""
     with store.read() as session:
@@ -80,26 +81,32 @@ def people(
 
 
 def _do(store: Store, study_id: int, action: str, name: str, *, reason: str, to: str) -> str:
-    """One action, noted in the audit log; what to say of it."""
+    """Perform one action with its audit entry; returns the message."""
     with store.write() as session:
         judge_id = quality.judge_of_study(session, study_id, name)
         detail: dict[str, int] = {"judge": judge_id}
         if action == "pause":
             quality.pause_judge(session, study_id, judge_id, reason)
-            said, noted = f"{name} is paused; what they held goes to others", "pause_judge"
+            message, noted = f"{name} is paused; the items they held go to others", "pause_judge"
         elif action == "let_in":
             quality.let_in(session, study_id, judge_id)
-            said, noted = f"{name} may go on", "let_in_judge"
+            message, noted = f"{name} may continue", "let_in_judge"
         elif action == "take_back":
             number = quality.take_back(session, study_id, judge_id)
-            said, noted = f"{number} items of {name} went back to the queue", "take_back"
+            message, noted = (
+                f"{counted(number, 'item')} of {name} returned to the queue",
+                "take_back",
+            )
         else:
             detail["to"] = quality.judge_of_study(session, study_id, to)
             done = reassigning.reassign(session, study_id, judge_id, detail["to"])
-            said, noted = f"{done.moved} items went to {to}, {done.returned} back", "reassign"
+            message, noted = (
+                f"{counted(done.moved, 'item')} reassigned to {to}, {done.returned} returned",
+                "reassign",
+            )
         record_audit(session, me(), f"study.{noted}", str(study_id), **detail)
         session.commit()
-    return said
+    return message
 
 
 def _item(item: Disputed) -> Result:
@@ -126,29 +133,29 @@ def _disputed(result: Result) -> str:
         + (f" (decided: {each['decision']})" if each["decision"] else "")
         for each in result["items"]
     ]
-    return "\n".join([f"{result['disputed']} items, the most disputed first", *lines])
+    return "\n".join([f"{counted(result['disputed'], 'item')}, most disputed first", *lines])
 
 
 @click.command()
 @study_option
-@click.option("--item", "item_id", type=int, help="Decide this one; without, list them.")
-@click.option("--choice", help="What is right: a candidate's label, or none.")
-@click.option("--note", default="", help="Why.")
-@click.option("--all", "agreed_too", is_flag=True, help="List what people agree on, too.")
+@click.option("--item", "item_id", type=int, help="Decide this item; without it, list items.")
+@click.option("--choice", help="The right answer: a candidate's label, or none.")
+@click.option("--note", default="", help="Reason for the decision.")
+@click.option("--all", "agreed_too", is_flag=True, help="Also list items on which people agree.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
 @reporting(_disputed)
 def adjudicate(
     study_id: int, item_id: int | None, choice: str | None, note: str, agreed_too: bool, limit: int
 ) -> Result:
-    """List the items on which people disagree with all that was said; decide one."""
+    """List the items on which people disagree, with all answers; decide one."""
     if (item_id is None) != (choice is None):
-        raise click.UsageError("--item ITEM goes with --choice LABEL")
+        raise click.UsageError("--item ITEM and --choice LABEL must be given together")
     if item_id is None or choice is None:
         with ready_store().read() as session:
             ids = adjudication.disputed_ids(session, study_id, agreed_too=agreed_too)
             items = [adjudication.show_disputed(session, study_id, one) for one in ids[:limit]]
-        told = [_item(item) for item in items]
-        return {"study_id": study_id, "disputed": len(ids), "items": told}
+        rows = [_item(item) for item in items]
+        return {"study_id": study_id, "disputed": len(ids), "items": rows}
     with ready_store().write() as session:
         adjudication.adjudicate(session, study_id, item_id, choice, by=me(), note=note)
         record_audit(session, me(), "study.adjudicate", str(study_id), item=item_id, choice=choice)
