@@ -7,7 +7,7 @@ import streamlit as st
 from analysis.agreement.agreement import interval_caption
 from analysis.figures.figures import agreement_heatmap, human_model_bars
 from app.kit.figure import Origin, draw_figure, draw_rows, side_by_side
-from app.text.counted import counted
+from app.text.numbers import counted
 from app.text.plain import plain
 from curation.judging.scope import Scope
 

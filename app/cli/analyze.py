@@ -19,6 +19,7 @@ from analysis.figures.figures import sign
 from analysis.files.corpora import read_texts
 from app.cli.data.import_ import bad_rows_in_json
 from app.cli.kit.report import Result, counts, detach_option, ready_store, reporting, work
+from app.text.numbers import score
 from curation.judging.scope import study_scope
 from curation.recipe.prices import load_prices
 from curation.run.estimate import judging_prices
@@ -38,10 +39,6 @@ def analyze() -> None:
     """Agreement of judges, diversity and coverage of texts."""
 
 
-def _number(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.4f}"
-
-
 def _interval(numbers: dict[str, Any]) -> str:
     if not numbers.get("interval"):
         return ""
@@ -55,7 +52,7 @@ def _mean_line(name: str, mean: dict[str, Any]) -> str:
     left_out = mean["undefined_pairs"]
     pairs = "pair" if mean["pairs"] == 1 else "pairs"
     note = f", {left_out} undefined" if left_out else ""
-    value = f"{_number(mean['kappa'])}{_interval(mean)}"
+    value = f"{score(mean['kappa'])}{_interval(mean)}"
     return f"{name}: mean kappa {value} over {mean['pairs']} {pairs}{note}"
 
 
@@ -76,25 +73,25 @@ def _shown_agreement(report: Result) -> str:
     for pair in report["pairs"]:
         reason = f" ({pair['reason']})" if "reason" in pair else ""
         lines.append(
-            f"{pair['judge_a']} – {pair['judge_b']}: kappa {_number(pair['kappa'])}"
-            f"{_interval(pair)}{reason}, agreement {_number(pair['agreement'])}, "
+            f"{pair['judge_a']} – {pair['judge_b']}: kappa {score(pair['kappa'])}"
+            f"{_interval(pair)}{reason}, agreement {score(pair['agreement'])}, "
             f"{pair['items']:,} items"
         )
     lines.append(_mean_line("human–human", report["human_human"]))
     lines += [_mean_line(f"human–{model}", mean) for model, mean in report["human_model"].items()]
     for row in report["differences"]:
-        difference = f"{row['model_a']} minus {row['model_b']}: {_number(row['difference'])}"
+        difference = f"{row['model_a']} minus {row['model_b']}: {score(row['difference'])}"
         reason = f" ({row['reason']})" if "reason" in row else ""
         lines.append(f"{difference}{_interval(row)}{reason}")
     for name, label in COEFFICIENTS.items():
         found = report["people"][name]
         reason = f" ({found['reason']})" if "reason" in found else ""
-        lines.append(f"people, {label}: {_number(found['value'])}{_interval(found)}{reason}")
+        lines.append(f"people, {label}: {score(found['value'])}{_interval(found)}{reason}")
     for window in report.get("over_time", ()):
         mean = window["human_human"]
         lines.append(
             f"window {window['window']} to {window['to'][:16]}: {window['items']:,} items, "
-            f"people's kappa {_number(mean['kappa'])}"
+            f"people's kappa {score(mean['kappa'])}"
             + (f" ({mean['reason']})" if "reason" in mean else "")
         )
     for each in report.get("by_judge", ()):
@@ -103,7 +100,7 @@ def _shown_agreement(report: Result) -> str:
         lines.append(
             f"{each['judge']}: {each['judged']:,} judged, "
             + ("pace unknown" if pace is None else f"{pace:.1f} s each")
-            + f", kappa with people {_number(each['with_people']['kappa'])}"
+            + f", kappa with people {score(each['with_people']['kappa'])}"
             + (", no gold items" if gold is None else f", gold {gold:.3f} of {each['gold_seen']}")
             + (f", position bias undefined ({bias})" if p is None else f", position bias p {p:.4f}")
         )
@@ -457,7 +454,7 @@ def _shown_validators(result: Result) -> str:
             if cost is None
             else f"{cost:.4f} USD per 1,000 items{estimated}"
         )
-        kappa = _number(row["human_kappa"]["kappa"]) if "human_kappa" in row else "not requested"
+        kappa = score(row["human_kappa"]["kappa"]) if "human_kappa" in row else "not requested"
         lines.append(
             f"{row['judge']}: passes {passed} of {row['items']:,} items, {price}, "
             f"kappa with people {kappa}"

@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+from datetime import timedelta
 
 import click
 from sqlalchemy.orm import Session
@@ -17,6 +18,7 @@ from app.cli.kit.report import (
     reporting,
     work,
 )
+from app.text.numbers import duration
 from curation.providers.registry import PROVIDERS, describe_providers
 from curation.recipe.prices import Price, how_to_price, load_prices, save_price
 from curation.recipe.recipe import Recipe
@@ -94,7 +96,7 @@ def _human_estimate(result: Result) -> str:
     total = result["reason"] if result["usd"] is None else f"about {result['usd']:,.2f} USD"
     hours = "in batches: four rounds, each within 24 hours and usually much faster"
     if not result["batch"]:
-        hours = f"about {result['hours']:.1f} hours at 2 s per call"
+        hours = f"about {duration(timedelta(hours=result['hours']))} at 2 s per call"
     return "\n".join([f"{result['pairs']:,} pairs", *rows, total, hours])
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from app.cli.kit.report import Result, detach_option, ready_store, reporting, work
+from app.text.numbers import score
 from db.errors import BadInput
 from db.outcome.evaluations import get_evaluation, rows_by_query
 from db.store.store import Store
@@ -35,7 +36,7 @@ def _report(result: Result) -> str:
     table = [f"{'model':<{width}}  " + "  ".join(f"{name:>{max(9, len(name))}}" for name in shown)]
     for name, model in zip(names, result["models"], strict=True):
         cells = "  ".join(
-            f"{_number(model['metrics'].get(name)):>{max(9, len(name))}}" for name in shown
+            f"{score(model['metrics'].get(name)):>{max(9, len(name))}}" for name in shown
         )
         table.append(f"{name[-60:]:<{width}}  {cells}")
     differences = [
@@ -47,21 +48,15 @@ def _report(result: Result) -> str:
         if found and name in (*FOLLOWING, "ndcg@10", "p-mrr")
     ]
     controls = [
-        f"{model['model'][-40:]}, {name}: {_number(value)}"
+        f"{model['model'][-40:]}, {name}: {score(value)}"
         for model in result["models"]
         for name, value in model["metrics"].items()
         if name.partition(":")[0] in CONTROLS
     ]
-    controls += [
-        f"bm25, {name}: {_number(value)}" for name, value in result.get("bm25", {}).items()
-    ]
+    controls += [f"bm25, {name}: {score(value)}" for name, value in result.get("bm25", {}).items()]
     parts = [f"\n{_report(part)}" for part in result.get("parts", [])]
     notes = [f"note: {note}" for note in result["notes"]]
     return "\n".join([about, *table, *differences, *controls, *notes, *parts])
-
-
-def _number(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.4f}"
 
 
 @click.command()

@@ -9,6 +9,7 @@ import click
 
 from app.cli.kit.report import Result, detach_option, lines, ready_store, reporting, work
 from app.jobs.launching import chosen_launcher
+from app.text.numbers import score
 from db.errors import BadInput, NotFound
 from db.jobs.jobs import LOCAL
 from db.modules import run_module
@@ -21,7 +22,7 @@ from trainer.settings.table import GROUPS, settings_of
 def _report(result: Result) -> str:
     before, after = result["held_out"]["before"], result["held_out"]["after"]
     scores = [
-        (name, f"{_number(before.get(name))} → {_number(value)}") for name, value in after.items()
+        (name, f"{score(before.get(name))} → {score(value)}") for name, value in after.items()
     ]
     return lines(
         ("checkpoint", f"{result['checkpoint_id']} in {result['path']}"),
@@ -32,10 +33,6 @@ def _report(result: Result) -> str:
         ("held-out groups", result["held_out"]["groups"]),
         *scores,
     )
-
-
-def _number(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.4f}"
 
 
 class TrainCommand(click.Command):

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app.text.counted import counted
+from app.text.numbers import counted
 from app.text.plain import plain
 from db.run.batches import OPEN, BatchSummary, list_batches
 from db.store.store import open_store

@@ -1,8 +1,11 @@
 """Time and cost of a run by stage before it starts; unknown prices can be entered."""
 
+from datetime import timedelta
+
 import streamlit as st
 
 from app.curate import actions as curating
+from app.text.numbers import duration
 from app.text.plain import plain
 from curation.run.estimate import Estimate, estimate_run, prices_for
 from curation.run.starting import choose_recipe, usual_concurrency
@@ -66,17 +69,13 @@ def _summary(estimate: Estimate, provider: str, batch: bool) -> str:
     if provider == "offline":
         return f"{estimate.pairs:,} pairs, processed by rules and an embedding model at no cost."
     cost = "an unknown price" if estimate.usd is None else f"about ${estimate.usd:,.2f}"
-    time = f"about {_duration(estimate.hours)} at 2 s per call"
+    time = f"about {duration(timedelta(hours=estimate.hours))} at 2 s per call"
     if batch:
         time = "four rounds of batches, each within 24 hours and usually much faster"
     return (
         f"{estimate.pairs:,} pairs: {cost}, {time}. An upper estimate: it assumes that every pair "
         "reaches validation."
     )
-
-
-def _duration(hours: float) -> str:
-    return f"{hours:,.1f} hours" if hours >= 1 else f"{max(1, round(hours * 60))} min"
 
 
 def _draw_price_form(models: list[str]) -> None:

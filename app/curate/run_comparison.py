@@ -5,7 +5,7 @@ import streamlit as st
 from app.groups.run_label import run_name
 from app.kit.choice import draw_pages, page_offset
 from app.kit.menu import view_file
-from app.text.counted import counted
+from app.text.numbers import counted
 from app.text.texts import draw_text
 from db.run.comparison import changed_pairs, count_shared
 from db.run.runs import STAGES, Funnel, RunSummary, funnel

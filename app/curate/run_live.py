@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.curate import actions as curating
 from app.groups.run_label import LIVE
-from app.text.counted import counted
+from app.text.numbers import counted
 from app.text.plain import plain
 from db.release.releases import recipe_of_run
 from db.run.calls import CallTotals, call_totals

@@ -4,7 +4,7 @@ import streamlit as st
 
 from app.curate import actions as curating
 from app.groups.group import draw_group
-from app.text.counted import counted
+from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
 from curation.recipe.prompt import messages

@@ -4,7 +4,7 @@ import streamlit as st
 
 from app.access.session_user import current_user, failures_shown, notify
 from app.datasets.actions import Sources, import_from_page, preview_from_page
-from app.text.counted import counted
+from app.text.numbers import counted
 from app.text.plain import plain
 from curation.importing.preview import Preview
 from db.errors import BadRow, BadRows

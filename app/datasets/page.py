@@ -5,7 +5,7 @@ import streamlit as st
 from app.datasets.import_form import draw_import_form
 from app.kit.choice import choose, draw_pages, page_offset
 from app.kit.page import draw_empty, draw_heading
-from app.text.counted import counted
+from app.text.numbers import counted
 from app.text.texts import draw_text
 from db.corpus.browsing import list_pairs, list_passages
 from db.corpus.datasets import DatasetSummary, list_datasets

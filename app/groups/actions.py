@@ -18,7 +18,7 @@ from app.access.session_user import action, notify, require_permission
 from app.groups.outbox import answered_groups, put_off, store_reviews
 from app.jobs import launching
 from app.jobs.actions import launch_job
-from app.text.counted import counted
+from app.text.numbers import counted
 from curation.judging.revalidation import check_edit
 from db.errors import BadInput, Refused
 from db.jobs.jobs import list_jobs

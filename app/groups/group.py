@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.kit.page import draw_labels, draw_status
-from app.text.counted import counted
+from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
 from curation.recipe.asked import asked_of

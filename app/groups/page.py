@@ -7,7 +7,7 @@ from app.groups.group import draw_group
 from app.groups.run_label import run_name
 from app.kit.choice import choose, draw_pages, page_offset
 from app.kit.page import draw_empty, draw_heading
-from app.text.counted import counted
+from app.text.numbers import counted
 from db.corpus.texts import pair_sources
 from db.run.groups import GroupRow, get_group, list_groups
 from db.run.runs import STAGES, Funnel, funnel, list_runs

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.groups import actions as reviewing
-from app.text.counted import counted
+from app.text.numbers import counted
 from app.text.plain import plain
 from db.review.queue import QueueFilter, count_matching
 from db.store.store import open_store

@@ -15,7 +15,7 @@ from app.groups.run_label import run_name
 from app.kit.choice import choose
 from app.kit.outbox_card import draw_lifeline
 from app.kit.page import draw_empty, draw_heading
-from app.text.counted import counted
+from app.text.numbers import counted
 from db.corpus.texts import pair_sources
 from db.review.queue import QueueFilter
 from db.review.reviews import count_reviews

@@ -7,7 +7,7 @@ from app.home.path import Step, next_step, path_of
 from app.jobs.card import follow_job
 from app.kit.menu import view_file
 from app.kit.page import draw_heading
-from app.text.counted import counted
+from app.text.numbers import counted
 from db.jobs import jobs
 from db.outcome.overview import Overview, overview
 from db.store.store import open_store

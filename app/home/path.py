@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.text.counted import counted
+from app.text.numbers import counted
 from db.outcome.overview import Overview
 
 

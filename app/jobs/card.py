@@ -8,6 +8,7 @@ import streamlit as st
 from app.access.session_user import action, failures_shown, notify, require_permission
 from app.jobs import launching, supervisors
 from app.kit.page import draw_status
+from app.text.numbers import duration
 from app.text.plain import plain
 from db.errors import NotFound
 from db.jobs import jobs as queue
@@ -170,18 +171,6 @@ def spent(job: Job) -> str:
     if job.started_at is None:
         return ""
     return duration((job.finished_at or utc_now()) - job.started_at)
-
-
-def duration(span: timedelta) -> str:
-    """A span in at most two units: `45 s`, `3 min 20 s`, `2 h 5 min`."""
-    seconds = max(0, round(span.total_seconds()))
-    if seconds < 60:
-        return f"{seconds} s"
-    minutes, seconds = divmod(seconds, 60)
-    if minutes < 60:
-        return f"{minutes} min {seconds} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min"
 
 
 @action

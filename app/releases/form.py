@@ -8,7 +8,7 @@ import streamlit as st
 from app.groups.run_label import run_name
 from app.kit.menu import view_file
 from app.releases import actions
-from app.text.counted import counted
+from app.text.numbers import counted
 from app.text.plain import plain
 from curation.release.rows import VIEWS
 from db.errors import InfError

@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.text.counted import counted
+from app.text.numbers import counted
 from app.text.plain import plain
 from app.training import actions
 from db.errors import BadInput

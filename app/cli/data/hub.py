@@ -4,7 +4,7 @@ import click
 
 from app.cli.data.import_ import bad_rows_in_json, progress_bar
 from app.cli.kit.report import Result, detach_option, me, ready_store, reporting, work
-from app.text.counted import counted
+from app.text.numbers import counted
 from curation.hub import pull as hub_pull
 from curation.importing.job import as_json, groups_as_json
 

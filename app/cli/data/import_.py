@@ -21,7 +21,7 @@ from app.cli.kit.report import (
     reporting,
     work,
 )
-from app.text.counted import counted
+from app.text.numbers import counted
 from curation.importing.groups import import_groups
 from curation.importing.importing import SKIP_REMEDY, import_dataset
 from curation.importing.job import as_json, groups_as_json

@@ -5,7 +5,7 @@ import sys
 import click
 
 from app.cli.kit.report import Result, me, ready_store, reporting
-from app.text.counted import counted
+from app.text.numbers import counted
 from db.errors import BadInput, NotFound
 from db.review import queue as review_queue
 from db.review.queue import QueueFilter

@@ -3,7 +3,7 @@
 import click
 
 from app.cli.kit.report import Result, me, ready_store, reporting
-from app.text.counted import counted
+from app.text.numbers import counted
 from db.people.accounts import record_audit
 from db.store.store import Store
 from db.study import adjudication, quality, reassigning
