@@ -7,7 +7,7 @@ import streamlit as st
 
 from analysis.agreement.judging_figures import over_time_lines
 from app.kit.figure import Origin, draw_figure
-from app.text.counted import counted
+from app.text.numbers import counted
 from app.text.plain import plain
 
 

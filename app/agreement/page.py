@@ -21,7 +21,7 @@ from app.kit.choice import choose
 from app.kit.figure import Origin
 from app.kit.page import draw_empty, draw_heading
 from app.kit.pulse import follow
-from app.text.counted import counted
+from app.text.numbers import counted
 from curation.judging.scope import study_scope
 from db.run.position_bias import study_choices
 from db.store.store import open_store

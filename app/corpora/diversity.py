@@ -10,7 +10,7 @@ from analysis.figures.figures import METRIC_NAMES, diversity_bars, drop_bars, si
 from analysis.text.diversity_tables import drop_rows, filter_pairs, filter_rows, table_one
 from app.kit.figure import Origin, draw_figure, draw_rows, side_by_side
 from app.kit.page import draw_labels
-from app.text.counted import counted
+from app.text.numbers import counted
 from app.text.plain import plain
 
 NUMBER = st.column_config.NumberColumn(format="%.4f")

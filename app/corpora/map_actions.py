@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.access.session_user import action, notify, require_permission
-from app.text.counted import counted
+from app.text.numbers import counted
 from db.errors import BadInput
 from db.people.accounts import record_audit
 from db.review.reviews import reject_group

@@ -6,7 +6,7 @@ import streamlit as st
 from app.corpora import map_actions
 from app.kit.figure import Origin, draw_rows, frame_as_csv
 from app.kit.menu import view_file
-from app.text.counted import counted
+from app.text.numbers import counted
 from app.text.plain import plain
 
 LISTED = 500

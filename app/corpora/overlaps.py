@@ -7,7 +7,7 @@ import streamlit as st
 
 from app.kit.figure import Origin, draw_rows
 from app.kit.page import draw_labels
-from app.text.counted import counted
+from app.text.numbers import counted
 from app.text.plain import plain
 
 LINK = st.column_config.LinkColumn(

@@ -9,7 +9,7 @@ from app.kit.page import draw_empty, draw_heading
 from app.models.client import Searched, search_with
 from app.models.ranks import moves
 from app.models.scores import model_name
-from app.text.counted import counted
+from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
 from db.corpus.datasets import list_datasets

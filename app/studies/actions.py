@@ -4,7 +4,7 @@ import streamlit as st
 
 from app.access.session_user import action, notify, require_permission
 from app.jobs.actions import launch_job
-from app.text.counted import counted
+from app.text.numbers import counted
 from curation.judging.sampling import Sampling
 from curation.judging.studies import make_study
 from db.errors import BadInput

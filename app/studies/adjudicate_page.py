@@ -9,7 +9,7 @@ import streamlit as st
 from app.kit.choice import choose, draw_pages, page_offset
 from app.kit.page import draw_empty, draw_heading, draw_labels
 from app.studies import actions
-from app.text.counted import counted
+from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
 from db.store.store import open_store

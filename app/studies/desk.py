@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.kit.page import draw_labels
 from app.studies import actions
-from app.text.counted import counted
+from app.text.numbers import counted
 from app.text.plain import plain
 from db.study import studies
 from db.study.assignments import GOLD_SEEN

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from app.access.session_user import action, notify, require_permission
-from app.text.counted import counted
+from app.text.numbers import counted
 from curation.judging.known_item_file import add_from_file, template_rows
 from db.errors import BadInput
 from db.people import invitations
