@@ -14,10 +14,10 @@ from db.errors import BadInput
 from db.jobs.runner import JobHandle
 from db.store.store import Store
 from trainer.data.release_files import Group, read_release
-from trainer.loop import fitting
 from trainer.loop.best import Best
 from trainer.loop.fitting import fit, newest_state
 from trainer.loop.job import train
+from trainer.loop.precision import uses_bf16
 from trainer.model import weights
 from trainer.model.backbone import load_backbone
 from trainer.settings.settings import TrainSettings, parse_settings
@@ -154,8 +154,8 @@ def test_bf16_trains_and_is_near_fp32(tmp_path: Path) -> None:
     assert rounded != exact and rounded == pytest.approx(exact, rel=0.05)
     with pytest.raises(BadInput, match="one of auto, bf16, fp32"):
         settings_for(precision="fp8")
-    auto = fitting._uses_bf16(settings_for())
-    assert auto == (torch.cuda.is_available() and torch.cuda.is_bf16_supported())
+    native = torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
+    assert uses_bf16("auto") == native
 
 
 def test_a_decoder_without_a_pad_token_pads_with_its_end(

@@ -15,6 +15,10 @@ ROWS = st.lists(
 )
 
 
+def unneeded(dtype: torch.dtype) -> torch.Tensor:
+    raise AssertionError("attention by parts builds no dense mask")
+
+
 def segments_of(rows: list[tuple[int, list[int]]]) -> torch.Tensor:
     """`segment_ids` of rows given as (length of the prefix, lengths of the segments)."""
     told = [
@@ -42,7 +46,7 @@ def test_by_parts_equals_under_the_mask(
     def run(by_parts: bool) -> list[torch.Tensor]:
         query, key, value = (state.clone().requires_grad_() for state in states)
         if by_parts:
-            layout = tree_layout(segments, PREFIX, PADDING)
+            layout = tree_layout(segments, PREFIX, PADDING, unneeded)
             found, _ = tree_attention(torch.nn.Module(), query, key, value, None, tree=layout)
         else:
             repeated = (state.repeat_interleave(heads // groups, 1) for state in (key, value))
@@ -57,4 +61,4 @@ def test_by_parts_equals_under_the_mask(
 
 def test_the_saving_by_hand() -> None:
     # a row of 2 + 3 × 4 = 14 tokens: 196 scores under a mask; by parts 3 × 4 × (2 + 4) + 2² = 76
-    assert tree_layout(segments_of([(2, [4, 4, 4])]), PREFIX, PADDING).saved == 196 / 76
+    assert tree_layout(segments_of([(2, [4, 4, 4])]), PREFIX, PADDING, unneeded).saved == 196 / 76

@@ -7,6 +7,7 @@ checkpoint's training (its split is in `inf_embed.json`); models without one are
 models behind a server `openai:MODEL`.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -271,14 +272,15 @@ def _score(
     elif model is None:
         scores = score_bm25(template, benchmark, check=handle.check)
     else:
-        scores = score_model(
-            model,
-            template,
-            benchmark,
-            progress=progress,
-            check=handle.check,
-            caches=_caches(handle.store, candidate, model),
-        )
+        with _precision(model):
+            scores = score_model(
+                model,
+                template,
+                benchmark,
+                progress=progress,
+                check=handle.check,
+                caches=_caches(handle.store, candidate, model),
+            )
     with handle.store.write() as session:
         folder = Path(candidate.name).expanduser()
         checkpoint = checkpoint_at(session, str(folder.resolve())) if candidate.memory else None
@@ -302,6 +304,14 @@ def _score(
             "reasons": scores.reasons,
         }
     return report, scores
+
+
+def _precision(model: "SentenceTransformer | EmbeddingServer") -> AbstractContextManager[None]:
+    if isinstance(model, EmbeddingServer):
+        return nullcontext()
+    from trainer.evaluate.precision import scoring_precision
+
+    return scoring_precision(model.device)
 
 
 def _caches(

@@ -128,6 +128,7 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
         self.uses_gradient_cache = texts_at_once > 0
         self.of_terms: dict[str, Tensor] = {}  # of the last step
         self.tokens: Tensor | None = None  # of the last step, in this process
+        self.value: Tensor | None = None  # of the last step
         self.on_first: Callable[[Sequence[dict[str, Tensor]], dict[str, Tensor]], None] | None = (
             None
         )
@@ -141,10 +142,13 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
             self.on_first(columns, labels)
             self.on_first = None
         if self.uses_gradient_cache:
-            return self.forward_cached(columns, labels)  # type: ignore[arg-type]
-        return self.calculate_loss(
-            [[self.model(column)["sentence_embedding"]] for column in columns], labels
-        )
+            loss = self.forward_cached(columns, labels)  # type: ignore[arg-type]
+        else:
+            loss = self.calculate_loss(
+                [[self.model(column)["sentence_embedding"]] for column in columns], labels
+            )
+        self.value = loss.detach()
+        return loss
 
     def calculate_loss(
         self, reps: list[list[Tensor]], labels: Any = None, *, with_backward: bool = False

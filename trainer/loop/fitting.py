@@ -35,6 +35,7 @@ from trainer.data.release_files import Group
 from trainer.loop.best import Best
 from trainer.loop.embedding_loss import EmbeddingLoss
 from trainer.loop.moved_weights import EVERY_STEPS, MIN_SHARE, MovedWeights
+from trainer.loop.precision import uses_bf16
 from trainer.model.lora import attach_lora, merge_lora
 from trainer.model.packing import can_pack, enable_packing
 from trainer.model.saving import is_disk_full
@@ -58,7 +59,7 @@ Evaluate = Callable[["SentenceTransformer"], Mapping[str, float]]
 
 
 class GroupTrainer(SentenceTransformerTrainer):
-    """The stock trainer; stops at a loss that is no number, and writes no model card of its own."""
+    """The stock trainer with our weights files, schedule and sharding; writes no model card."""
 
     deadline_seconds = 0.0
     began = 0.0
@@ -142,17 +143,6 @@ class GroupTrainer(SentenceTransformerTrainer):
         )
         return self._train_dataloader
 
-    def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        loss = super().compute_loss(model, inputs, *args, **kwargs)
-        value = float(loss.detach())
-        if not math.isfinite(value):
-            raise BadInput(
-                f"the loss is {value} at step {self.state.global_step + 1}: nothing was "
-                "saved from this step. Lower learning_rate or raise temperature, and look at the "
-                "texts of the release"
-            )
-        return loss
-
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         """Linear to zero in steps and, where there is a limit, in time."""
         if self.deadline_seconds == 0:
@@ -230,6 +220,8 @@ class Watch(TrainerCallback):
         elif now - self.saved >= SAVE_SECONDS:
             control.should_save = True
         if settings.evaluate_steps and state.global_step % settings.evaluate_steps == 0:
+            if self.loss_module.value is not None:
+                _require_finite(float(self.loss_module.value), state.global_step)
             # Every process takes part in gathering shared-out weights; the first scores.
             with self.sharded.whole() if self.sharded else nullcontext(kwargs["model"]) as model:
                 self._score(model, state.global_step, control)
@@ -252,7 +244,9 @@ class Watch(TrainerCallback):
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kw: Any) -> None:
         if not logs or "loss" not in logs:
             return
+        # Here, where the trainer has read the loss from the device anyway, and before it saves.
         self.loss = logs["loss"]
+        _require_finite(self.loss, state.global_step)
         numbers = {
             name: logs[name] for name in ("loss", "learning_rate", "grad_norm") if name in logs
         }
@@ -263,9 +257,16 @@ class Watch(TrainerCallback):
         )
 
     def _of_step(self) -> dict[str, float]:
-        """The loss of each term, and tokens per second of all processes, of the last step."""
-        told = {f"loss/{term}": float(value) for term, value in self.loss_module.of_terms.items()}
-        tokens = self.processes.total(int(self.loss_module.tokens or 0))  # a call of all processes
+        """The loss of each term, and tokens per second of all processes, of the last step.
+
+        Every process must call it.
+        """
+        terms, counted = self.loss_module.of_terms, self.loss_module.tokens
+        values = [*terms.values(), *(() if counted is None else (counted,))]
+        # One transfer from the device for all of them.
+        numbers = torch.stack([value.double() for value in values]).tolist() if values else []
+        told = {f"loss/{term}": number for term, number in zip(terms, numbers, strict=False)}
+        tokens = self.processes.total(int(numbers[-1]) if counted is not None else 0)
         if self.step_seconds > 0:
             told["tokens_per_second"] = tokens / self.step_seconds
         if self.share_moved is not None:
@@ -324,7 +325,11 @@ def fit(
     if show is not None:
         show(dtypes=dtypes)
         loss.on_first = lambda *batch: show(batch=sample_of(model, *batch))
-    sharded = Sharded(model, processes) if settings.fsdp == "on" else None
+    sharded = (
+        Sharded(model, processes, bf16=uses_bf16(settings.precision))
+        if settings.fsdp == "on"
+        else None
+    )
     rows = Dataset.from_dict({name: [group.row()[name] for group in groups] for name in COLUMNS})
     best = Best(work, patience=settings.patience)
     watch = Watch(settings, report, stream, stopping, evaluate, best, processes, loss, sharded)
@@ -374,6 +379,15 @@ def fit(
         "losses": losses,
         "dtypes": dtypes,
     }
+
+
+def _require_finite(loss: float, step: int) -> None:
+    """Raise BadInput for a NaN or infinite loss."""
+    if not math.isfinite(loss):
+        raise BadInput(
+            f"the loss is {loss} at step {step}: nothing was saved from this step. Lower "
+            "learning_rate or raise temperature, and look at the texts of the release"
+        )
 
 
 def make_collator(
@@ -489,7 +503,7 @@ def _arguments(settings: TrainSettings, work: Path) -> SentenceTransformerTraini
         lr_scheduler_type="linear",
         warmup_steps=0,
         weight_decay=0.0,
-        optim="adamw_torch",
+        optim="adamw_torch_fused" if torch.cuda.is_available() else "adamw_torch",
         seed=settings.seed,
         logging_strategy="steps",
         logging_steps=1,
@@ -500,7 +514,7 @@ def _arguments(settings: TrainSettings, work: Path) -> SentenceTransformerTraini
         report_to="none",
         disable_tqdm=True,
         dataloader_pin_memory=torch.cuda.is_available(),
-        bf16=_uses_bf16(settings),
+        bf16=uses_bf16(settings.precision),
         use_cpu=not torch.cuda.is_available(),
         ddp_find_unused_parameters=False,
         ddp_broadcast_buffers=False,
@@ -513,12 +527,6 @@ def _inner(optimizer: Any) -> torch.optim.Optimizer:
     """PyTorch's own optimizer, inside accelerate's."""
     inner: torch.optim.Optimizer = getattr(optimizer, "optimizer", optimizer)
     return inner
-
-
-def _uses_bf16(settings: TrainSettings) -> bool:
-    if settings.precision == "auto":
-        return torch.cuda.is_available() and torch.cuda.is_bf16_supported()
-    return settings.precision == "bf16"
 
 
 def _translated(error: BaseException, settings: TrainSettings) -> BaseException:

@@ -12,8 +12,10 @@ from trainer.evaluate.following import (
     bm25_following,
     share_interval,
 )
+from trainer.evaluate.precision import scoring_precision
 from trainer.evaluate.scoring import score_model, summary
 from trainer.loop.plan import Groups
+from trainer.loop.precision import uses_bf16
 from trainer.loop.probes import choose_probes, describe_probes, probe_ranks
 from trainer.probe import natural
 from trainer.settings.settings import TrainSettings
@@ -32,6 +34,7 @@ class HeldOutScores:
     ) -> None:
         self.template, self.check = settings.parsed_template, check
         self.choice, self.groups = settings.held_out_groups, len(groups.held_out)
+        self.bf16 = uses_bf16(settings.precision)
         self.benchmark: Benchmark | None = (
             held_out_benchmark(groups.release.name, groups.held_out) if groups.held_out else None
         )
@@ -85,9 +88,10 @@ class HeldOutScores:
         """(what the result keeps, the curves' values with the ranks of the probes)."""
         if self.benchmark is None:
             return {}, {}
-        scores = score_model(
-            model, self.template, self.benchmark, check=self.check, controls=controls
-        )
+        with scoring_precision(model.device, bf16=self.bf16):
+            scores = score_model(
+                model, self.template, self.benchmark, check=self.check, controls=controls
+            )
         found = summary(scores.metrics)
         curves = {
             name: value for name, value in found.items() if value is not None and ":" not in name
@@ -97,9 +101,10 @@ class HeldOutScores:
     def _score_natural(self, model: "SentenceTransformer", when: str) -> dict[str, float]:
         if not self.items:
             return {}
-        self.natural[when] = natural.score_natural_probe(
-            model, self.template, self.items, check=self.check
-        )
+        with scoring_precision(model.device, bf16=self.bf16):
+            self.natural[when] = natural.score_natural_probe(
+                model, self.template, self.items, check=self.check
+            )
         return dict(self.natural[when].metrics)
 
     def _intervals(self, scores: Mapping[str, float | None]) -> dict[str, tuple[float, float]]:

@@ -18,6 +18,7 @@ checkpointing transformers drops it with no more than a warning, and the embeddi
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -137,14 +138,18 @@ class PackingSentenceTransformer(SentenceTransformer):
         return features
 
     def _who_sees_whom(self, segments: Tensor) -> dict[str, Any]:
-        """The mask and, where attention is computed by it at less cost, the layout."""
+        """The mask, or the layout where attention is computed by it at less cost.
+
+        With a layout the dense mask (rows × length²) is not built; a mask of four axes must be
+        given all the same, or transformers would make one of the positions.
+        """
         backbone = self[0].model
-        given: dict[str, Any] = {"attention_mask": tree_mask(segments, backbone.dtype)}
         if backbone.config._attn_implementation == tree_attention.NAME:
-            layout = tree_layout(segments, PREFIX, PADDING)
+            layout = tree_layout(segments, PREFIX, PADDING, partial(tree_mask, segments))
             if layout.saved >= tree_attention.LEAST_SAVED:
-                given["tree"] = layout
-        return given
+                seen = torch.zeros(1, 1, 1, 1, dtype=backbone.dtype, device=segments.device)
+                return {"attention_mask": seen, "tree": layout}
+        return {"attention_mask": tree_mask(segments, backbone.dtype)}
 
 
 def can_pack(model: SentenceTransformer) -> bool:

@@ -16,6 +16,7 @@ sinks, biases). Heads that share a key (grouped queries) stand as one block of q
 and values are never repeated.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,7 @@ class TreeLayout:
 
     width: p, the longest prefix; unseen (rows, p): beyond the row's own prefix (None: nowhere);
     segments (rows, m, s): the column of each token of each segment, 0 where there is none;
+    mask: the dense mask of the same rows in a number type, for layers that cannot go by parts;
     own (rows, length): whether a token is of a segment; within (rows, length): its place among
     the row's segments (m × s) if it is, else its place in the prefix, 0 for padding.
     """
@@ -47,6 +49,7 @@ class TreeLayout:
     segments: Tensor
     own: Tensor
     within: Tensor
+    mask: Callable[[torch.dtype], Tensor]
 
     @property
     def saved(self) -> float:
@@ -76,7 +79,9 @@ class TreeLayout:
         )
 
 
-def tree_layout(segments: Tensor, prefix: int, padding: int) -> TreeLayout:
+def tree_layout(
+    segments: Tensor, prefix: int, padding: int, mask: Callable[[torch.dtype], Tensor]
+) -> TreeLayout:
     """The layout of `segment_ids` (rows, length): the prefix first, then numbered segments."""
     rows, length = segments.shape
     shared, own = segments == prefix, segments > prefix
@@ -97,6 +102,7 @@ def tree_layout(segments: Tensor, prefix: int, padding: int) -> TreeLayout:
         segments=torch.where(offsets < count[:, :, None], start[:, :, None] + offsets, 0),
         own=own,
         within=within.masked_fill(segments == padding, 0),
+        mask=mask,
     )
 
 
@@ -113,6 +119,8 @@ def tree_attention(
 ) -> tuple[Tensor, None]:
     """transformers' attention function: (rows, heads, length, d) → (rows, length, heads, d)."""
     if tree is None or any(kwargs.get(name) is not None for name in BEYOND):
+        if tree is not None:  # the mask that came masks nothing
+            attention_mask = tree.mask(query.dtype)
         return sdpa_attention_forward(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **kwargs
         )

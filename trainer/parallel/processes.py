@@ -127,7 +127,11 @@ def joined_group(count: int) -> Iterator[Processes]:
         yield Processes(dist.get_rank(), dist.get_world_size())
         return
     if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+        # Also where there are fewer GPUs than processes: accelerate, sentence-transformers and DDP
+        # each take cuda:LOCAL_RANK.
+        place = int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count()
+        os.environ["LOCAL_RANK"] = str(place)
+        torch.cuda.set_device(place)
     backend = "cuda:nccl,cpu:gloo" if _one_gpu_each() else "gloo"
     dist.init_process_group(backend, timeout=PATIENCE)
     try:

@@ -24,7 +24,7 @@ from torch.distributed.checkpoint.state_dict import (
     set_optimizer_state_dict,
 )
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel
 
@@ -45,13 +45,27 @@ class Sharded:
     Every process must call every method; those that read and write use the first process's values.
     """
 
-    def __init__(self, model: "SentenceTransformer", processes: Processes) -> None:
+    def __init__(
+        self, model: "SentenceTransformer", processes: Processes, *, bf16: bool = False
+    ) -> None:
+        """bf16: gather weights and compute in bfloat16; shards, reduced gradients and moments stay
+        float32.
+        """
         self.model, self.processes = model, processes
-        self.plain = copy.deepcopy(model).cpu() if processes.is_first else None
-        mesh = init_device_mesh(model.device.type, (processes.count,))
+        device = model.device
+        self.plain: SentenceTransformer | None = None
+        if processes.is_first:  # copied in main memory: the GPU never holds two whole models
+            self.plain = copy.deepcopy(model.cpu())
+            model.to(device)
+        policy = (
+            MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+            if bf16
+            else MixedPrecisionPolicy()
+        )
+        mesh = init_device_mesh(device.type, (processes.count,))
         for layer in _layers(model):
-            fully_shard(layer, mesh=mesh)
-        fully_shard(model, mesh=mesh)
+            fully_shard(layer, mesh=mesh, mp_policy=policy)
+        fully_shard(model, mesh=mesh, mp_policy=policy)
         shares = [weights for weights in model.parameters() if isinstance(weights, DTensor)]
         here = sum(weights.to_local().numel() for weights in shares)
         whole = sum(weights.numel() for weights in model.parameters())
