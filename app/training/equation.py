@@ -8,10 +8,10 @@ def equation(objective: Objective) -> str:
     terms = r"\{" + ",".join(objective.terms) + r"\}"
     up = r"e^{s^+/\tau}"
     if objective.baseline:
-        name = {"mnrl": "MNRL", "promptriever": "Promptriever"}[objective.baseline]
-        among = {"mnrl": r"m\neq i", "promptriever": r"P_1^-,P_2^-,\,P\text{ of the batch}"}
-        negatives = rf"\sum_{{{among[objective.baseline]}}} e^{{s_{{P}}/\tau}}"
-        return rf"\ell_{{\text{{{name}}}}}=-\log\frac{{{up}}}{{{up}+{negatives}}}"
+        negatives = rf"\sum_{{{objective.baseline.negatives}}} e^{{s_{{P}}/\tau}}"
+        return (
+            rf"\ell_{{\text{{{objective.baseline.symbol}}}}}=-\log\frac{{{up}}}{{{up}+{negatives}}}"
+        )
     if len(objective.terms) == 1:
         term = objective.terms[0]
         negatives = rf"\sum_{{n\in\mathcal N_{{{term}}}}} e^{{s_n/\tau}}"

@@ -83,7 +83,7 @@ def test_equal_questions_of_two_groups_share_their_right_passages() -> None:
         ),
         (lambda f: (f / "corpus.jsonl").write_text(""), "holds no document"),
         (lambda f: (f / "queries.jsonl").write_text('{"_id": "q1"}\n'), "line 1 has no `text`"),
-        (lambda f: (f / "queries.jsonl").write_text("[\n"), "line 1 is not JSON"),
+        (lambda f: (f / "queries.jsonl").write_text("{\n"), "line 1: invalid JSON"),
         (lambda f: (f / "qrels_og" / "test.tsv").write_text("a\tb\n1\t2\n"), "line 2"),
         (
             lambda f: write_judgments(f / "qrels_og" / "test.tsv", [("q1", "dX", 1)]),

@@ -56,7 +56,7 @@ def test_what_is_no_release_is_refused(tmp_path: Path, sqlite_store: Store) -> N
 
 def test_a_broken_parquet_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.parquet").write_bytes(b"PAR1 no")
-    with pytest.raises(BadInput, match=r"x\.parquet cannot be read as Parquet"):
+    with pytest.raises(BadInput, match=r"x\.parquet is not a Parquet file"):
         read_release(tmp_path)
 
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 NOWHERE = -1
-TRIPLETS_OF_A_ROW = 3
 # No name may start with another one: sentence-transformers finds columns by their prefix.
 QUERIES, PASSAGES = "queries", "passages"
 
@@ -63,8 +62,7 @@ def build_batch(
     """
     triplets = [triplet for group in groups for triplet in group.triplets()]
     texts = [template.apply(i, q) for i, q, _ in triplets]
-    every = TRIPLETS_OF_A_ROW if objective.baseline == "promptriever" else 1
-    queries, _ = _different(texts[::every])
+    queries, _ = _different(texts[:: objective.anchor_every])
     matched = len(queries)
     place_of = {text: place for place, text in enumerate(queries)}
     matched_of = [place_of.get(text, NOWHERE) for text in texts]

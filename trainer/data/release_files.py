@@ -12,6 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from analysis.files.rows import read_rows
 from db.errors import BadInput, NotFound
 from db.scenarios import COLUMNS, SCENARIOS, TEXTS
 from db.store.store import Store
@@ -166,30 +167,11 @@ def _groups(file: Path, root: Path, licences: dict[str, None]) -> Iterator[Group
 
 
 def _rows(file: Path, place: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    if file.suffix == ".jsonl":
-        with file.open(encoding="utf-8") as lines:
-            try:
-                for number, line in enumerate(lines, start=1):
-                    if line.strip():
-                        row = json.loads(line)
-                        if not isinstance(row, dict):
-                            raise BadInput(f"{place}, row {number}: not a JSON object")
-                        yield number, row
-            except ValueError as error:
-                raise BadInput(f"{place} cannot be read as JSONL: {error}") from error
-        return
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        parquet = pyarrow.parquet.ParquetFile(file)
-        number = 0
-        for batch in parquet.iter_batches():
-            for row in batch.to_pylist():
-                number += 1
-                yield number, row
-    except pyarrow.ArrowException as error:
-        raise BadInput(f"{place} cannot be read as Parquet: {error}") from error
+    """(row, values) of a JSONL or Parquet file. Raises BadInput for a row that cannot be read."""
+    for found in read_rows(file):
+        if found.reason is not None:
+            raise BadInput(f"{place}, row {found.line}: {found.reason}")
+        yield found.line, found.values
 
 
 def _sha256(groups: list[Group]) -> str:

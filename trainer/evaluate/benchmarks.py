@@ -9,12 +9,12 @@ mteb publishes is read in `mteb_folders`.
 """
 
 import csv
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from analysis.files.rows import read_rows as read_file_rows
 from db.errors import BadInput, NotFound
 from trainer.data.release_files import Group
 from trainer.evaluate.following import GroupPlaces
@@ -311,19 +311,14 @@ def read_rows(file: Path, needed: tuple[str, ...]) -> Iterator[tuple[str, dict[s
     """(place, row) of a JSON-lines file; the needed fields are text. Raises BadInput with line."""
     if not file.is_file():
         raise BadInput(f"{file} is missing: see `inf evaluate --help` for the folder's layout")
-    with file.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            place = f"{file}, line {number}"
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise BadInput(f"{place} is not JSON: {error}") from error
-            for key in needed:
-                value = row.get(key) if isinstance(row, dict) else None
-                if isinstance(value, int) and not isinstance(value, bool):
-                    row[key] = str(value)
-                elif not isinstance(value, str):
-                    raise BadInput(f"{place} has no `{key}`")
-            yield place, row
+    for found in read_file_rows(file):
+        place, row = f"{file}, line {found.line}", found.values
+        if found.reason is not None:
+            raise BadInput(f"{place}: {found.reason}")
+        for key in needed:
+            value = row.get(key)
+            if isinstance(value, int) and not isinstance(value, bool):
+                row[key] = str(value)
+            elif not isinstance(value, str):
+                raise BadInput(f"{place} has no `{key}`")
+        yield place, row

@@ -30,7 +30,7 @@ from sentence_transformers.base.losses import CachedLossMixin
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import Tensor, nn
 
-from trainer.data.batches import NOWHERE, TRIPLETS_OF_A_ROW
+from trainer.data.batches import NOWHERE
 from trainer.objectives.multivariate import multivariate_loss
 from trainer.objectives.names import Objective
 from trainer.objectives.univariate import univariate_loss
@@ -53,7 +53,7 @@ def scores_of_terms(
     is_positive = torch.zeros(len(queries), len(passages), dtype=torch.bool, device=queries.device)
     known = matched_of != NOWHERE
     is_positive[matched_of[known], passage_of[known]] = True
-    every = TRIPLETS_OF_A_ROW if objective.baseline == "promptriever" else 1
+    every = objective.anchor_every
     query_of, own_of = matched_of[::every], passage_of[::every]  # (A,)
     asked, own = queries[query_of], passages[own_of]  # (A, d)
     positive = (asked * own).sum(dim=1)  # (A,)
@@ -89,7 +89,7 @@ def objective_loss(
     """
     unit = [nn.functional.normalize(column.float(), dim=1) for column in columns]
     queries, passages = unit
-    if objective.baseline == "mnrl":
+    if objective.baseline and objective.baseline.stock_loss:
         stock = MultipleNegativesRankingLoss(nn.Identity(), scale=1 / temperature)
         anchors, positives = queries[tables["matched_of"]], passages[tables["passage_of"]]
         return stock.compute_loss_from_embeddings([anchors, positives], torch.empty(0))

@@ -2,8 +2,8 @@
 
 Seven sets of terms, as uni (Eq. 6, a sum of cross-entropies) and multi (Eq. 7, one softmax over the
 union of negatives); with one term the two are the same (Eq. 8–10 = 15–17), which leaves eleven.
-Baselines: `mnrl`, sentence-transformers' own MultipleNegativesRankingLoss over the same triplets,
-and `promptriever`, instance negatives (see `embedding_loss`).
+`BASELINES` registers two more with everything that differs about them, so that the batch, the loss
+and the pages read facts and tell no names apart. To add one, add an entry.
 """
 
 import difflib
@@ -14,8 +14,25 @@ from db.errors import BadInput
 
 Term = Literal["P", "I", "IQ"]
 Mode = Literal["uni", "multi"]
-Baseline = Literal["", "mnrl", "promptriever"]
 TERMS: Final[tuple[Term, ...]] = ("P", "I", "IQ")
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """An objective to compare with: how it is named, and how it differs from ℓ_P.
+
+    every: of a row's three triplets every so many is an anchor (3: (I+,Q+) alone). stock_loss:
+    computed by sentence-transformers' own loss, without our masks for equal texts. symbol and
+    negatives: its name and the index set of its negatives in LaTeX.
+    """
+
+    name: str
+    label: str
+    help: str
+    symbol: str
+    negatives: str
+    every: int = 1
+    stock_loss: bool = False
 
 
 @dataclass(frozen=True)
@@ -24,27 +41,44 @@ class Objective:
 
     terms: tuple[Term, ...]
     mode: Mode
-    baseline: Baseline = ""
+    baseline: Baseline | None = None
 
     @property
     def name(self) -> str:
         """As settings write it: `P`, `P,I:multi`, `mnrl`."""
         if self.baseline:
-            return self.baseline
+            return self.baseline.name
         return ",".join(self.terms) + (f":{self.mode}" if len(self.terms) > 1 else "")
 
     @property
     def label(self) -> str:
         """As Table 3 prints it; a baseline by its authors' name."""
         if self.baseline:
-            return BASELINE_LABELS[self.baseline]
+            return self.baseline.label
         terms = self.terms[0] if len(self.terms) == 1 else "{" + ",".join(self.terms) + "}"
         return f"ℓ_{terms}^{self.mode}" if len(self.terms) > 1 else f"ℓ_{terms}"
 
+    @property
+    def anchor_every(self) -> int:
+        """Every so many of a row's triplets is an anchor."""
+        return self.baseline.every if self.baseline else 1
 
-BASELINE_LABELS: Final = {
-    "mnrl": "MultipleNegativesRanking (sentence-transformers)",
-    "promptriever": "Promptriever (instance negatives)",
+    @property
+    def help(self) -> str:
+        """What it contrasts, in one sentence."""
+        if self.baseline:
+            return self.baseline.help
+        contrasted = ", ".join(TERM_HELP[term] for term in self.terms)
+        if len(self.terms) == 1:
+            return f"Contrasts {contrasted}."
+        joined = "one loss per term, summed" if self.mode == "uni" else "one softmax over all"
+        return f"Contrasts {contrasted}; {joined}."
+
+
+TERM_HELP: Final[dict[Term, str]] = {
+    "P": "passages",
+    "I": "instructions",
+    "IQ": "instruction-query pairs",
 }
 SETS: Final[tuple[tuple[Term, ...], ...]] = (
     ("P",),
@@ -62,8 +96,25 @@ OBJECTIVES: Final = {
     if mode == "uni" or len(objective.terms) > 1
 }
 BASELINES: Final = {
-    "mnrl": Objective(("P",), "uni", "mnrl"),
-    "promptriever": Objective(("P",), "uni", "promptriever"),
+    each.name: Objective(("P",), "uni", each)
+    for each in (
+        Baseline(
+            "mnrl",
+            "MultipleNegativesRanking (sentence-transformers)",
+            "sentence-transformers' own MultipleNegativesRankingLoss over the same triplets.",
+            symbol="MNRL",
+            negatives=r"m\neq i",
+            stock_loss=True,
+        ),
+        Baseline(
+            "promptriever",
+            "Promptriever (instance negatives)",
+            "Anchors are (I+,Q+) alone; P1- and P2- are their instance negatives.",
+            symbol="Promptriever",
+            negatives=r"P_1^-,P_2^-,\,P\text{ of the batch}",
+            every=3,
+        ),
+    )
 }
 ALL_OBJECTIVES: Final = {**OBJECTIVES, **BASELINES}
 
