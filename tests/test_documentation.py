@@ -174,9 +174,11 @@ def test_every_command_and_option_in_the_documents_exists() -> None:
                 continue
             words = words[places[0] :]
             command, rest = find_command(words[1:])
-            known = {
-                name for option in command.params for name in (*option.opts, *option.secondary_opts)
-            }
+            params = [*command.params]
+            if isinstance(command, click.Group):  # it runs one of its commands by default
+                for below in command.list_commands(click.Context(command)):
+                    params += find_command([*words[1 : len(words) - len(rest)], below])[0].params
+            known = {name for one in params for name in (*one.opts, *one.secondary_opts)}
             unknown = {word.split("=")[0] for word in rest if word.startswith("--")} - known
             assert unknown - {"--help"} == set(), f"{block}: {line}"
             seen += 1
