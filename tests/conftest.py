@@ -43,6 +43,19 @@ hypothesis.settings.load_profile("everywhere")
 NOT_FAST_MARKS = ("slow", "long", "browser", "postgres", "gpu")
 NOT_FAST_FIXTURES = {"inf", "postgres_cluster", "chromium", "hub", "there", "real_data", "server"}
 FAST_FOLDERS = {"tests", "db", "analysis", "curation", "trainer"}
+# Files whose tests start processes or servers, train, encode, compile or read every source file.
+NOT_FAST_FILES = {
+    f"test_{name}.py"
+    for name in (
+        *("architecture", "documentation", "machine", "modules", "wheel", "schema_difference"),
+        *("answer_files", "batch_mode", "collector", "curation_runs", "estimate", "plugins"),
+        *("release_contents", "release_parts", "release_views", "servers", "structured_output"),
+        *("what_a_run_drops", "bootstrap", "encoder", "board", "chat_template", "evaluating"),
+        *("inference", "interaction", "lora", "mteb_folders", "ray_workers", "reranking"),
+        *("smallest_release", "training", "training_troubles", "tree_attention"),
+        *("vector_cache", "watched_training", "weight_dtype"),
+    )
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -50,7 +63,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         is_marked = any(item.get_closest_marker(name) for name in NOT_FAST_MARKS)
         needs = NOT_FAST_FIXTURES & set(getattr(item, "fixturenames", ()))
-        if item.path.parent.name in FAST_FOLDERS and not is_marked and not needs:
+        is_there = item.path.parent.name in FAST_FOLDERS and item.path.name not in NOT_FAST_FILES
+        if is_there and not is_marked and not needs:
             item.add_marker(pytest.mark.fast)
 
 
