@@ -76,7 +76,9 @@ class Server:
         self.per_second, self.retry_after, self.key = per_second, retry_after, key
         self.quota, self.models, self.list_models = quota, models, list_models
         self.usage, self.reasoning_tokens, self.hits = usage, reasoning_tokens, hits
-        assert schema in ("ignored", "taken", "refused")
+        assert schema in ("ignored", "taken", "refused", "object")
+        self.down: tuple[int, int, str] | None = None  # after N answers, with status and code
+        self.poison: str | None = None  # prompts that hold this always meet a 500
         self.schema = schema
         self.batches = Batches(self)
         self.asked: Counter[str] = Counter()
@@ -179,6 +181,13 @@ class Server:
         self.bodies.append({key: value for key, value in body.items() if key != "messages"})
         if self.schema == "refused" and "response_format" in body:
             return _error(400, "invalid_request_error", "response_format json_schema is unknown")
+        asked_form = body.get("response_format", {}).get("type")
+        if self.schema == "object" and asked_form == "json_schema":
+            return _error(422, "bad_request", "unknown variant")
+        if self.down is not None and self.answered.total() >= self.down[0]:
+            return _error(self.down[1], self.down[2], "out of order")
+        if self.poison is not None and self.poison in prompt:
+            return _error(500, "server_error", "this prompt breaks the server")
         limited = self._over_the_limit()
         fault = self._fault(identity, tries)
         self.statuses[fault or ("limited" if limited else "ok")] += 1
@@ -269,7 +278,10 @@ class Server:
             text = "Choice: ambiguous"
         elif fault is not None and task != "validation":
             text = _spoilt(fault, task, prompt, text)
-        if self.schema == "taken" and "response_format" in body and fault is None:
+        if self.schema == "object" and "response_format" in body and fault is None:
+            label, _, words = text.partition(": ")
+            text = json.dumps({label.lower(): words})
+        elif self.schema == "taken" and "response_format" in body and fault is None:
             text = _to_schema(body["response_format"], text)
         message = {"role": "assistant", "content": text or None, "refusal": refusal}
         sent, came = self.usage or (len(prompt) // 4, max(1, len(text) // 4))

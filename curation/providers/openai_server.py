@@ -11,11 +11,13 @@ long, a call that keeps failing while others are answered.
 import asyncio
 import json
 import logging
+import math
 import os
 import random
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 import httpx2
@@ -29,16 +31,20 @@ from curation.recipe.completion import read_completion
 from curation.recipe.prices import Price, how_to_price, load_prices
 from curation.recipe.prompt import messages
 from curation.recipe.recipe import Recipe
-from curation.recipe.structured import response_format
+from curation.recipe.structured import json_hint, response_format
 from db.errors import BadInput, ProviderError
+from db.tables import utc_now
 
 log = logging.getLogger("inf.curate")
 logging.getLogger("httpx2").setLevel(logging.WARNING)  # it has a line for every call otherwise
-MOST_ATTEMPTS: Final = 6
+MAX_ATTEMPTS: Final = 6
 BACKOFF_SECONDS: Final = 0.5
-LONGEST_BACKOFF_SECONDS: Final = 20.0
-TIMEOUT_SECONDS: Final = 120.0
-THROTTLED_FOR_SECONDS: Final = 600.0
+MAX_BACKOFF_SECONDS: Final = 20.0
+TIMEOUT_SECONDS: Final = 600.0  # a local server thinks for minutes before it answers
+MAX_RETRY_AFTER_SECONDS: Final = 600.0  # some servers ask for a day
+THROTTLED_FOR_SECONDS: Final = 600.0  # nothing but 429 to anybody: then the run stops
+QUOTA, TOO_LONG = "insufficient_quota", "context_length_exceeded"
+FORMS: Final = ("json_schema", "json_object", "text")
 MESSAGE_TOKENS: Final = 32
 GUESSED_OUTPUT_TOKENS: Final = 4096
 
@@ -75,7 +81,13 @@ class OpenAIProvider:
         self._last_answer = time.monotonic()
         self._jitter = random.Random()
         self.failures = 0
-        self.without_schema: set[str] = set()  # models whose server takes no JSON schema
+        self._asking = 0  # requests that wait for an answer, tried again or not
+        self._dropped_alone = -math.inf
+        self.limit_names: dict[str, str] = {}  # by task: how a server calls max_output_tokens
+        # how many steps of FORMS a model's server has refused; for this run
+        self.form: dict[str, int] = {}
+        self.timeouts: dict[str, float] = {}  # by task
+        self.headers: dict[str, dict[str, str]] = {}  # by task
 
     @classmethod
     def from_environment(
@@ -99,7 +111,7 @@ class OpenAIProvider:
         if batch:
             prices = {model: price.batched() for model, price in prices.items()}
         client, own_server = _client()
-        return cls(
+        provider = cls(
             client,
             concurrency=concurrency,
             prices=prices,
@@ -107,6 +119,13 @@ class OpenAIProvider:
             requests_per_minute=requests_per_minute,
             tokens_per_minute=tokens_per_minute,
         )
+        for task, stage in recipe.stages.items():
+            if "timeout_seconds" in stage.transport:
+                provider.timeouts[task] = float(stage.transport["timeout_seconds"])
+            if "limit_name" in stage.transport:
+                provider.limit_names[task] = str(stage.transport["limit_name"])
+            provider.headers[task] = dict(stage.transport.get("headers", {}))
+        return provider
 
     def parameters(self) -> dict[str, Any]:
         """Nothing but the recipe decides what is asked."""
@@ -167,10 +186,28 @@ class OpenAIProvider:
 
     async def answer(self, request: Request) -> Answer:
         """One answer, tried again where that can help."""
-        first, attempt, throttled = time.monotonic(), 0, 0
+        self._asking += 1
+        try:
+            return await self._answer(request)
+        finally:
+            self._asking -= 1
+
+    async def _answer(self, request: Request) -> Answer:
+        """Ask until there is an answer.
+
+        A failure counts against the row only where another request was answered after it: the
+        server works then, and it is this request that it cannot answer. Failures without that are
+        the server's: nothing is dropped for them, and MAX_ATTEMPTS of them stop the run.
+        """
+        attempts = of_row = of_server = 0
+        first, failed_at = time.monotonic(), math.inf
+        form = 0
         while True:
+            delay: float | None = None
             async with self.gate.slot(lambda: self._most_tokens(request)) as started:
-                body = self.body(request)
+                form = max(form, self.form.get(request.model, 0))
+                body = self.body(request, form)
+                attempts += 1
                 try:
                     # not `chat.completions.create`, which walks through every message and schema
                     # to rename fields, and makes models of what came: a third of all processor
@@ -179,52 +216,64 @@ class OpenAIProvider:
                         self._path,
                         cast_to=object,
                         body=body,
-                        options={"timeout": self._timeout_seconds},
+                        options=self._options(request),
                     )
                     answer = self.read(request, completion, time.monotonic() - started)
                 except openai.RateLimitError as error:
-                    if _code(error) == "insufficient_quota":
-                        raise ProviderError(
-                            f"the server says that the quota is spent: {error.message}; "
-                            "add credit, then resume"
-                        ) from error
+                    _raise_if_quota_is_spent(error)
                     delay = _retry_after(error)
                     self.gate.throttled(started, delay)
-                    throttled += 1
                     failed: Exception = error
-                except openai.BadRequestError as error:
-                    if "response_format" not in body or not _is_about_schema(error):
-                        _raise_if_final(error, request, str(self.client.base_url))
-                        raise
-                    self.without_schema.add(request.model)
-                    continue
                 except Exception as error:
+                    if _is_about_form(error) and "response_format" in body:
+                        form += 1  # kept for the model where the simpler request is answered
+                        continue
                     _raise_if_final(error, request, str(self.client.base_url))
-                    delay, failed = None, error
-                    attempt += 1
+                    failed = error
                     self.failures += 1
+                    if self._last_answer > failed_at:
+                        of_row, of_server = of_row + 1, 0
+                    of_server += 1
+                    failed_at = time.monotonic()
                 else:
                     self._last_answer = time.monotonic()
                     self.gate.worked()
-                    return _with_attempts(answer, attempt + throttled + 1)
-            self._give_up_where_useless(failed, first, attempt)
-            tries = attempt + throttled
-            await self.gate.pause(delay if delay else self._backoff(tries))
+                    self.form[request.model] = max(form, self.form.get(request.model, 0))
+                    return _with_attempts(answer, attempts)
+            if of_row >= MAX_ATTEMPTS - 1:
+                raise RowFailed("server_error", f"gave up after {attempts} attempts: {failed}")
+            silent = time.monotonic() - max(self._last_answer, first)
+            if of_server >= MAX_ATTEMPTS or silent > THROTTLED_FOR_SECONDS:
+                await self._give_up(failed, attempts)
+            await self.gate.pause(delay if delay else self._backoff(attempts))
 
-    def body(self, request: Request) -> dict[str, Any]:
-        """What is sent for a request."""
+    def _options(self, request: Request) -> Any:
+        """The SDK's options of a request, whose type it does not export."""
+        options: dict[str, Any] = {
+            "timeout": self.timeouts.get(request.task, self._timeout_seconds)
+        }
+        if headers := self.headers.get(request.task):
+            options["headers"] = headers
+        return options
+
+    def body(self, request: Request, form: int | None = None) -> dict[str, Any]:
+        """The body of a request; `form` is its step of FORMS, by default the model's."""
         parameters = dict(request.parameters)
-        if parameters.pop("output", "text") == "json" and request.model not in self.without_schema:
+        step = FORMS[self.form.get(request.model, 0) if form is None else form]
+        if parameters.pop("output", "text") == "json" and step == "json_schema":
             parameters["response_format"] = response_format(request.task)
+        elif request.parameters.get("output") == "json" and step == "json_object":
+            parameters["response_format"] = {"type": "json_object"}
         limit = parameters.pop("max_output_tokens", None)
         if limit is not None:
             # OpenAI's reasoning models refuse the old name, most other servers the new one
-            parameters["max_tokens" if self._own_server else "max_completion_tokens"] = limit
-        return {
-            "model": request.model,
-            "messages": messages(request.prompt, request.inputs),
-            **parameters,
-        }
+            usual = "max_tokens" if self._own_server else "max_completion_tokens"
+            parameters[self.limit_names.get(request.task, usual)] = limit
+        extra = parameters.pop("extra_body", {})
+        sent = messages(request.prompt, request.inputs)
+        if step == "json_object" and "response_format" in parameters:
+            sent[-1] = sent[-1] | {"content": sent[-1]["content"] + json_hint(request.task)}
+        return {"model": request.model, "messages": sent, **parameters, **extra}
 
     def read(self, request: Request, completion: Any, seconds: float) -> Answer:
         """The answer of a completion. Raises ValueError for what is no completion."""
@@ -246,22 +295,33 @@ class OpenAIProvider:
             latency_seconds=seconds,
         )
 
-    def _give_up_where_useless(self, failed: Exception, first: float, attempt: int) -> None:
-        """Raise once a call has been tried often enough: for its row, or for the whole run."""
-        now = time.monotonic()
-        anybody_answered = self._last_answer > first
-        if attempt >= MOST_ATTEMPTS or now - first > THROTTLED_FOR_SECONDS:
-            what = f"{type(failed).__name__}: {failed}"
-            if anybody_answered:
-                raise RowFailed("server_error", f"gave up after {attempt} attempts: {what}")
-            raise ProviderError(
-                f"the server at {self.client.base_url} has answered nothing for "
-                f"{now - self._last_answer:.0f} s ({what}); see to it, then resume the run"
-            ) from failed
+    async def _give_up(self, failed: Exception, attempts: int) -> None:
+        """Stop the run, or drop the row where it is the last one and the server itself lives.
+
+        A last row has no other whose answer could tell its failure from the server's. So that an
+        outage costs one row at most, a second one without an answer in between stops the run.
+        """
+        what = f"{type(failed).__name__}: {failed}"
+        alone = self._asking == 1 and self._dropped_alone < self._last_answer
+        if alone and isinstance(failed, openai.APIStatusError) and await self._lists_models():
+            self._dropped_alone = time.monotonic()
+            raise RowFailed("server_error", f"gave up after {attempts} attempts: {what}")
+        silent = time.monotonic() - self._last_answer
+        raise ProviderError(
+            f"the server at {self.client.base_url} has answered nothing for {silent:.0f} s "
+            f"({what}); see to it, then resume the run: no group is lost"
+        ) from failed
+
+    async def _lists_models(self) -> bool:
+        try:
+            await self.client.models.list(timeout=20.0)
+        except openai.APIError:
+            return False
+        return True
 
     def _backoff(self, tries: int) -> float:
         """Seconds before the next try: doubling, with chance so that not all come at once."""
-        longest: float = min(LONGEST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2 ** (tries - 1))
+        longest: float = min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2 ** (tries - 1))
         return longest * (0.5 + self._jitter.random() / 2)
 
 
@@ -320,6 +380,8 @@ def require_prices(recipe: Recipe, prices: dict[str, Price]) -> None:
 
 def _raise_if_final(error: Exception, request: Request, server: str) -> None:
     """Raise what trying again cannot mend; return for what it may."""
+    if isinstance(error, openai.APIStatusError):
+        _raise_if_quota_is_spent(error)
     if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
         raise _wrong_key(error) from error
     if isinstance(error, openai.NotFoundError):
@@ -344,10 +406,25 @@ def _raise_if_final(error: Exception, request: Request, server: str) -> None:
     raise error
 
 
-def _is_about_schema(error: openai.BadRequestError) -> bool:
-    """Whether the server says that it does not take a schema; any other refusal is another's."""
-    told = f"{error.param or ''} {error.message}".lower()
-    return any(word in told for word in ("response_format", "json_schema", "guided"))
+def _is_about_form(error: Exception) -> bool:
+    """Whether a refusal may be one of the response format: servers say so in many ways.
+
+    Asking in a simpler form tells: that form is kept where it is answered. Left out is what has a
+    cause of its own: key, quota, model, time, size, rate, content filter, length of the context.
+    """
+    return (
+        isinstance(error, openai.APIStatusError)
+        and 400 <= error.status_code < 500
+        and error.status_code not in (401, 402, 403, 404, 408, 409, 413, 429)
+        and _code(error) not in ("content_filter", "content_policy_violation", QUOTA, TOO_LONG)
+    )
+
+
+def _raise_if_quota_is_spent(error: openai.APIStatusError) -> None:
+    if error.status_code == 402 or _code(error) == QUOTA:
+        raise ProviderError(
+            f"the server says that the quota is spent: {error.message}; add credit, then resume"
+        ) from error
 
 
 def _wrong_key(error: openai.APIStatusError) -> ProviderError:
@@ -362,13 +439,25 @@ def _code(error: openai.APIError) -> str:
 
 
 def _retry_after(error: openai.RateLimitError) -> float | None:
-    """Seconds that the server asks to wait; None where it does not say."""
+    """Seconds that the server asks to wait, in seconds or as a date; None where it does not say.
+
+    At most INF_MAX_RETRY_AFTER_SECONDS, by default ten minutes.
+    """
     headers = error.response.headers
+    most = float(os.environ.get("INF_MAX_RETRY_AFTER_SECONDS") or MAX_RETRY_AFTER_SECONDS)
     for name, factor in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            return max(0.0, float(headers[name]) * factor)
-        except (KeyError, ValueError):
+        asked = headers.get(name)
+        if asked is None:
             continue
+        try:
+            seconds = float(asked) * factor
+        except ValueError:
+            try:
+                seconds = (parsedate_to_datetime(asked) - utc_now()).total_seconds()
+            except (ValueError, TypeError):
+                continue
+        if math.isfinite(seconds):
+            return min(max(0.0, seconds), most)
     return None
 
 
@@ -384,7 +473,7 @@ class BatchApi:
 
     def __init__(self, wire: OpenAIProvider) -> None:
         self._wire = wire
-        self._client = wire.client.with_options(max_retries=MOST_ATTEMPTS)
+        self._client = wire.client.with_options(max_retries=MAX_ATTEMPTS)
 
     @property
     def url(self) -> str:
@@ -412,7 +501,7 @@ class BatchApi:
 
     async def _create_once(self, name: str, file_id: str, longest_wait: float) -> str:
         once = self._wire.client.with_options(max_retries=0)
-        for attempt in range(MOST_ATTEMPTS):
+        for attempt in range(MAX_ATTEMPTS):
             try:
                 made = await once.batches.create(
                     input_file_id=file_id,
@@ -426,7 +515,7 @@ class BatchApi:
                 openai.InternalServerError,
                 openai.RateLimitError,
             ):
-                if attempt == MOST_ATTEMPTS - 1:
+                if attempt == MAX_ATTEMPTS - 1:
                     raise
                 await asyncio.sleep(min(longest_wait, 2.0**attempt))
                 found = await self.find(name)
@@ -493,9 +582,10 @@ class BatchApi:
         if kind is None:
             return
         error = kind(words, response=http, body=line.error)
-        has_schema = request.model not in self._wire.without_schema
-        if isinstance(error, openai.BadRequestError) and _is_about_schema(error) and has_schema:
-            self._wire.without_schema.add(request.model)
+        form = self._wire.form.get(request.model, 0)
+        asked_json = request.parameters.get("output") == "json"
+        if _is_about_form(error) and asked_json and form < len(FORMS) - 1:
+            self._wire.form[request.model] = form + 1
             return
         _raise_if_final(error, request, str(self._client.base_url))
 

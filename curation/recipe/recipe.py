@@ -18,7 +18,16 @@ from db.corpus.datasets import text_sha256
 from db.errors import BadInput
 
 FOLDER = Path(__file__).parent / "recipes"
-PARAMETERS = ("temperature", "top_p", "max_output_tokens", "reasoning_effort", "seed", "output")
+PARAMETERS = (
+    "temperature",
+    "top_p",
+    "max_output_tokens",
+    "reasoning_effort",
+    "seed",
+    "output",
+    "extra_body",
+)
+TRANSPORT = ("timeout_seconds", "headers", "limit_name")  # no part of an answer's key
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,7 @@ class Stage:
     model: str
     prompt: Prompt
     parameters: dict[str, Any]
+    transport: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,7 @@ class Recipe:
                     "prompt": stage.prompt.name,
                     "prompt_sha256": stage.prompt.sha256,
                     **stage.parameters,
+                    **stage.transport,
                 }
                 for task, stage in self.stages.items()
             },
@@ -137,6 +148,7 @@ def recipe_from_store(body: Mapping[str, Any], prompts: Mapping[str, str]) -> Re
             model=stage["model"],
             prompt=Prompt(stage["prompt"], prompts[stage["prompt_sha256"]]),
             parameters={name: stage[name] for name in PARAMETERS if name in stage},
+            transport={name: stage[name] for name in TRANSPORT if name in stage},
         )
         for task, stage in body["stages"].items()
     }
@@ -160,7 +172,8 @@ def _build(tables: dict[str, Any], path: Path) -> Recipe:
         if not isinstance(table, dict):
             raise BadInput(f"{where} has no [stages.{task}]")
         place = f"{where}, [stages.{task}]"
-        _only(table, ("model", "prompt", *PARAMETERS), place)
+        _only(table, ("model", "prompt", *PARAMETERS, *TRANSPORT), place)
+        _check_transport(table, place)
         for name in ("model", "prompt"):
             if not isinstance(table.get(name), str) or not table[name]:
                 raise BadInput(f"{place} has no {name}")
@@ -170,6 +183,7 @@ def _build(tables: dict[str, Any], path: Path) -> Recipe:
             model=table["model"],
             prompt=read_prompt(task, table["prompt"], path.parent),
             parameters={name: table[name] for name in PARAMETERS if name in table},
+            transport={name: table[name] for name in TRANSPORT if name in table},
         )
     validation = Validation(**_whole(tables, "validation", _VALIDATION, where))
     if validation.votes < 1:
@@ -181,6 +195,17 @@ def _build(tables: dict[str, Any], path: Path) -> Recipe:
         validation=validation,
         filters=Filters(**_whole(tables, "filters", _FILTERS, where)),
     )
+
+
+def _check_transport(table: dict[str, Any], place: str) -> None:
+    seconds = table.get("timeout_seconds", 1)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
+        raise BadInput(f"{place}: timeout_seconds = {seconds!r} is not a number above 0")
+    for name in ("headers", "extra_body"):
+        if not isinstance(table.get(name, {}), dict):
+            raise BadInput(f"{place}: {name} = {table[name]!r} is not a table, as in {{a = 1}}")
+    if table.get("limit_name", "max_tokens") not in ("max_tokens", "max_completion_tokens"):
+        raise BadInput(f"{place}: limit_name is max_tokens or max_completion_tokens")
 
 
 def _whole(tables: dict[str, Any], name: str, known: tuple[str, ...], where: str) -> dict[str, Any]:

@@ -39,3 +39,10 @@ def response_format(task: Task) -> dict[str, Any]:
             },
         },
     }
+
+
+def json_hint(task: Task) -> str:
+    """What is added to a prompt where a server takes `json_object` and no schema."""
+    properties = response_format(task)["json_schema"]["schema"]["properties"]
+    keys = ", ".join(f'"{name}": "{one["description"]}"' for name, one in properties.items())
+    return f"\n\nIn place of that form, answer with one JSON object and nothing else: {{{keys}}}"

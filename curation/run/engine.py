@@ -441,8 +441,10 @@ def _close(handle: JobHandle, run_id: int, worker: Worker | None) -> dict[str, A
         elif run.status == "running" and worker_totals(session, run_id).alive == 0:
             status, words = "paused", f"stopped; `inf curate --resume {run_id}` goes on"
             if worker is not None and worker.out_of_budget:
+                left = max(0.0, (run.budget_usd or 0.0) - run.spent_usd)
                 words = (
-                    f"the budget of {run.budget_usd} USD is used up ({run.spent_usd:.4f} spent): "
+                    f"the budget of {run.budget_usd} USD is used up: the next call could cost more "
+                    f"than the {left:.4f} USD left; "
                     f"`inf curate --resume {run_id} --budget-usd MORE` goes on"
                 )
         if status != run.status:

@@ -103,7 +103,7 @@ def test_faults_cost_at_most_their_own_row_and_every_drop_has_its_reason(
     assert result["status"] == "done"
     assert result["kept"] + sum(result["dropped"].values()) == result["pairs"] == 40
     assert set(result["dropped"]) <= {"unparsable", "refused", "empty", "unknown_candidate"}
-    assert result["kept"] >= 20 and len(result["dropped"]) >= 3
+    assert result["kept"] >= 15 and len(result["dropped"]) >= 3
     assert {"429", "429_retry_after", "500", "cut_before", "cut_after", "truncated"} <= set(
         server.statuses
     )

@@ -1,0 +1,143 @@
+"""A server that fails loses no group; a row that always fails ends no run."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import openai
+import pytest
+from curation_runs import add_dataset, claimed_job, run_curation
+from httpx2 import Request as HttpRequest
+from httpx2 import Response
+from openai_server import Server
+from sqlalchemy import func, select
+
+from curation.providers.openai_server import _retry_after
+from curation.recipe.recipe import load_recipe
+from curation.run.engine import curate
+from curation.run.starting import resume_run, start_run
+from db.errors import BadInput, ProviderError
+from db.store.store import Store
+from db.tables import Group
+
+ASKED: dict[str, Any] = {
+    "dataset": "small",
+    "provider": "openai",
+    "settings": ["model=small"],
+    "concurrency": 6,
+}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    with Server() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setattr("curation.providers.openai_server.BACKOFF_SECONDS", 0.01)
+        monkeypatch.setattr("curation.providers.openai_server.MAX_BACKOFF_SECONDS", 0.05)
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(500, ""), (502, ""), (503, ""), (402, ""), (429, "insufficient_quota"), (401, "no")],
+)
+def test_an_outage_in_mid_run_drops_no_group_and_a_resume_ends_the_run(
+    sqlite_store: Store, server: Server, status: int, code: str
+) -> None:
+    add_dataset(sqlite_store, pairs=12)
+    server.down = (40, status, code)
+    with sqlite_store.write() as session:
+        run_id = start_run(session, **ASKED).id
+        session.commit()
+    with pytest.raises(ProviderError):
+        curate(claimed_job(sqlite_store, run_id))
+    with sqlite_store.read() as session:
+        states = dict(
+            session.execute(
+                select(Group.state, func.count())
+                .group_by(Group.state)
+                .where(Group.run_id == run_id)
+            ).all()
+        )
+        assert session.scalars(select(Group.drop_reason).distinct()).all() in ([None], [])
+    assert states.get("waiting", 0) > 0 and "leased" not in states
+    server.down = None
+    with sqlite_store.write() as session:
+        resume_run(session, run_id)
+        session.commit()
+    result = curate(claimed_job(sqlite_store, run_id))
+    assert result["status"] == "done" and result["kept"] == 12
+
+
+def test_one_row_that_always_fails_is_dropped_and_the_run_ends(
+    sqlite_store: Store, server: Server
+) -> None:
+    add_dataset(sqlite_store, pairs=8)
+    with sqlite_store.read() as session:
+        from db.tables import Pair
+
+        server.poison = session.scalars(select(Pair.query).order_by(Pair.id)).first()
+    result = run_curation(sqlite_store, **ASKED)
+    assert result["status"] == "done"
+    assert result["dropped"] == {"server_error": 1} and result["kept"] == 7
+
+
+def test_a_server_that_takes_json_without_a_schema_is_asked_for_that(
+    sqlite_store: Store, server: Server
+) -> None:
+    add_dataset(sqlite_store, pairs=4)
+    server.schema = "object"
+    result = run_curation(sqlite_store, **ASKED)
+    assert result["kept"] == 4
+    forms = [body.get("response_format", {}).get("type") for body in server.bodies]
+    assert forms.count("json_object") == 32 and None not in forms
+    assert 0 < forms.count("json_schema") < 32, "remembered for the model"
+
+
+def test_what_a_stage_says_of_its_transport_is_sent_and_is_no_part_of_the_key(
+    sqlite_store: Store, server: Server
+) -> None:
+    add_dataset(sqlite_store, pairs=2)
+    first = run_curation(sqlite_store, **ASKED)
+    settings = [
+        "model=small",
+        "timeout_seconds=900",
+        "limit_name=max_completion_tokens",
+        "headers={X-Team = 'tower'}",
+    ]
+    again = run_curation(sqlite_store, **(ASKED | {"settings": settings}))
+    assert again["calls"]["made"] == 0 and again["kept"] == first["kept"]
+    extra = ["extra_body={top_k = 7, chat_template_kwargs = {enable_thinking = false}}"]
+    asked = len(server.bodies)
+    run_curation(sqlite_store, **(ASKED | {"settings": settings + extra}))
+    sent = server.bodies[asked:]
+    assert sent and all(body["top_k"] == 7 for body in sent)
+    assert all(body["chat_template_kwargs"] == {"enable_thinking": False} for body in sent)
+    assert all("max_tokens" not in body and "extra_body" not in body for body in sent)
+
+
+@pytest.mark.parametrize(
+    "setting", ["timeout_seconds=0", "headers=3", "extra_body=1", "limit_name=tokens"]
+)
+def test_a_transport_that_cannot_be_is_refused(setting: str) -> None:
+    with pytest.raises(BadInput):
+        load_recipe("msmarco", [setting])
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("3", 3.0),
+        ("86400", 600.0),
+        ("Wed, 21 Oct 2037 07:28:00 GMT", 600.0),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
+        ("soon", None),
+        ("nan", None),
+        ("-5", 0.0),
+    ],
+)
+def test_a_retry_after_is_seconds_or_a_date_and_ten_minutes_at_most(
+    header: str, seconds: float | None
+) -> None:
+    request = HttpRequest("POST", "http://localhost/v1")
+    response = Response(429, headers={"retry-after": header}, request=request)
+    assert _retry_after(openai.RateLimitError("slow", response=response, body=None)) == seconds
