@@ -1,16 +1,18 @@
 """Comparison of models on one benchmark: ranking plot, paired differences, downloads."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
 from analysis.figures.paired import paired_difference
 from app.kit.figure import Origin, as_csv, draw_figure
 from app.models import actions
+from app.models.conditions import Conditions, unlike
 from app.models.ranking_plot import ranking_figure, ranking_rows
 from app.models.scores import NAMES, model_name
 from app.models.sizes import named_parameters, parameters_of
+from app.text.plain import plain
 from db.outcome.evaluations import rows_by_query
 from db.tables import Evaluation
 
@@ -77,6 +79,24 @@ def sizes_of(evaluations: Sequence[Evaluation]) -> dict[str, float | None]:
     return found
 
 
+def _comparable(
+    base: Evaluation, found: Sequence[Evaluation], conditions: Mapping[int, Conditions]
+) -> list[Evaluation]:
+    """The evaluations under the same conditions as the base; the page lists why others are not."""
+    reasons = unlike(base, found, conditions)
+    if reasons:
+        lines = [
+            f"{model_name(each.model)}: {', '.join(reasons[each.id])}."
+            for each in found
+            if each.id in reasons
+        ]
+        st.warning(
+            plain("\n".join([f"Not comparable with {model_name(base.model)}:", *lines])),
+            icon=":material/difference:",
+        )
+    return [each for each in found if each.id not in reasons]
+
+
 def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
     """The ranking plot and the differences to a base; nothing for fewer than two models."""
     found = newest_of_each(evaluations)
@@ -96,6 +116,20 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
     if len(found) < 2:
         st.caption("Choose at least two models.")
         return
+    conditions = actions.read_conditions(found)
+    is_mean = not any(each.per_query for each in found)
+    if not is_mean or unlike(found[0], found[1:], conditions):
+        untrained = [each.model for each in found if each.checkpoint_id is None]
+        chosen_base = st.selectbox(
+            "Compared with",
+            chosen,
+            index=chosen.index(untrained[0]) if untrained else 0,
+            format_func=model_name,
+            key="evaluations.base",
+        )
+        found = _comparable(by_model[chosen_base], found, conditions)
+        if len(found) < 2:
+            return
     if any(each.metrics.get("p-mrr") is not None for each in found):
         rows = ranking_rows(found, sizes_of(found))
         draw_figure(ranking_figure(rows), rows, _origin(found), key="evaluations.ranking")
@@ -103,21 +137,14 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
             "Grouped by number of parameters, then by p-MRR. The score is FollowIR's mean over its "
             "sets, elsewhere nDCG@10, divided by 10 as in Figure 5 of the paper."
         )
-    if not any(each.per_query for each in found):
+    if is_mean:
         st.caption(
             "This is a mean over the sets of a suite. Differences with intervals are shown for "
             "each set: choose one above."
         )
         return
-    untrained = [each.model for each in found if each.checkpoint_id is None]
-    base = st.selectbox(
-        "Compared with",
-        chosen,
-        index=chosen.index(untrained[0]) if untrained else 0,
-        format_func=model_name,
-        key="evaluations.base",
-    )
-    rows = difference_rows(by_model[base], [each for each in found if each.model != base])
+    base = by_model[chosen_base]
+    rows = difference_rows(base, [each for each in found if each is not base])
     number = st.column_config.NumberColumn(format="%+.4f")
     st.dataframe(
         rows,

@@ -191,3 +191,62 @@ def test_a_benchmark_is_evaluated_where_there_is_no_release(
     with sqlite_store.read() as session:
         (job,) = jobs.list_jobs(session, kind="evaluate", statuses=("queued",))
     assert job.config["benchmark"] == "followir" and job.config["release"] is None
+
+
+def evaluate_as(
+    store: Store, model: str, *, queries: str = "abc", folder: str = "/sets/F", **changed: str
+) -> None:
+    """An evaluation by a job whose record states its conditions."""
+    with store.write() as session:
+        job = jobs.enqueue_job(session, "evaluate", {"benchmark": folder, "query_prefix": ""})
+        job.status = "done"
+        session.flush()
+        made = record_evaluation(
+            session,
+            model=model,
+            benchmark="F",
+            metrics=METRICS,
+            per_query={name: {"ndcg@10": 0.5} for name in queries},
+            job_id=job.id,
+        )
+        template = changed.get("template", "{instruction} {query}")
+        convention = changed.get("convention", "the best 100 are ranked")
+        job.config = {**job.config, "query_prefix": changed.get("prefix", "")}
+        job.result = {
+            "documents": 9,
+            "convention": convention,
+            "models": [{"evaluation_id": made.id, "template": template}],
+        }
+        session.commit()
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        ({"queries": "abd"}, "other queries (2 in common)"),
+        ({"folder": "/elsewhere/F"}, "other data (/elsewhere/F instead of /sets/F)"),
+        ({"template": "{query} {instruction}"}, "other template ({query} {instruction} instead"),
+        ({"prefix": "query: "}, "other prefixes ('query: ' and '' instead of '' and '')"),
+        ({"convention": "the best 10 are ranked"}, "(the best 10 are ranked instead of"),
+    ],
+)
+def test_evaluations_under_other_conditions_are_not_compared_and_the_page_says_what_differs(
+    sqlite_store: Store, other: dict[str, str], reason: str
+) -> None:
+    evaluate_as(sqlite_store, "base")
+    evaluate_as(sqlite_store, "like")
+    evaluate_as(sqlite_store, "unlike", **other)
+    at = open_page("evaluations")
+    at.selectbox("evaluations.base").set_value("base").run()
+    assert not at.exception
+    shown = at.warning[0].value.replace("\\", "")
+    assert "Not comparable with base" in shown and reason in shown
+    rows = [table.value for table in at.dataframe if "Clear" in table.value]
+    assert set(rows[0]["Model"]) == {"like"}
+
+
+def test_evaluations_without_a_record_are_compared_by_their_queries(sqlite_store: Store) -> None:
+    fill(sqlite_store)
+    at = open_page("evaluations")
+    at.selectbox(key="evaluations.chosen").set_value("F/Core17").run()
+    assert not at.exception and not at.warning
