@@ -22,6 +22,8 @@ def _report(result: Result) -> str:
     split = result["held_out"]
     about = f"{result['benchmark']} ({result['kind']}): {result['queries']} queries, "
     about += f"{result['documents']} documents"
+    if left_out := result.get("queries_left_out", 0):
+        about += f", {left_out} queries without a relevant document, in no mean"
     if split:
         about += f", {split['groups']} groups (held_out={split['fraction']} seed={split['seed']})"
     also = [

@@ -49,7 +49,9 @@ def difference_rows(base: Evaluation, others: Sequence[Evaluation]) -> list[dict
     rows: list[dict[str, object]] = []
     for each in others:
         for metric, title in NAMES.items():
-            found = paired_difference(base.per_query, each.per_query, metric)
+            found = paired_difference(
+                base.per_query, each.per_query, metric, each.questions or base.questions
+            )
             if found.value is None:
                 continue
             scale = 100 if metric == "p-mrr" else 1
@@ -152,8 +154,9 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
         column_config={"Difference": number, "from": number, "to": number},
     )
     st.caption(
-        "Paired over the same queries; 95 % interval by bootstrap over groups. Clear: the interval "
-        "excludes zero."
+        "Paired over the same queries; 95 % interval by bootstrap-t over groups of queries that "
+        "belong together. Clear: the interval excludes zero. An evaluation made before these "
+        "groups were recorded has no differences: evaluate again."
     )
     with st.container(horizontal=True):
         st.download_button(

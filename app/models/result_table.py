@@ -96,7 +96,7 @@ def table_rows(scores: Sequence[Scored]) -> list[dict[str, str | float | None]]:
 def as_latex(scores: Sequence[Scored]) -> str:
     """The table in LaTeX (booktabs): benchmarks above measures, one decimal, -- if undefined.
 
-    The best value of every column is bold.
+    Nothing is bold: the best of a column is not tested against the others here.
     """
     columns, rows = columns_of(scores), table_rows(scores)
     spans: dict[str, int] = {}
@@ -106,19 +106,12 @@ def as_latex(scores: Sequence[Scored]) -> str:
         rf"\multicolumn{{{count}}}{{c}}{{{escaped(name)}}}" if count > 1 else escaped(name)
         for name, count in spans.items()
     ]
-    best = {
-        column.title: max(
-            (float(v) for row in rows if (v := row[column.title]) is not None), default=None
-        )
-        for column in columns
-    }
 
     def cell(row: dict[str, str | float | None], title: str) -> str:
         value = row[title]
         if value is None:
             return "--"
-        text = f"{float(value):.1f}"
-        return rf"\textbf{{{text}}}" if float(value) == best[title] else text
+        return f"{float(value):.1f}"
 
     lines = [
         rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",

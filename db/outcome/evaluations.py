@@ -17,6 +17,7 @@ def record_evaluation(
     benchmark: str,
     metrics: Mapping[str, Any],
     per_query: Mapping[str, Any],
+    questions: Mapping[str, Any] | None = None,
     checkpoint_id: int | None = None,
     job_id: int | None = None,
 ) -> Evaluation:
@@ -38,6 +39,7 @@ def record_evaluation(
         benchmark=benchmark,
         metrics=dict(metrics),
         per_query=dict(per_query),
+        questions=dict(questions or {}),
         checkpoint_id=checkpoint_id,
         job_id=job_id,
     )

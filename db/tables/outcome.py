@@ -56,7 +56,11 @@ class Checkpoint(Base, kw_only=True):
 
 
 class Evaluation(Base, kw_only=True):
-    """Scores of one model on one benchmark; `per_query` allows paired comparisons."""
+    """Scores of one model on one benchmark; `per_query` allows paired comparisons.
+
+    `questions`: {query id: {cluster, scored}}: which queries belong together, and which count in
+    the means. Empty in evaluations made before migration 0002.
+    """
 
     __tablename__ = "evaluation"
     id: Mapped[int] = key()
@@ -66,6 +70,7 @@ class Evaluation(Base, kw_only=True):
     benchmark: Mapped[str]
     metrics: Mapped[dict[str, Any]]
     per_query: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    questions: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
     created_at: Mapped[datetime] = created()
     __table_args__ = (Index("ix_evaluation_benchmark", "benchmark"),)
 

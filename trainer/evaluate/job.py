@@ -25,6 +25,8 @@ from trainer.evaluate.embedding_server import PREFIX as OPENAI
 from trainer.evaluate.embedding_server import EmbeddingServer
 from trainer.evaluate.following import FOLLOWING, bm25_following
 from trainer.evaluate.hub_benchmarks import is_hub_name, load_hub_benchmarks, spelled
+from trainer.evaluate.question_clusters import about_questions
+from trainer.evaluate.rankings import unanswerable
 from trainer.evaluate.reranking import PairScorer, is_reranker, load_reranker, score_reranker
 from trainer.evaluate.suites import read_benchmarks, suite_means, take_subset
 from trainer.evaluate.vector_cache import VectorCache, identity_of
@@ -87,11 +89,14 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
             "kind": benchmark.kind,
             "convention": benchmark.convention,
             "queries": len(benchmark.judgments),
+            "queries_left_out": unanswerable(benchmark.judgments),
             "documents": len(benchmark.corpus),
             "models": [theirs[part] for theirs in reports],
             "bm25": bm25_following(benchmark, Template()) if benchmark.groups else {},
             "comparisons": _comparisons(
-                [theirs[part] for theirs in reports], [values[part] for values in per_query]
+                [theirs[part] for theirs in reports],
+                [values[part] for values in per_query],
+                about_questions(benchmark),
             ),
         }
         for part, benchmark in enumerate(benchmarks)
@@ -100,21 +105,27 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
 
 
 def _comparisons(
-    reports: list[dict[str, Any]], per_query: list[dict[str, dict[str, float]]]
+    reports: list[dict[str, Any]],
+    per_query: list[dict[str, dict[str, float]]],
+    questions: paired.Questions,
 ) -> list[dict[str, Any]]:
     return [
         {
             "first": reports[0]["model"],
             "second": report["model"],
-            "measures": {name: _difference(per_query[0], values, name) for name in COMPARED},
+            "measures": {
+                name: _difference(per_query[0], values, name, questions) for name in COMPARED
+            },
         }
         for report, values in zip(reports[1:], per_query[1:], strict=True)
     ]
 
 
-def _difference(first: paired.Scores, second: paired.Scores, measure: str) -> dict[str, Any] | None:
-    """second − first with its interval; None with fewer than two groups of common queries."""
-    found = paired.paired_difference(first, second, measure)
+def _difference(
+    first: paired.Scores, second: paired.Scores, measure: str, questions: paired.Questions
+) -> dict[str, Any] | None:
+    """second − first with its interval; None where there are too few independent queries."""
+    found = paired.paired_difference(first, second, measure, questions)
     if found.p is None:
         return None
     told = {"queries": found.queries, "difference": found.value}
@@ -290,6 +301,7 @@ def _score(
             benchmark=benchmark.name,
             metrics=scores.metrics,
             per_query=scores.per_query,
+            questions=about_questions(benchmark),
             checkpoint_id=checkpoint.id if checkpoint else None,
             job_id=handle.id,
         )

@@ -52,6 +52,11 @@ def measure(run: Run, judgments: Judgments) -> dict[str, dict[str, float]]:
     }
 
 
+def unanswerable(judgments: Judgments) -> int:
+    """How many judged queries have no relevant document and so are in no mean."""
+    return sum(not any(grade > 0 for grade in grades.values()) for grades in judgments.values())
+
+
 def average(per_query: Mapping[str, Mapping[str, float]]) -> dict[str, float | None]:
     """The mean over queries of every measure; None where there is no query."""
     return {
