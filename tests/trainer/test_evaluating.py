@@ -128,17 +128,17 @@ def test_two_checkpoints_that_held_out_other_groups_are_not_compared(
 def test_bm25_is_a_baseline_by_name_and_differences_have_intervals(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
-    release = write_release(tmp_path, 20)
+    release = write_release(tmp_path, 30)
     handle = claim(
         sqlite_store,
-        {"models": ["bm25", "tiny-random-bert"], "release": str(release), "held_out": 0.3},
+        {"models": ["bm25", "tiny-random-bert"], "release": str(release), "held_out": 0.4},
         kind="evaluate",
     )
     result = evaluate(handle)
     bm25, other = (model["metrics"] for model in result["models"])
     (compared,) = result["comparisons"]
     found = compared["measures"]["map"]
-    assert found["queries"] == 18
+    assert found["queries"] == 36
     assert found["difference"] == pytest.approx(other["map"] - bm25["map"])
     assert found["low"] <= found["difference"] <= found["high"] and 0 < found["p"] <= 1
     folder = write_followir(tmp_path / "Core17")
