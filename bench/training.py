@@ -98,9 +98,7 @@ def grid_step(way: str, rows: int) -> Callable[[], None]:
     from trainer.model import tree_attention
     from trainer.model.packing import as_features, pack_rows
 
-    tree_attention.LEAST_SAVED = {"mask": float("inf"), "parts": 0}.get(
-        way, tree_attention.LEAST_SAVED
-    )
+    tree_attention.MIN_SAVED = {"mask": float("inf"), "parts": 0}.get(way, tree_attention.MIN_SAVED)
 
     draw = random.Random(rows)
     model = decoder()

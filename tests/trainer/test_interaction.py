@@ -203,5 +203,5 @@ def test_interaction_ii_trains_with_other_settings(
 def test_what_interaction_ii_cannot_do_is_refused() -> None:
     with pytest.raises(BadInput, match="encoders=shared"):
         parse_settings({"interaction": "II", "encoders": "two"})
-    with pytest.raises(BadInput, match="a template says nothing there"):
+    with pytest.raises(BadInput, match="a template has no effect there"):
         parse_settings({"interaction": "II", "template": "{query} {instruction}"})

@@ -11,7 +11,7 @@ from db.scenarios import COLUMNS
 from trainer.data.batches import PASSAGES, QUERIES, Collator
 from trainer.data.release_files import Group
 from trainer.loop.embedding_loss import EmbeddingLoss
-from trainer.loop.fitting import MOST_DIFFERENT, make_collator, packing_difference
+from trainer.loop.fitting import MAX_DIFFERENCE, make_collator, packing_difference
 from trainer.model import packing, tree_attention
 from trainer.model.backbone import load_backbone
 from trainer.model.packing import (
@@ -34,7 +34,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """eager, or sdpa whose packed rows are all computed by their parts, or none of them is."""
     least = {"by mask": float("inf"), "by parts": 0.0}.get(request.param)
     if least is not None:
-        monkeypatch.setattr(tree_attention, "LEAST_SAVED", least)
+        monkeypatch.setattr(tree_attention, "MIN_SAVED", least)
     return str(request.param)
 
 
@@ -172,7 +172,7 @@ def test_a_wrong_mask_or_layout_is_found_out(monkeypatch: pytest.MonkeyPatch, wa
     flat, packed = (collator(ragged_rows(3)) for collator in collators(model))
     assert packing_difference(model, flat, packed) < 1e-5
     break_packing(monkeypatch, way)
-    assert packing_difference(model, flat, packed) > MOST_DIFFERENT
+    assert packing_difference(model, flat, packed) > MAX_DIFFERENCE
 
 
 @pytest.mark.parametrize("way", ["by mask", "by parts"], indirect=True)
@@ -183,7 +183,7 @@ def test_packed_equals_flat_in_bf16(way: str, autocast: bool) -> None:
         model.to(torch.bfloat16)
     flat, packed = (collator(ragged_rows(4)) for collator in collators(model))
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-        assert packing_difference(model, flat, packed) < 100 * MOST_DIFFERENT
+        assert packing_difference(model, flat, packed) < 100 * MAX_DIFFERENCE
         flat_loss, flat_gradients = loss_and_gradients(model, flat)
         packed_loss, packed_gradients = loss_and_gradients(model, packed)
     assert packed_loss == pytest.approx(flat_loss, rel=0.02)
@@ -238,7 +238,7 @@ def test_wrong_positions_are_found_out() -> None:
     flat, packed = (collator(ragged_rows(3)) for collator in collators(model))
     width = packed[f"{QUERIES}_position_ids"].shape[1]
     packed[f"{QUERIES}_position_ids"][:] = torch.arange(width)
-    assert packing_difference(model, flat, packed) > MOST_DIFFERENT
+    assert packing_difference(model, flat, packed) > MAX_DIFFERENCE
 
 
 @pytest.mark.parametrize("way", ["flat", "by mask", "by parts"], indirect=True)

@@ -225,5 +225,5 @@ def test_shares_and_places_by_hand() -> None:
 def test_only_torchruns_environment_counts() -> None:
     assert count_from_environment({"WORLD_SIZE": "8"}) == 1
     assert count_from_environment({"WORLD_SIZE": "8", "RANK": "0", "MASTER_ADDR": "x"}) == 8
-    with pytest.raises(InfError, match="is no number of processes"):
+    with pytest.raises(InfError, match="is not a number of processes"):
         count_from_environment({"WORLD_SIZE": "many"})

@@ -91,7 +91,7 @@ def test_weights_that_are_no_numbers_are_not_kept(tmp_path: Path) -> None:
             next(model.parameters()).data[0, 0] = torch.nan
         return False
 
-    with pytest.raises(BadInput, match=r"no numbers after step 2: this state was not kept"):
+    with pytest.raises(BadInput, match=r"NaN or infinite after step 2: this state was not saved"):
         run(tmp_path, settings, model, stopping=spoil)
     assert newest_state(tmp_path / "work") == (1, tmp_path / "work" / "checkpoint-1")
     kept = weights.read_weights(tmp_path / "work" / "checkpoint-1")

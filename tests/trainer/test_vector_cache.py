@@ -43,7 +43,7 @@ def test_what_was_encoded_is_not_encoded_again(store: Store) -> None:
 def test_a_corpus_that_would_fill_the_store_is_not_kept(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_cache, "MOST", 2)
+    monkeypatch.setattr(vector_cache, "MAX_TEXTS", 2)
     cache = VectorCache(sqlite_store, "m", "document", "")
     cache.keep(["a", "b"], np.ones((2, 2), dtype=np.float32), of=3)
     assert cache.read(["a", "b"]) == {}

@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from torch import Tensor
 
-MOST = 3
+MAX_TEXTS = 3
 
 
 def sample_of(
     model: "SentenceTransformer",
     columns: Sequence[Mapping[str, "Tensor"]],
     tables: Mapping[str, "Tensor"],
-    most: int = MOST,
+    most: int = MAX_TEXTS,
 ) -> dict[str, list[str]]:
     """The first matched and crossed queries and passages, decoded from their tokens, no padding.
 

@@ -29,7 +29,7 @@ PROMPTS = {
 WORDS = {MONO_T5: ("true", "false"), FLAN_T5: ("yes", "no")}
 FIRST_STAGE = 100
 PAIRS_AT_ONCE = 32
-LONGEST = 512
+MAX_TOKENS = 512
 PairScorer = Callable[[list[tuple[str, str]]], list[float]]
 
 
@@ -159,7 +159,7 @@ def _first_token(tokenizer: Any, word: str) -> int:
 def _prompt(tokenizer: Any, kind: str, query: str, document: str) -> str:
     """The prompt with the document cut, so that the question at its end is never lost."""
     empty = PROMPTS[kind].format(query=query, document="")
-    room = max(0, LONGEST - len(tokenizer(empty)["input_ids"]))
+    room = max(0, MAX_TOKENS - len(tokenizer(empty)["input_ids"]))
     tokens = tokenizer(document, add_special_tokens=False)["input_ids"]
     if len(tokens) > room:
         document = tokenizer.decode(tokens[:room], skip_special_tokens=True)

@@ -3,8 +3,8 @@
 A benchmark's corpus is encoded once per model: a second evaluation, another split of the same
 release, or a job that was killed and goes on reads what is there. The model is known by its
 content (`analysis.embed.embedding.model_identity`), so a folder that was trained anew is another
-model. A corpus of more than `MOST` different texts is not kept: it would fill the store (a million
-vectors of 384 numbers are 1.5 GB).
+model. A corpus of more than `MAX_TEXTS` different texts is not cached: it would fill the store (a
+million vectors of 384 numbers are 1.5 GB).
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from db.corpus.embeddings import cached_vectors, store_vectors
 from db.store.store import Store
 from trainer.settings.settings import TrainSettings
 
-MOST = 200_000
+MAX_TEXTS = 200_000
 # What makes an untrained model's vectors, besides its weights.
 PREPARED_BY = (
     *("pooling", "query_tokens", "passage_tokens", "interaction", "encoders"),
@@ -35,7 +35,7 @@ class VectorCache:
 
     def read(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
         """The vectors there are, by text."""
-        if len(texts) > MOST:
+        if len(texts) > MAX_TEXTS:
             return {}
         keys = {text_sha256(text): text for text in texts}
         with self.store.read() as session:
@@ -44,7 +44,7 @@ class VectorCache:
 
     def keep(self, texts: Sequence[str], vectors: np.ndarray, of: int) -> None:
         """Keep some of the `of` texts' vectors; commits."""
-        if of > MOST:
+        if of > MAX_TEXTS:
             return
         with self.store.write() as session:
             store_vectors(session, self.model, [text_sha256(text) for text in texts], vectors)

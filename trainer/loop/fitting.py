@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("inf.train")
 SAVE_SECONDS = 120.0
-MOST_DIFFERENT = 1e-4
+MAX_DIFFERENCE = 1e-4
 STATE = "trainer_state.json"
 OPTIMIZER, SCHEDULER = "optimizer.pt", "scheduler.pt"  # as the stock trainer names them
 Report = Callable[[int, int, str], None]
@@ -69,7 +69,7 @@ class GroupTrainer(SentenceTransformerTrainer):
     def create_accelerator_and_postprocess(self) -> None:
         super().create_accelerator_and_postprocess()
         if any(isinstance(weights, DTensor) for weights in self.model.parameters()):
-            # The weights are shared out already: no copies on top of that.
+            # The weights are sharded already: no DDP copies on top of that.
             self.accelerator.prepare_model = lambda model, **_: model
             self.accelerator.clip_grad_norm_ = clip_gradients
 
@@ -77,15 +77,16 @@ class GroupTrainer(SentenceTransformerTrainer):
         """Ours is written at the end; the stock one would search the Hub and embed examples."""
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
-        """Every process comes here; the first writes."""
+        """Every process calls it; the first writes."""
         state = self.sharded.weights() if self.sharded else self.model.state_dict()
         if not self.processes.is_first:
             return
         names = [name for name, _ in self.model.named_parameters()]
         if broken := [name for name in names if not state[name].isfinite().all()]:
             raise BadInput(
-                f"the weights {broken[0]} are no numbers after step {self.state.global_step}: this "
-                "state was not kept, the one before it is. Lower learning_rate or raise temperature"
+                f"the weights {broken[0]} are NaN or infinite after step {self.state.global_step}: "
+                "this state was not saved, the one before it was. Lower learning_rate or raise "
+                "temperature"
             )
         write_weights(state, Path(output_dir or self.args.output_dir))
 
@@ -160,7 +161,7 @@ class GroupTrainer(SentenceTransformerTrainer):
 
 
 class Watch(TrainerCallback):
-    """Streams numbers, tells progress, stops at the deadline or on request, keeps states."""
+    """Streams metrics, reports progress, stops at the deadline or on request, saves states."""
 
     def __init__(
         self,
@@ -222,7 +223,7 @@ class Watch(TrainerCallback):
         if settings.evaluate_steps and state.global_step % settings.evaluate_steps == 0:
             if self.loss_module.value is not None:
                 _require_finite(float(self.loss_module.value), state.global_step)
-            # Every process takes part in gathering shared-out weights; the first scores.
+            # Every process takes part in gathering sharded weights; the first scores.
             with self.sharded.whole() if self.sharded else nullcontext(kwargs["model"]) as model:
                 self._score(model, state.global_step, control)
         control.should_training_stop, control.should_save = self.processes.agree(
@@ -308,7 +309,7 @@ def fit(
         trained = attach_lora(
             model, rank=settings.lora_rank, alpha=settings.lora_alpha, seed=settings.seed
         )
-        log.info("LoRA: %d numbers are trained", trained)
+        log.info("LoRA: %d weights are trained", trained)
     if settings.gradient_checkpointing == "on":
         for module in model.modules():
             if isinstance(module, PreTrainedModel):
@@ -429,7 +430,7 @@ def make_collator(
     if why:
         log.warning("packed rows cannot be computed (%s): packing is off", why)
         return plain
-    if difference > (MOST_DIFFERENT if model.dtype == torch.float32 else MOST_DIFFERENT * 100):
+    if difference > (MAX_DIFFERENCE if model.dtype == torch.float32 else MAX_DIFFERENCE * 100):
         log.warning("packed embeddings differ from flat ones by %.2g: packing is off", difference)
         return plain
     log.info("packing is on: packed embeddings equal flat ones (%.2g)", difference)
@@ -467,7 +468,7 @@ def packing_difference(
 
 
 def newest_state(work: Path) -> tuple[int, Path] | None:
-    """(step, folder) of the newest complete state: one that was being written is passed over.
+    """(step, folder) of the newest complete state; an incomplete one is skipped.
 
     The trainer writes `trainer_state.json` last.
     """
@@ -530,7 +531,7 @@ def _inner(optimizer: Any) -> torch.optim.Optimizer:
 
 
 def _translated(error: BaseException, settings: TrainSettings) -> BaseException:
-    """Out of memory or out of disk in words, anything else as it is."""
+    """BadInput for out of memory or a full disk, with the remedy; any other error unchanged."""
     words = str(error)
     if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in words:
         return BadInput(

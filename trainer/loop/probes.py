@@ -9,10 +9,10 @@ from typing import Any
 
 from trainer.evaluate.benchmarks import Benchmark
 
-MOST = 4
+MAX_PROBES = 4
 
 
-def choose_probes(benchmark: Benchmark, most: int = MOST) -> list[str]:
+def choose_probes(benchmark: Benchmark, most: int = MAX_PROBES) -> list[str]:
     """The ids of `most` held-out groups, spread evenly: the same for the same split."""
     ids = list(benchmark.original)
     count = min(most, len(ids))

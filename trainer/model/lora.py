@@ -1,4 +1,4 @@
-"""LoRA: training low-rank additions to the linear layers instead of the weights themselves.
+"""LoRA: training low-rank adapters of the linear layers instead of the weights themselves.
 
 y = W x + (α/r) · B A x, with W frozen, A (r, in) random and B (out, r) zero: training starts from
 the model as it is (Hu et al. 2021). A and B are float32; W keeps the number type it is stored in.
@@ -44,7 +44,7 @@ class LoraLinear(nn.Module):
 
 
 def attach_lora(model: "SentenceTransformer", *, rank: int, alpha: float, seed: int) -> int:
-    """Freeze the model and add to every linear layer. Returns how many numbers are trained.
+    """Freeze the model, add an adapter to every linear layer; returns how many weights train.
 
     Raises BadInput for a model without linear layers.
     """
@@ -65,9 +65,9 @@ def attach_lora(model: "SentenceTransformer", *, rank: int, alpha: float, seed: 
 
 
 def merge_lora(model: "SentenceTransformer") -> None:
-    """Put the additions into the weights; afterwards the model is an ordinary one.
+    """Merge the adapters into the weights; the model then has its original modules.
 
-    It is then float32 as a whole: a sum that is rounded to bfloat16 loses much of the additions.
+    It is then float32 as a whole: a sum that is rounded to bfloat16 loses much of the update.
     """
     if not any(isinstance(module, LoraLinear) for module in model.modules()):
         return

@@ -32,7 +32,7 @@ from trainer.model.tree_attention import tree_layout
 
 PADDING, PREFIX = -1, 0
 SEGMENTS = "segment_ids"
-LONGEST_ROW = 4096
+MAX_ROW_TOKENS = 4096
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class PackedRows:
 
 
 def pack_rows(
-    texts: Sequence[Sequence[int]], owners: Sequence[int], longest_row: int = LONGEST_ROW
+    texts: Sequence[Sequence[int]], owners: Sequence[int], longest_row: int = MAX_ROW_TOKENS
 ) -> PackedRows:
     """Pack tokenised texts (instruction and query) that have the same owner (instruction).
 
@@ -146,7 +146,7 @@ class PackingSentenceTransformer(SentenceTransformer):
         backbone = self[0].model
         if backbone.config._attn_implementation == tree_attention.NAME:
             layout = tree_layout(segments, PREFIX, PADDING, partial(tree_mask, segments))
-            if layout.saved >= tree_attention.LEAST_SAVED:
+            if layout.saved >= tree_attention.MIN_SAVED:
                 seen = torch.zeros(1, 1, 1, 1, dtype=backbone.dtype, device=segments.device)
                 return {"attention_mask": seen, "tree": layout}
         return {"attention_mask": tree_mask(segments, backbone.dtype)}

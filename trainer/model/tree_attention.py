@@ -29,7 +29,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 NAME = "prefix_tree"
-LEAST_SAVED = 3.0  # scores under a mask for each score by parts
+MIN_SAVED = 3.0  # scores under a mask for each score by parts
 BEYOND = ("softcap", "s_aux", "position_bias")  # what only transformers' own function knows
 
 

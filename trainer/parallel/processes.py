@@ -7,7 +7,7 @@ together), and the gradients of DDP are those of one process too.
 
 The first process (rank 0) is the job: it reads the store, scores, saves, and decides when to stop.
 The others (`python -m trainer.loop.follow`) are started by it (`--nproc`), by torchrun or by Ray
-Train (`trainer.launch.ray_workers`), and are told everything else by the first.
+Train (`trainer.launch.ray_workers`), and receive everything else from the first.
 """
 
 import datetime
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("inf.train")
 Value = TypeVar("Value")
-# The first process scores held-out groups while the others wait for it.
+# The first process scores held-out groups while the others wait at a collective call.
 PATIENCE = datetime.timedelta(hours=12)
 END_SECONDS = 30.0
 
@@ -76,7 +76,7 @@ def count_from_environment(environment: Mapping[str, str]) -> int:
     """How many processes torchrun started; 1 without it. Raises BadInput for a broken setting."""
     words = environment.get("WORLD_SIZE", "1")
     if not words.isdigit() or int(words) < 1:
-        raise BadInput(f"WORLD_SIZE={words!r} is no number of processes: start with torchrun")
+        raise BadInput(f"WORLD_SIZE={words!r} is not a number of processes: start with torchrun")
     return int(words) if "RANK" in environment and "MASTER_ADDR" in environment else 1
 
 
@@ -167,9 +167,11 @@ def start_others(count: int) -> list[subprocess.Popen[bytes]]:
 
 
 def warn_of_missing_gpu() -> None:
-    """Say in the log that this process was given a GPU and has none: it trains all the same."""
+    """Log that this process was assigned a GPU that PyTorch does not see; it trains on the CPU."""
     if gpu := missing_gpu():
-        log.warning("GPU %s was given to this process, but PyTorch sees none: processor only", gpu)
+        log.warning(
+            "GPU %s was given to this process, but PyTorch sees none: training on the CPU", gpu
+        )
 
 
 def share_of(texts: Sequence[str], processes: Processes) -> list[str]:
@@ -196,6 +198,6 @@ def _one_gpu_each() -> bool:
 
 def _ended(number: int, count: int, status: int | None) -> str:
     return (
-        f"process {number + 1} of {count} ended early (status {status}): the reason stands above "
+        f"process {number + 1} of {count} ended early (status {status}): the reason is above "
         "in the job's log"
     )

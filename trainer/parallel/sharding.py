@@ -1,9 +1,9 @@
-"""FSDP 2: every process holds a share of the weights, their gradients and Adam's two moments.
+"""FSDP 2: every process holds a shard of the weights, their gradients and Adam's two moments.
 
-Each layer's weights are gathered while it computes and let go afterwards; the gradients are those
+Each layer's weights are gathered while it computes and freed afterwards; the gradients equal those
 of DDP. The first process also has an ordinary copy in main memory: the weights are gathered into it
-to be scored or kept, and after the training it is the model. A state to resume from is a whole one:
-weights and moments of all shares, written by the first process.
+to be scored or kept, and after the training it is the model. A state to resume from is unsharded:
+all weights and moments, written by the first process.
 
 What would surprise: transformers' own FSDP setting is not used, because accelerate takes it on
 GPUs alone and passes over it silently elsewhere; so the same code is tested with gloo on a CPU.
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 log = logging.getLogger("inf.train")
-# Gathered into the first process's main memory, and shared out from there.
+# Gathered into the first process's main memory, and scattered from there.
 GATHERED = StateDictOptions(full_state_dict=True, cpu_offload=True)
-SHARED_OUT = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+SCATTERED = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
 
 
 class Sharded:
-    """A model whose weights are shared out, and the way back.
+    """A model with sharded weights, and the way back.
 
     Every process must call every method; those that read and write use the first process's values.
     """
@@ -80,16 +80,16 @@ class Sharded:
         return get_optimizer_state_dict(self.model, optimizer, options=GATHERED)
 
     def load_weights(self, state: dict[str, Any]) -> None:
-        """Share out the first process's weights."""
-        set_model_state_dict(self.model, state, options=SHARED_OUT)
+        """Scatter the first process's weights."""
+        set_model_state_dict(self.model, state, options=SCATTERED)
 
     def load_moments(self, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-        """Share out the first process's state of the optimizer."""
-        set_optimizer_state_dict(self.model, optimizer, state, options=SHARED_OUT)
+        """Scatter the first process's optimizer state."""
+        set_optimizer_state_dict(self.model, optimizer, state, options=SCATTERED)
 
     @contextmanager
     def whole(self) -> "Iterator[SentenceTransformer]":
-        """In the first process an ordinary model as it is now; the shared-out one in the others."""
+        """An unsharded copy in the first process, the sharded model in the others."""
         state = self.weights()
         if self.plain is None:
             yield self.model
@@ -111,7 +111,7 @@ class Sharded:
 
 
 def clip_gradients(parameters: Any, most: float, kind: float = 2.0) -> torch.Tensor:
-    """Clip by the norm over all shares; returns that norm as an ordinary number."""
+    """Clip by the norm over all shards; returns that norm as a plain tensor."""
     norm = torch.nn.utils.clip_grad_norm_(parameters, most, norm_type=kind)
     return norm.full_tensor() if isinstance(norm, DTensor) else norm
 

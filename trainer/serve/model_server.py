@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("inf.model_server")
 IDLE_SECONDS = 600.0
-MOST_MODELS = 4
-MOST_RESULTS = 100
-LONGEST_REQUEST_BYTES = 1_000_000
+MAX_MODELS = 4
+MAX_RESULTS = 100
+MAX_REQUEST_BYTES = 1_000_000
 BATCH = 64
 
 
@@ -64,7 +64,7 @@ class Searcher:
         instruction, query = str(request.get("instruction", "")), str(request["query"])
         if not query.strip():
             raise BadInput("no query: type one")
-        depth = max(1, min(MOST_RESULTS, int(request.get("results", 10))))
+        depth = max(1, min(MAX_RESULTS, int(request.get("results", 10))))
         with self._lock:
             model = self._model(name)
             corpus = self._corpus(name, model, dataset)
@@ -78,7 +78,7 @@ class Searcher:
 
     def _model(self, name: str) -> "SentenceTransformer":
         if name not in self._models:
-            while len(self._models) >= MOST_MODELS:  # the one loaded first goes
+            while len(self._models) >= MAX_MODELS:  # the one loaded first goes
                 gone = next(iter(self._models))
                 del self._models[gone]
                 self._corpora = {k: v for k, v in self._corpora.items() if k[0] != gone}
@@ -149,7 +149,7 @@ class Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         if not self._is_allowed():
             return
-        if self.path != "/search" or length > LONGEST_REQUEST_BYTES:
+        if self.path != "/search" or length > MAX_REQUEST_BYTES:
             self._answer(404, {"error": "POST /search, of less than a megabyte"})
             return
         self.server.busy += 1

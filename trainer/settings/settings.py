@@ -100,24 +100,24 @@ def _check(settings: TrainSettings) -> None:
         raise BadInput("interaction=II has one shared encoder: give encoders=shared")
     if settings.interaction == "II" and settings.template not in (DEFAULT_TEMPLATE, APART):
         raise BadInput(
-            "interaction=II encodes instruction and query apart, so a template says nothing there: "
+            "interaction=II encodes instruction and query apart: a template has no effect there, "
             "leave template out, or give interaction=I"
         )
     objective, _ = settings.parsed_objective, settings.parsed_template
     if settings.positive_counted == "as-printed" and objective.mode != "multi":
         raise BadInput(
-            f"positive_counted=as-printed says something only for multi objectives, "
+            f"positive_counted=as-printed applies only for multi objectives, "
             f"and objective={settings.objective} is not one"
         )
     if settings.instructions_sampled and "I" not in objective.terms:
         raise BadInput(
-            f"instructions_sampled={settings.instructions_sampled} says something only where the "
-            f"objective has the term I, and objective={settings.objective} has not"
+            f"instructions_sampled={settings.instructions_sampled} applies only where the "
+            f"objective has the term I, and objective={settings.objective} does not"
         )
 
 
 def _check_fsdp(settings: TrainSettings) -> None:
-    """Refuse what was not seen to work with shared-out weights."""
+    """Refuse what is not tested with sharded weights."""
     if settings.texts_at_once:
         raise BadInput(
             f"fsdp=on cannot do texts_at_once={settings.texts_at_once} (processes with different "
@@ -126,15 +126,15 @@ def _check_fsdp(settings: TrainSettings) -> None:
     for name, wanted in (("encoders", "shared"), ("interaction", "I")):
         if getattr(settings, name) != wanted:
             raise BadInput(
-                f"fsdp=on needs {name}={wanted}: with {getattr(settings, name)} it was never seen "
-                "to give the gradients of one process"
+                f"fsdp=on needs {name}={wanted}: with {getattr(settings, name)} its "
+                "gradients are not tested against one process"
             )
 
 
 def check_processes(settings: TrainSettings, count: int) -> None:
     """Refuse what so many processes cannot train. Raises BadInput with the remedy."""
     if settings.fsdp == "on" and count == 1:
-        raise BadInput("fsdp=on shares weights out over several processes: give --nproc 2 or more")
+        raise BadInput("fsdp=on shards weights over several processes: give --nproc 2 or more")
     if count > 1 and settings.encoders == "two" and settings.texts_at_once:
         raise BadInput(
             "encoders=two with texts_at_once trains in one process only (DDP would wait for the "
