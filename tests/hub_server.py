@@ -1,16 +1,20 @@
 """A server that speaks the Hub's protocol, for the real `huggingface_hub`: repositories, commits,
 large files, revisions, tags, pull requests; and errors on demand.
 
-`faults` maps "METHOD word-in-path" to a list of answers, taken one per request: a status, "cut"
-(the connection ends without an answer), or None (as usual).
+`kill` is (pid, requests, when): that process is killed at its so-many-th request, "before" it is
+worked on or "after" it. `faults` maps "METHOD word-in-path" to a list of answers, taken one per
+request: a status, "cut" (the connection ends without an answer), or None (as usual).
 """
 
 import base64
+import copy
 import hashlib
 import json
+import os
+import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -52,6 +56,9 @@ class Hub:
     seen: list[str] = field(default_factory=list)
     slow: dict[str, float] = field(default_factory=dict)  # method → seconds before its answer
     whoami: dict[str, Any] = field(default_factory=dict)  # instead of what it says of a user
+    kill: tuple[int, int, str] | None = None
+    watch: Callable[[], Any] = dict  # what "/_state" answers
+    saved: dict[str, Repo] = field(default_factory=dict)  # what "/_kill" puts back
 
     def publish(self, name: str, folder: Path) -> None:
         """A public data set with the files of a folder."""
@@ -102,11 +109,37 @@ class Handler(BaseHTTPRequestHandler):
                 if fault is not None:
                     return self._json({"error": "injected"}, fault)
         time.sleep(self.hub.slow.get(method, 0.0))
+        if self._killed("before"):
+            return
         self._route(method, body)
+
+    def _killed(self, when: str) -> bool:
+        """Count a request of the process that is to be killed; whether this was its last."""
+        if self.hub.kill is None or self.words.startswith("/_"):
+            return False
+        pid, left, wanted = self.hub.kill
+        if when != wanted:
+            return False
+        self.hub.kill = (pid, left - 1, wanted)
+        if left > 1:
+            return False
+        self.hub.kill = None
+        os.kill(pid, signal.SIGKILL)
+        return True
 
     def _route(self, method: str, body: bytes) -> None:
         words = self.words
         role = TOKENS.get(self.headers.get("Authorization", "").removeprefix("Bearer "))
+        if words == "/_kill":
+            pid, requests, when = json.loads(body)
+            self.hub.repos = copy.deepcopy(self.hub.saved)
+            self.hub.kill = (pid, requests, when)
+            return self._json({})
+        if words == "/_state":
+            return self._json(self.hub.watch())
+        if words == "/_kill_is_open":
+            still, self.hub.kill = self.hub.kill is not None, None
+            return self._json(still)
         if words == "/_faults":
             self.hub.faults = json.loads(body)
             return self._json({})
@@ -174,7 +207,12 @@ class Handler(BaseHTTPRequestHandler):
             return self._refs(repo)
         revision = more[1].split("/")[0] if len(more) > 1 else "main"
         if verb == "branch":
-            repo.refs[unquote(revision)] = repo.refs["main"]
+            if unquote(revision) in repo.refs:
+                return self._json({"error": "Reference already exists"}, 409)
+            start = repo.find(json.loads(body or b"{}").get("startingPoint") or "main")
+            if start is None:
+                return self._json({"error": "Invalid starting point"}, 404)
+            repo.refs[unquote(revision)] = start  # a copy of main, or of that commit
             return self._json({})
         oid = repo.find(revision)
         if oid is None:
@@ -292,6 +330,9 @@ class Handler(BaseHTTPRequestHandler):
         self._bytes(json.dumps(told).encode(), status, headers)
 
     def _bytes(self, data: bytes, status: int, headers: dict[str, str]) -> None:
+        if self._killed("after"):
+            self.close_connection = True
+            return
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)

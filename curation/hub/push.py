@@ -1,11 +1,15 @@
 """Pushing a release or a checkpoint to the Hub: the difference first, then file by file.
 
+A new branch begins as a copy of main, on the Hub as here: it is compared with main, and what main
+has beside the source's files is deleted in the branch's first commit, so that a revision holds
+exactly what was pushed.
+
 Nothing that is there is silently overwritten: where the repository holds other content, the push
 goes to a branch or a pull request, or says by `replace` that it may. Large files are uploaded one
 by one before the commit, and the Hub is asked which it has: a push that broke off goes on there.
-The commit names the head it was compared with: whoever pushed meanwhile is not overwritten either.
-The tag comes last; where that failed, the next push of the same files makes it. A tag that is there
-stays where it is, and must hold these very files.
+The commit names the head it was compared with: a push that somebody else made meanwhile is not
+overwritten either. The tag comes last; where that failed, the next push of the same files makes it.
+A tag that is there stays where it is, and must hold these very files.
 """
 
 import hashlib
@@ -47,6 +51,7 @@ class Difference:
     unchanged: Sequence[str]
     exists: bool
     head: str | None
+    new_branch: bool = False
 
     @property
     def nothing(self) -> bool:
@@ -94,12 +99,15 @@ def push(handle: JobHandle) -> dict[str, Any]:
     }
     if config.get("dry_run"):
         return {**result, "pushed": False}
-    aside = bool(branch or config.get("pull_request"))
-    if not (difference.only_adds or difference.nothing or aside or config.get("replace")):
-        raise Refused(
-            f"{repo} holds something else ({_counted(difference)}): look with --dry-run, then "
-            "push with --pull-request, to another --branch, or with --replace"
-        )
+    _require_allowed(config, repo, difference)
+    if not difference.exists:
+        with in_our_words(f"making {repo}"):
+            api.create_repo(
+                repo, repo_type=source.repo_type, private=not config.get("public", False)
+            )
+        # Somebody may have pushed to it since: from here on the commit names the head it is for.
+        difference = compare(api, source, repo, branch)
+        _require_allowed(config, repo, difference)
     tagged = None if config.get("pull_request") else _find_tag(api, source, repo, difference)
     told = _upload(handle, api, source, repo, branch, difference)
     if not config.get("pull_request") and told["commit"] is not None:
@@ -118,15 +126,21 @@ def push(handle: JobHandle) -> dict[str, Any]:
 
 
 def compare(api: Any, source: Source, repo: str, branch: str | None) -> Difference:
-    """What the repository holds against what the folder holds."""
+    """What the repository holds against what the folder holds; main where the branch is new."""
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
     local = files_to_push(source.folder)
     remote: dict[str, Any] = {}
-    exists, head = True, None
+    exists, new_branch, head = True, False, None
     with in_our_words(f"looking at {repo}"):
         try:
-            head = api.repo_info(repo, repo_type=source.repo_type, revision=branch or MAIN).sha
+            try:
+                head = api.repo_info(repo, repo_type=source.repo_type, revision=branch or MAIN).sha
+            except RevisionNotFoundError:
+                if not branch:
+                    raise
+                new_branch = True
+                head = api.repo_info(repo, repo_type=source.repo_type, revision=MAIN).sha
             listed = api.list_repo_tree(
                 repo, repo_type=source.repo_type, revision=head, recursive=True
             )
@@ -146,7 +160,18 @@ def compare(api: Any, source: Source, repo: str, branch: str | None) -> Differen
         unchanged=same,
         exists=exists,
         head=head,
+        new_branch=new_branch,
     )
+
+
+def _require_allowed(config: dict[str, Any], repo: str, difference: Difference) -> None:
+    """Raise Refused where the push would overwrite what is there without being told to."""
+    aside = bool(config.get("branch") or config.get("pull_request"))
+    if not (difference.only_adds or difference.nothing or aside or config.get("replace")):
+        raise Refused(
+            f"{repo} holds something else ({_counted(difference)}): look with --dry-run, then "
+            "push with --pull-request, to another --branch, or with --replace"
+        )
 
 
 def _find_tag(api: Any, source: Source, repo: str, difference: Difference) -> str | None:
@@ -182,11 +207,10 @@ def _upload(
 
     pull_request = bool(handle.config.get("pull_request"))
     kind: dict[str, Any] = {"repo_id": repo, "repo_type": source.repo_type}
-    with in_our_words(f"making {repo}"):
-        if not difference.exists:
-            api.create_repo(**kind, private=not handle.config.get("public", False))
-        if branch and difference.head is None:
-            api.create_branch(**kind, branch=branch, exist_ok=True)
+    if branch and difference.new_branch:
+        with in_our_words(f"making the branch {branch} of {repo}"):
+            # At the very commit that was compared: main may have moved since.
+            api.create_branch(**kind, branch=branch, revision=difference.head, exist_ok=True)
     if difference.nothing:
         return {"commit": difference.head, "url": None, "tag": None, "pull_request": None}
     wanted = [*difference.added, *difference.changed]
