@@ -8,6 +8,7 @@ from app.access.session_user import failures_shown
 from app.curate import actions as curating
 from app.curate.batches import draw_batches
 from app.curate.estimate import draw_estimate
+from app.curate.leakage import draw_leakage
 from app.curate.place_bias import draw_place_bias
 from app.curate.run_comparison import draw_comparison
 from app.curate.run_live import draw_calls, draw_controls, draw_pulse
@@ -137,6 +138,8 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
             draw_batches(run.id)
         draw_calls(run.id)
         draw_place_bias(run.id)
+        if not was_live:
+            draw_leakage(run.id)
         if found.pairs <= MAX_PAIRS:
             draw_results(run.id)
 

@@ -14,6 +14,7 @@ from analysis.map.coverage import points_frame
 from curation.judging.scope import study_scope
 from curation.release.coverage_picture import draw_map
 from curation.release.plan import Plan
+from curation.run.leakage import leaking_sentence, stored_leakage
 from db.outcome.analyses import latest_analysis
 from db.study.judgments import judgment_frame
 from db.tables import Analysis, Study
@@ -29,6 +30,7 @@ def findings(session: Session, plan: Plan) -> list[str]:
         _diversity(session, plan),
         _coverage(session, plan),
         _contamination(session, plan),
+        _leakage(session, plan),
     ]
     return [paragraph for paragraph in told if paragraph]
 
@@ -117,6 +119,30 @@ def _contamination(session: Session, plan: Plan) -> str:
     return (
         f"Contamination: of the run's texts, {result['texts']:,} in {len(result['groups']):,} "
         f"groups overlap with {against}.{left_out if result['groups'] else ''}"
+    )
+
+
+def _leakage(session: Session, plan: Plan) -> str:
+    report = stored_leakage(session, plan.run.id)
+    if report is None:
+        return "Leakage: not measured for this run."
+    rows = []
+    for name, found in report["comparisons"].items():
+        if found["auc"] is None:
+            rows.append(f"| {name} | undefined: {found['reason']} | | {found['pairs']:,} |")
+            continue
+        low, high = found["interval"]
+        rows.append(
+            f"| {name} | {found['auc']:.3f} ({low:.3f} to {high:.3f}) "
+            f"| {found['length_auc']:.3f} | {found['pairs']:,} |"
+        )
+    sentence = leaking_sentence(report)
+    return (
+        "Leakage: how well a classifier that sees one text alone, without query and instruction, "
+        "tells negatives from positives in the run's kept groups (AUC with its 95 % interval over "
+        "pairs; 0.5 is chance), and the AUC of the text's length by itself. "
+        f"{sentence}\n\n"
+        "| | AUC | length alone | pairs |\n|---|---|---|---:|\n" + "\n".join(rows)
     )
 
 

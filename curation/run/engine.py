@@ -26,6 +26,7 @@ from curation.recipe.recipe import Recipe, recipe_from_store
 from curation.run.answer_files import store_left_answers
 from curation.run.group_work import GroupWork, Setting
 from curation.run.journal import Journal
+from curation.run.leakage import check_leakage
 from curation.run.starting import validator
 from curation.run.tuned_gc import calm_collector
 from db.errors import ProviderError
@@ -101,8 +102,11 @@ def curate(handle: JobHandle) -> dict[str, Any]:
                     set_run_status(session, run_id, "failed", error=str(error) or repr(error))
                 session.commit()
             raise
-    result = _close(handle, run_id, worker)
+    result, ended_here = _close(handle, run_id, worker)
     handle.check()
+    if ended_here and result["status"] == "done":
+        handle.report(result["pairs"], result["pairs"], "checking for leakage")
+        result["leakage"] = check_leakage(handle.store, run_id)
     return {**result, "seconds": time.monotonic() - started}
 
 
@@ -430,8 +434,11 @@ def _plan(store: Store, run_id: int, concurrency: int | None) -> Plan:
         )
 
 
-def _close(handle: JobHandle, run_id: int, worker: Worker | None) -> dict[str, Any]:
-    """Write how the run stands, unless others still work on it, and tell its result."""
+def _close(handle: JobHandle, run_id: int, worker: Worker | None) -> tuple[dict[str, Any], bool]:
+    """Write how the run stands, unless others still work on it; its result, and whether it changed.
+
+    Of several workers one alone sees the change: that one does what is done once per run.
+    """
     with handle.store.write() as session:
         counted = funnel(session, run_id)
         run = get_run(session, run_id)
@@ -447,11 +454,12 @@ def _close(handle: JobHandle, run_id: int, worker: Worker | None) -> dict[str, A
                     f"than the {left:.4f} USD left; "
                     f"`inf curate --resume {run_id} --budget-usd MORE` goes on"
                 )
-        if status != run.status:
+        changed = status != run.status
+        if changed:
             set_run_status(session, run_id, status, error=words)
         session.commit()
         counts = Counter[str]() if worker is None else worker.counts
-        return {
+        result = {
             "run_id": run_id,
             "dataset_id": run.dataset_id,
             "provider": run.provider,
@@ -468,3 +476,4 @@ def _close(handle: JobHandle, run_id: int, worker: Worker | None) -> dict[str, A
             "paused": status == "paused",
             **({"reason": words} if words else {}),
         }
+        return result, changed

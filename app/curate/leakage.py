@@ -1,0 +1,47 @@
+"""The leakage check on the run page: can negatives be told from positives by style alone?"""
+
+import streamlit as st
+
+from app.text.plain import plain
+from curation.run.leakage import leaking_sentence, stored_leakage
+from db.store.store import open_store
+
+
+def draw_leakage(run_id: int) -> None:
+    """The figures of the run's check and, above the limit, what they mean; nothing before it."""
+    with open_store().read() as session:
+        report = stored_leakage(session, run_id)
+    if report is None:
+        return
+    st.subheader("Leakage", anchor=False)
+    if sentence := leaking_sentence(report):
+        st.warning(plain(sentence), icon=":material/visibility:")
+    rows = []
+    for name, found in report["comparisons"].items():
+        low, high = found["interval"] or (None, None)
+        features = found.get("features", {})
+        rows.append(
+            {
+                "Told apart": name,
+                "AUC": found["auc"],
+                "95 % from": low,
+                "to": high,
+                "AUC of length alone": found["length_auc"],
+                "Pairs": found["pairs"],
+                "Typical of negatives": ", ".join(features.get("negative", [])),
+                "Typical of positives": ", ".join(features.get("positive", [])),
+                "Undefined because": found.get("reason", ""),
+            }
+        )
+    st.dataframe(
+        rows,
+        hide_index=True,
+        column_config={
+            name: st.column_config.NumberColumn(format="%.3f")
+            for name in ("AUC", "95 % from", "to", "AUC of length alone")
+        },
+    )
+    st.caption(
+        "A classifier that sees one text alone, cross-validated with folds split by pair. 0.5 is "
+        "chance; intervals resample pairs."
+    )

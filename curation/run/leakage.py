@@ -1,0 +1,115 @@
+"""The leakage check of a run that is done: see `analysis.text.leakage`."""
+
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from db.release.releases import ReleaseRow, release_rows
+from db.scenarios import ROLES, GroupText, introduced
+from db.store.store import Store, open_store
+from db.tables import Group, Job, Triplet
+
+if TYPE_CHECKING:
+    from analysis.text.leakage import LabelledText
+
+SMALL = 20  # kept groups: with fewer nothing is trained (MIN_PAIRS), and no process is started
+
+
+def check_leakage(store: Store, run_id: int) -> dict[str, Any]:
+    """The report over the run's kept groups.
+
+    In a process of its own, and numpy is imported there: both would stay in a worker's memory.
+    """
+    with store.read() as session:
+        kept = session.scalar(
+            select(func.count())
+            .select_from(Group)
+            .where(Group.run_id == run_id, Group.verdict == "kept")
+        )
+    if (kept or 0) < SMALL:
+        return measure(store.url, run_id)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(measure, store.url, run_id).result()
+
+
+def measure(url: str, run_id: int) -> dict[str, Any]:
+    """The report, computed in this process."""
+    from analysis.text.leakage import leakage_report
+
+    store = open_store(url)
+    try:
+        with store.read() as session:
+            texts = kept_texts(session, run_id)
+    finally:
+        store.close()
+    return {"groups": "kept", **leakage_report(texts)}
+
+
+def kept_texts(session: Session, run_id: int) -> dict[str, list["LabelledText"]]:
+    """The comparisons of the run's kept groups by name: each written negative with its positive.
+
+    Queries are left out: Q+ is a real one, and Q- is meant to read differently.
+    """
+    group_ids = session.scalars(
+        select(Group.id)
+        .where(Group.run_id == run_id, Group.verdict == "kept")
+        .where(Group.id.in_(select(Triplet.group_id)))
+        .order_by(Group.id)
+    ).all()
+    found: dict[str, list[LabelledText]] = {
+        f"{negative.sign} / {positive.sign}": [] for positive, negative in COMPARED
+    }
+    for batch in release_rows(session, group_ids):
+        for row in batch:
+            for positive, negative in COMPARED:
+                name = f"{negative.sign} / {positive.sign}"
+                found[name] += [_text(row, positive, False), _text(row, negative, True)]
+    return found
+
+
+def stored_leakage(session: Session, run_id: int) -> dict[str, Any] | None:
+    """The newest report of the run, None where it has none yet (results of its curate jobs)."""
+    jobs = session.scalars(
+        select(Job)
+        .where(Job.kind == "curate", Job.config["run_id"].as_integer() == run_id)
+        .order_by(Job.id.desc())
+    )
+    for job in jobs:
+        if job.result and job.result.get("leakage"):
+            return dict(job.result["leakage"])
+    return None
+
+
+def leaking_sentence(report: dict[str, Any]) -> str:
+    """What to know of the texts that give themselves away; "" where none is above the limit."""
+    told = [
+        f"{name.split(' / ')[0]} from {name.split(' / ')[1]} (AUC "
+        f"{report['comparisons'][name]['auc']:.2f})"
+        for name in report["leaks"]
+    ]
+    if not told:
+        return ""
+    return (
+        f"A classifier that never sees query or instruction can tell {' and '.join(told)}: a model "
+        "trained on these groups may learn how the texts are written instead of what is asked."
+    )
+
+
+def _compared() -> list[tuple[GroupText, GroupText]]:
+    first, *others = ROLES
+    positive = {text.field: text for text in introduced(first)}
+    pairs = [(positive[text.field], text) for role in others for text in introduced(role)]
+    return [(right, wrong) for right, wrong in pairs if wrong.field != "query"]
+
+
+def _text(row: ReleaseRow, text: GroupText, negative: bool) -> "LabelledText":
+    from analysis.text.leakage import LabelledText
+
+    return LabelledText(row.query_id, getattr(row, text.column), negative)
+
+
+COMPARED = _compared()

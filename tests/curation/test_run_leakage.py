@@ -1,0 +1,65 @@
+"""A run that is done carries its leakage check to the run page and the card of its releases."""
+
+from pathlib import Path
+
+import pytest
+from app_pages import open_page, words
+from curation_runs import add_dataset, run_curation
+from exporting import export
+
+from curation.run.leakage import leaking_sentence, stored_leakage
+from db.store.store import Store
+
+
+def test_the_check_is_stored_with_the_run_and_shown_on_page_and_card(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    add_dataset(sqlite_store, pairs=60, pool=20)
+    done = run_curation(sqlite_store, dataset="small", provider="offline")
+    report = done["leakage"]
+    assert done["kept"] >= 20 and list(report["comparisons"]) == ["I- / I+", "P1- / P+", "P2- / P+"]
+    for found in report["comparisons"].values():
+        low, high = found["interval"]
+        assert low <= found["auc"] <= high and found["pairs"] == done["kept"]
+    again = run_curation_again(sqlite_store, done["run_id"], report)
+    assert again == report
+    page = open_page("curate")
+    assert "folds split by pair" in words(page)
+    warned = [str(each.value) for each in page.warning]
+    sentence = leaking_sentence(report)
+    assert bool(sentence) == any("never sees query or instruction" in each for each in warned)
+    export(sqlite_store, tmp_path / "out", dataset="small")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "Leakage: how well a classifier" in card and "| P1- / P+ |" in card
+    assert (sentence in card) if sentence else True
+
+
+def run_curation_again(store: Store, run_id: int, report: object) -> object:
+    """What the store has of the run, once the job's result is stored as the runner stores it."""
+    from sqlalchemy import select
+
+    from db.tables import Job
+
+    with store.write() as session:
+        job = session.scalars(select(Job).where(Job.kind == "curate")).one()
+        job.result = {"run_id": run_id, "leakage": report}
+        session.commit()
+    with store.read() as session:
+        assert stored_leakage(session, run_id + 1) is None
+        return stored_leakage(session, run_id)
+
+
+def test_a_small_run_says_how_many_pairs_are_needed(sqlite_store: Store) -> None:
+    add_dataset(sqlite_store, pairs=6)
+    report = run_curation(sqlite_store, dataset="small", provider="offline")["leakage"]
+    assert report["leaks"] == []
+    assert "at least 20 are needed" in report["comparisons"]["I- / I+"]["reason"]
+
+
+@pytest.mark.parametrize(("auc", "warns"), [(0.8, False), (0.81, True)])
+def test_only_what_is_above_the_limit_is_called_a_leak(auc: float, warns: bool) -> None:
+    report = {
+        "leaks": ["P1- / P+"] if auc > 0.8 else [],
+        "comparisons": {"P1- / P+": {"auc": auc}},
+    }
+    assert ("P1- from P+ (AUC 0.81)" in leaking_sentence(report)) is warns
