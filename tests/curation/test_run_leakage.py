@@ -11,6 +11,7 @@ from curation.run.leakage import leaking_sentence, stored_leakage
 from db.store.store import Store
 
 
+@pytest.mark.slow
 def test_the_check_is_stored_with_the_run_and_shown_on_page_and_card(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
