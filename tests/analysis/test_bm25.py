@@ -1,4 +1,13 @@
-from analysis.text.bm25 import Bm25
+import json
+from pathlib import Path
+
+import bm25s
+import numpy as np
+import pytest
+import Stemmer
+
+from analysis.text.bm25 import LANGUAGES, Bm25, tokens_of
+from db.errors import BadInput
 
 TEXTS = ["Hamlet was written by Shakespeare", "Bees make honey in summer", "A honey cake recipe"]
 
@@ -24,3 +33,65 @@ def test_texts_of_stop_words_and_no_texts_do_not_break_it() -> None:
     assert Bm25(["the", "a"]).top(["the"], 5)[0].shape == (1, 2)
     assert Bm25([]).top(["the"], 5)[0].shape == (1, 0)
     assert Bm25(TEXTS).top([], 2)[0].shape == (0, 2)
+
+
+def by_bm25s(texts: list[str], language: str) -> list[list[str]]:
+    return bm25s.tokenize(
+        texts,
+        stopwords=language,
+        stemmer=Stemmer.Stemmer(language),
+        return_ids=False,
+        show_progress=False,
+    )
+
+
+def test_tokens_are_those_of_bm25s_with_its_stemmer() -> None:
+    texts = ["The bridges were being widened", "Röntgen , of Germany , won the prizes", "", "a I"]
+    assert tokens_of(texts) == by_bm25s(texts, "english")
+    assert tokens_of(["bridges widened"]) == [["bridg", "widen"]]
+    assert tokens_of(["die Brücken der Stadt"], "de") == by_bm25s(
+        ["die Brücken der Stadt"], "german"
+    )
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_has_its_stop_words_and_stemmer(language: str) -> None:
+    assert len(tokens_of(["Lorem ipsum 42"], language)[0]) == 3
+
+
+def test_a_language_without_a_stemmer_is_refused_and_the_convention_is_stated() -> None:
+    with pytest.raises(BadInput, match="'xx'"):
+        Bm25(TEXTS, "xx")
+    assert "language de" in Bm25(TEXTS, "de").convention
+
+
+def test_another_form_of_a_word_is_found() -> None:
+    places, scores = Bm25(["a bridge of stone", "a house of wood"]).top(["stones for bridges"], 1)
+    assert places[0, 0] == 0 and scores[0, 0] > 0
+
+
+def test_on_real_questions_stemming_finds_more(real_data: Path) -> None:
+    folder = real_data / "google_queries"
+    passages = [json.loads(line) for line in (folder / "passages.jsonl").read_text().splitlines()]
+    pairs = [json.loads(line) for line in (folder / "pairs.jsonl").read_text().splitlines()]
+    texts = [passage["text"] for passage in passages]
+    questions = [pair["query"] for pair in pairs if pair["source"] == pairs[0]["source"]]
+    assert tokens_of(texts) == by_bm25s(texts, "english")
+    ours, _ = Bm25(texts).top(questions, 10)
+    index = bm25s.BM25()
+    index.index(
+        bm25s.tokenize(texts, stopwords="en", return_ids=False, show_progress=False),
+        show_progress=False,
+    )
+    unstemmed, _ = index.retrieve(
+        bm25s.tokenize(questions, stopwords="en", return_ids=False, show_progress=False),
+        k=10,
+        show_progress=False,
+    )
+    place = {passage["passage_id"]: number for number, passage in enumerate(passages)}
+    right = [place[pair["passage_id"]] for pair in pairs if pair["source"] == pairs[0]["source"]]
+    wanted = np.array(right)[:, None]
+    with_stems, without = (
+        float((found == wanted).any(axis=1).mean()) for found in (ours, unstemmed)
+    )
+    assert with_stems > without + 0.01
