@@ -7,9 +7,18 @@ import streamlit as st
 from app.access.session_user import action, notify, require_permission
 from app.jobs.actions import launch_job
 from curation.recipe.prices import Price, save_price
+from curation.recipe.recipe import Recipe
+from curation.run.estimate import Estimate, estimate_run
 from curation.run.starting import job_config, resume_run, start_run
+from db.corpus.browsing import PairView, list_pairs
 from db.errors import BadInput
-from db.run.runs import set_concurrency, stop_run
+from db.release.releases import recipe_of_run
+from db.run.batches import BatchSummary, list_batches
+from db.run.calls import CallTotals, call_totals
+from db.run.comparison import SharedPair, changed_pairs, count_shared
+from db.run.groups import GroupDetail, get_group, list_groups
+from db.run.position_bias import PlaceCount, position_bias
+from db.run.runs import Funnel, funnel, set_concurrency, stop_run
 from db.store.store import open_store
 
 
@@ -103,3 +112,62 @@ def _queue(run_id: int, what: str) -> None:
     st.session_state["curate.job"] = launch_job("curate", job_config(run_id), what=what)
     st.session_state["curate.run"] = str(run_id)
     st.query_params["run"] = str(run_id)
+
+
+def position_counts(run_id: int) -> list[PlaceCount]:
+    """How often each candidate position was right and chosen in a run."""
+    with open_store().read() as session:
+        return position_bias(session, run_id)
+
+
+def batches_of(run_id: int) -> list[BatchSummary]:
+    """The batches of a run."""
+    with open_store().read() as session:
+        return list_batches(session, run_id)
+
+
+def calls_of(run_id: int) -> tuple[list[CallTotals], dict[str, dict[str, str]]]:
+    """Totals of a run's calls, and the stages of its recipe."""
+    with open_store().read() as session:
+        stages = recipe_of_run(session, run_id)[0].body.get("stages", {})
+        return call_totals(session, run_id), stages
+
+
+def search_pairs(dataset_id: int, text: str, *, limit: int) -> list[PairView]:
+    """The first pairs of a dataset whose query contains the text."""
+    with open_store().read() as session:
+        return list_pairs(session, dataset_id, search=text, limit=limit)[0]
+
+
+def finished_groups(run_id: int, *, limit: int) -> list[GroupDetail]:
+    """The first groups of a run in full, those with a verdict."""
+    with open_store().read() as session:
+        rows = list_groups(session, run_id, limit=limit).rows
+        return [get_group(session, row.id) for row in rows if row.verdict]
+
+
+def compare_runs(
+    first: int, second: int, *, offset: int, limit: int
+) -> tuple[tuple[Funnel, Funnel], dict[tuple[str, str], int], list[SharedPair]]:
+    """Funnels of two runs, counts of shared pairs by outcome, pairs with different outcomes."""
+    with open_store().read() as session:
+        return (
+            (funnel(session, first), funnel(session, second)),
+            count_shared(session, first, second),
+            changed_pairs(session, first, second, offset=offset, limit=limit),
+        )
+
+
+def estimate_of(
+    dataset_id: int,
+    recipe: Recipe,
+    prices: dict[str, Price],
+    *,
+    limit: int | None,
+    concurrency: int,
+) -> Estimate:
+    """The estimate of a run of the recipe on a dataset. Raises InfError."""
+    with open_store().read() as session:
+        return estimate_run(
+            session, dataset_id, recipe, prices, limit=limit, concurrency=concurrency
+        )

@@ -2,16 +2,15 @@
 
 import streamlit as st
 
+from app.curate import actions
 from app.text.numbers import counted
 from app.text.plain import plain
-from db.run.batches import OPEN, BatchSummary, list_batches
-from db.store.store import open_store
+from db.run.batches import OPEN, BatchSummary
 
 
 def draw_batches(run_id: int) -> None:
     """Draw a line on the open batches, and a table of all batches on request."""
-    with open_store().read() as session:
-        found = list_batches(session, run_id)
+    found = actions.batches_of(run_id)
     waiting = [each for each in found if each.status in OPEN]
     calls = sum(each.calls for each in waiting)
     summary = (

@@ -4,14 +4,13 @@ from datetime import timedelta
 
 import streamlit as st
 
-from app.curate import actions as curating
+from app.curate import actions
 from app.text.numbers import duration
 from app.text.plain import plain
-from curation.run.estimate import Estimate, estimate_run, prices_for
+from curation.run.estimate import Estimate, prices_for
 from curation.run.starting import choose_recipe, usual_concurrency
 from db.corpus.datasets import DatasetSummary
 from db.errors import InfError
-from db.store.store import open_store
 
 
 def draw_estimate(found: list[DatasetSummary]) -> None:
@@ -20,16 +19,14 @@ def draw_estimate(found: list[DatasetSummary]) -> None:
     provider, batch = state["curate.provider"], bool(state.get("curate.batch"))
     dataset = next(each for each in found if each.name == state["curate.dataset"])
     try:
-        recipe = choose_recipe(provider, state["curate.recipe"], curating.recipe_settings())
-        with open_store().read() as session:
-            estimate = estimate_run(
-                session,
-                dataset.id,
-                recipe,
-                prices_for(provider, recipe, batch=batch),
-                limit=int(state["curate.limit"]) or None,
-                concurrency=int(state["curate.concurrency"]) or usual_concurrency(provider),
-            )
+        recipe = choose_recipe(provider, state["curate.recipe"], actions.recipe_settings())
+        estimate = actions.estimate_of(
+            dataset.id,
+            recipe,
+            prices_for(provider, recipe, batch=batch),
+            limit=int(state["curate.limit"]) or None,
+            concurrency=int(state["curate.concurrency"]) or usual_concurrency(provider),
+        )
     except InfError as error:
         st.error(plain(str(error)))
         return
@@ -92,7 +89,7 @@ def _draw_price_form(models: list[str]) -> None:
     st.button(
         "Save prices",
         key="curate.keep_prices",
-        on_click=curating.save_prices,
+        on_click=actions.save_prices,
         args=(tuple(models),),
         help="Saved to prices.toml in INF_HOME; 0 for free models.",
     )

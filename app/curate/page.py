@@ -5,7 +5,7 @@ from dataclasses import replace
 import streamlit as st
 
 from app.access.session_user import failures_shown
-from app.curate import actions as curating
+from app.curate import actions
 from app.curate.batches import draw_batches
 from app.curate.estimate import draw_estimate
 from app.curate.leakage import draw_leakage
@@ -76,7 +76,7 @@ def draw_form(found: list[DatasetSummary]) -> None:
             key="curate.settings",
             placeholder="validation.model=o4-mini\ntemperature=0.7",
         )
-    problem = curating.provider_problem(provider or "offline")
+    problem = actions.provider_problem(provider or "offline")
     if problem:
         st.caption(plain(problem))
     if provider == "offline":
@@ -90,7 +90,7 @@ def draw_form(found: list[DatasetSummary]) -> None:
         "Start run",
         type="primary",
         key="curate.start",
-        on_click=curating.start,
+        on_click=actions.start,
         disabled=problem is not None,
     )
     with st.expander("Try it on a few pairs first", icon=":material/science:"):

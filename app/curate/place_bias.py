@@ -3,9 +3,9 @@
 import streamlit as st
 
 from analysis.agreement.judge_profile import place_bias
+from app.curate import actions
 from app.text.plain import plain
-from db.run.position_bias import MOST_JUDGMENTS, PlaceCount, position_bias
-from db.store.store import open_store
+from db.run.position_bias import MOST_JUDGMENTS, PlaceCount
 
 SIGNIFICANCE = 0.01
 
@@ -14,8 +14,7 @@ def draw_place_bias(run_id: int) -> None:
     """Draw per position: how often the right passage was there, was chosen, and was found."""
     if not st.toggle("Position bias of the judge", key="curate.show_bias"):
         return
-    with open_store().read() as session:
-        places = position_bias(session, run_id)
+    places = actions.position_counts(run_id)
     if not places:
         st.caption("No answers of the judge yet.")
         return

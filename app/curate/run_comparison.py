@@ -2,14 +2,13 @@
 
 import streamlit as st
 
+from app.curate import actions
 from app.groups.run_label import run_name
 from app.kit.choice import draw_pages, page_offset
 from app.kit.menu import view_file
 from app.text.numbers import counted
 from app.text.texts import draw_text
-from db.run.comparison import changed_pairs, count_shared
-from db.run.runs import STAGES, Funnel, RunSummary, funnel
-from db.store.store import open_store
+from db.run.runs import STAGES, Funnel, RunSummary
 
 
 def draw_comparison(run: RunSummary, others: list[RunSummary]) -> None:
@@ -30,12 +29,9 @@ def draw_comparison(run: RunSummary, others: list[RunSummary]) -> None:
 
 
 def _draw_both(first: RunSummary, second: RunSummary) -> None:
-    with open_store().read() as session:
-        funnels = funnel(session, first.id), funnel(session, second.id)
-        shared = count_shared(session, first.id, second.id)
-        changed = changed_pairs(
-            session, first.id, second.id, offset=page_offset("curate.changed"), limit=20
-        )
+    funnels, shared, changed = actions.compare_runs(
+        first.id, second.id, offset=page_offset("curate.changed"), limit=20
+    )
     names = tuple(f"Run {each.id}" for each in (first, second))
     st.dataframe(
         [dict(zip(("", *names), row, strict=True)) for row in _rows((first, second), funnels)],

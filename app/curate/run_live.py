@@ -4,15 +4,13 @@ import time
 
 import streamlit as st
 
-from app.curate import actions as curating
+from app.curate import actions
 from app.groups.run_label import LIVE
 from app.text.numbers import counted
 from app.text.plain import plain
-from db.release.releases import recipe_of_run
-from db.run.calls import CallTotals, call_totals
+from db.run.calls import CallTotals
 from db.run.runs import Funnel, RunSummary
 from db.run.workers import WorkerTotals
-from db.store.store import open_store
 
 STOPPED = ("paused", "failed", "cancelled", "lost")
 COUNTS = ("Calls", "Tokens in", "Tokens out", "Reasoning")
@@ -30,7 +28,7 @@ def draw_controls(run: RunSummary, concurrency: int) -> None:
                 concurrency,
                 key=f"curate.width-{run.id}",
                 width=140,
-                on_change=curating.set_width,
+                on_change=actions.set_width,
                 args=(run.id,),
                 help="Takes effect within a second or two.",
             )
@@ -38,7 +36,7 @@ def draw_controls(run: RunSummary, concurrency: int) -> None:
                 "Pause",
                 key="curate.pause",
                 icon=":material/pause:",
-                on_click=curating.stop,
+                on_click=actions.stop,
                 args=(run.id,),
                 help="Calls in flight are completed and kept. The run can be resumed.",
             )
@@ -46,7 +44,7 @@ def draw_controls(run: RunSummary, concurrency: int) -> None:
                 "Cancel run",
                 key="curate.cancel",
                 icon=":material/stop:",
-                on_click=curating.stop,
+                on_click=actions.stop,
                 args=(run.id, True),
                 help="Like Pause, but the run is marked as cancelled.",
             )
@@ -66,7 +64,7 @@ def draw_controls(run: RunSummary, concurrency: int) -> None:
                 type="primary",
                 key="curate.resume",
                 icon=":material/play_arrow:",
-                on_click=curating.resume,
+                on_click=actions.resume,
                 args=(run.id,),
             )
 
@@ -106,9 +104,7 @@ def draw_calls(run_id: int) -> None:
     """Draw acceptance, tokens and cost of finished groups by stage, prompt and model."""
     if not st.toggle("Calls by stage, prompt and model", key="curate.show_calls"):
         return
-    with open_store().read() as session:
-        totals = call_totals(session, run_id)
-        stages = recipe_of_run(session, run_id)[0].body.get("stages", {})
+    totals, stages = actions.calls_of(run_id)
     if not totals:
         st.caption("No finished groups yet.")
         return

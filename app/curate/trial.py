@@ -2,18 +2,16 @@
 
 import streamlit as st
 
-from app.curate import actions as curating
+from app.curate import actions
 from app.groups.group import draw_group
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
 from curation.recipe.prompt import messages
 from curation.run.starting import choose_recipe
-from db.corpus.browsing import PairView, list_pairs
+from db.corpus.browsing import PairView
 from db.corpus.datasets import DatasetSummary
 from db.errors import InfError
-from db.run.groups import get_group, list_groups
-from db.store.store import open_store
 
 MAX_PAIRS = 5
 MAX_OPTIONS = 50
@@ -24,8 +22,7 @@ def draw_trial(found: list[DatasetSummary]) -> None:
     by_name = {each.name: each for each in found}
     dataset = by_name[st.session_state["curate.dataset"]]
     search = st.text_input("Search in queries", key="curate.trial_search", type="search")
-    with open_store().read() as session:
-        pairs, _ = list_pairs(session, dataset.id, search=search or "", limit=MAX_OPTIONS)
+    pairs = actions.search_pairs(dataset.id, search or "", limit=MAX_OPTIONS)
     offered = {each.query_id: each for each in pairs}
     kept = [each for each in st.session_state.get("curate.trial_pairs", []) if each in offered]
     st.session_state["curate.trial_pairs"] = kept
@@ -39,11 +36,11 @@ def draw_trial(found: list[DatasetSummary]) -> None:
     )
     if chosen and st.toggle("Preview the first prompt", key="curate.trial_prompts"):
         _draw_prompts([offered[name] for name in chosen])
-    problem = curating.provider_problem(st.session_state["curate.provider"])
+    problem = actions.provider_problem(st.session_state["curate.provider"])
     st.button(
         f"Try it on {counted(len(chosen), 'pair')}",
         key="curate.try",
-        on_click=curating.start,
+        on_click=actions.start,
         args=(True,),
         disabled=not chosen or problem is not None,
         help="Starts a separate run with the settings above on these pairs only.",
@@ -54,7 +51,7 @@ def _draw_prompts(pairs: list[PairView]) -> None:
     state = st.session_state
     try:
         recipe = choose_recipe(
-            state["curate.provider"], state["curate.recipe"], curating.recipe_settings()
+            state["curate.provider"], state["curate.recipe"], actions.recipe_settings()
         )
     except InfError as error:
         st.error(str(error))
@@ -76,8 +73,5 @@ def _draw_prompts(pairs: list[PairView]) -> None:
 
 def draw_results(run_id: int) -> None:
     """Draw every group of a small run in full, with prompts and answers."""
-    with open_store().read() as session:
-        page = list_groups(session, run_id, limit=MAX_PAIRS)
-        for row in page.rows:
-            if row.verdict:
-                draw_group(get_group(session, row.id))
+    for group in actions.finished_groups(run_id, limit=MAX_PAIRS):
+        draw_group(group)

@@ -20,6 +20,7 @@ from app.jobs import launching
 from app.jobs.actions import launch_job
 from app.text.numbers import counted
 from curation.judging.revalidation import check_edit
+from curation.recipe.asked import asked_of
 from db.errors import BadInput, Refused
 from db.jobs.jobs import list_jobs
 from db.review import queue as review_queue
@@ -159,6 +160,18 @@ def review_many(wanted: QueueFilter, action: str, expected: int, reason: str) ->
         )
         session.commit()
     notify(f"{counted(done, 'group')} {'approved' if action == 'approve' else 'rejected'}.")
+
+
+def count_matching(wanted: QueueFilter) -> int:
+    """The number of groups that match the filter."""
+    with open_store().read() as session:
+        return review_queue.count_matching(session, wanted)
+
+
+def prompts_of(group: GroupDetail) -> dict[int, list[dict[str, str]]]:
+    """The messages sent in each call of the group, by call id."""
+    with open_store().read() as session:
+        return {call.id: list(asked_of(session, call.id)) for call in group.calls}
 
 
 def text_of(group: GroupDetail, field: str) -> str:

@@ -2,14 +2,13 @@
 
 import streamlit as st
 
+from app.groups.actions import prompts_of
 from app.kit.page import draw_labels, draw_status
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
-from curation.recipe.asked import asked_of
 from db.run.groups import GroupDetail, ValidatorJudgment
 from db.scenarios import LABELS, ROLES, SCENARIOS, TEXTS, Role
-from db.store.store import open_store
 
 
 def draw_group(group: GroupDetail, *, show_verdict: bool = True) -> None:
@@ -105,8 +104,7 @@ def draw_calls(group: GroupDetail) -> None:
     label = f"{counted(len(group.calls), 'call')}: prompts and raw answers"
     if not st.toggle(label, key=f"group.calls-{group.id}"):
         return
-    with open_store().read() as session:
-        asked = {call.id: asked_of(session, call.id) for call in group.calls}
+    asked = prompts_of(group)
     with st.container(border=True):
         for call in group.calls:
             st.caption(

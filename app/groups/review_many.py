@@ -2,18 +2,16 @@
 
 import streamlit as st
 
-from app.groups import actions as reviewing
+from app.groups import actions
 from app.text.numbers import counted
 from app.text.plain import plain
-from db.review.queue import QueueFilter, count_matching
-from db.store.store import open_store
+from db.review.queue import QueueFilter
 
 
 def draw_many(wanted: QueueFilter) -> None:
     """Draw the bulk review of what the filter above the card matches."""
     with st.expander("Review all matching groups", icon=":material/done_all:"):
-        with open_store().read() as session:
-            count = count_matching(session, wanted)
+        count = actions.count_matching(wanted)
         st.caption(
             f"The filter above matches {counted(count, 'group')}. Each gets its own review by you; "
             "earlier reviews stay in its history."
@@ -47,7 +45,7 @@ def confirm(wanted: QueueFilter, action: str, count: int, reason: str) -> None:
             f"{verb} {count:,}",
             type="primary",
             key="review.many_yes",
-            on_click=reviewing.review_many,
+            on_click=actions.review_many,
             args=(wanted, action, count, reason),
         ):
             st.rerun()

@@ -6,7 +6,7 @@ Annotators see no verdict, and no queue that reveals one, unless a curator allow
 import streamlit as st
 
 from app.access.session_user import failures_shown, require_permission, show_notices
-from app.groups import actions as reviewing
+from app.groups import actions
 from app.groups.actions import Desk
 from app.groups.review_card import draw_card
 from app.groups.review_many import draw_many
@@ -93,7 +93,7 @@ def draw_curators_part(run: RunSummary, wanted: QueueFilter) -> None:
             "Show verdicts of this run to annotators",
             shown,
             key=f"review.verdicts_{run.id}",
-            on_change=reviewing.show_verdicts,
+            on_change=actions.show_verdicts,
             args=(run.id,),
             help="Off: annotators get kept and dropped groups mixed, without the model's judgment.",
         )
@@ -101,7 +101,7 @@ def draw_curators_part(run: RunSummary, wanted: QueueFilter) -> None:
             st.button(
                 f"Validate {counted(waiting, 'edited item')}",
                 key="review.revalidate",
-                on_click=reviewing.revalidate,
+                on_click=actions.revalidate,
                 args=(run.id,),
             )
 
@@ -131,7 +131,7 @@ def draw_review(runs: list[RunSummary]) -> None:
         name=run_name if is_curator else lambda run: f"run {run.id} · {run.dataset}",
     )
     with open_store().read() as session:
-        blind = reviewing.is_blind(session, user, run.id)
+        blind = actions.is_blind(session, user, run.id)
     wanted = draw_filters(run, blind=blind)
     draw_counts(run)
     asked = st.query_params.get("group", "")

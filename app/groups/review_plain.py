@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app.groups import actions as reviewing
+from app.groups import actions
 from app.groups.actions import Desk
 from app.groups.group import draw_group
 from app.kit.page import draw_empty
@@ -15,7 +15,7 @@ FIELD_NAMES = {text.column: text.label for text in TEXTS.values() if not text.fr
 
 def draw_plain(desk: Desk) -> None:
     """Draw one group with its buttons."""
-    group, total, blind = reviewing.next_group(desk)
+    group, total, blind = actions.next_group(desk)
     st.caption(f"{total:,} in this queue")
     if group is None:
         draw_empty("This queue is empty.", "Choose another queue above.")
@@ -32,7 +32,7 @@ def draw_decision(group: GroupDetail) -> None:
             type="primary",
             icon=":material/check:",
             key=f"review.approve-{group.id}",
-            on_click=reviewing.approve,
+            on_click=actions.approve,
             args=(group.id,),
         )
         st.text_input(
@@ -45,13 +45,13 @@ def draw_decision(group: GroupDetail) -> None:
             "Reject",
             icon=":material/close:",
             key=f"review.reject-{group.id}",
-            on_click=reviewing.reject,
+            on_click=actions.reject,
             args=(group.id,),
         )
         st.button(
             "Later",
             key=f"review.later-{group.id}",
-            on_click=reviewing.later,
+            on_click=actions.later,
             args=(group.id,),
         )
     if len(group.triplets) == 3:
@@ -61,9 +61,9 @@ def draw_decision(group: GroupDetail) -> None:
 
 def draw_edit(group: GroupDetail) -> None:
     """Draw the form for the generated texts (not those of the source); old texts are kept."""
-    before = {name: reviewing.text_of(group, name) for name in FIELDS}
+    before = {name: actions.text_of(group, name) for name in FIELDS}
     with st.form(f"review.edit-{group.id}", border=False):
         for name, text in before.items():
             key = f"review.{name}-{group.id}"
             st.text_area(FIELD_NAMES[name], text, key=key, height="content")
-        st.form_submit_button("Save edit", on_click=reviewing.edit, args=(group.id, before))
+        st.form_submit_button("Save edit", on_click=actions.edit, args=(group.id, before))

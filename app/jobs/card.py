@@ -5,41 +5,23 @@ from typing import Any
 
 import streamlit as st
 
-from app.access.session_user import action, failures_shown, notify, require_permission
-from app.jobs import launching, supervisors
+from app.access.session_user import failures_shown
+from app.jobs import actions, launching
 from app.kit.page import draw_status
 from app.text.numbers import duration
 from app.text.plain import plain
 from db.errors import NotFound
-from db.jobs import jobs as queue
 from db.jobs.resources import Part, parts_of, sum_of, told_missing
-from db.people.accounts import record_audit
-from db.store.store import open_store
 from db.tables import Job, utc_now
 
 LIVE = ("queued", "running")
 EVERY_SECONDS = 1.5
 
 
-def read_job(job_id: int) -> Job:
-    """The current row of the job; a job without a recent heartbeat is marked as lost first."""
-    store = open_store()
-    with store.read() as session:
-        job = queue.get_job(session, job_id)
-    if job.status == "running" and job.heartbeat_at is not None:
-        silent = (utc_now() - job.heartbeat_at).total_seconds()
-        if silent > queue.LOST_AFTER_SECONDS:
-            with store.write() as session:
-                queue.mark_lost_jobs(session)
-                session.commit()
-                job = queue.get_job(session, job_id)
-    return job
-
-
 def follow_job(job_id: int, *, key: str) -> Job | None:
     """The card of a job, refreshed while it runs; when it ends, the whole page reruns."""
     try:
-        job = read_job(job_id)
+        job = actions.read_job(job_id)
     except NotFound:
         return None
     every = EVERY_SECONDS if job.status in LIVE else None
@@ -49,7 +31,7 @@ def follow_job(job_id: int, *, key: str) -> Job | None:
 
 def _draw_live(job_id: int, status_before: str, key: str) -> None:
     with failures_shown():
-        job = read_job(job_id)
+        job = actions.read_job(job_id)
         if (status_before in LIVE) != (job.status in LIVE):  # a resumed job needs the refresh again
             st.rerun()
         draw_progress(job, key=key)
@@ -67,17 +49,19 @@ def draw_progress(job: Job, *, key: str) -> None:
                 st.button(
                     "Cancel",
                     key=f"{key}.cancel",
-                    on_click=cancel,
+                    on_click=actions.cancel,
                     args=(job.id,),
                     disabled=job.stop_requested,
                 )
             else:
                 if job.status != "done":
-                    st.button("Resume", key=f"{key}.resume", on_click=resume, args=(job.id,))
+                    st.button(
+                        "Resume", key=f"{key}.resume", on_click=actions.resume, args=(job.id,)
+                    )
                 st.button(
                     "Run again",
                     key=f"{key}.again",
-                    on_click=run_again,
+                    on_click=actions.run_again,
                     args=(job.id,),
                     help="A new job with the same config.",
                 )
@@ -171,40 +155,3 @@ def spent(job: Job) -> str:
     if job.started_at is None:
         return ""
     return duration((job.finished_at or utc_now()) - job.started_at)
-
-
-@action
-def cancel(job_id: int) -> None:
-    """Request that a job stops."""
-    user = require_permission("jobs")
-    with open_store().write() as session:
-        job = queue.request_stop(session, job_id)
-        record_audit(session, user.name, "job.cancel", str(job_id))
-        session.commit()
-        stopped = job.status == "cancelled"
-    notify(f"Job {job_id} is {'cancelled' if stopped else 'stopping'}.")
-
-
-@action
-def resume(job_id: int) -> None:
-    """Queue a finished job again; it continues from what it stored."""
-    user = require_permission("jobs")
-    store = open_store()
-    with store.write() as session:
-        launcher = queue.requeue_job(session, job_id).launcher
-        record_audit(session, user.name, "job.resume", str(job_id))
-        session.commit()
-    supervisors.ensure_taken(store, launcher)
-    notify(f"Job {job_id} is queued again and continues from what it stored.")
-
-
-@action
-def run_again(job_id: int) -> None:
-    """Queue a new job with the same config."""
-    user = require_permission("jobs")
-    store = open_store()
-    with store.read() as session:
-        job = queue.get_job(session, job_id)
-    new_id = launching.launch(store, job.kind, job.config, started_by=user.name)
-    st.query_params["job"] = str(new_id)
-    notify(f"Job {new_id} is queued with the config of job {job_id}.")

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from app.access.session_user import failures_shown
-from app.jobs.card import LIVE, read_job
-from db.jobs import jobs
-from db.store.store import open_store
+from app.jobs.actions import read_job, read_metrics
+from app.jobs.card import LIVE
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -102,8 +101,7 @@ def draw_curves(job_ids: Sequence[int], *, key: str, names: Mapping[int, str]) -
 
 def _draw(job_ids: Sequence[int], key: str, names: Mapping[int, str], smoothing: float) -> None:
     with failures_shown():
-        with open_store().read() as session:
-            found = jobs.metric_series(session, job_ids)
+        found = read_metrics(job_ids)
         measured = [name for name in ORDER if any(name in each for each in found.values())]
         others = {name for each in found.values() for name in each} - set(ORDER)
         measured += sorted(name for name in others if not name.startswith(PROBE))

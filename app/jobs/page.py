@@ -6,7 +6,8 @@ import shlex
 import streamlit as st
 
 from app.access.session_user import failures_shown
-from app.jobs.card import follow_job, part_rows, read_job, spent, used
+from app.jobs.actions import read_job
+from app.jobs.card import follow_job, part_rows, spent, used
 from app.jobs.launching import log_tail
 from app.jobs.processes import command_of
 from app.kit.choice import draw_pages, page_offset

@@ -7,7 +7,8 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app.access.session_user import failures_shown
-from app.jobs.card import LIVE, read_job
+from app.jobs.actions import read_job
+from app.jobs.card import LIVE
 from app.jobs.curves import PROBE
 from app.text.texts import draw_text
 from app.training import actions
