@@ -22,7 +22,7 @@ def draw_leakage(run_id: int) -> None:
         features = found.get("features", {})
         rows.append(
             {
-                "Told apart": name,
+                "Comparison": name,
                 "AUC": found["auc"],
                 "95 % from": low,
                 "to": high,
