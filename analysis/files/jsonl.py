@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from analysis.files.opening import Source, opened
+from analysis.files.opening import CHECKED_BYTES, Source, opened
 from analysis.files.row import MAX_LINE_BYTES, BadValue, FileRow, Row, require_storable, shown
 from db.errors import BadInput
 
@@ -17,15 +17,21 @@ WHITE = " \t\r\n"
 def read_jsonl(path: Path) -> Iterator[FileRow]:
     """The rows, one at a time; `line` is where a row begins.
 
-    A file that begins with `[` is an array and is held in memory. Raises BadInput where an array is
-    broken or too large: after a broken element nobody knows where the next one begins.
+    A `.json` file that begins with `[` is an array and is held in memory. Raises BadInput where it
+    is broken or too large: where the element after a broken one begins is unknown.
     """
     with opened(path) as source:
-        first = source.plain.peek(64) if hasattr(source.plain, "peek") else b""
-        if first.lstrip()[:1] == b"[":
+        if ".json" in (suffix.lower() for suffix in path.suffixes[-2:]) and _begins_array(source):
             yield from _read_array(source)
         else:
             yield from _read_lines(source)
+
+
+def _begins_array(source: Source) -> bool:
+    start = source.plain.tell()
+    begins = source.plain.read(CHECKED_BYTES).lstrip()[:1] == b"["
+    source.plain.seek(start)
+    return begins
 
 
 def _read_lines(source: Source) -> Iterator[FileRow]:

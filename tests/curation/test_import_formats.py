@@ -67,7 +67,7 @@ FORMATS = {
     "rows.tsv.gz": gzip.compress(delimited("\t")),
     "rows.jsonl.gz": gzip.compress(lines()),
     "rows.json": array(),
-    "array.jsonl": b"\n " + array() + b"\n",
+    "array.json": b"\n " + array() + b"\n",
     "rows.json.gz": gzip.compress(array()),
     "lines.json": lines(),
     "rows.xlsx": workbook(),

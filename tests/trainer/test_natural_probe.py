@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from trainer_jobs import claim, config_for
 
+import curation
+from analysis.files.rows import read_rows
+from analysis.text.near_duplicates import near_duplicate_keys
 from db.errors import BadInput
 from db.jobs import jobs
 from db.store.store import Store
@@ -108,9 +111,44 @@ def test_every_training_scores_the_probe_before_and_after(
     assert "natural-flip" in (Path(result["path"]) / "README.md").read_text()
 
 
-@pytest.mark.skipif(not natural.FILE.is_file(), reason="natural.jsonl is not in this tree yet")
 def test_the_items_that_ship_are_enough_and_each_its_own() -> None:
     items = read_natural_probe()
     assert len(items) >= 240 and len({item.query for item in items}) > 200
     assert all(len(set(item.passages)) == 4 for item in items)
     assert all(item.instruction_a != item.instruction_b for item in items)
+
+
+def test_the_shipped_items_are_in_no_training_or_demo_set() -> None:
+    """No near-duplicate of the demo's texts, as the contamination check finds them."""
+    demo = Path(curation.__file__).parent / "demo"
+    known = [
+        row.values[name]
+        for file, name in (("pairs.jsonl", "query"), ("passages.jsonl", "text"))
+        for row in read_rows(demo / file)
+    ]
+    ours = [
+        text
+        for item in read_natural_probe()
+        for text in (item.query, item.instruction_a, item.instruction_b, *item.passages)
+    ]
+    keys = near_duplicate_keys([*known, *ours])
+    assert not set(keys[: len(known)]) & set(keys[len(known) :])
+    assert near_duplicate_keys([known[0], f"  {known[0].upper()}"]) == [0, 0]
+
+
+def test_every_blind_judgment_of_the_shipped_items_is_recorded() -> None:
+    """Both questions of every item were answered; the share of intended choices is the README's."""
+    folder = natural.FILE.parent
+    shown = {row.values["token"]: row.values for row in read_rows(folder / "judging/shown.jsonl")}
+    answers = [row.values for row in read_rows(folder / "judging/answers_A.jsonl")]
+    assert {(each["id"], each["instruction"]) for each in shown.values()} == {
+        (item.id, which) for item in read_natural_probe() for which in "ab"
+    }
+    assert {answer["token"] for answer in answers} == shown.keys()
+    right = sum(
+        shown[answer["token"]]["order"][answer["choice"] - 1]
+        == f"passage_{shown[answer['token']]['instruction']}"
+        for answer in answers
+        if answer["choice"]
+    )
+    assert f"{right} of\n{len(shown)} choices" in (folder / "README.md").read_text()
