@@ -1,7 +1,6 @@
 """Opening the app's pages in AppTest as somebody: the cookie is put on the wire, nothing else."""
 
 import os
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -9,11 +8,11 @@ from streamlit.runtime import context
 from streamlit.testing.v1 import AppTest
 
 from app.access.identity import COOKIE, write_cookie
-from app.kit.menu import FILES, MENU
+from app.kit.menu import APP, FILES, MENU
 from db.people.accounts import add_account
 from db.store.store import Store
 
-MAIN = Path(__file__).resolve().parent.parent / "app" / "server" / "main.py"
+MAIN = APP / "server" / "main.py"
 PASSWORD = "correct horse battery"
 
 

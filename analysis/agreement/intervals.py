@@ -23,14 +23,13 @@ from typing import Any
 
 import numpy as np
 
+from analysis.figures.student import student_97_5
+
 DRAWS = 10_000
 BLOCK = 1000
 MAX_PATTERNS = 2500
 NORMAL_97_5 = 1.959963984540054
 EXTRA_ITEM = 0.6  # the coverage by simulation stands in docs/intervals.md
-# The 97.5 % quantiles of t for 1 to 9 degrees of freedom: the pages compute intervals, and scipy
-# would weigh as much in the app's process as all of its own code.
-T_97_5 = (12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157)
 POSTERIOR, STANDARD_ERROR = "posterior", "standard_error"
 
 
@@ -59,24 +58,6 @@ def tail_probability(items: int) -> float:
     """What a quantile leaves outside on one side: 0.025, less where items are few."""
     n = max(items, 2)
     return NormalDist().cdf(-student_97_5(n - 1) * (n / (n - 1)) ** 0.5)
-
-
-def student_97_5(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t, within 1e-5.
-
-    From 10 degrees of freedom on by the expansion of Abramowitz and Stegun (1964), 26.7.5.
-    """
-    if freedom <= len(T_97_5):
-        return T_97_5[freedom - 1]
-    z = NORMAL_97_5
-    terms = (
-        z,
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return sum(float(term / freedom**power) for power, term in enumerate(terms))
 
 
 def limits(value: float, lower: np.ndarray, upper: np.ndarray, items: int) -> Interval | None:

@@ -26,7 +26,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+
+from analysis.figures.student import student_97_5, two_sided_p
 
 Scores = Mapping[str, Mapping[str, float | None]]
 Questions = Mapping[str, Mapping[str, Any]]
@@ -119,8 +120,8 @@ def interval_reach(
         found.append(np.abs(means - mean)[usable] / errors[usable])
     studentised = np.concatenate(found)
     error *= float(np.sqrt(len(counts) / (len(counts) - 2)))
-    quantile, t = float(stdtrit(freedom, 0.975)), abs(mean) / error
-    p = 2 * float(stdtr(freedom, -t))
+    quantile, t = student_97_5(freedom), abs(mean) / error
+    p = two_sided_p(t, freedom)
     if len(studentised) >= resamples / 4:
         quantile = max(quantile, float(np.quantile(studentised, 0.95)))
         extreme = int(np.count_nonzero(studentised >= t))

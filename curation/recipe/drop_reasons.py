@@ -51,6 +51,6 @@ DROP_REASONS: Final[dict[str, Reason]] = {
     ),
     "server_error": Reason(
         "the server failed on this request again and again, while others were answered",
-        "read the server's log; --resume with --retry server_error asks again",
+        "read the server's log, then grow these pairs again in a run of their own (--query-id)",
     ),
 }

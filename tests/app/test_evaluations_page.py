@@ -212,6 +212,7 @@ def evaluate_as(
             benchmark="F",
             metrics=METRICS,
             per_query={name: {"ndcg@10": 0.5} for name in queries},
+            questions={name: {"cluster": name, "scored": True} for name in queries},
             job_id=job.id,
         )
         template = changed.get("template", "{instruction} {query}")
