@@ -19,6 +19,7 @@ from analysis.embed.language_model import load_language_model
 from curation.judging.judge import ItemView
 from curation.judging.local_judge import LocalJudge, longest_each
 from curation.judging.registry import judge_named
+from curation.recipe.prompt import FOLDER
 from db.errors import BadInput
 from db.store.store import Store
 from db.tables import Judge, Judgment
@@ -79,7 +80,7 @@ def test_random_weights_answer_as_a_plain_forward_pass_says(
     folder = write_decoder(tmp_path, architecture, tied=architecture == "qwen2", chat=True)
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     model: Any = AutoModelForCausalLM.from_pretrained(folder).eval()
-    prompts = Path(__file__).parents[2] / "curation" / "recipe" / "prompts"
+    prompts = FOLDER
     text = (prompts / "judge_pointwise.md").read_text().strip()
     by_hand = []
     for passage in VIEW.candidates:

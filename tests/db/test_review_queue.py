@@ -151,7 +151,7 @@ def test_the_command_reviews_many_only_when_told_yes(sqlite_store: Store, inf_he
     empty = inf_here("review", "many", *rest, "--reason", "again", "--yes", "--json")
     assert (empty.code, empty.json["error"]) == (1, "the filter finds no group")
     unknown = inf_here("review", "many", "--run", run_id, "--drop-reason", "ugly", "--approve")
-    assert unknown.code == 1 and "dropped nothing for 'ugly'" in unknown.err
+    assert unknown.code == 1 and "no drop reason 'ugly'" in unknown.err
     assert inf_here("review", "many", "--run", 99, "--approve", "--json").json == {
         "error": "no run 99"
     }
