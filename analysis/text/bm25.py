@@ -57,7 +57,7 @@ def tokens_of(texts: Sequence[str], language: str = "en") -> list[list[str]]:
 
 
 class Bm25:
-    """An index over texts; `top` ranks them for queries.
+    """An index over texts; `top` ranks them for queries, `scores` gives every text's for one.
 
     What would surprise: ties and texts that share no word with the query are ranked too (score 0),
     in an order of no meaning, so that every query gets `k` answers.
@@ -83,3 +83,12 @@ class Bm25:
         tokens = tokens_of(queries, self.language)
         places, scores = self._index.retrieve(tokens, k=k, show_progress=False)
         return np.asarray(places, dtype=np.int64), np.asarray(scores, dtype=np.float32)
+
+    def scores(self, query: str) -> np.ndarray:
+        """The score of every text for one query, float32 in the order of the texts."""
+        if self._index is None:
+            return np.zeros(self.size, dtype=np.float32)
+        (tokens,) = tokens_of([query], self.language)
+        if not tokens:
+            return np.zeros(self.size, dtype=np.float32)
+        return np.asarray(self._index.get_scores(tokens), dtype=np.float32)

@@ -1,16 +1,15 @@
 """The leakage check on the run page: can negatives be told from positives by style alone?"""
 
+from typing import Any
+
 import streamlit as st
 
 from app.text.plain import plain
-from curation.run.leakage import leaking_sentence, stored_leakage
-from db.store.store import open_store
+from curation.run.leakage import leaking_sentence
 
 
-def draw_leakage(run_id: int) -> None:
-    """The figures of the run's check and, above the limit, what they mean; nothing before it."""
-    with open_store().read() as session:
-        report = stored_leakage(session, run_id)
+def draw_leakage(report: dict[str, Any] | None) -> None:
+    """The figures of a run's check and, above the limit, what they mean; nothing before it."""
     if report is None:
         return
     st.subheader("Leakage", anchor=False)

@@ -23,6 +23,7 @@ from app.kit.page import draw_empty, draw_heading, draw_labels, draw_status
 from app.text.plain import plain
 from curation.providers.registry import PROVIDERS, describe_providers
 from curation.recipe.recipe import list_recipes
+from curation.run.leakage import stored_leakage
 from db.corpus.datasets import DatasetSummary, list_datasets
 from db.jobs import jobs
 from db.run.runs import RunSummary, funnel, get_run, list_runs
@@ -139,7 +140,9 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         draw_calls(run.id)
         draw_place_bias(run.id)
         if not was_live:
-            draw_leakage(run.id)
+            with open_store().read() as session:
+                report = stored_leakage(session, run.id)
+            draw_leakage(report)
         if found.pairs <= MAX_PAIRS:
             draw_results(run.id)
 

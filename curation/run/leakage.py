@@ -1,12 +1,15 @@
 """The leakage check of a run that is done: see `analysis.text.leakage`."""
 
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
+import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from db.errors import InfError
+from db.modules import run_module
 from db.release.releases import ReleaseRow, release_rows
 from db.scenarios import ROLES, GroupText, introduced
 from db.store.store import Store, open_store
@@ -19,9 +22,10 @@ SMALL = 20  # kept groups: with fewer nothing is trained (MIN_PAIRS), and no pro
 
 
 def check_leakage(store: Store, run_id: int) -> dict[str, Any]:
-    """The report over the run's kept groups.
+    """The report over the run's kept groups. Raises InfError where it could not be computed.
 
-    In a process of its own, and numpy is imported there: both would stay in a worker's memory.
+    In a process of its own, and numpy is imported there: both would stay in a worker's memory. It
+    gets the address of the store on standard input, since other users see a command's words.
     """
     with store.read() as session:
         kept = session.scalar(
@@ -31,9 +35,17 @@ def check_leakage(store: Store, run_id: int) -> dict[str, Any]:
         )
     if (kept or 0) < SMALL:
         return measure(store.url, run_id)
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(measure, store.url, run_id).result()
+    done = subprocess.run(
+        [sys.executable, *run_module(__name__)],
+        input=json.dumps([store.url, run_id]),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise InfError(f"the leakage check of run {run_id} failed: {done.stderr.strip()[-500:]}")
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
 
 
 def measure(url: str, run_id: int) -> dict[str, Any]:
@@ -113,3 +125,7 @@ def _text(row: ReleaseRow, text: GroupText, negative: bool) -> "LabelledText":
 
 
 COMPARED = _compared()
+
+
+if __name__ == "__main__":
+    json.dump(measure(*json.load(sys.stdin)), sys.stdout)

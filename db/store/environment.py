@@ -56,6 +56,11 @@ VARIABLES: dict[str, tuple[Variable, ...]] = {
             "`30`",
             "Seconds between two looks at a batch (`inf curate --batch`).",
         ),
+        Variable(
+            "INF_MAX_RETRY_AFTER_SECONDS",
+            "`600`",
+            "The longest wait that a server's Retry-After can impose.",
+        ),
     ),
     "Hugging Face Hub": (
         Variable("HF_TOKEN", "none", "Token for pushing and for private repositories. A secret."),

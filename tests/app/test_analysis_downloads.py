@@ -14,7 +14,7 @@ from db.corpus.texts import CorpusText
 from db.store.store import Store
 
 SHOWN = {"plotly_chart", "dataframe", "bidi_component"}
-WORDS = "coverage.card1.0.words"  # brings the words at the pointer, shows nothing
+HOVER = "coverage.card1.0.hover"  # brings the text at the pointer, shows nothing
 
 
 def shown_and_offered(page: AppTest, least: int) -> None:
@@ -23,7 +23,7 @@ def shown_and_offered(page: AppTest, least: int) -> None:
         (node.type, node)
         for node in page.main
         if node.type in {*SHOWN, "download_button", "code"}
-        and not getattr(node.proto, "id", "").endswith(WORDS)
+        and not getattr(node.proto, "id", "").endswith(HOVER)
     ]
     kinds = [kind for kind, _ in told]
     numbers = [place for place, kind in enumerate(kinds) if kind in SHOWN]

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from trainer_jobs import claim, config_for
 from trainer_release import make_rows, write_release, write_rows
 
@@ -42,6 +43,7 @@ class WordModel:
     """Texts as counts of their words; `reads` cuts the text to what a model would look at."""
 
     prompts: dict[str, str] = {}  # noqa: RUF012
+    device = torch.device("cpu")
 
     def __init__(self, words: list[str], reads: str = "all") -> None:
         self.places, self.reads = {word: n for n, word in enumerate(words)}, reads

@@ -61,12 +61,12 @@ def test_monot5_is_the_probability_of_true_against_false(tmp_path: Path) -> None
 def test_a_long_document_is_cut_and_the_question_after_it_stays(tmp_path: Path) -> None:
     from transformers import AutoTokenizer
 
-    from trainer.evaluate.reranking import LONGEST, _prompt
+    from trainer.evaluate.reranking import MAX_TOKENS, _prompt
 
     tokenizer = AutoTokenizer.from_pretrained(write_t5(tmp_path, framed=False))
     prompt = _prompt(tokenizer, "monot5", "why", "x" * 5000)
     assert prompt.startswith("Query: why Document: xxx") and prompt.endswith("x Relevant:")
-    assert len(tokenizer(prompt)["input_ids"]) == LONGEST
+    assert len(tokenizer(prompt)["input_ids"]) == MAX_TOKENS
 
 
 def test_only_listed_candidates_are_read_and_equal_scores_are_ties(tmp_path: Path) -> None:
