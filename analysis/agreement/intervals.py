@@ -23,12 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures.student import student_97_5
+from analysis.figures.student import Z_97_5, student_97_5
 
 DRAWS = 10_000
 BLOCK = 1000
 MAX_PATTERNS = 2500
-NORMAL_97_5 = 1.959963984540054
 EXTRA_ITEM = 0.6  # the coverage by simulation stands in docs/intervals.md
 POSTERIOR, STANDARD_ERROR = "posterior", "standard_error"
 
@@ -77,7 +76,7 @@ def normal(value: float, standard_error: float, one_item: float) -> Interval:
     `one_item` is how far one item can move the value: 0.6 of its square is added to the variance,
     so that agreement without exception has no interval of zero width.
     """
-    reach = NORMAL_97_5 * float(np.sqrt(standard_error**2 + EXTRA_ITEM * one_item**2))
+    reach = Z_97_5 * float(np.sqrt(standard_error**2 + EXTRA_ITEM * one_item**2))
     return Interval(value - reach, value + reach, STANDARD_ERROR)
 
 

@@ -13,14 +13,13 @@ class JobKind:
 
     `handler` is "module:function"; only the job's own process imports it. `permission` is what a
     session user needs to launch one from a page. `slot` is the queue it waits in
-    (`app.jobs.slots`). `label` names the work in a progress bar.
+    (`app.jobs.slots`).
     """
 
     name: str
     handler: str
     permission: str
     slot: str
-    label: str
 
     @property
     def uses_gpu(self) -> bool:
@@ -31,16 +30,16 @@ class JobKind:
 KINDS: dict[str, JobKind] = {
     kind.name: kind
     for kind in (
-        JobKind("curate", "curation.run.engine:curate", "curate", "curation", "curating"),
-        JobKind("judge", "curation.judging.job:judge", "studies", "curation", "judging"),
-        JobKind("embed", "analysis.work:embed", "analyze", "models", "analyzing texts"),
-        JobKind("project", "analysis.work:coverage", "analyze", "models", "mapping texts"),
-        JobKind("train", "trainer.launch.job:train", "train", "models", "training"),
-        JobKind("evaluate", "trainer.evaluate.job:evaluate", "evaluate", "models", "evaluating"),
-        JobKind("export", "curation.release.job:export_release", "export", "files", "exporting"),
-        JobKind("push", "curation.hub.push:push", "export", "files", "pushing"),
-        JobKind("backup", "curation.backups:backup", "accounts", "files", "backing up"),
-        JobKind("import", "curation.importing.job:import_files", "import", "files", "importing"),
+        JobKind("curate", "curation.run.engine:curate", "curate", "curation"),
+        JobKind("judge", "curation.judging.job:judge", "studies", "curation"),
+        JobKind("embed", "analysis.work:embed", "analyze", "models"),
+        JobKind("project", "analysis.work:coverage", "analyze", "models"),
+        JobKind("train", "trainer.launch.job:train", "train", "models"),
+        JobKind("evaluate", "trainer.evaluate.job:evaluate", "evaluate", "models"),
+        JobKind("export", "curation.release.job:export_release", "export", "files"),
+        JobKind("push", "curation.hub.push:push", "export", "files"),
+        JobKind("backup", "curation.backups:backup", "accounts", "files"),
+        JobKind("import", "curation.importing.job:import_files", "import", "files"),
     )
 }
 

@@ -26,8 +26,6 @@ from db.study.studies import get_study
 from db.tables import Item, StudyItem
 from db.words import AMBIGUOUS, NONE
 
-TOOLS = ("labelstudio", "argilla")
-
 
 @dataclass(frozen=True)
 class Answer:

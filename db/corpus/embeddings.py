@@ -7,7 +7,7 @@ always the name somebody typed: a folder may be trained anew under the same path
 from collections.abc import Sequence
 
 import numpy as np
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -42,9 +42,3 @@ def store_vectors(
         for sha256, row in zip(sha256s, vectors, strict=True)
     ]
     session.execute(insert(Embedding).on_conflict_do_nothing(), rows)
-
-
-def count_vectors(session: Session, model: str) -> int:
-    """How many vectors of a model are kept."""
-    query = select(func.count()).select_from(Embedding).where(Embedding.model == model)
-    return int(session.scalar(query) or 0)

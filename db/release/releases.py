@@ -189,12 +189,6 @@ def moment_of(session: Session, choice: Choice) -> list[int]:
     ]
 
 
-def count_chosen(session: Session, choice: Choice) -> int:
-    """How many groups the choice holds."""
-    query = _chosen(_written_groups(), choice)
-    return session.scalar(select(func.count()).select_from(query.subquery())) or 0
-
-
 class ChosenCount(NamedTuple):
     """How many chosen groups have this verdict, current review and source."""
 

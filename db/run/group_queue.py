@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Integer, bindparam, func, select, update
+from sqlalchemy import Integer, bindparam, select, update
 from sqlalchemy.orm import Session
 
 from db.corpus.datasets import text_sha256
@@ -190,12 +190,6 @@ def lease_owners(session: Session, run_id: int) -> list[str]:
         )
         if owner is not None
     ]
-
-
-def count_open(session: Session, run_id: int) -> int:
-    """How many groups have no verdict yet."""
-    query = select(func.count()).select_from(Group)
-    return int(session.scalar(query.where(Group.run_id == run_id, Group.state != "done")) or 0)
 
 
 def open_states(session: Session, run_id: int) -> tuple[bool, bool]:

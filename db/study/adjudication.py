@@ -55,10 +55,6 @@ class Disputed:
     decision_note: str
     decided_by: str = field(default="")
 
-    @property
-    def is_flagged(self) -> bool:
-        return any(one.flagged or one.note for one in (*self.said, *self.skips))
-
 
 def disputed_ids(
     session: Session, study_id: int, *, open_only: bool = False, agreed_too: bool = False

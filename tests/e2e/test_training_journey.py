@@ -89,7 +89,7 @@ def try_it(page: Page) -> None:
         fill(page, "try_it.instruction", text)
         fill(page, "try_it.query", "what about bees")
         press(page, "try_it.search")
-        counted = page.get_by_text("8 passages in", exact=False)
+        counted = page.get_by_text("8 passages searched in", exact=False)
         expect(counted).to_have_count(2, timeout=SLOW)
         settled(page)
 

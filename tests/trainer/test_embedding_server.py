@@ -12,9 +12,9 @@ import pytest
 from trainer_folders import write_beir
 from trainer_jobs import claim
 
+from analysis.embed.server import EmbeddingServer
 from db.errors import BadInput
 from db.store.store import Store
-from trainer.evaluate.embedding_server import EmbeddingServer
 from trainer.evaluate.job import evaluate
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.embed.server import PREFIX as OPENAI
+from analysis.embed.server import EmbeddingServer
 from analysis.figures import paired
 from db.errors import BadInput
 from db.jobs.runner import JobHandle
@@ -21,8 +23,6 @@ from db.store.store import Store
 from trainer.data.release_files import find_release, read_release
 from trainer.data.splitting import split_groups
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
-from trainer.evaluate.embedding_server import PREFIX as OPENAI
-from trainer.evaluate.embedding_server import EmbeddingServer
 from trainer.evaluate.following import FOLLOWING, bm25_following
 from trainer.evaluate.hub_benchmarks import is_hub_name, load_hub_benchmarks, spelled
 from trainer.evaluate.question_clusters import about_questions

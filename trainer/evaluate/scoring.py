@@ -24,7 +24,7 @@ from trainer.settings.template import Template
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from trainer.evaluate.embedding_server import EmbeddingServer
+    from analysis.embed.server import EmbeddingServer
     from trainer.evaluate.vector_cache import VectorCache
 
 DEPTH = 1000
