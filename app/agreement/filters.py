@@ -50,7 +50,7 @@ def _draw_days(days: Sequence[date]) -> tuple[date | None, date | None]:
         return None, None
     found = st.date_input(
         "Judged (UTC days)",
-        (),
+        [],
         min_value=min(days),
         max_value=max(days),
         key="agreement.days",

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -137,7 +138,7 @@ def evaluate(
             Template(template)
         except BadInput as error:
             raise click.UsageError(str(error)) from error
-    config = {
+    config: dict[str, Any] = {
         "models": [_absolute(model) for model in models],
         "release": release and _absolute(release),
         "benchmark": benchmark and _absolute(benchmark),

@@ -12,7 +12,7 @@ from db.modules import load
 from db.store.secrets import load_secrets
 
 COMMANDS = {
-    "analyze": ("app.cli.analyze:analyze", "Measure agreement, diversity and coverage."),
+    "analyze": ("app.cli.analyze.command:analyze", "Measure agreement, diversity and coverage."),
     "backup": ("app.cli.store.backup:backup", "Write the whole store to one file."),
     "convert": (
         "app.cli.data.convert:convert",

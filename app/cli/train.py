@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -107,7 +108,11 @@ def train(
     if os.environ.get("RANK", "0") != "0" and "MASTER_ADDR" in os.environ:
         follower = subprocess.run([sys.executable, *run_module("trainer.loop.follow")], check=False)
         sys.exit(follower.returncode)  # started by torchrun: only rank 0 runs the job
-    config = {"release": _absolute(release), "out": str(out.resolve()), "settings": chosen}
+    config: dict[str, Any] = {
+        "release": _absolute(release),
+        "out": str(out.resolve()),
+        "settings": chosen,
+    }
     config |= {"processes": nproc} if nproc > 1 else {}
     config |= {"workers": workers} if workers > 1 else {}
     return work(ready_store(), "train", config, detach=detach, title="train")

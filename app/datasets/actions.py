@@ -14,7 +14,7 @@ from curation.importing.importing import ImportReport, import_dataset
 from curation.importing.preview import Preview, preview_import
 from db.errors import BadInput, Refused
 from db.people.accounts import record_audit
-from db.store.store import Store
+from db.store.store import open_store
 
 CHUNK_BYTES = 1 << 20
 
@@ -38,17 +38,16 @@ class Sources:
     columns: Mapping[str, str] = field(default_factory=dict)
 
 
-def preview_from_page(store: Store, sources: Sources, *, name: str) -> Preview:
+def preview_from_page(sources: Sources, *, name: str) -> Preview:
     """What an import would do; stores nothing. Raises Refused and BadInput."""
     _require_import(sources)
     with _files(sources) as (pairs, passages):
         return preview_import(
-            store, name=name, pairs=pairs, passages=passages, columns=sources.columns
+            open_store(), name=name, pairs=pairs, passages=passages, columns=sources.columns
         )
 
 
 def import_from_page(
-    store: Store,
     sources: Sources,
     *,
     name: str,
@@ -61,6 +60,7 @@ def import_from_page(
     user = _require_import(sources)
     if not name.strip():
         raise BadInput("the dataset has no name: enter one")
+    store = open_store()
     with _files(sources) as (pairs, passages):
         report = import_dataset(
             store,

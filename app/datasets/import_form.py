@@ -8,7 +8,6 @@ from app.text.numbers import counted
 from app.text.plain import plain
 from curation.importing.preview import Preview
 from db.errors import BadRow, BadRows
-from db.store.store import open_store
 
 TYPES = ["jsonl", "json", "csv", "tsv", "xlsx", "parquet", "gz"]
 MAPPED = ("query_id", "query", "passage_id", "passage", "text", "title")
@@ -47,7 +46,7 @@ def draw_import_form() -> None:
     sources = Sources(pairs, passages, pairs_path or "", passages_path or "", columns)
     if previewed:
         with failures_shown():
-            draw_preview(preview_from_page(open_store(), sources, name=name or ""))
+            draw_preview(preview_from_page(sources, name=name or ""))
     if submitted:
         with failures_shown():
             _import(
@@ -89,7 +88,6 @@ def _import(sources: Sources, *, name: str, source: str, licence: str, skip_bad:
 
     try:
         report = import_from_page(
-            open_store(),
             sources,
             name=name,
             source=source,

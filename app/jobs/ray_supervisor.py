@@ -10,6 +10,7 @@ import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from app.jobs import launching
 from app.jobs.ray_cluster import (
@@ -170,7 +171,7 @@ def _retry_lost(store: Store, cluster: RayCluster) -> None:
         log.info("job %s, attempt %s, was lost and is queued again", job.id, job.attempt)
 
 
-def _beat(store: Store, job: Job, **progress: str) -> None:
+def _beat(store: Store, job: Job, **progress: Any) -> None:
     with store.write() as session:
         try:
             jobs.beat(session, job.id, job.attempt, **progress)

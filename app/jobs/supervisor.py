@@ -52,8 +52,8 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
                     del running[name]
                     idle_since = time.monotonic()
             for place in places:
-                if place.name not in running and (one := _start(store, place)):
-                    running[place.name] = one
+                if place.name not in running and (started := _start(store, place)):
+                    running[place.name] = started
                     taken += 1
             time.sleep(POLL_SECONDS if running else POLL_SECONDS / 2)
     finally:
@@ -97,7 +97,7 @@ def is_process_of(job: Job) -> bool:
         arguments = psutil.Process(job.pid).cmdline()
     except psutil.Error:
         return False
-    return arguments[-2:] == [str(job.id), str(job.attempt)]
+    return list(arguments[-2:]) == [str(job.id), str(job.attempt)]
 
 
 def _is_over(store: Store, one: Running) -> bool:

@@ -48,4 +48,4 @@ def test_a_curator_previews_no_file_of_the_server(
 
     sign_in(sqlite_store, monkeypatch, "curator")
     with pytest.raises(Refused, match="only an admin"):
-        preview_from_page(sqlite_store, Sources(pairs_path=str(faq)), name="faq")
+        preview_from_page(Sources(pairs_path=str(faq)), name="faq")

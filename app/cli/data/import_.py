@@ -186,10 +186,8 @@ def import_(
         if study_id is None:
             raise click.UsageError("--judgments requires --study ID")
         with bad_rows_in_json():
-            report = import_judgments(
-                ready_store(), judgments, study_id=study_id, skip_bad=skip_bad
-            )
-        return judgments_as_json(report)
+            added = import_judgments(ready_store(), judgments, study_id=study_id, skip_bad=skip_bad)
+        return judgments_as_json(added)
     if name is None:
         raise click.UsageError("give --dataset NAME")
     if groups and passages is not None:

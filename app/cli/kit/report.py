@@ -37,7 +37,9 @@ class Failed(click.ClickException):
 
     def __init__(self, message: str, exit_code: int = 1, **details: Any) -> None:
         super().__init__(message)
-        self.exit_code, self.details = exit_code, details
+        # click declares the exit status for the class; `main` reads it from the instance
+        self.exit_code = exit_code  # type: ignore[misc]
+        self.details = details
 
 
 def reporting(human: Callable[[Result], str]) -> Callable[..., Any]:

@@ -1,0 +1,178 @@
+"""`inf analyze agreement`: the judges of a study, or of a file of judgments."""
+
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from analysis.agreement.agreement import agreement_report, interval_caption
+from analysis.agreement.intervals import DRAWS
+from analysis.agreement.judge_profile import judge_profiles
+from analysis.agreement.judgment_file import read_judgments
+from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
+from analysis.agreement.over_time import agreement_over_time
+from app.cli.data.import_ import bad_rows_in_json
+from app.cli.kit.report import Result, ready_store, reporting
+from app.text.numbers import score
+from curation.judging.scope import study_scope
+from db.run.position_bias import study_choices
+from db.scenarios import SCENARIOS
+from db.study.items import study_item_places
+from db.study.judgments import judgment_frame
+from db.study.quality import judge_quality
+from db.study.studies import get_study
+
+
+def _interval(numbers: dict[str, Any]) -> str:
+    if not numbers.get("interval"):
+        return ""
+    low, high = numbers["interval"]
+    return f" [{low:.4f}, {high:.4f}]"
+
+
+def _mean_line(name: str, mean: dict[str, Any]) -> str:
+    if mean["kappa"] is None:
+        return f"{name}: undefined ({mean['reason']})"
+    left_out = mean["undefined_pairs"]
+    pairs = "pair" if mean["pairs"] == 1 else "pairs"
+    note = f", {left_out} undefined" if left_out else ""
+    value = f"{score(mean['kappa'])}{_interval(mean)}"
+    return f"{name}: mean kappa {value} over {mean['pairs']} {pairs}{note}"
+
+
+COEFFICIENTS = {
+    "agreement": "raw agreement",
+    "fleiss_kappa": "Fleiss' kappa",
+    "krippendorff_alpha": "Krippendorff's alpha",
+    "gwet_ac1": "Gwet's AC1",
+}
+
+
+def _shown_agreement(report: Result) -> str:
+    lines = [f"{report['judgments']:,} judgments of {report['items']:,} items"]
+    if "scope" in report:
+        lines.append(report["scope"]["sentence"])
+    if report["simulated"]:
+        lines.append("the people are simulated judges: demo data, not evidence")
+    for pair in report["pairs"]:
+        reason = f" ({pair['reason']})" if "reason" in pair else ""
+        lines.append(
+            f"{pair['judge_a']} – {pair['judge_b']}: kappa {score(pair['kappa'])}"
+            f"{_interval(pair)}{reason}, agreement {score(pair['agreement'])}, "
+            f"{pair['items']:,} items"
+        )
+    lines.append(_mean_line("human–human", report["human_human"]))
+    lines += [_mean_line(f"human–{model}", mean) for model, mean in report["human_model"].items()]
+    for row in report["differences"]:
+        difference = f"{row['model_a']} minus {row['model_b']}: {score(row['difference'])}"
+        reason = f" ({row['reason']})" if "reason" in row else ""
+        lines.append(f"{difference}{_interval(row)}{reason}")
+    for name, label in COEFFICIENTS.items():
+        found = report["people"][name]
+        reason = f" ({found['reason']})" if "reason" in found else ""
+        lines.append(f"people, {label}: {score(found['value'])}{_interval(found)}{reason}")
+    for window in report.get("over_time", ()):
+        mean = window["human_human"]
+        lines.append(
+            f"window {window['window']} to {window['to'][:16]}: {window['items']:,} items, "
+            f"people's kappa {score(mean['kappa'])}"
+            + (f" ({mean['reason']})" if "reason" in mean else "")
+        )
+    for each in report.get("by_judge", ()):
+        pace, gold = each["median_seconds"], each["gold_accuracy"]
+        p, bias = each["position_bias"]["p"], each["position_bias"].get("reason", "")
+        lines.append(
+            f"{each['judge']}: {each['judged']:,} judged, "
+            + ("pace unknown" if pace is None else f"{pace:.1f} s each")
+            + f", kappa with people {score(each['with_people']['kappa'])}"
+            + (", no gold items" if gold is None else f", gold {gold:.3f} of {each['gold_seen']}")
+            + (f", position bias undefined ({bias})" if p is None else f", position bias p {p:.4f}")
+        )
+    if caption := interval_caption(report):
+        lines.append(f"in brackets: {caption}")
+    return "\n".join(lines)
+
+
+DAY = click.DateTime(["%Y-%m-%d"])
+
+
+@click.command()
+@click.option("--study", type=int, help="Id of the study.")
+@click.option(
+    "--judgments",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="CSV or JSONL with item, judge, label and, if there are models, kind (person or model).",
+)
+@click.option(
+    "--resamples",
+    default=DRAWS,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Bootstrap resamples; 0 omits the intervals.",
+)
+@click.option(
+    "--role",
+    multiple=True,
+    type=click.Choice(list(SCENARIOS)),
+    help="Only items of this scenario; repeatable, like the other filters.",
+)
+@click.option("--source", multiple=True, help="Only items of pairs of this source.")
+@click.option("--recipe", multiple=True, help="Only items generated with this recipe.")
+@click.option("--judge", multiple=True, help="Only this judge.")
+@click.option("--since", type=DAY, help="Only judgments from this day (UTC) on.")
+@click.option("--until", type=DAY, help="Only judgments up to this day (UTC).")
+@click.option(
+    "--over-time",
+    is_flag=True,
+    help="Also report by windows of items over time.",
+)
+@click.option(
+    "--by-judge",
+    is_flag=True,
+    help="Also report pace, gold and position bias.",
+)
+@reporting(_shown_agreement)
+def agreement(
+    study: int | None,
+    judgments: Path | None,
+    resamples: int,
+    role: tuple[str, ...],
+    source: tuple[str, ...],
+    recipe: tuple[str, ...],
+    judge: tuple[str, ...],
+    since: datetime | None,
+    until: datetime | None,
+    over_time: bool,
+    by_judge: bool,
+) -> Result:
+    """Kappa of every pair of judges, human–human and human–model means, with intervals."""
+    if (study is None) == (judgments is None):
+        raise click.UsageError("give either --study ID or --judgments FILE")
+    if since and until and since > until:
+        raise click.UsageError(f"--since {since:%Y-%m-%d} is after --until {until:%Y-%m-%d}")
+    chosen = JudgmentFilter(
+        role, source, recipe, judge, since and since.date(), until and until.date()
+    )
+    if judgments is not None:
+        if over_time or by_judge or chosen != JudgmentFilter():
+            raise click.UsageError("filters, --over-time and --by-judge require --study ID")
+        with bad_rows_in_json():
+            decisions = read_judgments(judgments)
+        report = agreement_report(decisions, resamples=resamples)
+        return {"judgments_file": str(judgments), **report}
+    assert study is not None  # one of the two is given
+    store = ready_store()
+    with store.read() as session:
+        get_study(session, study)
+        rows = judgment_frame(session, study)
+        places = study_item_places(session, study)
+        scope = asdict(study_scope(session, study))
+        quality = judge_quality(session, study) if by_judge else []
+        choices = study_choices(session, study) if by_judge else {}
+    rows = chosen_rows(rows, places, chosen)
+    report = agreement_report(decisions_of(rows), resamples=resamples)
+    windows = {"over_time": agreement_over_time(rows)} if over_time else {}
+    profiles = {"by_judge": judge_profiles(report, quality, choices)} if by_judge else {}
+    return {"study_id": study, "scope": scope, **report, **windows, **profiles}

@@ -1,0 +1,51 @@
+"""`inf analyze coverage`: the map of texts."""
+
+from typing import Any
+
+import click
+
+from app.cli.analyze.corpora import corpora_config, corpora_options
+from app.cli.kit.report import Result, detach_option, ready_store, reporting, work
+
+
+def _shown_coverage(result: Result) -> str:
+    lines = [
+        f"{corpus['corpus']}: {corpus['points']:,} points" + (" (offline)" * corpus["offline"])
+        for corpus in result["corpora"]
+    ]
+    for field, numbers in result["fields"].items():
+        for name, found in numbers.items():
+            hull = found["hull_share"]
+            hull_text = (
+                f"hull {hull:.3f}" if hull is not None else f"hull undefined ({found['reason']})"
+            )
+            lines.append(f"{field}, {name}: {found['occupied_share']:.3f} of the map, {hull_text}")
+    for row in result["covered"]:
+        share = (
+            f"{row['share']:.3f}" if row["share"] is not None else f"undefined ({row['reason']})"
+        )
+        lines.append(
+            f"{row['field']}: share of {row['corpus']} covered by {row['by']}: {share} "
+            f"({row['size']:,} texts of each)"
+        )
+    known = "was already stored" if result["known"] else "is stored"
+    return "\n".join([*lines, f"the map {known} as analysis {result['analysis_id']}"])
+
+
+@click.command()
+@corpora_options
+@click.option("--seed", default=0, show_default=True, help="Seed of the map.")
+@click.option("--onto", type=int, help="Place the corpora on this stored map (an analysis).")
+@click.option(
+    "--fit",
+    type=click.IntRange(min=10),
+    help="Fit at most N texts and place the others.",
+)
+@detach_option
+@reporting(_shown_coverage)
+def coverage(detach: bool, seed: int, onto: int | None, fit: int | None, **corpora: Any) -> Result:
+    """Compute a UMAP of instructions, queries and passages; the Coverage page shows it."""
+    if onto is not None and fit is not None:
+        raise click.UsageError("--fit cannot be combined with --onto, which fits nothing")
+    config = {**corpora_config(**corpora), "seed": seed, "onto": onto, "fit": fit}
+    return work(ready_store(), "project", config, detach=detach, title="coverage")

@@ -1,0 +1,82 @@
+"""`inf analyze near-duplicates` and `contamination`: texts that stand in several places."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from app.cli.analyze.corpora import PLACE, corpora_config, corpora_options
+from app.cli.kit.report import Result, counts, detach_option, ready_store, reporting, work
+
+
+def _start(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 70 else line[:69] + "…"
+
+
+def _shown_duplicates(result: Result) -> str:
+    lines = [
+        f"{field}: {numbers['clusters']:,} clusters of near-duplicates, "
+        f"{numbers['repeated']:,} texts repeat another, {numbers['between']:,} clusters span "
+        "several corpora"
+        for field, numbers in result["fields"].items()
+    ]
+    for cluster in result["clusters"][:10]:
+        lines.append(f"{cluster['field']}, {len(cluster['texts'])} times:")
+        lines += [f"  {row['corpus']}: {_start(row['text'])}" for row in cluster["texts"][:3]]
+    return "\n".join([*lines, f"all are stored as analysis {result['analysis_id']}"])
+
+
+@click.command("near-duplicates")
+@corpora_options
+@detach_option
+@reporting(_shown_duplicates)
+def near_duplicates(detach: bool, **corpora: Any) -> Result:
+    """Find near-duplicate texts within and between corpora."""
+    config = {**corpora_config(**corpora), "what": "near_duplicates"}
+    return work(ready_store(), "embed", config, detach=detach, title="near-duplicates")
+
+
+def _shown_contamination(result: Result) -> str:
+    sets = ", ".join(corpus["corpus"] for corpus in result["against"])
+    if not result["overlapping"]:
+        return f"no text overlaps with {sets}"
+    lines = [
+        f"{result['texts']:,} texts overlap with {sets} ({counts(result['how'])}); "
+        f"{len(result['groups']):,} groups contain them"
+    ]
+    for pair in result["pairs"][:10]:
+        there = pair["against"]
+        lines.append(f"{pair['how']} ({pair['share']:.2f}) {pair['field']}: {_start(pair['text'])}")
+        lines.append(f"    {there['corpus']} {there['field']}: {_start(there['text'])}")
+    return "\n".join([*lines, f"all are stored as analysis {result['analysis_id']}"])
+
+
+@click.command()
+@corpora_options
+@click.option(
+    "--against",
+    multiple=True,
+    type=PLACE,
+    help="An evaluation set as published, or any texts: a file or a folder; repeatable.",
+)
+@click.option("--against-dataset", multiple=True, help="A dataset used for evaluation; repeatable.")
+@detach_option
+@reporting(_shown_contamination)
+def contamination(
+    detach: bool, against: tuple[Path, ...], against_dataset: tuple[str, ...], **corpora: Any
+) -> Result:
+    """Find texts that a dataset or a release shares with evaluation sets.
+
+    Exact matches, matches after normalization, near-duplicates (Jaccard 0.7), or shared runs of
+    eight words.
+    """
+    if not against and not against_dataset:
+        raise click.UsageError("give --against PATH or --against-dataset NAME")
+    config = {
+        **corpora_config(**corpora),
+        "what": "contamination",
+        "against": [str(path.resolve()) for path in against],
+        "against_datasets": list(against_dataset),
+    }
+    return work(ready_store(), "embed", config, detach=detach, title="contamination")

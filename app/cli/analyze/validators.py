@@ -1,0 +1,85 @@
+"""`inf analyze validators`: how model judges, and votes among them, would filter a run."""
+
+from typing import Any
+
+import click
+
+from analysis.agreement.agreement import agreement_report
+from analysis.agreement.judgment_filter import decisions_of
+from analysis.agreement.validators import Answer, choosing_report
+from app.cli.kit.report import Result, ready_store, reporting
+from app.text.numbers import score
+from curation.recipe.prices import load_prices
+from curation.run.estimate import judging_prices
+from db.corpus.datasets import get_dataset
+from db.run.runs import choose_run
+from db.run.validations import judge_models, judging_cost, run_answers, run_verdicts
+from db.study.judgments import judgment_frame
+
+
+def _shown_validators(result: Result) -> str:
+    lines = [f"run {result['run_id']} kept {result['kept']:,} of {result['groups']:,} groups"]
+    for row in result["validators"]:
+        passed = "–" if row["items_passed"] is None else f"{row['items_passed']:.3f}"
+        cost = row["usd_per_1000_items"]
+        estimated = " (estimated)" * (row["price_from"] == "estimate")
+        price = (
+            f"cost unknown: {row['price_reason']}"
+            if cost is None
+            else f"{cost:.4f} USD per 1,000 items{estimated}"
+        )
+        kappa = score(row["human_kappa"]["kappa"]) if "human_kappa" in row else "not requested"
+        lines.append(
+            f"{row['judge']}: passes {passed} of {row['items']:,} items, {price}, "
+            f"kappa with people {kappa}"
+        )
+        lines.append(_beside_line(row))
+    for row in result["policies"]:
+        lines.append(f"{row['policy']} of {', '.join(row['judges'])}:")
+        lines.append(_beside_line(row))
+    if result["not_asked"]:
+        prices = ", ".join(
+            f"{row['model']} {row['usd_per_1000_items']:.4f}" for row in result["not_asked"]
+        )
+        lines.append(f"not run, estimated USD per 1,000 items: {prices}")
+    return "\n".join(lines)
+
+
+def _beside_line(row: dict[str, Any]) -> str:
+    whole = (
+        f"    of {row['groups']:,} fully judged groups it keeps {row['kept']:,}: "
+        f"{row['kept_by_both']:,} also kept by the run, {row['only_here']:,} more, "
+        f"{row['only_by_the_run']:,} fewer"
+    )
+    if not row["kept_groups_in_part"]:
+        return whole
+    return (
+        f"{whole}; of {row['kept_groups_in_part']:,} partly judged kept groups it drops at least "
+        f"{row['surely_dropped_of_them']:,}"
+    )
+
+
+@click.command()
+@click.option("--dataset", required=True, help="The dataset.")
+@click.option("--run", type=int, help="A run of the dataset (default: the latest).")
+@click.option("--study", type=int, help="A study; adds each model's kappa with its people.")
+@click.option(
+    "--judge",
+    multiple=True,
+    help="A voting judge; repeatable (default: all model judges with a fully judged group).",
+)
+@reporting(_shown_validators)
+def validators(dataset: str, run: int | None, study: int | None, judge: tuple[str, ...]) -> Result:
+    """Compare how model judges, and votes among them, would filter a run, before paying for it."""
+    store = ready_store()
+    with store.read() as session:
+        run_id = choose_run(session, get_dataset(session, dataset).id, run).id
+        answers = [Answer(*row) for row in run_answers(session, run_id)]
+        kept, models = run_verdicts(session, run_id), judge_models(session)
+        costs = judging_cost(session, ("validation",))
+        known = {model for model, _ in models.values()} | set(load_prices())
+        estimates = judging_prices(session, run_id, known)
+        rows = [] if study is None else judgment_frame(session, study)
+    people = agreement_report(decisions_of(rows))["human_model"]
+    report = choosing_report(answers, kept, models, costs, people, judge, estimates)
+    return {"run_id": run_id, "study_id": study, **report}
