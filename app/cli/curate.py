@@ -25,10 +25,10 @@ from curation.recipe.recipe import Recipe
 from curation.run.estimate import estimate_run, prices_for
 from curation.run.starting import (
     choose_recipe,
+    default_concurrency,
     job_config,
     resume_run,
     start_run,
-    usual_concurrency,
 )
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
@@ -76,7 +76,7 @@ def _estimate(
         recipe,
         prices_for(provider, recipe, batch=batch),
         limit=limit,
-        concurrency=concurrency or usual_concurrency(provider),
+        concurrency=concurrency or default_concurrency(provider),
     )
     result: Result = {"dataset_id": dataset_id, "batch": batch, **dataclasses.asdict(found)}
     if batch:

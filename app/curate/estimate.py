@@ -8,7 +8,7 @@ from app.curate import actions
 from app.text.numbers import duration
 from app.text.plain import plain
 from curation.run.estimate import Estimate, prices_for
-from curation.run.starting import choose_recipe, usual_concurrency
+from curation.run.starting import choose_recipe, default_concurrency
 from db.corpus.datasets import DatasetSummary
 from db.errors import InfError
 
@@ -25,7 +25,7 @@ def draw_estimate(found: list[DatasetSummary]) -> None:
             recipe,
             prices_for(provider, recipe, batch=batch),
             limit=int(state["curate.limit"]) or None,
-            concurrency=int(state["curate.concurrency"]) or usual_concurrency(provider),
+            concurrency=int(state["curate.concurrency"]) or default_concurrency(provider),
         )
     except InfError as error:
         st.error(plain(str(error)))

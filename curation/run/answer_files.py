@@ -1,19 +1,19 @@
-"""Answers that are paid and not yet in the store, in files that outlive the process.
+"""Paid answers that are not yet committed, in files that outlive the process.
 
-A commit waits for the writer's turn and for the disk: tens of milliseconds, or seconds behind
-another program's lock. A line at the end of a file is there at once, and what a process has written
-stays when the process is killed. So each answer is a line here before anything else is done with
-it. When it is committed the line is no longer needed, and a file without a needed line is removed.
+A commit waits for the writer and for the disk: tens of milliseconds, or seconds behind another
+program's lock. A line appended to a file is there at once and survives a kill of the process. Each
+answer is therefore appended here before anything else is done with it. Once it is committed the
+line is no longer needed, and a file without needed lines is removed.
 
-Every worker looks for files that a dead worker left and stores their answers, before it begins and
-while it works, sooner than a dead worker's groups are given to another one. A worker holds a lock
-on its files, which the system takes back when the process ends, however it ends: a file that can be
-locked is nobody's any more.
+Every worker stores the answers in files of dead workers, at its start and while it works, and
+always before the groups of a dead worker are claimed again. A worker holds a lock on its files,
+which the operating system releases however the process ends: a file that can be locked has no
+owner any more.
 
-The files are `$INF_HOME/answers/STORE/OWNER.NUMBER.jsonl`, STORE a hash of the store's address as
-it is written (two addresses of one server are two folders). A line is {"run_id", "row"}, the row as
-`db.run.calls.add_calls` takes it. They do not outlive a loss of power, and a worker that does not
-share the folder asks again.
+The files are `$INF_HOME/answers/STORE/OWNER.NUMBER.jsonl`, STORE a hash of the store's URL as it is
+written (two URLs of one server are two folders). A line is {"run_id", "row"}, the row as
+`db.run.calls.add_calls` takes it. The files are not synced, so a power failure may lose them; a
+worker that does not share the folder requests the answers again.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ from db.store.settings import home
 from db.store.store import Store
 
 log = logging.getLogger("inf.curate")
-LONGEST_FILE = 2**20  # bytes; then the next file begins
+MAX_FILE_BYTES = 2**20  # then the next file begins
 NOT_KEPT = -1
 
 
@@ -51,25 +51,25 @@ class AnswerFiles:
 
     def __init__(self, store: Store, run_id: int, owner: str) -> None:
         self._folder, self._run_id, self._owner = folder_of(store), run_id, owner
-        self._number, self._length = 0, LONGEST_FILE
+        self._number, self._length = 0, MAX_FILE_BYTES
         self._files: dict[int, _File] = {}  # by number
         self._warned = False
 
     def append(self, row: dict[str, Any]) -> int:
-        """Keep an answer; the number of the file that holds it, to be told at `release`.
+        """Append an answer; the number of its file, to be passed to `release`.
 
-        NOT_KEPT where the disk takes no more: the answer is then as safe as its commit, which a
-        warning says once.
+        NOT_KEPT if the file cannot be written: the answer is then safe only once it is committed,
+        and one warning is logged.
         """
         line = json.dumps({"run_id": self._run_id, "row": row}, default=str) + "\n"
         try:
             self._write(line.encode())
         except OSError as error:
-            self._length = LONGEST_FILE  # nothing may follow a torn line: the next file begins
+            self._length = MAX_FILE_BYTES  # nothing may follow a partial line: begin the next file
             if not self._warned:
                 log.warning(
-                    "answers cannot be kept in %s until they are committed (%s): a kill may now "
-                    "cost those of the last commit",
+                    "answers cannot be written to %s before their commit (%s): a kill may now "
+                    "lose those since the last commit",
                     self._folder,
                     error,
                 )
@@ -79,21 +79,21 @@ class AnswerFiles:
         return self._number
 
     def release(self, numbers: Iterable[int]) -> None:
-        """The answers in these files, one for each number, are committed."""
+        """Mark answers as committed: one per number, which may repeat."""
         for number in numbers:
             if number in self._files:
                 self._files[number].needed -= 1
         self._remove(one for one in self._done() if one != self._number)
 
     def close(self) -> None:
-        """End; a file whose answers are not committed stays for whoever comes next."""
+        """Close the files; one with uncommitted answers stays for the next worker."""
         self._remove(self._done())
         for file in self._files.values():
             os.close(file.descriptor)
         self._files.clear()
 
     def _write(self, line: bytes) -> None:
-        if self._length >= LONGEST_FILE:
+        if self._length >= MAX_FILE_BYTES:
             self._begin()
         written = os.write(self._files[self._number].descriptor, line)
         self._length += written
@@ -101,7 +101,7 @@ class AnswerFiles:
             raise OSError("the disk is full")
 
     def _begin(self) -> None:
-        """The next file, which has its name once it is locked: nobody can take it in between."""
+        """Begin the next file; it is locked before it gets its name, so that none can take it."""
         self._folder.mkdir(parents=True, exist_ok=True)
         number = self._number + 1
         path = self._path(number)
@@ -123,7 +123,7 @@ class AnswerFiles:
         return self._folder / f"{quote(self._owner, safe='')}.{number}.jsonl"
 
     def _done(self) -> list[int]:
-        """The files that are open and hold no needed line."""
+        """The open files without needed lines."""
         return [number for number, file in self._files.items() if not file.needed]
 
     def _remove(self, numbers: Iterable[int]) -> None:
@@ -133,7 +133,7 @@ class AnswerFiles:
 
 
 def folder_of(store: Store) -> Path:
-    """Where the answers for a store are kept: no two stores share a folder."""
+    """The folder of a store's answers; no two stores share one."""
     url = make_url(store.url)
     if store.is_sqlite and url.database:
         place = str(Path(url.database).resolve())
@@ -143,10 +143,11 @@ def folder_of(store: Store) -> Path:
 
 
 def store_left_answers(store: Store, unusable: set[Path]) -> int:
-    """Store what dead workers had not committed; how many answers that was.
+    """Store the uncommitted answers of dead workers; their number.
 
-    A file that cannot be read or stored is told, left, and added to those that are `unusable`: it
-    costs its answers, not the run. Raises OperationalError where the store cannot be written.
+    A file that cannot be read or stored is logged, left in place and added to `unusable`: its
+    answers are lost to the run, but the run goes on. Raises OperationalError if the store cannot be
+    written.
     """
     stored = 0
     for path in sorted(set(folder_of(store).glob("*.jsonl")) - unusable):
@@ -158,15 +159,15 @@ def store_left_answers(store: Store, unusable: set[Path]) -> int:
             log.warning("the answers in %s cannot be stored and are left there: %s", path, error)
             unusable.add(path)
     if stored:
-        log.info("%d answers that a killed worker had not committed are stored", stored)
+        log.info("stored %d answers that a killed worker had not committed", stored)
     return stored
 
 
 def _store_file(store: Store, path: Path) -> int:
-    """Store the answers of one file and remove it, unless its worker lives."""
+    """Store the answers of one file and remove it, unless its worker is alive."""
     try:
         file = path.open("rb")
-    except FileNotFoundError:  # another worker was faster
+    except FileNotFoundError:  # another worker has stored and removed it
         return 0
     with file:
         if not try_lock(file.fileno()):
@@ -182,13 +183,13 @@ def _store_file(store: Store, path: Path) -> int:
 
 
 def _answers(path: Path, content: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Run and row of each line; a line that a kill tore off is told and passed over."""
+    """Run and row of each line; an incomplete line is logged and skipped."""
     for number, line in enumerate(content.splitlines(), start=1):
         try:
             found = json.loads(line)
             row = found["row"] | {"created_at": datetime.fromisoformat(found["row"]["created_at"])}
             run_id = int(found["run_id"])
         except (ValueError, KeyError, TypeError):
-            log.warning("%s:%d is no whole answer and is passed over", path, number)
+            log.warning("%s:%d is incomplete and is skipped", path, number)
         else:
             yield run_id, row

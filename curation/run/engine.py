@@ -1,10 +1,11 @@
-"""The engine of a curation run: one asyncio loop, many groups in work, N calls in flight, one
+"""The engine of a curation run: one asyncio loop, many groups in progress, N calls in flight, one
 writer.
 
-A group waits for the wire and for commits, never for another group. The journal is asked before a
-call is made; an answer is committed before it is parsed; how a group ended is one transaction,
-guarded by the attempt under which it was claimed. So a process killed at any moment loses at most
-what was in flight, and a run that goes on ends as if nothing had happened.
+A group waits for the network and for commits, never for another group. The journal is searched
+before a call is made; an answer is committed before it is parsed; the outcome of a group is one
+transaction, guarded by the attempt under which it was claimed. A process killed at any moment
+therefore loses at most the calls in flight, and a resumed run has the result of an uninterrupted
+one.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ from curation.run.group_work import GroupWork, Setting
 from curation.run.journal import Journal
 from curation.run.leakage import check_leakage
 from curation.run.starting import validator
-from curation.run.tuned_gc import calm_collector
+from curation.run.tuned_gc import tuned_gc
 from db.errors import ProviderError
 from db.jobs.runner import JobHandle
 from db.machine import is_dead, new_owner
@@ -63,14 +64,14 @@ REPORT_SECONDS = 0.5
 IDLE_SECONDS = 0.5
 BEAT_SECONDS = 1.0
 BUDGET_SECONDS = 0.05
-MOST_CLAIMED = 128  # at once: a claim is a slice of the journal's, and answers wait for its end
+MAX_CLAIMED = 128  # at once: a claim occupies the writer, and answers wait until it is done
 
 Claimed = tuple[ClaimedGroup, list[tuple[int, str]]]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a worker needs to know of its run."""
+    """What a worker has to know about its run."""
 
     run: Run
     recipe: Recipe
@@ -82,7 +83,7 @@ class Plan:
 
 
 def curate(handle: JobHandle) -> dict[str, Any]:
-    """The job handler: one worker's share of the run of the config, to its end or a stop."""
+    """The job handler: do one worker's share of the config's run, until it is done or stopped."""
     run_id = int(handle.config["run_id"])
     started = time.monotonic()
     with handle.store.write() as session:
@@ -94,7 +95,7 @@ def curate(handle: JobHandle) -> dict[str, Any]:
             plan = _plan(handle.store, run_id, handle.config.get("concurrency"))
             owner = new_owner()
             worker = Worker(handle, plan, owner, make_provider(handle.store, plan, owner))
-            with calm_collector():
+            with tuned_gc():
                 asyncio.run(worker.work())
         except BaseException as error:
             with handle.store.write() as session:
@@ -111,7 +112,7 @@ def curate(handle: JobHandle) -> dict[str, Any]:
 
 
 def make_provider(store: Store, plan: Plan, owner: str) -> Provider:
-    """The provider of a run. Raises ProviderError where it cannot be used."""
+    """The provider of a run. Raises ProviderError if it cannot be used."""
     setting = WorkerSetting(store, plan.run, plan.recipe, plan.concurrency, owner)
     return PROVIDERS.find(plan.run.provider).make(setting)
 
@@ -129,12 +130,12 @@ class Worker:
             judge_id=plan.judge_id,
             parameters=provider.parameters(),
         )
-        self._left = partial(store_left_answers, handle.store, set[Path]())
+        self._store_left = partial(store_left_answers, handle.store, set[Path]())
         self._with_budget = plan.run.budget_usd is not None
         self._concurrency = plan.concurrency
-        self._asked: dict[str, asyncio.Future[StoredCall]] = {}
+        self._open: dict[str, asyncio.Future[StoredCall]] = {}
         self._ready: deque[Claimed] = deque()
-        self._news = asyncio.Event()
+        self._wake = asyncio.Event()
         self._groups: list[asyncio.Task[None]] = []
         self._fatal: BaseException | None = None
         self._exhausted = False
@@ -147,30 +148,30 @@ class Worker:
         self._finished = 0
 
     async def work(self) -> None:
-        """Claim groups and work on them until none is open, or until stopped."""
+        """Claim groups and process them until none is open, or until stopped."""
         self._journal = Journal(self._handle.store, self._run_id, self._owner)
-        beside: list[asyncio.Task[None]] = []
+        background: list[asyncio.Task[None]] = []
         try:
             models = dict.fromkeys(stage.model for stage in self._plan.recipe.stages.values())
             await self._provider.check_models(list(models))
-            await self._journal.between(self._left)
+            await self._journal.between(self._store_left)
             await self._journal.write(self._begin)
-            beside = [
+            background = [
                 asyncio.create_task(part)
                 for part in (self._feed(), self._keep_leases(), self._beat(), self._report())
             ]
             self._widen()
             await self._until_over()
         finally:
-            for task in (*beside, *self._groups):
+            for task in (*background, *self._groups):
                 task.cancel()
-            await asyncio.gather(*beside, *self._groups, return_exceptions=True)
+            await asyncio.gather(*background, *self._groups, return_exceptions=True)
             try:
                 await self._journal.write(self._end)
             finally:
                 await self._journal.close()
-            self.kept_ms = self._journal.kept.told()
-            self.commit_ms = self._journal.committed.told()
+            self.kept_ms = self._journal.kept.percentiles()
+            self.commit_ms = self._journal.committed.percentiles()
             await self._provider.close()
         if self._fatal is not None:
             raise self._fatal
@@ -186,7 +187,7 @@ class Worker:
 
     @property
     def _width(self) -> int:
-        """How many groups are in work."""
+        """How many groups are in progress at once."""
         return self._concurrency * self._provider.groups_per_call
 
     def _widen(self) -> None:
@@ -194,7 +195,7 @@ class Worker:
             self._groups.append(asyncio.create_task(self._work_on_groups()))
 
     async def _until_over(self) -> None:
-        """Wait for the group tasks; once stopping, for what is in flight, for a while."""
+        """Wait for the group tasks; once stopping, at most GRACE_SECONDS for calls in flight."""
         deadline: float | None = None
         while any(not task.done() for task in self._groups):
             await asyncio.wait(self._groups, timeout=0.2)
@@ -215,7 +216,7 @@ class Worker:
         end_workers(session, [self._owner])
 
     async def _feed(self) -> None:
-        """Keep claimed groups ready; wait for other workers' groups at the end."""
+        """Keep claimed groups ready; at the end wait for the groups of other workers."""
         try:
             while not self._stopping and not self._exhausted:
                 if len(self._ready) > self._width // 2:
@@ -224,12 +225,12 @@ class Worker:
                 claimed = await self._journal.write(self._claim)
                 self._ready.extend(claimed)
                 if not claimed and not self._ready:
-                    await self._journal.between(self._left)
+                    await self._journal.between(self._store_left)
                     if any(await self._journal.write(self._look_for_open)):
                         await asyncio.sleep(IDLE_SECONDS)
                     else:
                         self._exhausted = True
-                self._news.set()
+                self._wake.set()
         except Exception as error:
             self._fail(error)
 
@@ -239,8 +240,8 @@ class Worker:
 
     def _claim(self, session: Session) -> list[Claimed]:
         plan, rules = self._plan, self._plan.recipe.validation
-        most = min(self._width, MOST_CLAIMED)
-        groups = claim_groups(session, self._run_id, self._owner, most)
+        limit = min(self._width, MAX_CLAIMED)
+        groups = claim_groups(session, self._run_id, self._owner, limit)
         drawn = [
             draw(plan.pool, group, count=rules.distractors, seed=plan.run.seed) for group in groups
         ]
@@ -263,8 +264,8 @@ class Worker:
             if not self._ready:
                 if self._exhausted:
                     return
-                self._news.clear()
-                await self._news.wait()
+                self._wake.clear()
+                await self._wake.wait()
                 continue
             group, distractors = self._ready.popleft()
             try:
@@ -280,30 +281,30 @@ class Worker:
                 return
 
     async def _ask(self, request: Request) -> StoredCall:
-        """The stored answer of a request, or the provider's, stored. Asked once at a time."""
-        known = self._asked.get(request.key)
+        """The stored answer of a request, or the provider's, stored; one call at a time per key."""
+        known = self._open.get(request.key)
         if known is not None:
             return await asyncio.shield(known)
         future: asyncio.Future[StoredCall] = asyncio.get_running_loop().create_future()
-        self._asked[request.key] = future
+        self._open[request.key] = future
         try:
             stored = await self._find_or_call(request)
         except BaseException as error:
             future.set_exception(error)
-            future.exception()  # nobody else may be waiting: the error is raised here anyway
+            future.exception()  # marks it as retrieved: often no other group waits for it
             raise
         else:
             future.set_result(stored)
             return stored
         finally:
-            del self._asked[request.key]
+            del self._open[request.key]
 
     async def _find_or_call(self, request: Request) -> StoredCall:
-        """Look the answer up; where there is none, set money aside, call, store."""
+        """Look up the answer; if there is none, reserve its maximum cost, call, store."""
         if self._stopping:
             raise Stopped
-        most_usd = self._provider.most_usd(request) if self._with_budget else 0.0
-        found = await self._journal.find(request.key, most_usd)
+        max_usd = self._provider.most_usd(request) if self._with_budget else 0.0
+        found = await self._journal.find(request.key, max_usd)
         wait = BUDGET_SECONDS
         while isinstance(found, Grant) and not found.granted:
             if found.others_usd <= ROUNDING_USD:
@@ -313,7 +314,7 @@ class Worker:
                 raise Stopped
             await asyncio.sleep(wait)
             wait = min(2 * wait, self._provider.budget_seconds)
-            found = await self._journal.find(request.key, most_usd)
+            found = await self._journal.find(request.key, max_usd)
         if isinstance(found, StoredCall):
             self.counts["reused"] += 1
             return found
@@ -321,21 +322,21 @@ class Worker:
             self.counts["in_flight"] += 1
             answer = await self._provider.answer(request)
         except BaseException:
-            if most_usd:
-                self._journal.free(most_usd)
+            if max_usd:
+                self._journal.free(max_usd)
             raise
         finally:
             self.counts["in_flight"] -= 1
         self.counts["made"] += 1
         self._spent_usd += answer.cost_usd
-        return await self._journal.add(request, answer, most_usd)
+        return await self._journal.add(request, answer, max_usd)
 
     def _stop_calling(self) -> None:
         self._provider.stop()
-        self._news.set()
+        self._wake.set()
 
     def _take_over(self, session: Session) -> None:
-        """Give back what dead workers held: those of this machine, and those long silent."""
+        """Release the groups of dead workers: dead processes here, stale heartbeats elsewhere."""
         owners = {
             *lease_owners(session, self._run_id),
             *working_owners(session, self._run_id),
@@ -350,14 +351,14 @@ class Worker:
     async def _keep_leases(self) -> None:
         while True:
             await asyncio.sleep(LEASE_SECONDS / 3)
-            # before a dead worker's leases run out and its groups are claimed
-            await self._journal.between(self._left)
+            # before a dead worker's leases expire, or its paid answers would be requested again
+            await self._journal.between(self._store_left)
             await self._journal.write(
                 lambda session: renew_leases(session, self._run_id, self._owner)
             )
 
     async def _beat(self) -> None:
-        """Tell what was done; take up another concurrency; stop where the run was stopped."""
+        """Store counts; apply a changed concurrency; stop if the run was stopped."""
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             status, concurrency = await self._journal.write(self._count)
@@ -435,28 +436,28 @@ def _plan(store: Store, run_id: int, concurrency: int | None) -> Plan:
 
 
 def _close(handle: JobHandle, run_id: int, worker: Worker | None) -> tuple[dict[str, Any], bool]:
-    """Write how the run stands, unless others still work on it; its result, and whether it changed.
+    """Set the run's status unless other workers are active; the result, and whether it changed.
 
-    Of several workers one alone sees the change: that one does what is done once per run.
+    Exactly one of several workers sees the change: that one does what is done once per run.
     """
     with handle.store.write() as session:
         counted = funnel(session, run_id)
         run = get_run(session, run_id)
-        status, words = run.status, run.error
+        status, message = run.status, run.error
         if counted.finished == counted.pairs:
-            status, words = "done", None
+            status, message = "done", None
         elif run.status == "running" and worker_totals(session, run_id).alive == 0:
-            status, words = "paused", f"stopped; `inf curate --resume {run_id}` goes on"
+            status, message = "paused", f"stopped; continue with `inf curate --resume {run_id}`"
             if worker is not None and worker.out_of_budget:
                 left = max(0.0, (run.budget_usd or 0.0) - run.spent_usd)
-                words = (
+                message = (
                     f"the budget of {run.budget_usd} USD is used up: the next call could cost more "
                     f"than the {left:.4f} USD left; "
-                    f"`inf curate --resume {run_id} --budget-usd MORE` goes on"
+                    f"`inf curate --resume {run_id} --budget-usd MORE` continues it"
                 )
         changed = status != run.status
         if changed:
-            set_run_status(session, run_id, status, error=words)
+            set_run_status(session, run_id, status, error=message)
         session.commit()
         counts = Counter[str]() if worker is None else worker.counts
         result = {
@@ -474,6 +475,6 @@ def _close(handle: JobHandle, run_id: int, worker: Worker | None) -> tuple[dict[
             "spent_usd": run.spent_usd,
             "status": status,
             "paused": status == "paused",
-            **({"reason": words} if words else {}),
+            **({"reason": message} if message else {}),
         }
         return result, changed

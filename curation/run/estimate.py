@@ -1,8 +1,8 @@
-"""What a run will ask for and cost, before anything is asked.
+"""The calls, tokens, cost and time of a run, estimated before it starts.
 
-Tokens are taken as four characters each. Answers are taken at their usual lengths: an instruction
-and a query as people write them, a passage as long as P+, a judge's answer with its thinking. Every
-pair is taken to come through to validation, so that the estimate is rather too high than too low.
+A token is counted as four characters. Answers are assumed to have their usual lengths: an
+instruction and a query as people write them, a passage as long as P+, a judge's answer with its
+reasoning. Every pair is assumed to reach validation, so the estimate is high rather than low.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ ITEMS_READ = 200
 
 @dataclass(frozen=True)
 class StageEstimate:
-    """What one task will take; `usd` is None where the model's price is unknown."""
+    """The estimate of one task; `usd` is None if the model's price is unknown."""
 
     task: Task
     model: str
@@ -38,7 +38,7 @@ class StageEstimate:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run will take. `hours` at the given calls in flight and seconds per call."""
+    """The estimate of a run; `hours` at the given calls in flight and seconds per call."""
 
     pairs: int
     stages: list[StageEstimate]
@@ -48,7 +48,7 @@ class Estimate:
 
 
 def prices_for(provider: str, recipe: Recipe, *, batch: bool = False) -> dict[str, Price]:
-    """Prices by model: the table's, half of them in a batch; offline nothing is paid."""
+    """Prices by model: those of the price table, half of that in a batch, 0 offline."""
     if PROVIDERS.find(provider).offline:
         return {stage.model: FREE for stage in recipe.stages.values()}
     found = load_prices()
@@ -65,7 +65,7 @@ def estimate_run(
     concurrency: int,
     seconds_per_call: float = 2.0,
 ) -> Estimate:
-    """The estimate for the first `limit` pairs of a data set; prices by model."""
+    """The estimate for the first `limit` pairs of a dataset; prices by model."""
     pairs, query_length, passage_length = session.execute(
         select(func.count(), func.avg(func.length(Pair.query)), func.avg(func.length(Passage.text)))
         .join(Passage, Passage.id == Pair.passage_id)
@@ -100,32 +100,34 @@ def _stage(
     lengths: dict[str, float],
     votes: int,
 ) -> StageEstimate:
-    stage, words = recipe.stages[task], TASKS[task]
+    stage, described = recipe.stages[task], TASKS[task]
     calls = pairs * (len(ROLES) * votes if task == "validation" else 1)
-    told = len(stage.prompt.text) / CHARACTERS_PER_TOKEN
-    sent = told + sum(lengths.get(name, 0.0) for name in words.inputs)
-    came = lengths["document"] if words.gives == "Passage" else USUAL_TOKENS[words.gives]
-    most = stage.parameters.get("max_output_tokens")
-    came = min(came, most) if most else came
+    prompt_tokens = len(stage.prompt.text) / CHARACTERS_PER_TOKEN
+    sent = prompt_tokens + sum(lengths.get(name, 0.0) for name in described.inputs)
+    received = (
+        lengths["document"] if described.gives == "Passage" else USUAL_TOKENS[described.gives]
+    )
+    limit = stage.parameters.get("max_output_tokens")
+    received = min(received, limit) if limit else received
     price = prices.get(stage.model)
     return StageEstimate(
         task=task,
         model=stage.model,
         calls=calls,
         input_tokens=round(calls * sent),
-        output_tokens=round(calls * came),
-        usd=None if price is None else price.usd(calls * sent, calls * came),
+        output_tokens=round(calls * received),
+        usd=None if price is None else price.usd(calls * sent, calls * received),
     )
 
 
 def judging_prices(
     session: Session, run_id: int, models: Iterable[str]
 ) -> dict[str, tuple[float | None, str]]:
-    """USD per 1,000 of the run's items by model, or None and why not; before anything is asked.
+    """USD per 1,000 of the run's items by model, or None and the reason.
 
-    The tokens of an item: the validator's prompt, instruction, query and all candidate passages
-    at four characters each, on average over at most `ITEMS_READ` items; the answer at its usual
-    length. Prices are the table's.
+    The tokens of an item are the validator's prompt, instruction, query and all candidate passages
+    at four characters each, averaged over at most `ITEMS_READ` items; the answer has its usual
+    length.
     """
     wanted, prices = sorted(set(models)), load_prices()
     items = session.execute(
@@ -136,7 +138,7 @@ def judging_prices(
         .limit(ITEMS_READ)
     ).all()
     if not items:
-        return dict.fromkeys(wanted, (None, f"run {run_id} has no item to take the length from"))
+        return dict.fromkeys(wanted, (None, f"run {run_id} has no items to estimate lengths from"))
     ids = {entry["passage_id"] for _, _, candidates in items for entry in candidates}
     rows = session.execute(
         select(Passage.id, func.length(Passage.text).label("characters")).where(Passage.id.in_(ids))
@@ -149,10 +151,10 @@ def judging_prices(
     labels = LABEL_TOKENS * sum(len(listed) for _, _, listed in items) / len(items)
     stage = load_recipe(PROVIDERS.find("openai").recipe).stages["validation"]
     sent = (characters + len(stage.prompt.text)) / CHARACTERS_PER_TOKEN + labels
-    most = stage.parameters.get("max_output_tokens")
-    came = min(USUAL_TOKENS["Choice"], most) if most else USUAL_TOKENS["Choice"]
+    limit = stage.parameters.get("max_output_tokens")
+    received = min(USUAL_TOKENS["Choice"], limit) if limit else USUAL_TOKENS["Choice"]
     return {
-        model: (1000 * prices[model].usd(sent, came), "")
+        model: (1000 * prices[model].usd(sent, received), "")
         if model in prices
         else (None, f"the price of {model} is unknown: write it into prices.toml")
         for model in wanted

@@ -1,8 +1,8 @@
-"""One group from its pair to its verdict: the paper's section 4.1, written as it reads.
+"""One group from its pair to its verdict (section 4.1 of the paper).
 
-I+; then I- and Q- side by side; then P1- for (I-, Q+) and P2- for (I+, Q-); then the judge's answer
-in all three scenarios. The group is dropped at the first text that the rules refuse, and kept only
-where the judge names the passage that was written for each scenario.
+I+; then I- and Q- in parallel; then P1- for (I-, Q+) and P2- for (I+, Q-); then the judge's choice
+in all three scenarios. The group is dropped at the first text that a rule rejects, and kept only if
+the judge chooses the passage written for the scenario in all three.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class _Vote:
-    """What the judge said once, and in which order it saw the candidates."""
+    """One choice of the judge, and the order in which it saw the candidates."""
 
     choice: str
     order_shown: tuple[str, ...]
@@ -55,7 +55,7 @@ class _Dropped(Exception):
 
 
 class GroupWork:
-    """The work on one group; `run` returns how it ended."""
+    """Processes one group; `run` returns its outcome."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class GroupWork:
         self._triplets: dict[str, tuple[str, str, str | None]] = {}
 
     async def run(self) -> DoneGroup:
-        """Write the texts, filter them, put them before the judge."""
+        """Generate the texts, filter them, have them judged."""
         items: tuple[DoneItem, ...] = ()
         drop: Drop | None = None
         try:
@@ -149,7 +149,7 @@ class GroupWork:
         return await self._validate({"positive": document} | _written(self._triplets))
 
     async def _text(self, task: Task, inputs: Inputs, check: Callable[[str], Drop | None]) -> str:
-        """Ask for a text, store the answer, parse it, filter it."""
+        """Request a text, store the answer, parse it, filter it."""
         answer = await self._answer(task, dict(inputs))
         try:
             text = parse(
@@ -191,7 +191,7 @@ class GroupWork:
         return answer
 
     async def _validate(self, written: dict[str, str]) -> tuple[DoneItem, ...]:
-        """Put the same candidates, shuffled each time, before the judge in all three scenarios."""
+        """Have all three scenarios judged over the same candidates, shuffled for each call."""
         texts = written | {
             distractor(number): text for number, (_, text) in enumerate(self._distractors, 1)
         }
@@ -234,7 +234,7 @@ class GroupWork:
         )
 
     async def _vote(self, number: int, vote: int, role: Role, texts: dict[str, str]) -> _Vote:
-        """One look at the candidates, in an order of its own."""
+        """One choice over the candidates in an order of its own."""
         instruction, query, _ = self._triplets[role]
         order = list(texts)
         names = ("order", role) if vote == 0 else ("order", role, str(vote))
@@ -250,12 +250,12 @@ class GroupWork:
             sample=sample,
         )
         try:
-            word = parse("validation", answer.answer, candidates=len(order))
+            chosen = parse("validation", answer.answer, candidates=len(order))
         except Unparsable as error:
             self._calls["validation", sample] = (answer.id, error.reason)
             detail = {"unusable": error.reason, "words": str(error)}
             return _Vote(NONE, tuple(order), detail)
-        choice = word if word in (NONE, AMBIGUOUS) else order[int(word) - 1]
+        choice = chosen if chosen in (NONE, AMBIGUOUS) else order[int(chosen) - 1]
         return _Vote(choice, tuple(order))
 
     def _drop(self, task: Task, sample: int, drop: Drop) -> _Dropped:
@@ -265,22 +265,22 @@ class GroupWork:
 
 
 def _verdict(items: Sequence[DoneItem]) -> Drop | None:
-    """None where every scenario got its passage; else the first that did not, by what was said."""
+    """None if every scenario got its passage; else a drop by the first that did not."""
     for item in items:
         if "unusable" in item.detail:
             return Drop(item.detail["unusable"], f"{item.scenario}: {item.detail['words']}")
     wrong = [item for item in items if item.choice != item.scenario]
     if not wrong:
         return None
-    said = "; ".join(f"{item.scenario}: the judge chose {item.choice}" for item in wrong)
-    for word in (NONE, AMBIGUOUS):
-        if wrong[0].choice == word:
-            return Drop(f"judge_{word}", said)
-    return Drop(f"judge_missed_{wrong[0].scenario}", said)
+    choices = "; ".join(f"{item.scenario}: the judge chose {item.choice}" for item in wrong)
+    for label in (NONE, AMBIGUOUS):
+        if wrong[0].choice == label:
+            return Drop(f"judge_{label}", choices)
+    return Drop(f"judge_missed_{wrong[0].scenario}", choices)
 
 
 def _majority(choices: Sequence[str]) -> str:
-    """What more than half say; "ambiguous" where there is no such thing."""
+    """The choice of more than half; "ambiguous" if there is none."""
     choice, count = Counter(choices).most_common(1)[0]
     return choice if 2 * count > len(choices) else AMBIGUOUS
 
@@ -290,7 +290,7 @@ def _written(triplets: dict[str, tuple[str, str, str | None]]) -> dict[str, str]
 
 
 async def _both(first: Awaitable[str], second: Awaitable[str]) -> tuple[str, str]:
-    """Both texts; where either is dropped the other is still waited for: its answer is paid."""
+    """Both texts; if one is dropped, the other is still awaited: its answer is paid for."""
     one, other = await asyncio.gather(first, second, return_exceptions=True)
     for result in (one, other):
         if isinstance(result, BaseException):

@@ -1,10 +1,10 @@
-"""The one writer of a worker: whatever must be stored goes through here, committed in groups.
+"""The only writer of a worker: everything that must be stored goes through here, in group commits.
 
-It is a thread with a rhythm of its own, as a busy event loop would keep it waiting. Answers come
-first: all that are there are committed at once and before anybody parses them; then a slice of
-everything else (lookups, groups that ended, claims) in a transaction of its own; then answers
-again. So an answer waits for one slice at most, and no caller waits for a commit of its own. Until
-then it is a line of a file (`answer_files`), so that a kill does not lose it.
+It is a thread of its own, because a busy event loop would delay it. Answers take precedence: all
+that have arrived are committed together before they are parsed; then a slice of everything else
+(lookups, finished groups, claims) in a transaction of its own; then answers again. An answer
+therefore waits for at most one slice, and no caller needs a commit of its own. Until its commit an
+answer is a line of a file (`answer_files`), so that a kill does not lose it.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ from db.run.group_queue import DoneGroup, finish_groups
 from db.run.workers import Grant, change_reserved, set_aside
 from db.store.store import Store
 
-PAUSE_SECONDS = 0.01  # between two commits, to gather
-SLICE = 512  # how much of everything else is written between two commits of answers
+PAUSE_SECONDS = 0.01  # between two commits, so that each has several writes
+SLICE = 512  # total weight of other writes between two commits of answers
 
 
 @dataclass(frozen=True)
 class _Lookup:
     key: str
-    most_usd: float
+    max_usd: float
     future: "asyncio.Future[StoredCall | Grant]"
     weight: int = 1
 
@@ -63,9 +63,9 @@ class _Between:
 class _Answered:
     row: dict[str, Any]
     file: int
-    most_usd: float
+    max_usd: float
     future: "asyncio.Future[StoredCall]"
-    came: float
+    received: float
 
 
 _Other = _Lookup | _Finished | _Write | _Between
@@ -74,8 +74,8 @@ _Other = _Lookup | _Finished | _Write | _Between
 class Journal:
     """Looks up and stores calls, finishes groups, and runs other writes, in groups.
 
-    `kept` tells how long answers waited until they were a line of a file, `committed` how long
-    until they were in the store.
+    `kept` is the latency from an answer received to its line in a file, `committed` to its
+    commit.
     """
 
     def __init__(self, store: Store, run_id: int, owner: str) -> None:
@@ -89,32 +89,32 @@ class Journal:
         self.kept, self.committed = WaitTimes(), WaitTimes()
         threading.Thread(target=self._run, name="journal", daemon=True).start()
 
-    def find(self, key: str, most_usd: float) -> Awaitable[StoredCall | Grant]:
-        """The stored answer under a key; where there is none, `most_usd` is set aside for it."""
+    def find(self, key: str, max_usd: float) -> Awaitable[StoredCall | Grant]:
+        """The stored answer under a key; if there is none, `max_usd` is reserved for it."""
         future: asyncio.Future[StoredCall | Grant] = self._loop.create_future()
-        self._inbox.put(_Lookup(key, most_usd, future))
+        self._inbox.put(_Lookup(key, max_usd, future))
         return future
 
-    def add(self, request: Request, answer: Answer, most_usd: float) -> Awaitable[StoredCall]:
-        """Store an answer and its cost, free what was set aside; done when it is committed.
+    def add(self, request: Request, answer: Answer, max_usd: float) -> Awaitable[StoredCall]:
+        """Store an answer and its cost and free its reservation; resolved once it is committed.
 
-        On return it is a line of a file already: a kill loses it no more.
+        On return the answer is already a line of a file and survives a kill.
         """
-        came = time.monotonic()
+        received = time.monotonic()
         row = call_row(request, answer)
         file = self._files.append(row)
         if file != NOT_KEPT:
-            self.kept.add(time.monotonic() - came)
+            self.kept.add(time.monotonic() - received)
         future: asyncio.Future[StoredCall] = self._loop.create_future()
-        self._inbox.put(_Answered(row, file, most_usd, future, came))
+        self._inbox.put(_Answered(row, file, max_usd, future, received))
         return future
 
-    def free(self, most_usd: float) -> Awaitable[Any]:
-        """Free what was set aside for a call that got no answer."""
-        return self.write(lambda session: change_reserved(session, self._owner, -most_usd))
+    def free(self, max_usd: float) -> Awaitable[Any]:
+        """Free the reservation of a call that got no answer."""
+        return self.write(lambda session: change_reserved(session, self._owner, -max_usd))
 
     def finish(self, done: DoneGroup) -> Awaitable[bool]:
-        """Store how a group ended; False where it was no longer ours."""
+        """Store the outcome of a group; False if the group was no longer ours."""
         future: asyncio.Future[bool] = self._loop.create_future()
         self._inbox.put(_Finished(done, future))
         return future
@@ -126,13 +126,13 @@ class Journal:
         return future
 
     def between(self, work: Callable[[], Any]) -> Awaitable[None]:
-        """Run work that writes by itself between two commits: one writer, one connection."""
+        """Run work with transactions of its own between two commits: SQLite has one writer."""
         future: asyncio.Future[None] = self._loop.create_future()
         self._inbox.put(_Between(work, future))
         return future
 
     async def close(self) -> None:
-        """Write what waits and end."""
+        """Write what is queued and end the thread."""
         self._inbox.put(None)
         await self._over
         self._files.close()
@@ -150,7 +150,7 @@ class Journal:
         self._loop.call_soon_threadsafe(self._over.set_result, None)
 
     def _take(self, *, wait: bool) -> bool:
-        """Sort what came; whether the end was asked for."""
+        """Move arrivals into their queues; whether `close` was called."""
         closing = False
         try:
             while True:
@@ -176,7 +176,7 @@ class Journal:
                 session.commit()
             committed = time.monotonic()
             for one in answers:
-                self.committed.add(committed - one.came)
+                self.committed.add(committed - one.received)
             files = [one.file for one in answers]
             self._loop.call_soon_threadsafe(self._files.release, files)
             return kept
@@ -184,7 +184,7 @@ class Journal:
         self._settle(answers, commit)
 
     def _write_slice(self) -> None:
-        """Write what has waited longest of everything else."""
+        """Write the oldest of everything else, up to one SLICE."""
         first = self._others[0]
         if isinstance(first, _Between):
             self._others.popleft()
@@ -223,7 +223,7 @@ class Journal:
     def _settle(
         self, waiting: Sequence[_Other | _Answered], work: Callable[[], Sequence[Any]]
     ) -> None:
-        """Do the work and tell those who wait, in the event loop, what became of it."""
+        """Do the work and resolve the futures, in the event loop, with its results or its error."""
         futures = [one.future for one in waiting]
         try:
             results = work()
@@ -236,7 +236,7 @@ class Journal:
         if not lookups:
             return []
         found = find_calls(session, list({one.key for one in lookups}))
-        missing = [one.most_usd for one in lookups if one.key not in found]
+        missing = [one.max_usd for one in lookups if one.key not in found]
         if any(missing):
             grants = iter(set_aside(session, self._run_id, self._owner, missing))
         else:
@@ -252,7 +252,7 @@ class Journal:
 
     def _add_answers(self, session: Session, answers: Sequence[_Answered]) -> list[StoredCall]:
         kept = add_calls(session, [one.row for one in answers])
-        change_reserved(session, self._owner, -sum(one.most_usd for one in answers))
+        change_reserved(session, self._owner, -sum(one.max_usd for one in answers))
         add_spending(session, self._run_id, sum(one.row["cost_usd"] for one in answers))
         return [kept[one.row["key"]] for one in answers]
 

@@ -1,4 +1,4 @@
-"""The leakage check of a run that is done: see `analysis.text.leakage`."""
+"""The leakage check of a finished run; the measure is `analysis.text.leakage`."""
 
 import json
 import subprocess
@@ -18,14 +18,15 @@ from db.tables import Group, Job, Triplet
 if TYPE_CHECKING:
     from analysis.text.leakage import LabelledText
 
-SMALL = 20  # kept groups: with fewer nothing is trained (MIN_PAIRS), and no process is started
+SMALL = 20  # kept groups: with fewer (MIN_PAIRS) no classifier is trained and no process needed
 
 
 def check_leakage(store: Store, run_id: int) -> dict[str, Any]:
-    """The report over the run's kept groups. Raises InfError where it could not be computed.
+    """The report over the run's kept groups. Raises InfError if it could not be computed.
 
-    In a process of its own, and numpy is imported there: both would stay in a worker's memory. It
-    gets the address of the store on standard input, since other users see a command's words.
+    Runs in a process of its own, where numpy is imported: it would stay in a worker's memory. The
+    store's URL, which may hold a password, goes over standard input: other users can see a
+    command's arguments.
     """
     with store.read() as session:
         kept = session.scalar(
@@ -62,7 +63,7 @@ def measure(url: str, run_id: int) -> dict[str, Any]:
 
 
 def kept_texts(session: Session, run_id: int) -> dict[str, list["LabelledText"]]:
-    """The comparisons of the run's kept groups by name: each written negative with its positive.
+    """The compared texts of the run's kept groups: each generated negative with its positive.
 
     Queries are left out: Q+ is a real one, and Q- is meant to read differently.
     """
@@ -84,7 +85,7 @@ def kept_texts(session: Session, run_id: int) -> dict[str, list["LabelledText"]]
 
 
 def stored_leakage(session: Session, run_id: int) -> dict[str, Any] | None:
-    """The newest report of the run, None where it has none yet (results of its curate jobs)."""
+    """The newest report among the results of the run's curate jobs, None if there is none."""
     jobs = session.scalars(
         select(Job)
         .where(Job.kind == "curate", Job.config["run_id"].as_integer() == run_id)
@@ -97,17 +98,18 @@ def stored_leakage(session: Session, run_id: int) -> dict[str, Any] | None:
 
 
 def leaking_sentence(report: dict[str, Any]) -> str:
-    """What to know of the texts that give themselves away; "" where none is above the limit."""
-    told = [
+    """A warning that names the comparisons above the limit; "" if there are none."""
+    leaking = [
         f"{name.split(' / ')[0]} from {name.split(' / ')[1]} (AUC "
         f"{report['comparisons'][name]['auc']:.2f})"
         for name in report["leaks"]
     ]
-    if not told:
+    if not leaking:
         return ""
     return (
-        f"A classifier that never sees query or instruction can tell {' and '.join(told)}: a model "
-        "trained on these groups may learn how the texts are written instead of what is asked."
+        f"A classifier that never sees query or instruction can tell {' and '.join(leaking)}: a "
+        "model trained on these groups may learn how the texts are written instead of what is "
+        "asked."
     )
 
 

@@ -1,4 +1,4 @@
-"""Making a run from what a person asked for: data set, provider, recipe, limits.
+"""Start and resume runs: dataset, provider, recipe, limits.
 
 The command line and the Curate page call the same functions; the work itself is a job of kind
 `curate` with the run's id.
@@ -21,7 +21,7 @@ GROUPS_IN_BATCHES = 5000
 
 
 def choose_recipe(provider: str, recipe: str | None, settings: Sequence[str]) -> Recipe:
-    """The recipe asked for, or the provider's default one. Raises BadInput."""
+    """The named recipe, or the provider's default. Raises BadInput."""
     return load_recipe(recipe or PROVIDERS.find(provider).recipe, settings)
 
 
@@ -58,7 +58,9 @@ def start_run(
         body=chosen.body(),
         prompts=chosen.prompts(),
     )
-    validator(session, provider, chosen)  # made here: workers that start at once only find it
+    validator(
+        session, provider, chosen
+    )  # created here, or workers that start at once would race to create it
     return create_run(
         session,
         dataset_id=get_dataset(session, dataset).id,
@@ -66,7 +68,7 @@ def start_run(
         provider=provider,
         offline=PROVIDERS.find(provider).offline,
         seed=seed,
-        concurrency=concurrency or usual_concurrency(provider, batch=batch),
+        concurrency=concurrency or default_concurrency(provider, batch=batch),
         budget_usd=budget_usd,
         limit=limit,
         sample=sample,
@@ -78,17 +80,17 @@ def start_run(
     )
 
 
-def usual_concurrency(provider: str, *, batch: bool = False) -> int:
-    """Calls in flight by default; in batch mode groups whose calls are at the server."""
+def default_concurrency(provider: str, *, batch: bool = False) -> int:
+    """Default number of calls in flight; in batch mode of groups with calls at the server."""
     return GROUPS_IN_BATCHES if batch else PROVIDERS.find(provider).concurrency
 
 
 def _check_batch(provider: str, limit: int | None) -> None:
     if not PROVIDERS.find(provider).batches:
         with_batches = " or ".join(name for name, kind in PROVIDERS.all().items() if kind.batches)
-        raise BadInput(f"{provider!r} has no batch mode ({with_batches} has): leave --batch out")
+        raise BadInput(f"{provider!r} has no batch mode ({with_batches} has): omit --batch")
     if limit:
-        raise BadInput("batch mode has no limit per minute: leave --rpm and --tpm out")
+        raise BadInput("batch mode has no limits per minute: omit --rpm and --tpm")
 
 
 def validator(session: Session, provider: str, recipe: Recipe) -> Judge:
@@ -111,7 +113,7 @@ def resume_run(
     budget_usd: float | None = None,
     concurrency: int | None = None,
 ) -> Run:
-    """A run made ready to go on. Raises NotFound, Refused where it is done. Does not commit."""
+    """Make a run ready to continue. Raises NotFound, Refused if it is done. Does not commit."""
     run = get_run(session, run_id)
     if budget_usd is not None and budget_usd <= run.spent_usd:
         raise BadInput(
@@ -122,5 +124,5 @@ def resume_run(
 
 
 def job_config(run_id: int, *, concurrency: int | None = None) -> dict[str, Any]:
-    """The config of a job that works on a run; with its own concurrency, whatever the run's is."""
+    """The config of a job that works on a run; `concurrency` overrides the run's own."""
     return {"run_id": run_id} | ({} if concurrency is None else {"concurrency": concurrency})

@@ -15,7 +15,7 @@ from curation_runs import add_dataset, run_curation, start_worker, stored_calls,
 from openai_server import Server
 from sqlalchemy import select, text
 
-from curation.run.answer_files import LONGEST_FILE, AnswerFiles, folder_of, store_left_answers
+from curation.run.answer_files import MAX_FILE_BYTES, AnswerFiles, folder_of, store_left_answers
 from curation.run.starting import start_run
 from db.run.runs import get_run
 from db.store.store import Store, open_store
@@ -161,11 +161,11 @@ def test_what_is_not_committed_at_the_end_is_left_for_whoever_comes_next(store: 
 
 def test_long_runs_leave_short_files(store: Store) -> None:
     mine = AnswerFiles(store, 1, "us")
-    long = "x" * (LONGEST_FILE // 4)
+    long = "x" * (MAX_FILE_BYTES // 4)
     for number in range(40):
         mine.release([mine.append(answer(number, words=long))])
         assert len(files(store)) == 1
-        assert files(store)[0].stat().st_size < 2 * LONGEST_FILE
+        assert files(store)[0].stat().st_size < 2 * MAX_FILE_BYTES
     mine.close()
     assert files(store) == []
 
@@ -195,7 +195,7 @@ def test_files_of_a_living_worker_are_its_own_also_those_it_has_finished(
     sqlite_store: Store,
 ) -> None:
     mine = AnswerFiles(sqlite_store, new_run(sqlite_store), "us")
-    kept = [mine.append(answer(n, words="x" * (LONGEST_FILE // 2))) for n in range(7)]
+    kept = [mine.append(answer(n, words="x" * (MAX_FILE_BYTES // 2))) for n in range(7)]
     assert len(set(kept)) > 2 and store_left_answers(sqlite_store, set()) == 0
     die(mine)
     assert store_left_answers(sqlite_store, set()) == 7 and files(sqlite_store) == []
@@ -212,7 +212,7 @@ def test_a_line_that_a_kill_tore_off_costs_itself_alone(
     path.write_bytes(path.read_bytes()[:-20])
     with caplog.at_level(logging.WARNING):
         assert store_left_answers(sqlite_store, set()) == 2
-    assert f"{path}:3 is no whole answer" in caplog.text
+    assert f"{path}:3 is incomplete" in caplog.text
 
 
 def test_a_file_that_cannot_be_stored_is_told_and_holds_up_nobody(
@@ -282,7 +282,7 @@ def test_where_no_file_can_be_written_the_run_goes_on_and_says_so_once(
     with caplog.at_level(logging.WARNING):
         result = run_curation(sqlite_store, new_run(sqlite_store, 3))
     assert result["kept"] == 3 and stored_calls(sqlite_store) == 24
-    assert caplog.text.count("answers cannot be kept in") == 1
+    assert caplog.text.count("answers cannot be written to") == 1
 
 
 def test_a_run_tells_how_long_answers_waited_and_leaves_no_file(

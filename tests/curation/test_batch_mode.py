@@ -209,9 +209,9 @@ def test_what_does_not_go_with_batches_is_refused(
 ) -> None:
     add_dataset(sqlite_store)
     with sqlite_store.write() as session:
-        with pytest.raises(BadInput, match="leave --batch out"):
+        with pytest.raises(BadInput, match="omit --batch"):
             start_run(session, dataset="small", provider="offline", batch=True)
-        with pytest.raises(BadInput, match="leave --rpm and --tpm out"):
+        with pytest.raises(BadInput, match="omit --rpm and --tpm"):
             start_run(session, **ASKED, requests_per_minute=5)
     for told in ("soon", "0", "-1", "nan"):
         monkeypatch.setenv("INF_BATCH_POLL_SECONDS", told)

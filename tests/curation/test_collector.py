@@ -4,13 +4,13 @@ import gc
 
 import pytest
 
-from curation.run.tuned_gc import THRESHOLDS, calm_collector
+from curation.run.tuned_gc import THRESHOLDS, tuned_gc
 
 
 def test_what_is_loaded_is_left_out_of_collections_until_the_work_is_over() -> None:
     before = gc.get_threshold()
     frozen = gc.get_freeze_count()
-    with calm_collector():
+    with tuned_gc():
         assert gc.get_freeze_count() > frozen
         assert gc.get_threshold() == THRESHOLDS
     assert gc.get_freeze_count() == 0
@@ -19,6 +19,6 @@ def test_what_is_loaded_is_left_out_of_collections_until_the_work_is_over() -> N
 
 def test_a_work_that_fails_leaves_the_collector_as_it_was() -> None:
     before = gc.get_threshold()
-    with pytest.raises(ValueError, match="broken off"), calm_collector():
+    with pytest.raises(ValueError, match="broken off"), tuned_gc():
         raise ValueError("broken off")
     assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)

@@ -128,7 +128,7 @@ def test_the_journal_tells_how_long_answers_waited(store: Store) -> None:
         await asyncio.gather(
             *(journal.add(request(number), Answer("yes"), 0.0) for number in range(20))
         )
-        return journal.committed.told()
+        return journal.committed.percentiles()
 
     told = with_journal(store, scene)
     assert list(told) == ["p50", "p99", "p99_9", "most"]
@@ -137,9 +137,9 @@ def test_the_journal_tells_how_long_answers_waited(store: Store) -> None:
 
 def test_commit_times_are_the_milliseconds_within_which_a_share_was_committed() -> None:
     times = WaitTimes()
-    assert times.told() == {}
+    assert times.percentiles() == {}
     for ms in range(1, 1001):
         times.add(ms / 1000 - 0.0004)
     times.add(5.0)
     # of 1,001 the 501st, the 991st, the 1,000th and the last
-    assert times.told() == {"p50": 501, "p99": 991, "p99_9": 1000, "most": 5000}
+    assert times.percentiles() == {"p50": 501, "p99": 991, "p99_9": 1000, "most": 5000}
