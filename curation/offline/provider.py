@@ -23,7 +23,7 @@ QUIET_SECONDS = 0.05
 
 
 class OfflineProvider:
-    """Answers every task by rule; `most_usd` is always 0."""
+    """Answers every task by rule; `max_usd` is always 0."""
 
     name = "offline"
     offline = True
@@ -53,7 +53,7 @@ class OfflineProvider:
             raise RowFailed("no_rule_fits", str(error)) from error
         return Answer(f"{TASKS[request.task].gives}: {text}")
 
-    def most_usd(self, request: Request) -> float:
+    def max_usd(self, request: Request) -> float:
         """Nothing is paid."""
         return 0.0
 

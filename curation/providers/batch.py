@@ -1,9 +1,9 @@
 """Batch mode: answers at half the price, within a day, through OpenAI's Batch API.
 
-Calls that wait are gathered until no new one comes, written to a file per model, submitted, and
-looked after until the server is done; their groups go on and bring the next calls. What is at the
-server is in the store before it is sent (db/run/batches.py): a process that takes over a run waits
-for the batches it finds and submits nothing twice. What failed in a batch is asked again, alone.
+Waiting calls are collected until no new one comes, written to a file per model, submitted, and
+polled until the server is done; their groups continue with the next calls. What is sent is recorded
+in the store first (db/run/batches.py): a process that takes over a run waits for the batches it
+finds and submits nothing twice. What failed in a batch is sent again.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
 
+from curation.providers.batch_api import BatchApi
 from curation.providers.batch_files import (
     AnswerLine,
     RemoteBatch,
@@ -25,7 +26,7 @@ from curation.providers.batch_files import (
     request_line,
     split_into_files,
 )
-from curation.providers.openai_server import BatchApi, OpenAIProvider
+from curation.providers.openai_server import OpenAIProvider
 from curation.providers.provider import Answer, ProviderState, Request, RowFailed, Stopped
 from db.errors import BadInput, ProviderError
 from db.machine import is_dead
@@ -38,15 +39,15 @@ log = logging.getLogger("inf.curate")
 T = TypeVar("T")
 
 POLL_SECONDS = 30.0
-MOST_QUIET_SECONDS = 5.0
-MOST_ATTEMPTS = 4
-SENDING = timedelta(minutes=15)  # a batch that another machine writes is sent after so long
+MAX_QUIET_SECONDS = 5.0
+MAX_ATTEMPTS = 4
+SENDING = timedelta(minutes=15)  # by then another machine has sent its batch, or never will
 OVER = ("completed", "failed", "expired", "cancelled")
 QUEUE_IS_FULL = "token_limit_exceeded"
 
 
 class BatchProvider:
-    """The same answers as the server gives at once, later and cheaper."""
+    """The server's answers through batches: later, at half the price."""
 
     name = "openai"
     offline = False
@@ -56,42 +57,42 @@ class BatchProvider:
         self._wire, self._store, self._run_id, self._owner = wire, store, run_id, owner
         self._api = BatchApi(wire)
         self._poll_seconds = self.budget_seconds = poll_seconds()
-        self._asked: dict[str, tuple[Request, asyncio.Future[Answer]]] = {}
+        self._waiting: dict[str, tuple[Request, asyncio.Future[Answer]]] = {}
         self._unplaced: set[str] = set()
         self._placed: dict[str, int] = {}
         self._tries: Counter[str] = Counter()
-        self._news = asyncio.Event()
-        self._last_news = 0.0
-        self._tasks: dict[int, asyncio.Task[None]] = {}  # by batch; 0 is who gathers
+        self._arrived = asyncio.Event()
+        self._last_arrival = 0.0
+        self._tasks: dict[int, asyncio.Task[None]] = {}  # by batch; 0: the collecting task
         self._stopped = False
         self._failures = 0
 
     def parameters(self) -> dict[str, Any]:
-        """Nothing but the recipe decides what is asked."""
+        """Empty: the recipe alone decides what is sent."""
         return self._wire.parameters()
 
     async def check_models(self, models: Sequence[str]) -> None:
         """As without batches."""
         await self._wire.check_models(models)
 
-    def most_usd(self, request: Request) -> float:
+    def max_usd(self, request: Request) -> float:
         """The most a request may cost, at the price of a batch."""
-        return self._wire.most_usd(request)
+        return self._wire.max_usd(request)
 
     def state(self) -> ProviderState:
-        """The calls that wait for a batch; what had to be asked again."""
-        return ProviderState(len(self._asked), float(len(self._asked)), self._failures, 0)
+        """The calls that wait for a batch, and how many were sent again."""
+        return ProviderState(len(self._waiting), float(len(self._waiting)), self._failures, 0)
 
     def set_concurrency(self, concurrency: int) -> None:
-        """The width is the engine's: how many groups are in work."""
+        """Nothing to do: the engine limits the groups in progress."""
 
     def stop(self) -> None:
-        """Submit nothing any more; what is at the server stays there for who resumes the run."""
+        """Submit no further batch; those at the server wait for the resumed run."""
         self._stopped = True
         self._fail_all(Stopped())
 
     async def close(self) -> None:
-        """End what waits; take a cancelled run's batches back from the server."""
+        """End what waits; cancel a cancelled run's batches at the server."""
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
@@ -104,14 +105,14 @@ class BatchProvider:
         if self._stopped:
             raise Stopped
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._asked[request.key] = (request, future)
+        self._waiting[request.key] = (request, future)
         self._place_later(request.key)
         if 0 not in self._tasks:
-            self._tasks[0] = asyncio.create_task(self._guarded(self._gather()))
+            self._tasks[0] = asyncio.create_task(self._guarded(self._collect()))
         try:
             return await future
         finally:
-            self._asked.pop(request.key, None)
+            self._waiting.pop(request.key, None)
             self._unplaced.discard(request.key)
             self._placed.pop(request.key, None)
 
@@ -120,27 +121,27 @@ class BatchProvider:
     def _place_later(self, key: str) -> None:
         self._placed.pop(key, None)
         self._unplaced.add(key)
-        self._last_news = time.monotonic()
-        self._news.set()
+        self._last_arrival = time.monotonic()
+        self._arrived.set()
 
-    async def _gather(self) -> None:
-        """Whenever no new call has come for a while: put those that wait into batches."""
-        quiet = min(MOST_QUIET_SECONDS, self._poll_seconds / 6)
+    async def _collect(self) -> None:
+        """Put the waiting calls into batches whenever no new one has come for a while."""
+        quiet = min(MAX_QUIET_SECONDS, self._poll_seconds / 6)
         while True:
-            await self._news.wait()
-            self._news.clear()
-            while time.monotonic() - self._last_news < quiet:
+            await self._arrived.wait()
+            self._arrived.clear()
+            while time.monotonic() - self._last_arrival < quiet:
                 await asyncio.sleep(quiet / 4)
             keys = sorted(self._unplaced)
             self._unplaced.clear()
             known = await self._in_store(batches.find_batched, self._run_id, keys)
-            self._placed.update((key, each) for key, each in known.items() if key in self._asked)
+            self._placed.update((key, each) for key, each in known.items() if key in self._waiting)
             for batch_id in set(known.values()):
                 self._follow(batch_id)
             by_model: dict[str, list[tuple[str, bytes]]] = {}
             for key in keys:
-                if key in self._asked and key not in known:
-                    request = self._asked[key][0]
+                if key in self._waiting and key not in known:
+                    request = self._waiting[key][0]
                     line = request_line(key, self._wire.body(request), self._api.url)
                     by_model.setdefault(request.model, []).append((key, line))
             for model, lines in by_model.items():
@@ -148,7 +149,7 @@ class BatchProvider:
                     await self._submit(model, file)
 
     async def _submit(self, model: str, file: list[tuple[str, bytes]]) -> None:
-        """Write the batch into the store, send its file, make it at the server."""
+        """Record the batch in the store, send its file, create it at the server."""
         name = f"inf-{uuid.uuid4().hex}"
 
         def create(session: Session) -> int:
@@ -162,9 +163,9 @@ class BatchProvider:
             ).id
 
         batch_id = await self._in_store(create, commit=True)
-        self._placed.update((key, batch_id) for key, _ in file if key in self._asked)
+        self._placed.update((key, batch_id) for key, _ in file if key in self._waiting)
         content = b"".join(line for _, line in file)
-        remote_id = await self._api.create(name, content, longest_wait=self._poll_seconds)
+        remote_id = await self._api.create(name, content, max_wait=self._poll_seconds)
         await self._in_store(batches.mark_submitted, batch_id, remote_id, commit=True)
         log.info("batch %s: %d calls of %s at the server", remote_id, len(file), model)
         self._follow(batch_id)
@@ -177,7 +178,7 @@ class BatchProvider:
             self._tasks[batch_id] = asyncio.create_task(self._guarded(self._wait_for(batch_id)))
 
     async def _wait_for(self, batch_id: int) -> None:
-        """Until the server is done with a batch; then take its answers."""
+        """Wait until the server is done with a batch; then take its answers."""
         remote_id = await self._remote_id(batch_id)
         if remote_id is None:
             keys = await self._in_store(batches.keys_to_take, batch_id)
@@ -189,19 +190,19 @@ class BatchProvider:
                 break
             await asyncio.sleep(self._poll_seconds)
         await self._take(batch_id, remote)
-        while self._awaited(batch_id):  # who came while its answers were being read
+        while self._open_keys(batch_id):  # calls that came while its answers were being read
             await self._take(batch_id, remote)
 
-    def _awaited(self, batch_id: int) -> list[str]:
-        """The calls of a batch for which somebody waits."""
+    def _open_keys(self, batch_id: int) -> list[str]:
+        """The keys of a batch whose calls still wait for an answer."""
         return [
             key
             for key, each in self._placed.items()
-            if each == batch_id and not self._asked[key][1].done()
+            if each == batch_id and not self._waiting[key][1].done()
         ]
 
     async def _remote_id(self, batch_id: int) -> str | None:
-        """The server's id of a batch; None where whoever wrote it died before it was sent."""
+        """The server's id of a batch; None where its process died before sending it."""
         while True:
             batch = await self._in_store(_get_batch, batch_id)
             if batch.remote_id is not None or batch.status == "lost":
@@ -214,7 +215,7 @@ class BatchProvider:
             await asyncio.sleep(self._poll_seconds)
 
     async def _take(self, batch_id: int, remote: RemoteBatch) -> None:
-        """Give the answers to who waits for them; what has none is asked again."""
+        """Deliver the answers to the waiting calls; send the calls without one again."""
         wanted = await self._in_store(batches.keys_to_take, batch_id)
         failed = set(wanted)
         final: ProviderError | None = None
@@ -226,19 +227,19 @@ class BatchProvider:
                 try:
                     if self._settle(found, remote.seconds):
                         failed.discard(found.key)
-                except ProviderError as error:  # the run stops, but not before all was read
+                except ProviderError as error:  # the run stops after the whole file is read
                     final = error
-        failed |= set(self._awaited(batch_id))
+        failed |= set(self._open_keys(batch_id))
         why = "; ".join(message for _, message in remote.errors)
         codes = {code for code, _ in remote.errors}
         if remote.status == "failed" and QUEUE_IS_FULL not in codes:
-            words = why or "no reason given"
-            final = ProviderError(f"the server refused batch {remote.id}: {words}")
+            message = why or "no reason given"
+            final = ProviderError(f"the server refused batch {remote.id}: {message}")
         if final is not None:
             await self._end(batch_id, remote.status, failed, why or str(final), again=False)
             raise final
         if QUEUE_IS_FULL in codes:
-            log.info("the server's queue is full (%s): trying again later", why)
+            log.info("the server's queue is full (%s): retrying later", why)
             await asyncio.sleep(self._poll_seconds)
         elif failed:
             self._failures += len(failed)
@@ -255,26 +256,26 @@ class BatchProvider:
         *,
         again: bool = True,
     ) -> None:
-        """Write how a batch ended; ask again for what failed, or give it up."""
+        """Record how a batch ended; send what failed again, or give it up."""
 
         def end(session: Session) -> None:
             batches.end_batch(session, batch_id, status, failed=sorted(failed), error=error)
 
         await self._in_store(end, commit=True)
         for key in failed if again else ():
-            if key not in self._asked:
+            if key not in self._waiting:
                 continue
-            if self._tries[key] >= MOST_ATTEMPTS:
-                words = f"no answer in {self._tries[key]} batches"
-                self._fail(key, RowFailed("server_error", words))
+            if self._tries[key] >= MAX_ATTEMPTS:
+                message = f"no answer in {self._tries[key]} batches"
+                self._fail(key, RowFailed("server_error", message))
             else:
                 self._place_later(key)
 
     def _settle(self, line: AnswerLine, seconds: float) -> bool:
-        """Give one line to who waits for it; False where the call has to be asked again."""
-        if line.key not in self._asked:
-            return True  # its answer stays at the server until somebody asks
-        request, future = self._asked[line.key]
+        """Deliver one line to its call; False where the call has to be sent again."""
+        if line.key not in self._waiting:
+            return True  # no call waits: the answer stays at the server
+        request, future = self._waiting[line.key]
         if future.done():
             return True
         try:
@@ -295,10 +296,10 @@ class BatchProvider:
                 continue
             await self._api.cancel(batch.remote_id)
 
-    # ---- what holds it together
+    # ---- tasks and transactions
 
     async def _guarded(self, work: Any) -> None:
-        """Run a task of ours; what goes wrong in it stops everybody who waits."""
+        """Run a task of ours; an error in it fails every waiting call."""
         try:
             await work
         except (ProviderError, BadInput) as error:
@@ -308,17 +309,17 @@ class BatchProvider:
             self._fail_all(error)
 
     def _fail(self, key: str, error: BaseException) -> None:
-        future = self._asked[key][1]
+        future = self._waiting[key][1]
         if not future.done():
             future.set_exception(error)
-            future.exception()  # whoever waited may be gone; that is no error of its own
+            future.exception()  # marks it as retrieved: the waiting call may be gone
 
     def _fail_all(self, error: BaseException) -> None:
-        for key in list(self._asked):
+        for key in list(self._waiting):
             self._fail(key, error)
 
     async def _in_store(self, work: Callable[..., T], *arguments: Any, commit: bool = False) -> T:
-        """Run `work(session, …)` in a thread, in a transaction of its own."""
+        """Run `work(session, …)` in a thread, in its own transaction."""
 
         def run() -> T:
             opened = self._store.write() if commit else self._store.read()
@@ -332,16 +333,16 @@ class BatchProvider:
 
 
 def poll_seconds() -> float:
-    """Seconds between two looks at a batch: INF_BATCH_POLL_SECONDS, or half a minute."""
-    told = os.environ.get("INF_BATCH_POLL_SECONDS")
-    if not told:
+    """Seconds between two polls of a batch: INF_BATCH_POLL_SECONDS, or half a minute."""
+    given = os.environ.get("INF_BATCH_POLL_SECONDS")
+    if not given:
         return POLL_SECONDS
     try:
-        found = float(told)
+        found = float(given)
     except ValueError:
         found = 0.0
     if not found > 0:
-        raise BadInput(f"INF_BATCH_POLL_SECONDS={told!r}: give a number of seconds above 0")
+        raise BadInput(f"INF_BATCH_POLL_SECONDS={given!r}: give a number of seconds above 0")
     return found
 
 

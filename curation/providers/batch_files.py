@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-MOST_CALLS = 50_000  # in one batch, as the vendor allows
-MOST_BYTES = 100 << 20
+MAX_CALLS = 50_000  # in one batch, as the vendor allows
+MAX_BYTES = 100 << 20
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class AnswerLine:
 
 @dataclass(frozen=True)
 class RemoteBatch:
-    """A batch as the server tells it; `errors` are (code, words) of a batch refused as a whole."""
+    """A batch as the server reports it; `errors`: (code, message) of one refused as a whole."""
 
     id: str
     status: str
@@ -41,7 +41,7 @@ def split_into_files(lines: Sequence[tuple[str, bytes]]) -> Iterator[list[tuple[
     file: list[tuple[str, bytes]] = []
     size = 0
     for key, line in lines:
-        if file and (len(file) == MOST_CALLS or size + len(line) > MOST_BYTES):
+        if file and (len(file) == MAX_CALLS or size + len(line) > MAX_BYTES):
             yield file
             file, size = [], 0
         file.append((key, line))
@@ -51,7 +51,7 @@ def split_into_files(lines: Sequence[tuple[str, bytes]]) -> Iterator[list[tuple[
 
 
 def read_answer_line(line: bytes) -> AnswerLine | None:
-    """A line of an output or error file; None for what is none (its call is asked again)."""
+    """A line of an output or error file; None for an invalid one (its call is sent again)."""
     try:
         row = json.loads(line)
         response = row.get("response") or {}

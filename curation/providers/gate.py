@@ -1,9 +1,9 @@
-"""How many calls may be in flight, and when the next may start: adapts to what the server says.
+"""How many calls may be in flight, and when the next may start: adapts to the server's responses.
 
-A burst of 429s halves the width once, not once per answer: only a call that was sent after the last
-cut, and a second later, may cut again. Every answer widens it a little, up to the ceiling: quickly
-back to just below where the cut came, slowly beyond that (as TCP's CUBIC does). `Retry-After` holds
-everybody back. 5xx and cut connections do not narrow it.
+A burst of 429s halves the width once, not once per response: only a call that was sent after the
+last cut, and a second later, may cut again. Every answer widens it a little, up to the ceiling:
+quickly back to just below where the cut came, slowly beyond that (as TCP's CUBIC does).
+`Retry-After` delays every call. 5xx and cut connections do not narrow it.
 """
 
 import asyncio
@@ -16,15 +16,15 @@ from curation.providers.provider import Stopped
 
 RECOVERY = 3.0  # calls per round trip, up to the knee
 PROBING = 0.15  # beyond it
-KNEE = 0.8  # of the width at which the server said 429
-CUT_SECONDS = 1.0  # between two cuts: a limit that is used up stays so for a while
+KNEE = 0.8  # of the width at which the server answered 429
+CUT_SECONDS = 1.0  # between two cuts: a used-up limit stays so for a while
 
 
 class Gate:
     """Slots for calls; `ceiling` may be changed while calls are in flight.
 
     A limit of requests or tokens per minute spaces the starts evenly: a call that may take many
-    tokens holds the next one back for as long as they are worth.
+    tokens delays the next one by as much as they take of the limit.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Gate:
 
     @asynccontextmanager
     async def slot(self, tokens: Callable[[], float] | None = None) -> AsyncIterator[float]:
-        """A slot, and the moment it was given; `tokens` tells what the call may take.
+        """A slot, and the moment it was given; `tokens`: how many the call may take.
 
         Raises Stopped once the gate is closed.
         """
@@ -60,10 +60,10 @@ class Gate:
             yield started
         finally:
             self.in_flight -= 1
-            self._let_in()
+            self._admit_waiting()
 
     async def pause(self, seconds: float) -> None:
-        """Wait outside before another try. Raises Stopped once the gate is closed."""
+        """Wait without a slot before another attempt. Raises Stopped once the gate is closed."""
         try:
             await asyncio.wait_for(self._closed.wait(), seconds)
         except TimeoutError:
@@ -71,36 +71,36 @@ class Gate:
         raise Stopped
 
     def worked(self) -> None:
-        """An answer came: widen a little."""
+        """Widen a little after an answer."""
         if self.width < self.ceiling:
             gain = RECOVERY if self.width < self._knee else PROBING
             self.width = min(float(self.ceiling), self.width + gain / max(self.width, 1.0))
-            self._let_in()
+            self._admit_waiting()
 
     def throttled(self, started: float, retry_after: float | None) -> None:
-        """The server said 429 to a call sent at `started`."""
+        """Narrow after a 429 to a call sent at `started`."""
         now = time.monotonic()
         self.throttles += 1
         if started >= self._last_cut and now - self._last_cut >= CUT_SECONDS:
-            there = min(self.width, float(self.in_flight))
-            self.width, self._knee = max(1.0, there / 2), KNEE * there
+            reached = min(self.width, float(self.in_flight))
+            self.width, self._knee = max(1.0, reached / 2), KNEE * reached
             self._last_cut = now
             self.cuts += 1
         if retry_after:
             self._not_before = max(self._not_before, now + retry_after)
 
     def set_ceiling(self, ceiling: int) -> None:
-        """Another greatest width, while calls are in flight."""
+        """Change the maximum width while calls are in flight."""
         if ceiling != self.ceiling:
             self.width = float(ceiling) if self.width >= self.ceiling else self.width
             self.ceiling = ceiling
             self.width = min(self.width, float(ceiling))
-            self._let_in()
+            self._admit_waiting()
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Admit no further call."""
         self._closed.set()
-        self._let_in()
+        self._admit_waiting()
 
     async def _enter(self, spacing: float) -> None:
         while True:
@@ -113,13 +113,13 @@ class Gate:
             self._waiting.append(future)
             await future
         try:
-            await self._wait_for_the_clock(spacing)
+            await self._wait_for_start_time(spacing)
         except BaseException:
             self.in_flight -= 1
-            self._let_in()
+            self._admit_waiting()
             raise
 
-    async def _wait_for_the_clock(self, spacing: float) -> None:
+    async def _wait_for_start_time(self, spacing: float) -> None:
         while True:
             now = time.monotonic()
             wait = max(self._not_before - now, self._next_start - now)
@@ -128,7 +128,7 @@ class Gate:
                 return
             await self.pause(wait)
 
-    def _let_in(self) -> None:
+    def _admit_waiting(self) -> None:
         free = len(self._waiting) if self._closed.is_set() else int(self.width) - self.in_flight
         while self._waiting and free > 0:
             future = self._waiting.popleft()

@@ -1,4 +1,4 @@
-"""What a provider of answers is: a language-model server, or the offline rules.
+"""The protocol of a provider of answers: a language-model server, or the offline rules.
 
 A call is identified by its content: task, prompt, provider, model, parameters, inputs and sample
 number. What is sent to a provider is the same whatever the group, the run or the worker.
@@ -20,7 +20,7 @@ LONG_TEXT = 160
 
 @dataclass(frozen=True)
 class Request:
-    """One call to make."""
+    """A call to make."""
 
     task: Task
     provider: str
@@ -60,7 +60,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back, as it came, and what it cost."""
+    """The raw answer and its cost."""
 
     text: str
     finish_reason: str = "stop"
@@ -94,7 +94,7 @@ def call_row(request: Request, answer: Answer) -> dict[str, Any]:
 
 
 class RowFailed(Exception):
-    """This one call cannot be answered, others can; `reason` is the drop reason of its group."""
+    """This call alone cannot be answered; `reason` is the drop reason of its group."""
 
     def __init__(self, reason: str, detail: str) -> None:
         self.reason = reason
@@ -102,12 +102,12 @@ class RowFailed(Exception):
 
 
 class Stopped(Exception):
-    """No further call is made: the budget is used up, or somebody asked to stop."""
+    """No further call is made: the budget is used up, or a stop was requested."""
 
 
 @dataclass(frozen=True)
 class ProviderState:
-    """How the provider stands, for who watches: calls in flight, the width it allows, trouble."""
+    """The provider's state for display: calls in flight, the width it allows, failures."""
 
     in_flight: int = 0
     width: float = 0.0
@@ -121,7 +121,7 @@ class Provider(Protocol):
     name: str
     offline: bool
     groups_per_call: int  # groups in work for each call that may be in flight
-    budget_seconds: float  # at most between two looks whether the budget has room again
+    budget_seconds: float  # maximum interval between checks whether the budget has room again
 
     def parameters(self) -> dict[str, Any]:
         """What decides its answers besides the recipe; part of every content key."""
@@ -132,7 +132,7 @@ class Provider(Protocol):
         ...
 
     def stop(self) -> None:
-        """Send nothing any more: calls that wait raise Stopped, those in flight end."""
+        """Send nothing further: waiting calls raise Stopped, those in flight end."""
         ...
 
     def set_concurrency(self, concurrency: int) -> None:
@@ -144,11 +144,11 @@ class Provider(Protocol):
         ...
 
     def state(self) -> ProviderState:
-        """How it stands now."""
+        """Its present state."""
         ...
 
-    def most_usd(self, request: Request) -> float:
-        """The most that a request may cost; reserved from the budget before it is sent."""
+    def max_usd(self, request: Request) -> float:
+        """The maximum cost of a request; reserved from the budget before it is sent."""
         ...
 
     async def close(self) -> None:

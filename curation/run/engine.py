@@ -303,7 +303,7 @@ class Worker:
         """Look up the answer; if there is none, reserve its maximum cost, call, store."""
         if self._stopping:
             raise Stopped
-        max_usd = self._provider.most_usd(request) if self._with_budget else 0.0
+        max_usd = self._provider.max_usd(request) if self._with_budget else 0.0
         found = await self._journal.find(request.key, max_usd)
         wait = BUDGET_SECONDS
         while isinstance(found, Grant) and not found.granted:

@@ -241,12 +241,12 @@ def test_files_hold_every_line_once_and_are_small_enough(sizes: list[int]) -> No
     lines = [(str(number), b"x" * size) for number, size in enumerate(sizes)]
     import curation.providers.batch_files as files
 
-    most = files.MOST_CALLS, files.MOST_BYTES
-    files.MOST_CALLS, files.MOST_BYTES = 7, 60  # type: ignore[misc]
+    limits = files.MAX_CALLS, files.MAX_BYTES
+    files.MAX_CALLS, files.MAX_BYTES = 7, 60  # type: ignore[misc]
     try:
         found = list(split_into_files(lines))
     finally:
-        files.MOST_CALLS, files.MOST_BYTES = most  # type: ignore[misc]
+        files.MAX_CALLS, files.MAX_BYTES = limits  # type: ignore[misc]
     assert [each for file in found for each in file] == lines
     assert all(len(file) <= 7 and sum(len(line) for _, line in file) <= 60 for file in found)
 

@@ -11,7 +11,7 @@ from httpx2 import Response
 from openai_server import Server
 from sqlalchemy import func, select
 
-from curation.providers.openai_server import _retry_after
+from curation.providers.failures import retry_after_seconds
 from curation.recipe.recipe import load_recipe
 from curation.run.engine import curate
 from curation.run.starting import resume_run, start_run
@@ -140,4 +140,6 @@ def test_a_retry_after_is_seconds_or_a_date_and_ten_minutes_at_most(
 ) -> None:
     request = HttpRequest("POST", "http://localhost/v1")
     response = Response(429, headers={"retry-after": header}, request=request)
-    assert _retry_after(openai.RateLimitError("slow", response=response, body=None)) == seconds
+    assert (
+        retry_after_seconds(openai.RateLimitError("slow", response=response, body=None)) == seconds
+    )

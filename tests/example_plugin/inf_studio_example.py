@@ -84,7 +84,7 @@ class SunAndMoonProvider:
     def state(self) -> ProviderState:
         return ProviderState()
 
-    def most_usd(self, request: Request) -> float:
+    def max_usd(self, request: Request) -> float:
         return 0.0
 
     async def close(self) -> None: ...

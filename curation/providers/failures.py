@@ -1,0 +1,107 @@
+"""What a server's failure means: for the whole run, for one row, or for one attempt.
+
+What stops the whole run at once: a wrong key, an unknown model, spent quota, a parameter that the
+server refuses. What costs one row: a refusal, an input that is too long. Everything else may
+succeed at the next attempt.
+"""
+
+import json
+import math
+import os
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+import openai
+
+from curation.providers.provider import Request, RowFailed
+from db.errors import ProviderError
+from db.tables import utc_now
+
+MAX_RETRY_AFTER_SECONDS: Final = 600.0  # some servers request a day
+QUOTA, TOO_LONG = "insufficient_quota", "context_length_exceeded"
+
+
+def raise_if_final(error: Exception, request: Request, server: str) -> None:
+    """Raise for what further attempts cannot fix; return for the rest."""
+    if isinstance(error, openai.APIStatusError):
+        raise_if_quota_is_spent(error)
+    if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
+        raise wrong_key(error) from error
+    if isinstance(error, openai.NotFoundError):
+        raise ProviderError(
+            f"{server} does not know the model {request.model!r} ({error.message}): "
+            "choose another with `--set STAGE.model=NAME`"
+        ) from error
+    if isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
+        code = error_code(error)
+        if code in ("content_filter", "content_policy_violation"):
+            raise RowFailed("refused", error.message) from error
+        if code == "context_length_exceeded" or "context length" in error.message.lower():
+            raise RowFailed("too_long_for_model", error.message) from error
+        if error.param:
+            raise ProviderError(
+                f"the server refuses the parameter {error.param!r} for {request.model!r} "
+                f"({error.message}): change the recipe with `--set {request.task}.KEY=VALUE`"
+            ) from error
+        raise RowFailed("request_refused", error.message) from error
+    if isinstance(error, openai.APIError | json.JSONDecodeError | ValueError):
+        return
+    raise error
+
+
+def may_be_about_form(error: Exception) -> bool:
+    """Whether a refusal may concern the response format: servers word that in many ways.
+
+    A request in a simpler form decides: that form is kept where it is answered. Excluded is what
+    has a cause of its own: key, quota, model, time, size, rate, content filter, context length.
+    """
+    return (
+        isinstance(error, openai.APIStatusError)
+        and 400 <= error.status_code < 500
+        and error.status_code not in (401, 402, 403, 404, 408, 409, 413, 429)
+        and error_code(error) not in ("content_filter", "content_policy_violation", QUOTA, TOO_LONG)
+    )
+
+
+def raise_if_quota_is_spent(error: openai.APIStatusError) -> None:
+    """Raise ProviderError for 402 and the code `insufficient_quota`, whatever its status."""
+    if error.status_code == 402 or error_code(error) == QUOTA:
+        raise ProviderError(
+            f"the server reports that the quota is spent: {error.message}; add credit, then resume"
+        ) from error
+
+
+def wrong_key(error: openai.APIStatusError) -> ProviderError:
+    """The error that stops a run for 401 and 403."""
+    return ProviderError(
+        f"the server refuses the key ({error.status_code}): check OPENAI_API_KEY, then resume"
+    )
+
+
+def error_code(error: openai.APIError) -> str:
+    """The code of an error's body, or its type; empty without either."""
+    body = error.body if isinstance(error.body, dict) else {}
+    return str(error.code or body.get("type") or "")
+
+
+def retry_after_seconds(error: openai.RateLimitError) -> float | None:
+    """Seconds to wait as the server requests, as a number or a date; None without a request.
+
+    At most INF_MAX_RETRY_AFTER_SECONDS, by default ten minutes.
+    """
+    headers = error.response.headers
+    ceiling = float(os.environ.get("INF_MAX_RETRY_AFTER_SECONDS") or MAX_RETRY_AFTER_SECONDS)
+    for name, factor in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        requested = headers.get(name)
+        if requested is None:
+            continue
+        try:
+            seconds = float(requested) * factor
+        except ValueError:
+            try:
+                seconds = (parsedate_to_datetime(requested) - utc_now()).total_seconds()
+            except (ValueError, TypeError):
+                continue
+        if math.isfinite(seconds):
+            return min(max(0.0, seconds), ceiling)
+    return None
