@@ -28,7 +28,7 @@ INTRODUCTION = """# The whole path on real questions
 
 3,315 real Google questions with the Wikipedia passage that answers them (900 from Natural
 Questions, 2,415 from BoolQ), through all ten steps, with the *offline* provider: rules write the
-groups, an embedding model (MiniLM) validates them, the people are simulated. The numbers say how
+groups, an embedding model (MiniLM) validates them, the people are simulated. The numbers show how
 the product works, not how good instruction-following data can be.
 
 Written by `bench/walkthrough.py`, which runs these commands one after the other and keeps what
@@ -54,8 +54,8 @@ STEPS: list[tuple[str, str, list[str]]] = [
     ),
     (
         BEFORE_CURATION,
-        "The 900 questions of Natural Questions beside as many of BoolQ, and their passages (896 "
-        "different ones, beside as many): samples of the size of the smaller corpus, five times. "
+        "The 900 questions of Natural Questions and as many of BoolQ, with their passages (896 "
+        "different ones, and as many): samples of the size of the smaller corpus, five times. "
         "Then how much of each other, and of the demo set, they cover. MiniLM embeddings. "
         "The same numbers, unrounded, with `--json` (broken into lines here).",
         [
@@ -109,7 +109,7 @@ STEPS: list[tuple[str, str, list[str]]] = [
     ),
     (
         "10. Evaluate",
-        "The base model beside the trained one, on groups that neither saw.",
+        "The base model and the trained one, on groups that neither saw.",
         ["inf evaluate --model models/google --release releases/google"],
     ),
 ]

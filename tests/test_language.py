@@ -1,6 +1,7 @@
-"""UI texts, help texts and messages of `app` are plain technical English, one word per thing.
+"""UI texts, help texts, messages and documents are plain technical English, one word per thing.
 
-Two sources: string literals of the code (without docstrings), and the help that click prints.
+Three sources: string literals of `app` (without docstrings), the help that click prints, and the
+prose of the documents. Of the other packages, the words that were worst are refused in messages.
 """
 
 import ast
@@ -160,4 +161,61 @@ def test_no_help_of_the_command_line_uses_a_refused_word(name: str) -> None:
     importlib.import_module(target.split(":")[0])
     texts = [(f"inf {name}", summary), *helps(load(target), f"inf {name}")]
     found = [f"{where}: {hit}" for where, text in texts for hit in hits(text)]
+    assert not found, "\n".join(found)
+
+
+# Words that no message and no document needs in any sense.
+WORST = {
+    pattern: REFUSED[pattern]
+    for pattern in (
+        r"data[ -]sets?\b",
+        r"\btold\b",
+        r"\bdeeds?\b",
+        r"\bvisitors?\b",
+        r"\bbur(y|ies|ied)\b",
+        r"\bas it should be\b",
+        r"\bno number\b",
+        r"\bsomebody\b",
+        r"\bgoes before\b",
+        r"\bdoes as well\b",
+        r"\bprocessors?\b",
+        r"\bso many\b",
+    )
+}
+BLOCK = re.compile(
+    r"^ *```.*?^ *```$|<!--.*?-->|`[^`\n]+`|“[^”]*”|\"[^\"\n]*\"", re.DOTALL | re.MULTILINE
+)
+DOCUMENTS = sorted(
+    [
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    ]
+)
+
+
+def prose(text: str) -> str:
+    """A document without code, comments and quotations; lines stay where they are."""
+    return BLOCK.sub(lambda found: "\n" * found.group().count("\n"), text)
+
+
+def worst(text: str) -> list[tuple[int, str]]:
+    """Lines and refused words of a text."""
+    return [
+        (text.count("\n", 0, found.start()) + 1, f"{found.group()!r} (write: {instead})")
+        for pattern, instead in WORST.items()
+        for found in re.finditer(pattern, text, re.IGNORECASE)
+    ]
+
+
+def test_quotations_and_code_of_a_document_are_not_its_prose() -> None:
+    text = 'One.\n```\nwhat was told\n```\nThe “data set” and `told` of "somebody" were told.\n'
+    assert worst(prose(text)) == [(5, "'told' (write: reported, shown)")]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_document_uses_a_refused_word(path: Path) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {hit}"
+        for line, hit in worst(prose(path.read_text(encoding="utf-8")))
+    ]
     assert not found, "\n".join(found)
