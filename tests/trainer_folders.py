@@ -104,7 +104,7 @@ FILES = {
 
 def write_instructir(folder: Path, **changed: list[dict[str, Any]] | None) -> Path:
     """InstructIR as mteb publishes it: parts as configurations of the card, in JSON lines."""
-    told = ["---", "configs:"]
+    card = ["---", "configs:"]
     parts = dict(INSTRUCTIR_PARTS)
     for name, rows in changed.items():
         split = parts[name][0] if name in parts else "test"
@@ -114,17 +114,17 @@ def write_instructir(folder: Path, **changed: list[dict[str, Any]] | None) -> Pa
             parts[name] = (split, rows)
     for name, (split, rows) in parts.items():
         write_jsonl(folder / FILES[name], rows)
-        told += [f"- config_name: {name}", "  data_files:"]
-        told += [f"  - split: {split}", f"    path: {FILES[name]}"]
-    (folder / "README.md").write_text("\n".join([*told, "---", "# InstructIR", ""]))
+        card += [f"- config_name: {name}", "  data_files:"]
+        card += [f"  - split: {split}", f"    path: {FILES[name]}"]
+    (folder / "README.md").write_text("\n".join([*card, "---", "# InstructIR", ""]))
     return folder
 
 
 def write_instructions_of_a_query(folder: Path) -> Path:
     """The same questions as a BEIR folder whose queries hold their instructions."""
     parts = {name: rows for name, (_, rows) in INSTRUCTIR_PARTS.items()}
-    told = {row["query-id"]: row["instruction"] for row in parts["instruction"]}
-    queries = [row | {"instruction": told[row["_id"]]} for row in parts["queries"]]
+    instructions = {row["query-id"]: row["instruction"] for row in parts["instruction"]}
+    queries = [row | {"instruction": instructions[row["_id"]]} for row in parts["queries"]]
     write_jsonl(folder / "queries.jsonl", queries)
     write_jsonl(folder / "corpus.jsonl", parts["corpus"])
     judged = [(row["query-id"], row["corpus-id"], row["score"]) for row in parts["default"]]

@@ -26,7 +26,7 @@ def test_a_vector_does_not_depend_on_padding(pooling: str, architecture: str, si
 
 
 @pytest.mark.parametrize(("architecture", "mode"), [("llama", "lasttoken"), ("bert", "mean")])
-def test_a_plain_transformer_is_pooled_as_its_kind_is(
+def test_a_plain_transformer_is_pooled_by_its_architecture(
     tmp_path: Path, architecture: str, mode: str
 ) -> None:
     """Its folder has weights, config and tokenizer, and says nothing about pooling."""

@@ -37,7 +37,7 @@ def write_mair(
     return folder
 
 
-def test_what_bright_excludes_is_out_of_the_ranking(tmp_path: Path) -> None:
+def test_documents_that_bright_excludes_are_not_ranked(tmp_path: Path) -> None:
     aops, biology = read_benchmarks(write_bright(tmp_path / "BRIGHT"))
     assert (aops.name, biology.name, biology.kind) == ("BRIGHT/aops", "BRIGHT/biology", "BRIGHT")
     assert biology.excluded == {"0": ["b"], "1": []}

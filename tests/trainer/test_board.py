@@ -32,7 +32,7 @@ def test_tensorboards_log_holds_what_the_store_holds(sqlite_store: Store, tmp_pa
     assert written == {key: pytest.approx(value, rel=1e-6) for key, value in wanted.items()}
 
 
-def test_without_the_package_the_training_says_what_to_install(
+def test_without_the_package_the_error_names_what_to_install(
     sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = util.find_spec

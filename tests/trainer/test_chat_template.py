@@ -87,7 +87,7 @@ def test_a_chat_template_that_is_requested_is_stored_with_the_model(
     assert read_by(again) == "In metres. how long", "a training goes by its own setting"
 
 
-def test_a_chat_template_that_is_not_there_is_refused() -> None:
+def test_a_missing_chat_template_is_refused() -> None:
     with pytest.raises(BadInput, match="no chat template"):
         load_backbone(parse_settings({"base_model": "tiny-random-qwen2", "chat_template": "on"}))
 

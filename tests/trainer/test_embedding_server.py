@@ -69,7 +69,7 @@ def test_vectors_are_unit_in_the_order_of_the_texts_with_their_prefixes(server: 
     assert {(asked["model"], asked["key"]) for asked in server.seen} == {("small", "Bearer key")}
 
 
-def test_a_throttled_server_is_asked_again(server: Server) -> None:
+def test_a_throttled_request_is_retried(server: Server) -> None:
     server.faults = [(429, {"error": "slow down"}), (503, "busy")]
     assert EmbeddingServer("openai:small").encode_document(["abc"]).shape == (1, 2)
     assert len(server.seen) == 3
@@ -85,7 +85,7 @@ def test_a_throttled_server_is_asked_again(server: Server) -> None:
         ([(200, {"data": []})], "0 embeddings for 1 texts"),
     ],
 )
-def test_what_a_server_refuses_is_told_in_words(
+def test_a_refused_request_is_reported_with_the_reason(
     server: Server, faults: list[tuple[int, Any]], words: str
 ) -> None:
     server.faults = list(faults)
@@ -94,7 +94,7 @@ def test_what_a_server_refuses_is_told_in_words(
     assert words in str(refused.value) and server.faults == []
 
 
-def test_a_server_stands_beside_bm25_by_name(
+def test_a_server_is_scored_beside_bm25_by_name(
     server: Server, sqlite_store: Store, tmp_path: Path
 ) -> None:
     config = {"models": ["bm25", "openai:small"], "benchmark": str(write_beir(tmp_path))}

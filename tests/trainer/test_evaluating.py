@@ -17,7 +17,7 @@ from trainer.evaluate.job import evaluate
 from trainer.loop.job import train
 
 
-def test_a_checkpoint_brings_its_base_model_and_its_split_along(
+def test_a_checkpoint_is_scored_beside_its_base_model_on_its_split(
     store: Store, tmp_path: Path
 ) -> None:
     config = config_for(tmp_path, 12, max_steps="2", held_out="0.25", held_out_seed="5")
@@ -76,13 +76,13 @@ def test_benchmark_folders_are_scored(sqlite_store: Store, tmp_path: Path) -> No
         assert ("changed:map" in metrics) == (kind == "FollowIR")
 
 
-def test_every_querys_values_are_written_where_asked(
+def test_values_of_every_query_are_written_on_request(
     sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran]
 ) -> None:
     write_followir(tmp_path / "F" / "Core17")
     write_beir(tmp_path / "F" / "beir")
-    words = ("evaluate", "--model", "bm25", "--per-query", tmp_path / "q.jsonl")
-    ran = inf(*words, "--benchmark", tmp_path / "F", "--json")
+    arguments = ("evaluate", "--model", "bm25", "--per-query", tmp_path / "q.jsonl")
+    ran = inf(*arguments, "--benchmark", tmp_path / "F", "--json")
     assert ran.code == 0, ran.err
     rows = [json.loads(line) for line in (tmp_path / "q.jsonl").read_text().splitlines()]
     assert [(row["benchmark"], row["query"]) for row in rows] == [
@@ -92,7 +92,7 @@ def test_every_querys_values_are_written_where_asked(
     assert {row["model"] for row in rows} == {"bm25"}
     (moved,) = [row for row in rows if "p-mrr" in row]
     assert moved["p-mrr"] == ran.json["parts"][0]["models"][0]["metrics"]["p-mrr"]
-    ran = inf(*words, "--benchmark", tmp_path / "F", "--json")
+    ran = inf(*arguments, "--benchmark", tmp_path / "F", "--json")
     assert ran.code == 2 and "choose another file" in ran.json["error"]
     ran = inf("evaluate", "--model", "bm25", "--release", "1", "--subset", "mair-paper", "--json")
     assert ran.code == 2 and "--subset requires --benchmark" in ran.json["error"]
@@ -108,7 +108,7 @@ def test_another_release_than_the_trained_one_is_noted(sqlite_store: Store, tmp_
     assert "was trained on another release" in result["notes"][0]
 
 
-def test_two_checkpoints_that_held_out_other_groups_are_not_compared(
+def test_two_checkpoints_with_different_splits_are_not_compared(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
     paths = []

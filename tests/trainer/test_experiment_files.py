@@ -31,14 +31,14 @@ def test_every_row_of_tables_2_3_and_4_is_there_and_valid() -> None:
     assert objectives == set(OBJECTIVES)
 
 
-def test_what_is_given_goes_before_the_file(tmp_path: Path) -> None:
+def test_given_settings_take_precedence_over_the_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('epochs = 3\nobjective = "I"\n')
     settings = parse_settings(with_overrides(str(file), {"objective": "IQ", "backbone": "x"}))
     assert (settings.epochs, settings.objective, settings.base_model) == (3.0, "IQ", "x")
 
 
-def test_a_name_that_is_not_there_and_a_file_that_is_no_toml(tmp_path: Path) -> None:
+def test_an_unknown_name_and_an_invalid_toml_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="table2-e5-base-v2"):
         read_experiment("table9")
     with pytest.raises(NotFound):
@@ -73,9 +73,9 @@ def test_every_experiment_trains_by_its_name(
         supervisors, "ensure_supervisor", lambda store: None
     )  # nobody else takes it
     release, out = write_release(tmp_path / "release", 2), tmp_path / "out"
-    words = ("train", "--release", release, "--out", out, "--experiment", name)
+    arguments = ("train", "--release", release, "--out", out, "--experiment", name)
     settings = (f"backbone={backbone_for(name)}", "max_steps=2", "held_out=0")
-    ran = inf_here(*words, *settings, "--detach", "--json")
+    ran = inf_here(*arguments, *settings, "--detach", "--json")
     assert ran.code == 0, ran.err
     with sqlite_store.write() as session:
         job = jobs.claim_job(session, ran.json["job_id"])
@@ -99,7 +99,7 @@ def test_an_experiment_trains_by_a_command_of_its_own(
     sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran]
 ) -> None:
     release, out = write_release(tmp_path / "release", 4), tmp_path / "out"
-    words = ("train", "--release", release, "--out", out, "--experiment", "table4-two-last-2")
-    ran = inf(*words, "backbone=tiny-random-qwen2", "max_steps=1", "held_out=0", "--json")
+    arguments = ("train", "--release", release, "--out", out, "--experiment", "table4-two-last-2")
+    ran = inf(*arguments, "backbone=tiny-random-qwen2", "max_steps=1", "held_out=0", "--json")
     assert ran.code == 0, ran.err
     assert ran.json["steps"] == 1 and ran.json["loss_first"] > 0

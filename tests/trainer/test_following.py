@@ -80,7 +80,7 @@ def measured(reads: str) -> dict[str, float | None]:
     return score_model(WordModel(WORDS, reads), JOINED, benchmark).metrics  # type: ignore[arg-type]
 
 
-def test_a_model_that_reads_both_halves_is_told_from_one_that_ignores_one() -> None:
+def test_a_model_that_reads_both_halves_scores_above_one_that_ignores_one() -> None:
     both, no_query, no_instruction = map(measured, ("all", "instruction", "query"))
     names = ("strict", "instruction-flip", "query-flip")
     assert [both[name] for name in names] == [1, 1, 1]
@@ -181,28 +181,28 @@ def test_held_out_groups_can_be_the_kept_all_or_those_people_approved(tmp_path: 
     assert sides["approved"] == {g.group_id for g in found["all"][1] if g.approved} < sides["all"]
 
 
-def test_approved_groups_that_are_not_there_are_refused_in_words(tmp_path: Path) -> None:
+def test_missing_approved_groups_are_refused_with_the_remedy(tmp_path: Path) -> None:
     release = read_release(write_release(tmp_path / "r", 10))
     with pytest.raises(BadInput, match="people approved none of the 2 held-out groups"):
         split_groups(release, fraction=0.2, seed=42, held_out_groups="approved")
 
 
-def test_an_evaluation_scores_the_groups_its_training_chose_or_others_that_are_named(
+def test_an_evaluation_scores_the_held_out_groups_of_its_training_or_others_by_setting(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
     config = config_for(tmp_path, max_steps="1", held_out_groups="all", held_out="0.5")
     write_rows(tmp_path / "release", reviewed_rows())
     out = train(claim(sqlite_store, config))["path"]
-    asked = {"models": [out], "release": config["release"], "with_base": False}
-    own = evaluate(claim(sqlite_store, asked, "evaluate"))
-    other = evaluate(claim(sqlite_store, asked | {"held_out_groups": "kept"}, "evaluate"))
+    job_config = {"models": [out], "release": config["release"], "with_base": False}
+    own = evaluate(claim(sqlite_store, job_config, "evaluate"))
+    other = evaluate(claim(sqlite_store, job_config | {"held_out_groups": "kept"}, "evaluate"))
     assert own["held_out"]["choice"] == "all" and other["held_out"]["choice"] == "kept"
     assert own["held_out"]["groups"] > other["held_out"]["groups"]
     assert own["bm25"]["strict"] is not None
     assert {"strict", "query-alone:strict"} <= set(own["models"][0]["metrics"])
 
 
-def test_groups_that_are_too_easy_are_named_so(sqlite_store: Store, tmp_path: Path) -> None:
+def test_too_easy_held_out_groups_are_noted(sqlite_store: Store, tmp_path: Path) -> None:
     from trainer.loop.held_out_scores import HeldOutScores
     from trainer.loop.plan import Groups
 

@@ -88,7 +88,7 @@ def test_bright_and_instructir_come_from_the_hub_by_name(
 
 
 @pytest.mark.parametrize(
-    ("words", "is_name"),
+    ("name", "is_name"),
     [
         ("bright", True),
         ("mair-paper", True),
@@ -97,5 +97,5 @@ def test_bright_and_instructir_come_from_the_hub_by_name(
         ("folder", False),
     ],
 )
-def test_a_name_is_no_path(words: str, is_name: bool) -> None:
-    assert is_hub_name(words) == is_name
+def test_a_name_is_no_path(name: str, is_name: bool) -> None:
+    assert is_hub_name(name) == is_name

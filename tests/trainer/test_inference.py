@@ -38,7 +38,7 @@ numpy.savez(
 
 
 @pytest.mark.long
-def test_prefix_and_template_come_by_themselves_in_a_fresh_process(
+def test_prefix_and_template_apply_automatically_in_a_fresh_process(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
     given = {"template": "{instruction} > {query}", "query_prefix": "query: ", "held_out": "0"}
@@ -95,7 +95,7 @@ def test_two_encoders_and_lora_are_the_same_in_a_fresh_process(
         assert (apart > 1e-4) == (path != paths[1])  # two encoders learned different things
 
 
-def test_other_numbers_of_instructions_and_queries_are_refused() -> None:
+def test_unequal_numbers_of_instructions_and_queries_are_refused() -> None:
     from trainer.model.inference import InstructedModel
 
     model = InstructedModel(modules=list(load_model("tiny-random-bert")))

@@ -64,8 +64,10 @@ def test_cross_attention_equals_naive_loops_whatever_the_padding() -> None:
         for side, length in enumerate(pair):
             masks[side, row, :length] = 1
     joined = cross_attend(instruction, masks[0], query, masks[1], value)
-    for row, (words, tokens) in enumerate(lengths):
-        wanted = naive(instruction[row, :words], query[row, :tokens], value[row, :tokens])
+    for row, (instruction_tokens, tokens) in enumerate(lengths):
+        wanted = naive(
+            instruction[row, :instruction_tokens], query[row, :tokens], value[row, :tokens]
+        )
         assert joined[row].tolist() == pytest.approx(wanted, abs=1e-12)
 
 
@@ -106,10 +108,10 @@ def test_a_batch_gives_what_each_pair_gives_by_hand(model: SentenceTransformer) 
     found = model.encode_query([Template(APART).apply(i, q) for i, q in pairs])
     assert len(model[0].states) == 3
     for vector, (instruction, query) in zip(found, pairs, strict=True):
-        words, tokens = states(model, instruction), states(model, query)
+        instruction_states, tokens = states(model, instruction), states(model, query)
         with torch.no_grad():
             joined = naive(
-                model[0].w_i(words).double(),
+                model[0].w_i(instruction_states).double(),
                 model[0].w_q1(tokens).double(),
                 model[0].w_q2(tokens).double(),
             )
@@ -117,7 +119,7 @@ def test_a_batch_gives_what_each_pair_gives_by_hand(model: SentenceTransformer) 
         assert np.abs(vector - wanted).max() < 1e-5
 
 
-def test_texts_without_an_instruction_are_pooled_as_ever(model: SentenceTransformer) -> None:
+def test_texts_without_an_instruction_are_pooled_as_usual(model: SentenceTransformer) -> None:
     mixed = [Template(APART).apply("Give a figure.", "how tall"), "how tall", "and how wide is it"]
     together, alone = model.encode_query(mixed), model.encode_query(mixed[1:])
     assert np.abs(together[1:] - alone).max() < 1e-6
@@ -168,8 +170,8 @@ def test_a_training_with_interaction_ii_is_saved_loaded_and_scored(
         "v = load_model(sys.argv[1]).encode_query(['how long'], instruction='In metres.');"
         "numpy.save(sys.argv[2], v)"
     )
-    words = [sys.executable, "-c", code, result["path"], str(tmp_path / "v.npy")]
-    subprocess.run(words, check=True, capture_output=True)
+    command = [sys.executable, "-c", code, result["path"], str(tmp_path / "v.npy")]
+    subprocess.run(command, check=True, capture_output=True)
     assert np.array_equal(here, np.load(tmp_path / "v.npy"))
     with pytest.raises(ValueError, match="trust_remote_code"):
         SentenceTransformer(result["path"])
@@ -200,7 +202,7 @@ def test_interaction_ii_trains_with_other_settings(
     assert result["steps"] == 2 and (Path(result["path"]) / "interaction.safetensors").exists()
 
 
-def test_what_interaction_ii_cannot_do_is_refused() -> None:
+def test_settings_unsupported_by_interaction_ii_are_refused() -> None:
     with pytest.raises(BadInput, match="encoders=shared"):
         parse_settings({"interaction": "II", "encoders": "two"})
     with pytest.raises(BadInput, match="a template has no effect there"):

@@ -30,7 +30,7 @@ def test_the_addition_by_hand() -> None:
 
 
 @pytest.mark.parametrize("architecture", ["bert", "qwen2"])
-def test_it_starts_as_the_model_is_and_merges_to_what_it_was(architecture: str) -> None:
+def test_lora_starts_at_the_base_model_and_merges_exactly(architecture: str) -> None:
     model = load_model(f"tiny-random-{architecture}")
     names = list(model.state_dict())
     before = model.encode(TEXTS)
@@ -47,7 +47,7 @@ def test_it_starts_as_the_model_is_and_merges_to_what_it_was(architecture: str) 
     assert list(model.state_dict()) == names
 
 
-def test_a_stopped_lora_training_goes_on_and_gives_an_ordinary_model(
+def test_a_stopped_lora_training_resumes_and_gives_an_ordinary_model(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
     settings = {"lora_rank": "4", "epochs": "2", "save_steps": "1", "learning_rate": "1e-3"}

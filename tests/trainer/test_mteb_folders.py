@@ -102,7 +102,7 @@ def test_a_retrieval_task_without_instructions_is_one_too(tmp_path: Path) -> Non
         ),
     ],
 )
-def test_bad_rows_are_told_with_part_and_row(
+def test_bad_rows_are_reported_with_part_and_row(
     tmp_path: Path, changed: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(BadInput) as refused:
@@ -110,7 +110,7 @@ def test_bad_rows_are_told_with_part_and_row(
     assert words in str(refused.value) and str(tmp_path) in str(refused.value)
 
 
-def test_a_part_whose_file_is_missing_or_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_missing_or_unreadable_part_is_reported(tmp_path: Path) -> None:
     folder = write_instructir(tmp_path)
     (folder / FILES["queries"]).write_text("{not json\n")
     with pytest.raises(BadInput, match=r"queries\.jsonl, line 1: invalid JSON"):
@@ -126,15 +126,13 @@ def test_a_card_cannot_name_files_outside_of_its_folder(tmp_path: Path) -> None:
     for elsewhere in ("../secret.jsonl", "/etc/passwd", "https://example.org/corpus.jsonl"):
         told = card.read_text().replace(FILES["corpus"], elsewhere)
         (tmp_path / "set" / "README.md").write_text(told)
-        with pytest.raises(BadInput, match="is no file of the data set itself"):
+        with pytest.raises(BadInput, match="is no file of the dataset itself"):
             read_benchmarks(folder)
         card.write_text(told.replace(elsewhere, FILES["corpus"]))
 
 
 @pytest.mark.parametrize("told", ["foo: [unclosed", "1: foo", "configs: corpus", "configs: [1]"])
-def test_a_readme_that_names_no_parts_leaves_a_folder_what_it_was(
-    tmp_path: Path, told: str
-) -> None:
+def test_a_readme_without_parts_does_not_change_the_layout(tmp_path: Path, told: str) -> None:
     folder = write_instructions_of_a_query(tmp_path)
     (folder / "README.md").write_text(f"---\n{told}\n---\n")
     (benchmark,) = read_benchmarks(folder)

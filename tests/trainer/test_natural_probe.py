@@ -67,7 +67,7 @@ PASSAGES = {"granite": (1, 0, 0), "steel": (0, 1, 0), "painted": (0, 0, 1), "fer
         ((1, 1, 0), (1, 3, 0), 0.0, 0.0),  # equal scores count against the model
     ],
 )
-def test_the_two_measures_by_hand(
+def test_both_measures_by_hand(
     file: Path, masonry: Any, stone: Any, flip: float, first: float
 ) -> None:
     model: Any = Answers({"masonry": masonry, "of stone": stone, **PASSAGES})

@@ -195,7 +195,7 @@ def test_gradients_are_right(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_masked_negatives_count_nothing_and_get_no_gradient(name: str) -> None:
+def test_masked_negatives_add_nothing_and_get_no_gradient(name: str) -> None:
     objective = OBJECTIVES[name]
     positive = torch.tensor([0.2, 0.1], requires_grad=True)
     raw = [torch.full((2, 3), 0.5, requires_grad=True) for _ in objective.terms]
@@ -211,7 +211,7 @@ def test_masked_negatives_count_nothing_and_get_no_gradient(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_where_all_texts_are_equal_nothing_can_be_wrong(name: str) -> None:
+def test_equal_texts_give_no_loss(name: str) -> None:
     same = dict.fromkeys(make_group(1).row(), "x")
     rows = [Group(str(number), **same) for number in range(3)]
     assert computed(OBJECTIVES[name], rows) == pytest.approx(0.0, abs=1e-9)

@@ -50,7 +50,7 @@ def test_bfloat16_that_is_emulated_is_not_chosen(monkeypatch: pytest.MonkeyPatch
     assert not uses_bf16("auto") and uses_bf16("bf16") and not uses_bf16("fp32")
 
 
-def test_scoring_on_cuda_multiplies_in_tf32_and_puts_the_setting_back() -> None:
+def test_scoring_on_cuda_uses_tf32_and_restores_the_setting() -> None:
     before = torch.get_float32_matmul_precision()
     with scoring_precision(torch.device("cuda")):
         assert torch.get_float32_matmul_precision() == "high"

@@ -101,7 +101,7 @@ def test_a_row_ends_where_it_would_be_too_long() -> None:
     assert packed.segment_ids == [[0, 0, 1, 2]] * 2
 
 
-def test_one_text_alone_and_texts_that_share_nothing() -> None:
+def test_one_text_and_texts_without_a_common_prefix() -> None:
     assert pack_rows([[5]], [0]).segment_ids == [[1]]
     assert pack_rows([[1, 2], [3, 4]], [0, 0]).segment_ids == [[1, 1, 2, 2]]
 
@@ -167,7 +167,7 @@ def break_packing(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS, indirect=True)
-def test_a_wrong_mask_or_layout_is_found_out(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def test_a_wrong_mask_or_layout_is_detected(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     model = build("llama", way)
     flat, packed = (collator(ragged_rows(3)) for collator in collators(model))
     assert packing_difference(model, flat, packed) < 1e-5
@@ -213,13 +213,13 @@ def test_long_rows_are_computed_by_parts_and_short_ones_under_the_mask() -> None
     assert "tree" not in given([[*prefix, *[number] * 12] for number in range(16)])
 
 
-def test_the_last_layer_leaves_out_what_nobody_reads() -> None:
+def test_the_last_layer_skips_tokens_that_are_not_read() -> None:
     model = build("llama")
     seen: list[int] = []
     layers = model[0].model.layers
     for layer in layers:
         layer.mlp.down_proj.register_forward_hook(
-            lambda *told: seen.append(told[2][..., 0].numel())
+            lambda *arguments: seen.append(arguments[2][..., 0].numel())
         )
     texts = [[1, 2, 3, number] for number in range(5, 10)]
     features = as_features(pack_rows(texts, [0] * 5), 0)
@@ -233,7 +233,7 @@ def test_the_last_layer_leaves_out_what_nobody_reads() -> None:
     assert seen == [20, 20]
 
 
-def test_wrong_positions_are_found_out() -> None:
+def test_wrong_positions_are_detected() -> None:
     model = build("qwen2")
     flat, packed = (collator(ragged_rows(3)) for collator in collators(model))
     width = packed[f"{QUERIES}_position_ids"].shape[1]

@@ -1,4 +1,4 @@
-"""Passage vectors on disk: kept over a restart, made anew where the data set or model changed."""
+"""Passage vectors on disk: kept over a restart, made anew where the dataset or model changed."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from trainer.serve.passage_vectors import PassageVectors, passage_vectors, searc
 
 
 class Encoder:
-    """Counts what it was asked for; a text's vector is its length and its letters `a`."""
+    """Counts the texts it encodes; a text's vector is its length and its letters `a`."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -34,7 +34,7 @@ def test_a_second_start_reads_what_the_first_wrote(store: Store) -> None:
     assert len(other.texts) == 6
 
 
-def test_a_new_passage_makes_a_new_file_and_the_old_one_goes(sqlite_store: Store) -> None:
+def test_a_new_passage_makes_a_new_file_and_removes_the_old_one(sqlite_store: Store) -> None:
     make_world(sqlite_store)
     passage_vectors(sqlite_store, 1, identity="m", encode=Encoder())
     with sqlite_store.write() as session:
@@ -47,7 +47,7 @@ def test_a_new_passage_makes_a_new_file_and_the_old_one_goes(sqlite_store: Store
     assert len(list((home() / "passage-vectors").iterdir())) == 1
 
 
-def test_an_encoder_that_fails_leaves_nothing_that_looks_whole(sqlite_store: Store) -> None:
+def test_a_failing_encoder_leaves_no_complete_file(sqlite_store: Store) -> None:
     make_world(sqlite_store)
 
     def fail(texts: list[str]) -> np.ndarray:
@@ -59,7 +59,7 @@ def test_an_encoder_that_fails_leaves_nothing_that_looks_whole(sqlite_store: Sto
     assert len(passage_vectors(sqlite_store, 1, identity="m", encode=Encoder()).ids) == 6
 
 
-def test_the_nearest_come_first_and_ties_go_by_the_lower_id() -> None:
+def test_nearest_first_and_ties_by_the_lower_id() -> None:
     vectors = np.array([[1, 0], [0, 1], [0.6, 0.8], [0, 1]], dtype=np.float32)
     found = PassageVectors(np.array([4, 7, 9, 11]), vectors)
     question = np.array([0, 1], dtype=np.float32)

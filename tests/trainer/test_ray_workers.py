@@ -57,7 +57,7 @@ def test_a_process_sees_that_another_has_died() -> None:
     assert (second.wait(240), first.wait(240)) == (9, 0)
 
 
-def test_processes_that_met_meet_again_over_another_backend() -> None:
+def test_processes_reconnect_over_another_backend() -> None:
     assert [process.wait(240) for process in start_two(MEET_AGAIN)] == [0, 0]
 
 
@@ -68,7 +68,7 @@ def test_workers_that_see_their_gpus_and_workers_that_do_not_are_not_mixed() -> 
         every_worker_sees_its_gpu([("a", True), ("c", False), ("b", False)])
 
 
-def test_only_a_connection_that_broke_is_a_worker_that_went_away() -> None:
+def test_only_a_broken_connection_counts_as_a_lost_worker() -> None:
     assert is_broken_connection(BROKEN)
     assert not is_broken_connection(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
 
@@ -87,6 +87,6 @@ def test_the_job_ends_as_the_workers_did(met: dict[int, Exception], ended: type[
     assert type(reason(WorkerGroupError("…", met))) is ended
 
 
-def test_a_training_that_ray_itself_gave_up_is_lost() -> None:
+def test_a_training_that_ray_gave_up_is_lost() -> None:
     error: TrainingFailedError = ControllerError(RuntimeError("no placement group"))
     assert isinstance(reason(error), Lost)

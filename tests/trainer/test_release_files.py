@@ -31,16 +31,18 @@ def test_a_plain_folder_of_parquet_or_jsonl_works_too(tmp_path: Path) -> None:
     assert [g.row() for g in by_parquet.groups] == [g.row() for g in by_jsonl.groups]
 
 
-@pytest.mark.parametrize(("value", "words"), [("", "an empty"), (None, "no"), (3, "no usable")])
-def test_a_bad_column_is_named_with_file_and_row(tmp_path: Path, value: object, words: str) -> None:
+@pytest.mark.parametrize(("value", "message"), [("", "an empty"), (None, "no"), (3, "no usable")])
+def test_a_bad_column_is_named_with_file_and_row(
+    tmp_path: Path, value: object, message: str
+) -> None:
     rows = make_rows(2)
     rows[1]["hard_negative_document_1"] = value
     with pytest.raises(BadInput) as bad:
         read_release(write_rows(tmp_path, rows))
-    assert f"row 2: {words} `hard_negative_document_1`" in str(bad.value)
+    assert f"row 2: {message} `hard_negative_document_1`" in str(bad.value)
 
 
-def test_what_is_no_release_is_refused(tmp_path: Path, sqlite_store: Store) -> None:
+def test_a_folder_without_a_release_is_refused(tmp_path: Path, sqlite_store: Store) -> None:
     with pytest.raises(BadInput, match=r"holds no \.parquet or \.jsonl"):
         read_release(tmp_path)
     with pytest.raises(BadInput, match="holds no groups"):
@@ -74,14 +76,14 @@ def test_no_query_or_passage_is_on_both_sides_of_the_split(tmp_path: Path) -> No
         assert not sides[0] & sides[1]
 
 
-def test_one_group_cannot_be_split_and_says_what_to_do(tmp_path: Path) -> None:
+def test_one_group_cannot_be_split_and_the_remedy_is_named(tmp_path: Path) -> None:
     release = read_release(write_release(tmp_path, 1))
     with pytest.raises(BadInput, match=r"has 1 group that cannot be split.*held_out=0"):
         split_groups(release, fraction=0.1, seed=1)
     assert split_groups(release, fraction=0, seed=1)[0] == release.groups
 
 
-def test_dropped_groups_train_only_where_asked_and_are_never_held_out(tmp_path: Path) -> None:
+def test_dropped_groups_train_only_on_request_and_are_never_held_out(tmp_path: Path) -> None:
     rows = make_rows(20)
     for row in rows[:8]:
         row["verdict"] = "dropped"

@@ -43,7 +43,7 @@ def test_an_architecture_of_the_models_own_is_refused_and_not_run(tmp_path: Path
     assert not ran.exists()
 
 
-def test_code_that_was_asked_for_runs(tmp_path: Path) -> None:
+def test_code_runs_where_it_is_allowed(tmp_path: Path) -> None:
     folder, ran = saved(tmp_path / "model"), tmp_path / "ran"
     (folder / "mine.py").write_text(
         MARK.format(ran=str(ran))

@@ -83,7 +83,7 @@ def test_only_listed_candidates_are_read_and_equal_scores_are_ties(tmp_path: Pat
     assert scores.metrics["p-mrr"] == 0.0  # q1: d2 stands where it stood
 
 
-def test_rerankers_stand_beside_bm25_by_name(sqlite_store: Store, tmp_path: Path) -> None:
+def test_rerankers_are_scored_beside_bm25_by_name(sqlite_store: Store, tmp_path: Path) -> None:
     names = [
         "bm25",
         f"cross-encoder:{write_cross_encoder(tmp_path / 'cross')}",
@@ -97,7 +97,7 @@ def test_rerankers_stand_beside_bm25_by_name(sqlite_store: Store, tmp_path: Path
     assert all(0 < model["metrics"]["mrr"] <= 1 for model in result["models"])
 
 
-def test_what_is_no_reranker_is_refused_in_words(tmp_path: Path) -> None:
+def test_an_unusable_reranker_is_refused_with_the_remedy(tmp_path: Path) -> None:
     import torch
 
     with pytest.raises(BadInput, match="2 numbers for a pair"):

@@ -29,7 +29,7 @@ from trainer.parallel.processes import (
     Processes,
     count_from_environment,
     gathered_place,
-    most_of,
+    max_share,
     share_of,
 )
 
@@ -110,7 +110,7 @@ def test_a_training_of_two_processes_by_ddp_and_fsdp_has_the_losses_of_one(
 
 
 @pytest.mark.long
-def test_lora_with_shared_out_weights_has_the_losses_of_one_process(
+def test_lora_with_sharded_weights_has_the_losses_of_one_process(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
     given = QWEN | {"max_steps": "3", "learning_rate": "1e-3", "lora_rank": "4", "held_out": "0"}
@@ -152,7 +152,7 @@ def test_a_process_that_dies_ends_the_training_with_a_reason(
 @pytest.mark.slow
 @pytest.mark.parametrize("fsdp", ["off", "on"])
 @pytest.mark.long
-def test_a_killed_training_of_two_processes_goes_on_as_if_nothing_had_happened(
+def test_a_killed_training_of_two_processes_resumes_exactly(
     sqlite_store: Store, tmp_path: Path, fsdp: str
 ) -> None:
     given = QWEN | {"epochs": "12", "save_steps": "1", "learning_rate": "1e-4"}
@@ -217,7 +217,7 @@ def test_shares_and_places_by_hand() -> None:
     texts = list("abcde")
     assert share_of(texts, Processes(0, 2)) == ["a", "c", "e"]
     assert share_of(texts, Processes(1, 2)) == ["b", "d"]
-    assert most_of(5, Processes(0, 2)) == 3
+    assert max_share(5, Processes(0, 2)) == 3
     assert gathered_place(torch.arange(5), 2, 3).tolist() == [0, 3, 1, 4, 2]
     assert share_of(["a"], Processes(2, 3)) == ["a"]
 

@@ -36,7 +36,7 @@ def test_texts_become_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("given", "message"),
     [
         ({"learning_rat": "1"}, "did you mean 'learning_rate'"),
         ({"epochs": "many"}, "epochs='many': a number is needed"),
@@ -63,13 +63,13 @@ def test_texts_become_values() -> None:
         ({"max_steps": True}, "a whole number"),
     ],
 )
-def test_a_conflict_is_refused_with_the_reason(given: dict[str, str], words: str) -> None:
+def test_a_conflict_is_refused_with_the_reason(given: dict[str, str], message: str) -> None:
     with pytest.raises(BadInput) as refused:
         parse_settings(given)
-    assert words in str(refused.value)
+    assert message in str(refused.value)
 
 
-def test_what_so_many_processes_cannot_train_is_refused() -> None:
+def test_settings_unsupported_with_several_processes_are_refused() -> None:
     shared_out = parse_settings({"fsdp": "on"})
     with pytest.raises(BadInput, match="give --nproc 2 or more"):
         check_processes(shared_out, 1)
@@ -80,7 +80,7 @@ def test_what_so_many_processes_cannot_train_is_refused() -> None:
     check_processes(two, 1)
 
 
-def test_a_word_without_equals_or_a_key_given_twice_is_refused() -> None:
+def test_an_argument_without_equals_or_a_key_given_twice_is_refused() -> None:
     with pytest.raises(BadInput, match="is not key=value"):
         split_pairs(["epochs"])
     with pytest.raises(BadInput, match="given twice"):
@@ -98,7 +98,7 @@ def test_a_query_without_an_instruction_is_the_query_alone() -> None:
     assert Template().instruction_first and not Template("{query} {instruction}").instruction_first
 
 
-def test_braces_in_a_text_are_text() -> None:
+def test_braces_in_a_text_are_kept() -> None:
     assert Template().apply("Give {x}.", "{query}") == "Give {x}. {query}"
 
 

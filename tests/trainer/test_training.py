@@ -54,10 +54,10 @@ def test_a_training_gives_a_folder_a_row_and_a_curve(store: Store, tmp_path: Pat
     assert not (tmp_path / "inf-home" / "training" / f"job-{handle.id}").exists()
 
 
-def test_the_card_says_where_the_model_comes_from(sqlite_store: Store, tmp_path: Path) -> None:
+def test_the_card_states_the_models_origin(sqlite_store: Store, tmp_path: Path) -> None:
     result = train(claim(sqlite_store, config_for(tmp_path, max_steps="1")))
     card = (Path(result["path"]) / "README.md").read_text()
-    for words in (
+    for message in (
         "ℓ_P",
         "{instruction} {query}",
         "bridges",
@@ -65,7 +65,7 @@ def test_the_card_says_where_the_model_comes_from(sqlite_store: Store, tmp_path:
         "**Offline data.**",
         "ndcg@10",
     ):
-        assert words in card
+        assert message in card
     memory = json.loads((Path(result["path"]) / "inf_embed.json").read_text())
     assert memory["split"] == {
         "fraction": 0.2,
@@ -104,7 +104,7 @@ def test_other_objectives_train_too(sqlite_store: Store, tmp_path: Path, objecti
     assert result["loss_last"] > 0 and result["held_out"]["after"] == {}
 
 
-def test_a_training_that_is_stopped_goes_on_with_the_same_losses(
+def test_a_stopped_training_resumes_with_the_same_losses(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
     whole = claim(sqlite_store, config_for(tmp_path / "a", epochs="3", save_steps="1"))
@@ -129,7 +129,7 @@ def test_a_training_that_is_stopped_goes_on_with_the_same_losses(
     assert losses(sqlite_store, again.id) == losses(sqlite_store, whole.id)
 
 
-def test_the_best_weights_are_kept_and_nothing_better_stops_the_training(
+def test_the_best_weights_are_kept_and_patience_stops_the_training(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
     config = config_for(
@@ -145,7 +145,7 @@ def test_the_best_weights_are_kept_and_nothing_better_stops_the_training(
     assert result["held_out"]["after"]["mrr"] == pytest.approx(scores[best], abs=1e-6)
 
 
-def test_a_killed_training_goes_on_with_the_losses_of_an_uninterrupted_one(
+def test_a_killed_training_resumes_with_the_losses_of_an_uninterrupted_one(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
     kept = {"epochs": "8", "save_steps": "2", "evaluate_steps": "4", "best_by": "mrr"}
@@ -173,7 +173,7 @@ def test_a_killed_training_goes_on_with_the_losses_of_an_uninterrupted_one(
     assert result["best_step"] == wanted["best_step"]
 
 
-def test_max_seconds_stops_cleanly_and_the_model_is_there(
+def test_max_seconds_stops_cleanly_and_writes_the_model(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
     result = train(claim(sqlite_store, config_for(tmp_path, epochs="10000", max_seconds="2")))
@@ -181,14 +181,14 @@ def test_max_seconds_stops_cleanly_and_the_model_is_there(
     assert (Path(result["path"]) / "model.safetensors").exists()
 
 
-def test_a_loss_that_is_no_number_stops_and_says_where(sqlite_store: Store, tmp_path: Path) -> None:
+def test_a_nan_loss_stops_and_names_the_step(sqlite_store: Store, tmp_path: Path) -> None:
     config = config_for(tmp_path, learning_rate="1e30", held_out="0", epochs="5")
     with pytest.raises(BadInput, match=r"the loss is nan at step \d"):
         train(claim(sqlite_store, config))
     assert not (tmp_path / "out").exists()
 
 
-def test_nothing_is_written_over(sqlite_store: Store, tmp_path: Path) -> None:
+def test_nothing_is_overwritten(sqlite_store: Store, tmp_path: Path) -> None:
     config = config_for(tmp_path)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")
@@ -212,7 +212,7 @@ def test_a_full_disk_leaves_nothing_half_written(
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "message"),
     [
         ({"base_model": "./nowhere"}, "no model folder"),
         ({"base_model": "nobody/nothing-at-all"}, "cannot be loaded"),
@@ -220,17 +220,17 @@ def test_a_full_disk_leaves_nothing_half_written(
         ({"passage_tokens": "5000"}, "passage_tokens=1024 or less"),
     ],
 )
-def test_a_model_that_cannot_be_used_is_refused_in_words(
+def test_an_unusable_model_is_refused_with_the_remedy(
     sqlite_store: Store,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     settings: dict[str, str],
-    words: str,
+    message: str,
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(BadInput) as refused:
         train(claim(sqlite_store, config_for(tmp_path, **settings)))
-    assert words in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_weights_that_are_pickles_are_refused(sqlite_store: Store, tmp_path: Path) -> None:
@@ -259,8 +259,8 @@ def test_minilm_learns_from_a_release_and_is_scored_beside_its_base(
     sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran]
 ) -> None:
     release, out = write_release(tmp_path / "release", 24), tmp_path / "out"
-    words = ("rows_per_batch=4", "held_out=0.25", "max_steps=5")
-    ran = inf("train", "--release", release, "--out", out, *words, "--json")
+    settings = ("rows_per_batch=4", "held_out=0.25", "max_steps=5")
+    ran = inf("train", "--release", release, "--out", out, *settings, "--json")
     assert ran.code == 0, ran.err
     assert ran.json["loss_last"] < ran.json["loss_first"]
     ran = inf("evaluate", "--model", out, "--release", release, "--json")
@@ -282,9 +282,7 @@ def test_minilm_learns_from_a_release_and_is_scored_beside_its_base(
     assert after == {name: pytest.approx(evaluation.metrics[name], abs=1e-6) for name in after}
 
 
-def test_a_detached_training_can_be_cancelled_and_says_so(
-    sqlite_store: Store, tmp_path: Path
-) -> None:
+def test_a_detached_training_can_be_cancelled(sqlite_store: Store, tmp_path: Path) -> None:
     config = config_for(tmp_path, epochs="100000")
 
     def stop_when_it_trains(job: Any) -> None:

@@ -41,14 +41,14 @@ def run(tmp_path: Path, settings: TrainSettings, model: Any = None, **more: Any)
     )
 
 
-def test_out_of_memory_says_which_settings_to_change(tmp_path: Path) -> None:
+def test_out_of_memory_names_the_settings_to_change(tmp_path: Path) -> None:
     settings = settings_for()
     model = load_backbone(settings)
     model[0].register_forward_pre_hook(lambda *_: torch.empty(2**55) and None)
     with pytest.raises(BadInput) as refused:
         run(tmp_path, settings, model)
-    for words in ("out of memory with rows_per_batch=4", "texts_at_once=4", "passage_tokens=512"):
-        assert words in str(refused.value)
+    for message in ("out of memory with rows_per_batch=4", "texts_at_once=4", "passage_tokens=512"):
+        assert message in str(refused.value)
 
 
 def test_a_disk_that_fills_up_while_a_state_is_kept_leaves_the_one_before(
@@ -70,7 +70,7 @@ def test_a_disk_that_fills_up_while_a_state_is_kept_leaves_the_one_before(
 
 
 def test_a_disk_that_is_full_for_the_optimizer_leaves_the_state_before(tmp_path: Path) -> None:
-    """The real error of torch.save on a full device, which does not say so in these words."""
+    """The real error of torch.save on a full device, whose message does not name the cause."""
     state = tmp_path / "work" / "checkpoint-2"
     state.mkdir(parents=True)
     (state / "optimizer.pt").symlink_to("/dev/full")
@@ -79,7 +79,7 @@ def test_a_disk_that_is_full_for_the_optimizer_leaves_the_state_before(tmp_path:
     assert newest_state(tmp_path / "work") == (1, tmp_path / "work" / "checkpoint-1")
 
 
-def test_weights_that_are_no_numbers_are_not_kept(tmp_path: Path) -> None:
+def test_nan_weights_are_not_saved(tmp_path: Path) -> None:
     settings = settings_for()
     model = load_backbone(settings)
     steps = 0
@@ -98,7 +98,7 @@ def test_weights_that_are_no_numbers_are_not_kept(tmp_path: Path) -> None:
     assert all(value.isfinite().all() for value in kept.values())
 
 
-def test_a_loss_that_is_no_number_leaves_the_last_good_state(tmp_path: Path) -> None:
+def test_a_nan_loss_leaves_the_last_good_state(tmp_path: Path) -> None:
     """Two columns a step: from the fifth embedding on, in step 3, everything is nan."""
     model = load_backbone(settings_for())
     calls = 0
@@ -128,7 +128,7 @@ def test_recomputed_activations_change_no_loss(tmp_path: Path, base_model: str) 
     assert any(getattr(module, "gradient_checkpointing", False) for module in model.modules())
 
 
-def test_a_training_that_patience_ended_does_no_step_more_after_a_kill(tmp_path: Path) -> None:
+def test_a_training_ended_by_patience_does_no_further_step_after_a_kill(tmp_path: Path) -> None:
     values = iter([0.5, 0.4, 0.3, 0.9])
     settings = settings_for(evaluate_steps="1", best_by="mrr", patience="2", max_steps="9")
     first = run(tmp_path, settings, evaluate=lambda _: {"mrr": next(values)})
@@ -137,7 +137,7 @@ def test_a_training_that_patience_ended_does_no_step_more_after_a_kill(tmp_path:
     assert (again["steps"], again["best_step"]) == (3, 1)  # killed between its end and the saving
 
 
-def test_the_best_before_a_kill_is_still_there_where_the_training_goes_on(tmp_path: Path) -> None:
+def test_the_best_weights_before_a_kill_survive_the_resume(tmp_path: Path) -> None:
     model = load_backbone(settings_for())
     before = Best(tmp_path, patience=0)
     for step, value in ((2, 0.1), (4, 0.5), (8, 0.6)):
@@ -158,24 +158,24 @@ def test_bf16_trains_and_is_near_fp32(tmp_path: Path) -> None:
     assert uses_bf16("auto") == native
 
 
-def test_a_decoder_without_a_pad_token_pads_with_its_end(
+def test_a_decoder_without_a_pad_token_pads_with_its_end_token(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
     folder = tmp_path / "decoder"
     load_backbone(settings_for(base_model="tiny-random-llama")).save(str(folder))
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
         if (folder / name).exists():
-            told = json.loads((folder / name).read_text())
-            told.pop("pad_token", None)
-            (folder / name).write_text(json.dumps(told))
+            config = json.loads((folder / name).read_text())
+            config.pop("pad_token", None)
+            (folder / name).write_text(json.dumps(config))
     config = config_for(
         tmp_path, base_model=str(folder), max_steps="1", held_out="0", objective="P,I:multi"
     )
     handle: JobHandle = claim(sqlite_store, config)
     assert train(handle)["loss_last"] > 0
     shutil.rmtree(tmp_path / "out")
-    told = json.loads((folder / "tokenizer_config.json").read_text())
-    told.pop("eos_token", None)
-    (folder / "tokenizer_config.json").write_text(json.dumps(told))
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    config.pop("eos_token", None)
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
     with pytest.raises(BadInput, match="no token to pad with"):
         load_backbone(settings_for(base_model=str(folder)))

@@ -21,12 +21,12 @@ def unneeded(dtype: torch.dtype) -> torch.Tensor:
 
 def segments_of(rows: list[tuple[int, list[int]]]) -> torch.Tensor:
     """`segment_ids` of rows given as (length of the prefix, lengths of the segments)."""
-    told = [
+    rows = [
         [PREFIX] * prefix + [n for n, size in enumerate(sizes, 1) for _ in range(size)]
         for prefix, sizes in rows
     ]
-    longest = max(map(len, told))
-    return torch.tensor([row + [PADDING] * (longest - len(row)) for row in told])
+    longest = max(map(len, rows))
+    return torch.tensor([row + [PADDING] * (longest - len(row)) for row in rows])
 
 
 @settings(deadline=None, max_examples=60)

@@ -18,7 +18,7 @@ from trainer.model.backbone import load_model
 from trainer.settings.settings import TrainSettings
 
 
-def test_what_was_encoded_is_not_encoded_again(store: Store) -> None:
+def test_cached_texts_are_not_encoded_again(store: Store) -> None:
     asked: list[list[str]] = []
 
     def encode(texts: Sequence[str], **_: Any) -> np.ndarray:
@@ -77,7 +77,7 @@ def test_a_second_evaluation_encodes_what_is_new_and_scores_the_same(
     assert sorted(encoded[4:]) == ["body 3", "body 4"]
 
 
-def test_a_model_trained_anew_or_prepared_otherwise_is_another_model(tmp_path: Path) -> None:
+def test_a_retrained_or_differently_prepared_model_has_another_identity(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     load_model("tiny-random-bert").save(str(folder))
     before = identity_of(str(folder))

@@ -43,16 +43,16 @@ def test_a_training_shows_its_terms_its_speed_a_batch_and_its_probes(
     assert not any("<pad>" in text for rows in texts.values() for text in rows)
 
 
-def test_every_step_tells_how_far_it_is_and_how_long_it_will_take(
+def test_every_step_reports_progress_and_remaining_time(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
     handle = claim(sqlite_store, config_for(tmp_path, max_steps="3", held_out="0"))
-    told: list[tuple[int, int | None, str]] = []
-    handle.report = lambda *words: told.append(words)  # type: ignore[assignment]
+    reports: list[tuple[int, int | None, str]] = []
+    handle.report = lambda *words: reports.append(words)  # type: ignore[assignment]
     train(handle)
-    steps = [(done, total) for done, total, words in told if "left" in words]
+    steps = [(done, total) for done, total, words in reports if "left" in words]
     assert steps == [(1, 3), (2, 3), (3, 3)]
-    for *_, words in told:
+    for *_, words in reports:
         assert "left" not in words or re.fullmatch(r"loss \d+\.\d+ · about \d+ s left", words)
 
 
@@ -66,7 +66,7 @@ def test_an_objective_of_one_term_has_no_losses_of_terms(
     assert not [name for name in found if name.startswith("loss/")]
 
 
-def test_probes_are_spread_evenly_and_told_with_their_ranks(tmp_path: Path) -> None:
+def test_probes_are_spread_evenly_and_reported_with_their_ranks(tmp_path: Path) -> None:
     """Of ten held-out groups four are followed: 0, 2, 5 and 7."""
     from trainer_release import write_release
 
@@ -74,8 +74,8 @@ def test_probes_are_spread_evenly_and_told_with_their_ranks(tmp_path: Path) -> N
     benchmark = held_out_benchmark("bridges", groups)
     probes = choose_probes(benchmark)
     assert probes == ["g000000", "g000002", "g000005", "g000007"]
-    told = describe_probes(benchmark, probes)
-    assert [probe["passage"] for probe in told] == [
+    described = describe_probes(benchmark, probes)
+    assert [probe["passage"] for probe in described] == [
         groups[place].document_positive for place in (0, 2, 5, 7)
     ]
     document = benchmark.changed_documents["g000002"][0]

@@ -16,7 +16,7 @@ def sample_of(
     model: "SentenceTransformer",
     columns: Sequence[Mapping[str, "Tensor"]],
     tables: Mapping[str, "Tensor"],
-    most: int = MAX_TEXTS,
+    limit: int = MAX_TEXTS,
 ) -> dict[str, list[str]]:
     """The first matched and crossed queries and passages, decoded from their tokens, no padding.
 
@@ -27,7 +27,7 @@ def sample_of(
     matched = int(tables["matched"]) if "matched" in tables else len(ids)
 
     def decoded(ids: "Tensor", mask: "Tensor") -> list[str]:
-        rows = zip(ids[:most], mask[:most], strict=True)
+        rows = zip(ids[:limit], mask[:limit], strict=True)
         return [
             model.tokenizer.decode(row[kept.bool()].tolist(), skip_special_tokens=False)
             for row, kept in rows

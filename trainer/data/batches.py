@@ -15,10 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from db.scenarios import COLUMNS
-from trainer.data.release_files import Group
+from trainer.data.release_files import Group, group_of
 from trainer.objectives.names import Objective
-from trainer.parallel.processes import ALONE, Processes, gathered_place, most_of, share_of
+from trainer.parallel.processes import ALONE, Processes, gathered_place, max_share, share_of
 from trainer.settings.template import Template
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def build_batch(
 
     Instruction negatives of anchor i are iq_{j,i} for every triplet j of the batch whose
     instruction is another text, or `instructions_sampled` of them: always the row's own
-    contrasting instruction (I- for I+, and the reverse), the rest drawn from the other different
+    contrasting instruction (I- for I+, and the reverse), the rest sampled from the other different
     instructions of the batch.
     """
     triplets = [triplet for group in groups for triplet in group.triplets()]
@@ -114,8 +113,8 @@ def _negatives(
             )
             first = [contrast] if contrast != own else []
             rest = [other for other in different if other not in (own, contrast)]
-            drawn = generator.sample(rest, min(len(rest), sampled - len(first)))
-            row: list[str | None] = [*first, *drawn]
+            others = generator.sample(rest, min(len(rest), sampled - len(first)))
+            row: list[str | None] = [*first, *others]
             rows.append(row + [None] * (sampled - len(row)))
     return rows
 
@@ -133,7 +132,7 @@ class Collator:
     passages. A text is listed only where the objective reads it: what gets no gradient costs.
     """
 
-    # What SentenceTransformerTrainer asks of a collator besides calling it.
+    # SentenceTransformerTrainer reads this of a collator.
     valid_label_columns: Sequence[str] = ()
 
     def __init__(
@@ -156,7 +155,7 @@ class Collator:
     def __call__(self, rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
         import torch
 
-        groups = [Group("", **{name: row[name] for name in COLUMNS}) for row in rows]
+        groups = [group_of(row) for row in rows]
         batch = build_batch(groups, self.template, self.objective, self.instructions_sampled)
         tables = {
             "matched_of": torch.tensor(batch.matched_of),  # (N,)
@@ -168,7 +167,7 @@ class Collator:
             columns, of_queries, place_of = self._packed(batch)
         else:
             columns = self._column(QUERIES, batch.queries, "query")
-            of_queries = most_of(len(batch.queries), self.processes)
+            of_queries = max_share(len(batch.queries), self.processes)
             places = torch.arange(len(batch.queries))
             place_of = gathered_place(places, self.processes.count, of_queries)
             own = range(self.processes.rank, batch.matched, self.processes.count)
@@ -179,7 +178,7 @@ class Collator:
                 old = tables[name]
                 tables[name] = place_of[old.clamp(min=0)].masked_fill(old == NOWHERE, NOWHERE)
         if self.processes.count > 1:
-            of_passages = most_of(len(batch.passages), self.processes)
+            of_passages = max_share(len(batch.passages), self.processes)
             tables["passage_of"] = gathered_place(
                 tables["passage_of"], self.processes.count, of_passages
             )
@@ -187,7 +186,7 @@ class Collator:
         return {**columns, "label": tables}
 
     def _packed(self, batch: TripletBatch) -> "tuple[dict[str, Any], int, Tensor]":
-        """Instruction-queries as packed rows, most of a process's texts, each text's place.
+        """(packed rows, number of texts of the largest share, the place of each text).
 
         An instruction's texts stay together: processes share the instructions.
         """
@@ -204,7 +203,7 @@ class Collator:
             [place for places in list(by_owner.values())[rank::count] for place in places]
             for rank in range(count)
         ]
-        most = max(map(len, shares))
+        largest = max(map(len, shares))
         own = shares[self.processes.rank] or [0]
         flat = self.preprocess(
             [texts[place] for place in own], prompt=self.prompts.get("query") or None, task="query"
@@ -216,9 +215,11 @@ class Collator:
         packed = pack_rows(tokens, [batch.instruction_of[place] for place in own])
         place_of = torch.empty(len(texts), dtype=torch.long)
         for rank, share in enumerate(shares):
-            place_of[torch.tensor(share, dtype=torch.long)] = rank * most + torch.arange(len(share))
+            place_of[torch.tensor(share, dtype=torch.long)] = rank * largest + torch.arange(
+                len(share)
+            )
         features = as_features(packed, self.pad_token_id)
-        return {f"{QUERIES}_{key}": value for key, value in features.items()}, most, place_of
+        return {f"{QUERIES}_{key}": value for key, value in features.items()}, largest, place_of
 
     def _column(self, name: str, texts: list[str], task: str) -> dict[str, Any]:
         prompt = self.prompts.get(task) or None

@@ -1,12 +1,12 @@
 """Reading a release from its folder: `release.json` and `data/*.parquet|jsonl`.
 
 A release on disk is all that training sees. A plain folder of such files without a manifest works
-too (somebody else's InF-IR): its licence and whether it was made offline are then unknown.
+too (InF-IR from another source): its licence and whether it was made offline are then unknown.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -67,9 +67,14 @@ class Group:
         return {name: getattr(self, name) for name in COLUMNS}
 
 
+def group_of(row: Mapping[str, Any], **more: Any) -> Group:
+    """The group with the seven columns of a row."""
+    return Group(**{"group_id": "", **{name: row[name] for name in COLUMNS}, **more})
+
+
 @dataclass(frozen=True)
 class ReleaseData:
-    """The groups of a release and what its manifest says (empty where there is none)."""
+    """The groups of a release and its manifest (empty if there is none)."""
 
     path: Path
     groups: list[Group]
@@ -88,24 +93,24 @@ class ReleaseData:
 
     @property
     def offline(self) -> bool | None:
-        """Whether the offline provider wrote its texts; None where nobody said."""
+        """Whether the offline provider wrote its texts; None if not stated."""
         found = self.manifest.get("offline")
         return found if isinstance(found, bool) else None
 
 
-def find_release(store: Store, words: str) -> Path:
+def find_release(store: Store, given: str) -> Path:
     """The folder of a release given by number or path. Raises NotFound or BadInput."""
-    if words.isdigit() and not Path(words).is_dir():
+    if given.isdigit() and not Path(given).is_dir():
         with store.read() as session:
-            release = session.get(Release, int(words))
+            release = session.get(Release, int(given))
         if release is None:
-            raise NotFound(f"no release {words}: `inf export` makes one, or give its folder")
-        words = release.path
-        if not Path(words).is_dir():
-            raise NotFound(f"release {release.id} is no longer at {words}: export it again")
-    path = Path(words).expanduser().resolve()
+            raise NotFound(f"no release {given}: `inf export` makes one, or give its folder")
+        given = release.path
+        if not Path(given).is_dir():
+            raise NotFound(f"release {release.id} is no longer at {given}: export it again")
+    path = Path(given).expanduser().resolve()
     if not path.is_dir():
-        raise NotFound(f"no release folder {words}: `inf export --out {words}` makes one")
+        raise NotFound(f"no release folder {given}: `inf export --out {given}` makes one")
     return path
 
 
@@ -116,7 +121,7 @@ def read_release(path: Path) -> ReleaseData:
     licences: dict[str, None] = {}
     groups = [group for file in files for group in _groups(file, path, licences)]
     if not groups:
-        raise BadInput(f"{path} holds no groups: export a data set with kept groups")
+        raise BadInput(f"{path} holds no groups: export a dataset with kept groups")
     sha256 = manifest.get("content_sha256") or _sha256(groups)
     return ReleaseData(path, groups, manifest, str(sha256), sorted(licences))
 
@@ -157,12 +162,12 @@ def _groups(file: Path, root: Path, licences: dict[str, None]) -> Iterator[Group
         if row.get("licence"):
             licences[str(row["licence"])] = None
         group_id = row.get("group_id")
-        yield Group(
+        yield group_of(
+            row,
             group_id=str(group_id) if group_id is not None else f"{place}:{number}",
             dropped=row.get("verdict", "kept") != "kept",
             approved=row.get("review") == "approve",
             set_aside=file.name.split("-")[0].endswith(HELD_OUT_SUFFIX),
-            **{column: row[column] for column in COLUMNS},
         )
 
 

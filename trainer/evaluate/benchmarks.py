@@ -222,8 +222,8 @@ def retrieval_benchmark(
 
     judged: where the judgments stand, for the convention.
     """
-    asked = {query: questions[query] for query in judgments}
-    same_query = _instructions_of_a_query(asked)
+    judged_questions = {query: questions[query] for query in judgments}
+    same_query = _instructions_of_a_query(judged_questions)
     ranked = "a query's top_ranked documents are" if candidates else "the whole corpus is"
     robustness = (
         "; robustness@10: the lowest nDCG@10 over a query's instructions, mean over queries"
@@ -233,7 +233,7 @@ def retrieval_benchmark(
         kind="InstructIR" if same_query else "BEIR",
         convention=f"{ranked} ranked; queries of {judged}; ties by score, then id, "
         "both descending" + (robustness if same_query else ""),
-        questions=asked,
+        questions=judged_questions,
         corpus=corpus,
         judgments=judgments,
         candidates=candidates or {},
@@ -247,11 +247,11 @@ def _instructions_of_a_query(questions: dict[str, Question]) -> dict[str, str]:
     Empty where a folder is not so: an instruction is missing, equal names ask other queries, or no
     query has a second instruction.
     """
-    asked: dict[str, list[Question]] = {}
+    by_query: dict[str, list[Question]] = {}
     for name, question in questions.items():
-        asked.setdefault(name.split("_")[0], []).append(question)
-    several = any(len(theirs) > 1 for theirs in asked.values())
-    alike = all(len({one.query for one in theirs}) == 1 for theirs in asked.values())
+        by_query.setdefault(name.split("_")[0], []).append(question)
+    several = any(len(theirs) > 1 for theirs in by_query.values())
+    alike = all(len({one.query for one in theirs}) == 1 for theirs in by_query.values())
     if not (several and alike and all(one.instruction for one in questions.values())):
         return {}
     return {name: name.split("_")[0] for name in questions}

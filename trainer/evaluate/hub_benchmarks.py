@@ -1,7 +1,7 @@
 """Benchmarks by name: downloaded from the hub in the layout they are published in.
 
 `followir`, `bright`, `mair`, `mair-paper` (its five tasks of the paper's tables) and `instructir`,
-or any data set `owner/name` in one of the layouts that folders may have. `HF_ENDPOINT` names
+or any dataset `owner/name` in one of the layouts that folders may have. `HF_ENDPOINT` names
 another server that speaks the Hub's protocol. Downloads are kept in the Hub's own cache.
 """
 
@@ -13,7 +13,7 @@ from trainer.evaluate.benchmarks import Benchmark
 from trainer.evaluate.mteb_folders import CARD, parts_of
 from trainer.evaluate.suites import SUBSETS, read_benchmarks, take_subset
 
-# Name → the folder that each data set is given in the suite.
+# Name → the folder that each dataset is given in the suite.
 SUITES: dict[str, dict[str, str]] = {
     "followir": {
         "Robust04": "jhu-clsp/robust04-instructions",
@@ -30,13 +30,11 @@ SPELLED = {"followir": "FollowIR", "bright": "BRIGHT", "mair": "MAIR", "instruct
 LAYOUTS = ["*.jsonl", "*.tsv", "examples/*.parquet", "documents/*.parquet"]
 
 
-def is_hub_name(words: str) -> bool:
+def is_hub_name(name: str) -> bool:
     """Whether this names a benchmark of the hub: a known suite, or owner/name and no folder."""
-    if Path(words).expanduser().exists():
+    if Path(name).expanduser().exists():
         return False
-    return words.lower() in SUITES or (
-        words.count("/") == 1 and not words.startswith((".", "/", "~"))
-    )
+    return name.lower() in SUITES or (name.count("/") == 1 and not name.startswith((".", "/", "~")))
 
 
 def spelled(name: str) -> str:

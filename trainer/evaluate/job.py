@@ -3,7 +3,7 @@
 What would surprise: a checkpoint of ours given alone brings its base model along, prepared as its
 training prepared it, so that the two stand side by side. Held-out groups are those of the
 checkpoint's training (its split is in `inf_embed.json`); models without one are scored on the same.
-`bm25` is the baseline without a model; rerankers are named as `trainer.evaluate.reranking` says,
+`bm25` is the baseline without a model; rerankers are named as in `trainer.evaluate.reranking`,
 models behind a server `openai:MODEL`.
 """
 
@@ -128,8 +128,8 @@ def _difference(
     found = paired.paired_difference(first, second, measure, questions)
     if found.p is None:
         return None
-    told = {"queries": found.queries, "difference": found.value}
-    return told | {"low": found.low, "high": found.high, "p": found.p}
+    found_difference = {"queries": found.queries, "difference": found.value}
+    return found_difference | {"low": found.low, "high": found.high, "p": found.p}
 
 
 def _suite(
@@ -173,12 +173,12 @@ def _suite(
     }
 
 
-def _benchmarks(words: str, subset: str | None) -> tuple[list[Benchmark], str]:
+def _benchmarks(name: str, subset: str | None) -> tuple[list[Benchmark], str]:
     """The benchmarks of a folder or of a name on the hub, and what they are called together."""
-    if is_hub_name(words):
-        benchmarks, name = load_hub_benchmarks(words), spelled(words)
+    if is_hub_name(name):
+        benchmarks, name = load_hub_benchmarks(name), spelled(name)
     else:
-        folder = Path(words).expanduser().resolve()
+        folder = Path(name).expanduser().resolve()
         benchmarks, name = read_benchmarks(folder), folder.name
     return (take_subset(benchmarks, subset), f"{name} {subset}") if subset else (benchmarks, name)
 
@@ -199,11 +199,11 @@ def _held_out(
     handle: JobHandle, candidates: list[Candidate]
 ) -> tuple[Benchmark, dict[str, Any], list[str]]:
     release = read_release(find_release(handle.store, str(handle.config.get("release") or "")))
-    defaults, asked = TrainSettings(), handle.config.get("held_out_groups")
+    defaults, requested = TrainSettings(), handle.config.get("held_out_groups")
     split = {
         "fraction": handle.config.get("held_out") or defaults.held_out,
         "seed": handle.config.get("held_out_seed", defaults.held_out_seed),
-        "choice": asked or defaults.held_out_groups,
+        "choice": requested or defaults.held_out_groups,
     }
     chosen_by = None
     notes = []
@@ -218,13 +218,13 @@ def _held_out(
             )
             continue
         own = {key: candidate.memory["split"][key] for key in ("fraction", "seed")}
-        own["choice"] = asked or candidate.memory["split"].get("choice", "kept")
+        own["choice"] = requested or candidate.memory["split"].get("choice", "kept")
         if own["fraction"] == 0:
             notes.append(f"{candidate.name} was trained on all groups: its scores are not held out")
             continue
         if chosen_by and own != split:
             raise BadInput(
-                f"{chosen_by} and {candidate.name} held out other groups ({split} and {own}): "
+                f"{chosen_by} and {candidate.name} held out different groups ({split} and {own}): "
                 "evaluate them apart, or train both with the same held_out and held_out_seed"
             )
         split, chosen_by = own, candidate.name

@@ -1,10 +1,11 @@
-"""Benchmarks in mteb's layout: a data set whose card names its parts as configurations.
+"""Benchmarks in mteb's layout: a dataset whose card names its parts as configurations.
 
 `corpus` {_id or id, title, text}, `queries` {_id or id, text, maybe instruction}, the judgments as
 `default` or `qrels` {query-id, corpus-id, score}, and where there are some `instruction` {query-id,
 instruction} and `top_ranked` {query-id, corpus-ids}: the documents a query is ranked over. The card
-(README.md) says which files a part's splits are: JSON lines, CSV, TSV or Parquet; of several splits
-`test` counts, as in mteb. InstructIR is published so, and mteb's retrieval tasks of one language.
+(README.md) lists the files of each split of a part: JSON lines, CSV, TSV or Parquet; of several
+splits `test` counts, as in mteb. InstructIR is published so, and mteb's retrieval tasks of one
+language.
 """
 
 import csv
@@ -25,7 +26,7 @@ Parts = dict[str, dict[str, list[str]]]
 
 
 def parts_of(folder: Path) -> Parts:
-    """{part: {split: paths or patterns}} as the card says; empty where the folder is not so."""
+    """{part: {split: paths or patterns}} as the card says; empty for a folder in another layout."""
     found: Parts = {}
     for config in _configurations(folder / CARD):
         name = config.get("config_name") if isinstance(config, dict) else None
@@ -47,12 +48,12 @@ def read_mteb(folder: Path, parts: Parts) -> Benchmark:
         for _, row in _rows(folder, parts.get("instruction", {}), ("query-id",))
     }
     queries = _rows(folder, parts["queries"], ("text",))
-    asked = by_id("query", ((place, _id(place, row), row) for place, row in queries))
+    rows_by_id = by_id("query", ((place, _id(place, row), row) for place, row in queries))
     questions = {
         query: Question(
             str(instructions.get(query) or row.get("instruction") or ""), str(row["text"])
         )
-        for query, row in asked.items()
+        for query, row in rows_by_id.items()
     }
     part = next(name for name in JUDGMENTS if name in parts)
     judgments: dict[str, dict[str, int]] = {}
@@ -77,17 +78,17 @@ def read_mteb(folder: Path, parts: Parts) -> Benchmark:
 
 
 def _configurations(card: Path) -> list[Any]:
-    """The `configs` of a data set's card; none where there is no card or it says nothing."""
+    """The `configs` of a dataset's card; none where there is no card or it lists none."""
     import yaml
     from huggingface_hub import DatasetCard
 
     if not card.is_file():
         return []
     try:
-        told = DatasetCard.load(card).data.to_dict().get("configs")
+        configs = DatasetCard.load(card).data.to_dict().get("configs")
     except (ValueError, TypeError, OSError, yaml.YAMLError):
         return []  # some README: the folder may be in another layout
-    return told if isinstance(told, list) else []
+    return configs if isinstance(configs, list) else []
 
 
 def _splits(data_files: Any) -> dict[str, list[str]]:
@@ -122,7 +123,7 @@ def _rows(
     """(place, row) of the split that counts, its files in order; none for a part without splits."""
     for pattern in splits[_split(folder, splits)] if splits else ():
         if Path(pattern).is_absolute() or ".." in Path(pattern).parts or "://" in pattern:
-            raise BadInput(f"{folder / CARD}: {pattern!r} is no file of the data set itself")
+            raise BadInput(f"{folder / CARD}: {pattern!r} is no file of the dataset itself")
         files = sorted(folder.glob(pattern))
         if not files:
             raise BadInput(f"{folder / CARD} names {pattern}, and there is no such file")

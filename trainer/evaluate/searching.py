@@ -14,7 +14,7 @@ BLOCK_BYTES = 256 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Found:
-    """For every question its best documents with scores, and the ranks that were asked for."""
+    """For every question its best documents with scores, and the requested ranks."""
 
     best: list[dict[str, float]]
     ranks: list[dict[str, int]]

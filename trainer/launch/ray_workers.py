@@ -6,7 +6,7 @@ gloo, and where each has a GPU of its own they meet again with NCCL beside it. T
 it reads the store, scores, saves and stops on request; the others follow it.
 
 A cluster believes a node that says it has GPUs. Where no worker sees the one it was given, all
-compute on their processors and the job's page says so; where some do and some do not, it is
+compute on their CPUs and the job's log has a warning; where some do and some do not, it is
 refused.
 
 What would surprise: Ray Train's own retries are off. A worker that goes away, with its node for
@@ -30,7 +30,7 @@ log = logging.getLogger("inf.train")
 
 
 def train_on_cluster(handle: JobHandle, workers: int) -> dict[str, Any]:
-    """Train with so many workers, each with the processors and GPUs that a process may ask for.
+    """Train with so many workers, each with the CPU cores and GPUs that a process may ask for.
 
     Returns what the first returned. Raises its InfError, or Lost where a worker went away.
     """
@@ -46,9 +46,12 @@ def train_on_cluster(handle: JobHandle, workers: int) -> dict[str, Any]:
     os.chdir(home())  # Ray puts the driver's current folder on every worker's import path
     handle.report(0, None, f"waits for {workers} free places in the cluster")
     handle.works_elsewhere = True
-    each = {"CPU": _asked("INF_RAY_CPUS", 1.0), "GPU": _asked("INF_RAY_GPUS", 0.0)}
+    each = {"CPU": _resource("INF_RAY_CPUS", 1.0), "GPU": _resource("INF_RAY_GPUS", 0.0)}
     notes = home() / "training" / f"ray-{handle.id}-{handle.attempt}"
-    trainer = TorchTrainer(
+    # ray.train's type hints are those of its first version, at run time it is the second.
+    build: Any = TorchTrainer
+    failures: Any = FailureConfig
+    trainer = build(
         work,
         train_loop_config={
             **{"job_id": handle.id, "attempt": handle.attempt, "gpus": each["GPU"]},
@@ -60,7 +63,7 @@ def train_on_cluster(handle: JobHandle, workers: int) -> dict[str, Any]:
         run_config=RunConfig(
             name="notes",
             storage_path=str(notes),
-            failure_config=FailureConfig(max_failures=0, max_preemption_failures=0),
+            failure_config=failures(max_failures=0, max_preemption_failures=0),
         ),
     )
     try:
@@ -112,7 +115,7 @@ def every_worker_sees_its_gpu(seen: list[tuple[str, bool]]) -> bool:
         raise BadInput(
             f"the workers on node {', '.join(blind)} were given a GPU that PyTorch does not see "
             "there, the others see theirs: install the driver and a PyTorch for CUDA on every node "
-            "that offers GPUs, or train on processors alone (INF_RAY_GPUS=0)"
+            "that offers GPUs, or train on CPUs alone (INF_RAY_GPUS=0)"
         )
     return not blind
 
@@ -133,7 +136,7 @@ def meet_again(backend: str, address: str) -> None:
 
 
 def is_broken_connection(error: RuntimeError) -> bool:
-    """Whether another process went away: gloo says so in words, NCCL in its type."""
+    """Whether another process went away: gloo reports it in the message, NCCL in the type."""
     from torch.distributed import DistError
 
     return isinstance(error, DistError) or "gloo" in str(error).lower()
@@ -154,6 +157,6 @@ def reason(error: Exception) -> Exception:
     return error
 
 
-def _asked(name: str, default: float) -> float:
-    """What the launcher has told this job: it has checked that it is a number."""
+def _resource(name: str, default: float) -> float:
+    """The launcher's value, which it has checked to be a number."""
     return float(os.environ.get(name) or default)

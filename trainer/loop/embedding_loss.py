@@ -55,12 +55,12 @@ def scores_of_terms(
     is_positive[matched_of[known], passage_of[known]] = True
     every = objective.anchor_every
     query_of, own_of = matched_of[::every], passage_of[::every]  # (A,)
-    asked, own = queries[query_of], passages[own_of]  # (A, d)
-    positive = (asked * own).sum(dim=1)  # (A,)
+    anchors, own = queries[query_of], passages[own_of]  # (A, d)
+    positive = (anchors * own).sum(dim=1)  # (A,)
     negatives: list[Tensor] = []
     for term in objective.terms:
         if term == "P":  # (A, N): iq_{i,i} against p_m
-            scores = (asked @ passages.T)[:, passage_of]
+            scores = (anchors @ passages.T)[:, passage_of]
             mask = is_positive[query_of][:, passage_of]
         elif term == "IQ":  # (A, N): p_i against iq_{k,k}
             scores = own @ queries[matched_of].T
@@ -90,7 +90,8 @@ def objective_loss(
     unit = [nn.functional.normalize(column.float(), dim=1) for column in columns]
     queries, passages = unit
     if objective.baseline and objective.baseline.stock_loss:
-        stock = MultipleNegativesRankingLoss(nn.Identity(), scale=1 / temperature)
+        no_model: Any = nn.Identity()  # the embeddings are given
+        stock = MultipleNegativesRankingLoss(no_model, scale=1 / temperature)
         anchors, positives = queries[tables["matched_of"]], passages[tables["passage_of"]]
         return stock.compute_loss_from_embeddings([anchors, positives], torch.empty(0))
     positive, negatives = scores_of_terms(objective, queries, passages, tables)
@@ -157,7 +158,7 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
         columns = [torch.cat(parts) for parts in reps]
         if "rows_of" in labels:  # several processes, each with its share of the texts
             rows_of = labels["rows_of"].tolist()
-            columns = [gather(own, most) for own, most in zip(columns, rows_of, strict=True)]
+            columns = [gather(own, rows) for own, rows in zip(columns, rows_of, strict=True)]
         loss = objective_loss(
             self.objective,
             columns,

@@ -266,13 +266,13 @@ class Watch(TrainerCallback):
         values = [*terms.values(), *(() if counted is None else (counted,))]
         # One transfer from the device for all of them.
         numbers = torch.stack([value.double() for value in values]).tolist() if values else []
-        told = {f"loss/{term}": number for term, number in zip(terms, numbers, strict=False)}
+        found = {f"loss/{term}": number for term, number in zip(terms, numbers, strict=False)}
         tokens = self.processes.total(int(numbers[-1]) if counted is not None else 0)
         if self.step_seconds > 0:
-            told["tokens_per_second"] = tokens / self.step_seconds
+            found["tokens_per_second"] = tokens / self.step_seconds
         if self.share_moved is not None:
-            told["weights_moved"] = self.share_moved
-        return told
+            found["weights_moved"] = self.share_moved
+        return found
 
     def _left(self, state: Any) -> tuple[int, float]:
         """(steps in all as they look now, seconds left)."""
@@ -532,8 +532,8 @@ def _inner(optimizer: Any) -> torch.optim.Optimizer:
 
 def _translated(error: BaseException, settings: TrainSettings) -> BaseException:
     """BadInput for out of memory or a full disk, with the remedy; any other error unchanged."""
-    words = str(error)
-    if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in words:
+    message = str(error)
+    if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in message:
         return BadInput(
             f"out of memory with rows_per_batch={settings.rows_per_batch}, "
             f"query_tokens={settings.query_tokens}, passage_tokens={settings.passage_tokens}: "

@@ -23,7 +23,7 @@ log = logging.getLogger("inf.train")
 
 
 def follow(processes: Processes, node: str) -> None:
-    """Train beside the first process, until it says that it is over."""
+    """Train beside the first process, until the first process ends it."""
     from trainer.loop.fitting import fit
     from trainer.loop.plan import groups_of
     from trainer.model.backbone import load_backbone
@@ -31,7 +31,7 @@ def follow(processes: Processes, node: str) -> None:
 
     plan = processes.agree(None)
     if plan is None:
-        raise InfError("the first process refused the training: its log says why")
+        raise InfError("the first process refused the training: the reason is in its log")
     settings = parse_settings(plan["settings"])
     warn_of_missing_gpu()
     with told_resources(plan["job_id"], plan["attempt"], processes.rank, node):
@@ -41,7 +41,7 @@ def follow(processes: Processes, node: str) -> None:
             groups.training,
             settings,
             Path(plan["work"]),
-            report=lambda done, total, words: None,
+            report=lambda done, total, message: None,
             stream=lambda step, values: None,
             processes=processes,
         )
@@ -60,7 +60,7 @@ def main() -> int:
         level=logging.WARNING,
         format=f"%(asctime)s process {os.environ.get('RANK')} %(levelname)s %(message)s",
     )
-    for number in (signal.SIGTERM, signal.SIGINT):  # the first process says when to stop
+    for number in (signal.SIGTERM, signal.SIGINT):  # the first process decides when to stop
         signal.signal(number, signal.SIG_IGN)
     try:
         follow_the_first()

@@ -1,4 +1,4 @@
-"""Whether activations are bfloat16: as the setting says, `auto` by what the GPU computes itself."""
+"""Whether activations are bfloat16: by the setting; `auto`: by what the GPU supports natively."""
 
 import torch
 

@@ -12,10 +12,10 @@ from trainer.evaluate.benchmarks import Benchmark
 MAX_PROBES = 4
 
 
-def choose_probes(benchmark: Benchmark, most: int = MAX_PROBES) -> list[str]:
-    """The ids of `most` held-out groups, spread evenly: the same for the same split."""
+def choose_probes(benchmark: Benchmark, limit: int = MAX_PROBES) -> list[str]:
+    """The ids of `limit` held-out groups, spread evenly: the same for the same split."""
     ids = list(benchmark.original)
-    count = min(most, len(ids))
+    count = min(limit, len(ids))
     return [ids[place * len(ids) // count] for place in range(count)]
 
 
@@ -23,12 +23,12 @@ def describe_probes(benchmark: Benchmark, probes: list[str]) -> list[dict[str, A
     """The texts of the probes and among how many passages they are ranked."""
     found = []
     for probe in probes:
-        asked = benchmark.questions[benchmark.original[probe]]
+        question = benchmark.questions[benchmark.original[probe]]
         other = benchmark.questions[benchmark.changed[probe]]
         found.append(
             {
-                "query": asked.query,
-                "instruction_positive": asked.instruction,
+                "query": question.query,
+                "instruction_positive": question.instruction,
                 "instruction_negative": other.instruction,
                 "passage": benchmark.corpus[benchmark.changed_documents[probe][0]],
                 "passages": len(benchmark.corpus),

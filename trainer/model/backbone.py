@@ -91,7 +91,7 @@ def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
         fp32=not settings.lora_rank or settings.fsdp == "on",
     )
     set_chat_template(model, applied=settings.chat_template == "on")
-    transformer = model[0]
+    transformer: Any = model[0]
     _set_lengths(model, settings)
     model.prompts = {"query": settings.query_prefix, "document": settings.passage_prefix}
     model.default_prompt_name = None
@@ -117,7 +117,7 @@ def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
 
 
 def _join(model: "SentenceTransformer", settings: TrainSettings) -> None:
-    """Give the model the interaction that was asked for."""
+    """Give the model the interaction of the settings."""
     from trainer.model.interaction import CrossAttentionTransformer, attach_interaction
 
     if settings.interaction == "II":
@@ -129,14 +129,14 @@ def _join(model: "SentenceTransformer", settings: TrainSettings) -> None:
 
 
 def _has_modules(name: str) -> bool:
-    """Whether the model says itself how it pools (a sentence-transformers model)."""
+    """Whether the model's folder defines its pooling (a sentence-transformers model)."""
     from sentence_transformers.util import is_sentence_transformer_model
 
     return bool(is_sentence_transformer_model(model_source(name)))
 
 
 def _set_lengths(model: "SentenceTransformer", settings: TrainSettings) -> None:
-    transformer = model[0]
+    transformer: Any = model[0]
     longest = getattr(transformer.config, "max_position_embeddings", None)
     for name in ("query_tokens", "passage_tokens"):
         if isinstance(longest, int) and 0 < longest < getattr(settings, name):
@@ -149,15 +149,15 @@ def _set_lengths(model: "SentenceTransformer", settings: TrainSettings) -> None:
     model.max_seq_length = max(settings.query_tokens, settings.passage_tokens)
 
 
-def _pooling_mode(asked: str, plain: bool, model_type: str) -> str | None:
+def _pooling_mode(pooling: str, plain: bool, model_type: str) -> str | None:
     """The pooling to set; None leaves the model's own."""
-    if asked == "auto":
+    if pooling == "auto":
         if not plain:
             return None
         from trainer.model.packing import is_causal
 
-        asked = "last" if is_causal(model_type) else "mean"
-    return {"mean": "mean", "cls": "cls", "last": "lasttoken"}[asked]
+        pooling = "last" if is_causal(model_type) else "mean"
+    return {"mean": "mean", "cls": "cls", "last": "lasttoken"}[pooling]
 
 
 def _two_encoders(model: "SentenceTransformer") -> "SentenceTransformer":
@@ -167,11 +167,13 @@ def _two_encoders(model: "SentenceTransformer") -> "SentenceTransformer":
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Router
 
-    modules = list(model)
+    modules: list[Any] = list(model)
     router = Router.for_query_document(
         query_modules=modules, document_modules=copy.deepcopy(modules)
     )
-    return SentenceTransformer(modules=[router], prompts=dict(model.prompts))
+    return SentenceTransformer(
+        modules=[router], prompts={name: prompt or "" for name, prompt in model.prompts.items()}
+    )
 
 
 def read_memory(name: str) -> dict[str, Any]:

@@ -45,7 +45,8 @@ def cross_attend(
     scores = scores.masked_fill(query_mask[:, None] == 0, -torch.inf)
     read = scores.softmax(dim=-1) @ value  # (B, L_I, d)
     weights = instruction_mask.to(read.dtype)[:, :, None]
-    return (read * weights).sum(dim=1) / weights.sum(dim=1)
+    joined: Tensor = (read * weights).sum(dim=1) / weights.sum(dim=1)
+    return joined
 
 
 class CrossAttentionTransformer(Transformer):
@@ -77,7 +78,7 @@ class CrossAttentionTransformer(Transformer):
         self.states.clear()
         super()._load_from_state_dict(*args, **kwargs)
 
-    def preprocess(
+    def preprocess(  # type: ignore[override]  # texts alone, no images or messages
         self, inputs: Sequence[Any], prompt: str | None = None, **kwargs: Any
     ) -> dict[str, Any]:
         """Tokens of the queries and, where there are any, of their instructions.
@@ -96,7 +97,7 @@ class CrossAttentionTransformer(Transformer):
         features.pop("prompt_length", None)
         if any(separator for _, separator, _ in parts):
             instructions = super().preprocess(
-                [words if separator else "" for words, separator, _ in parts],
+                [instruction if separator else "" for instruction, separator, _ in parts],
                 prompt=prompt,
                 **kwargs,
             )
@@ -119,10 +120,14 @@ class CrossAttentionTransformer(Transformer):
         ids, rows = _different(features["input_ids"], mask)
         different = self._encode(*ids)  # (U, L_Q, d)
         states = different[rows]  # (B, L_Q, d)
-        words = features["instruction_mask"][:, 0]  # (B, L_I)
-        pairs = (words.any(dim=1) & mask.any(dim=1)).nonzero()[:, 0]  # places of the pairs
+        instruction_mask = features["instruction_mask"][:, 0]  # (B, L_I)
+        pairs = (instruction_mask.any(dim=1) & mask.any(dim=1)).nonzero()[
+            :, 0
+        ]  # places of the pairs
         if len(pairs):
-            instructions, owners = _different(features["instruction_ids"][pairs, 0], words[pairs])
+            instructions, owners = _different(
+                features["instruction_ids"][pairs, 0], instruction_mask[pairs]
+            )
             known, known_mask = self._instructions(*instructions)
             joined = cross_attend(
                 self.w_i(known)[owners],
@@ -192,7 +197,7 @@ class CrossAttentionTransformer(Transformer):
 
 def attach_interaction(model: "SentenceTransformer") -> None:
     """Give a model of the usual kind Interaction II; one that has it keeps its own."""
-    transformer = model[0]
+    transformer: Any = model[0]
     if isinstance(transformer, CrossAttentionTransformer):
         return
     transformer.__class__ = CrossAttentionTransformer

@@ -7,7 +7,7 @@ loads without us, and without an adapter library.
 """
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -26,14 +26,14 @@ class LoraLinear(nn.Module):
         self.base, self.scale = base, alpha / rank
         base.requires_grad_(False)
         # float32 whatever the frozen weights are: bfloat16 would lose most updates.
-        like = {"device": base.weight.device, "dtype": torch.float32}
+        like: dict[str, Any] = {"device": base.weight.device, "dtype": torch.float32}
         self.down = nn.Parameter(torch.empty(rank, base.in_features, **like))
         self.up = nn.Parameter(torch.zeros(base.out_features, rank, **like))
         nn.init.kaiming_uniform_(self.down, a=math.sqrt(5))
 
     def forward(self, x: Tensor) -> Tensor:
         low = nn.functional.linear(x.to(self.down.dtype), self.down)  # (..., r)
-        whole = self.base(x)
+        whole: Tensor = self.base(x)
         return whole + (self.scale * nn.functional.linear(low, self.up)).to(whole.dtype)
 
     def merged(self) -> nn.Linear:

@@ -122,7 +122,7 @@ class PackingSentenceTransformer(SentenceTransformer):
     def forward(self, input: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         if SEGMENTS not in input:
             return super().forward(input, **kwargs)
-        backbone = self[0].model
+        backbone: Any = self[0].model
         segments = input[SEGMENTS]
         read = last_of_segments(segments)
         with read_tokens_alone(backbone, read):
@@ -143,7 +143,7 @@ class PackingSentenceTransformer(SentenceTransformer):
         With a layout the dense mask (rows × length²) is not built; a mask of four axes must be
         given all the same, or transformers would make one of the positions.
         """
-        backbone = self[0].model
+        backbone: Any = self[0].model
         if backbone.config._attn_implementation == tree_attention.NAME:
             layout = tree_layout(segments, PREFIX, PADDING, partial(tree_mask, segments))
             if layout.saved >= tree_attention.MIN_SAVED:
@@ -158,13 +158,14 @@ def can_pack(model: SentenceTransformer) -> bool:
     Not where it looks back through a window that a query can be longer than: only the flat path
     keeps to it, and the first batch may be too short to show that.
     """
-    if type(model[0]) is not Transformer or len(model) < 2:  # Interaction II has nothing to share
+    transformer: Any = model[0]
+    if type(transformer) is not Transformer or len(model) < 2:  # Interaction II shares nothing
         return False
-    pooling, window = model[1], getattr(model[0].config, "sliding_window", None)
-    longest = model[0].query_length or model.max_seq_length
+    pooling, window = model[1], getattr(transformer.config, "sliding_window", None)
+    longest = transformer.query_length or model.max_seq_length
     return (
         (window is None or longest is None or longest <= window)
-        and is_causal(model[0].config.model_type)
+        and is_causal(transformer.config.model_type)
         and isinstance(pooling, Pooling)
         and pooling.pooling_mode in ("lasttoken", ("lasttoken",))
     )
@@ -183,16 +184,16 @@ def is_causal(model_type: str) -> bool:
 def enable_packing(model: SentenceTransformer) -> None:
     """Let the model take packed rows beside plain ones."""
     model.__class__ = PackingSentenceTransformer
-    backbone = model[0].model
+    backbone: Any = model[0].model
     if backbone.config._attn_implementation == "sdpa":
         backbone.set_attn_implementation(tree_attention.NAME)
 
 
 def _common_prefix(texts: Sequence[Sequence[int]]) -> int:
     """How many tokens all texts begin with, leaving each at least one of its own."""
-    most = min(len(text) for text in texts) - 1
+    longest = min(len(text) for text in texts) - 1
     first = texts[0]
-    for place in range(most):
+    for place in range(longest):
         if any(text[place] != first[place] for text in texts):
             return place
-    return max(most, 0)
+    return max(longest, 0)

@@ -53,7 +53,11 @@ def write_checkpoint(
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether the disk was full: safetensors says so in words only, torch.save in strange ones."""
+    """Whether the disk was full: safetensors and torch.save report it only in the message."""
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-    words = ("No space left on device", "basic_ios::clear: iostream error", "inline_container.cc")
-    return full or any(each in str(error) for each in words)
+    messages = (
+        "No space left on device",
+        "basic_ios::clear: iostream error",
+        "inline_container.cc",
+    )
+    return full or any(each in str(error) for each in messages)

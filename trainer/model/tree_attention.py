@@ -126,7 +126,7 @@ def tree_attention(
         )
     rows, heads, length, _ = query.shape
     groups, width = key.shape[1], tree.width  # groups: heads with keys of their own
-    several, most = heads // groups, tree.segments.shape[1]
+    several, count = heads // groups, tree.segments.shape[1]
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     dropout = dropout if module.training else 0.0
     places = tree.places(groups)
@@ -138,7 +138,7 @@ def tree_attention(
     asking = (of_segments(query) * scale).unflatten(4, (several, -1)).flatten(3, 4)
     key_own, value_own = of_segments(key), of_segments(value)  # (rows, groups, m, s, d)
     key_shared, value_shared = key[:, :, :width], value[:, :, :width]  # (rows, groups, p, d)
-    shared = (asking.flatten(2, 3) @ key_shared.transpose(2, 3)).unflatten(2, (most, -1))
+    shared = (asking.flatten(2, 3) @ key_shared.transpose(2, 3)).unflatten(2, (count, -1))
     if tree.unseen is not None:
         unseen = tree.unseen[:, None, None, None]
         shared = shared.masked_fill(unseen, torch.finfo(shared.dtype).min)
@@ -150,7 +150,7 @@ def tree_attention(
     precise = torch.promote_types(scores.dtype, torch.float32)
     weights = scores.softmax(4, dtype=precise).to(value.dtype)
     weights = drop(weights, dropout)
-    of_shared = (weights[..., :width].flatten(2, 3) @ value_shared).unflatten(2, (most, -1))
+    of_shared = (weights[..., :width].flatten(2, 3) @ value_shared).unflatten(2, (count, -1))
     seen = of_shared + weights[..., width:] @ value_own  # (rows, groups, m, s × several, d)
 
     prefix = scaled_dot_product_attention(

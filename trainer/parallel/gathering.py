@@ -26,9 +26,9 @@ class _Gather(torch.autograd.Function):
         return gradient.chunk(count)[dist.get_rank()] * count
 
 
-def gather(embeddings: Tensor, most: int) -> Tensor:
-    """(texts of this process, d) → (processes × most, d); shares are filled up with zeros."""
-    own = embeddings[:most]
-    filled = torch.nn.functional.pad(own, (0, 0, 0, most - len(own)))
+def gather(embeddings: Tensor, rows: int) -> Tensor:
+    """(texts of this process, d) → (processes × rows, d); shares are filled up with zeros."""
+    own = embeddings[:rows]
+    filled = torch.nn.functional.pad(own, (0, 0, 0, rows - len(own)))
     gathered: Tensor = _Gather.apply(filled.contiguous())  # type: ignore[no-untyped-call]
     return gathered

@@ -74,10 +74,10 @@ ALONE = Processes()
 
 def count_from_environment(environment: Mapping[str, str]) -> int:
     """How many processes torchrun started; 1 without it. Raises BadInput for a broken setting."""
-    words = environment.get("WORLD_SIZE", "1")
-    if not words.isdigit() or int(words) < 1:
-        raise BadInput(f"WORLD_SIZE={words!r} is not a number of processes: start with torchrun")
-    return int(words) if "RANK" in environment and "MASTER_ADDR" in environment else 1
+    given = environment.get("WORLD_SIZE", "1")
+    if not given.isdigit() or int(given) < 1:
+        raise BadInput(f"WORLD_SIZE={given!r} is not a number of processes: start with torchrun")
+    return int(given) if "RANK" in environment and "MASTER_ADDR" in environment else 1
 
 
 @contextmanager
@@ -116,7 +116,7 @@ def joined(wanted: int) -> Iterator[Processes]:
 
 @contextmanager
 def joined_group(count: int) -> Iterator[Processes]:
-    """Meet the others (the environment says where), on the GPU of this place where there is one.
+    """Meet the others (addresses from the environment), on the GPU of this place where there is one.
 
     Where Ray Train has introduced them to one another, that is kept.
     """
@@ -179,14 +179,14 @@ def share_of(texts: Sequence[str], processes: Processes) -> list[str]:
     return list(texts[processes.rank :: processes.count]) or list(texts[:1])
 
 
-def most_of(texts: int, processes: Processes) -> int:
+def max_share(texts: int, processes: Processes) -> int:
     """How many texts the largest share has."""
     return -(-texts // processes.count)
 
 
-def gathered_place(place: "Tensor", count: int, most: int) -> "Tensor":
-    """Where text `place` stands after gathering shares that are filled up to `most` rows each."""
-    return (place % count) * most + place // count
+def gathered_place(place: "Tensor", count: int, rows: int) -> "Tensor":
+    """Where text `place` stands after gathering shares that are filled up to `rows` rows each."""
+    return (place % count) * rows + place // count
 
 
 def _one_gpu_each() -> bool:

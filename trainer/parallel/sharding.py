@@ -110,9 +110,9 @@ class Sharded:
         self.model.__dict__ = self.plain.to(device).__dict__
 
 
-def clip_gradients(parameters: Any, most: float, kind: float = 2.0) -> torch.Tensor:
+def clip_gradients(parameters: Any, max_norm: float, kind: float = 2.0) -> torch.Tensor:
     """Clip by the norm over all shards; returns that norm as a plain tensor."""
-    norm = torch.nn.utils.clip_grad_norm_(parameters, most, norm_type=kind)
+    norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm, norm_type=kind)
     return norm.full_tensor() if isinstance(norm, DTensor) else norm
 
 

@@ -45,12 +45,12 @@ BATCH = 64
 
 
 def state_file() -> Path:
-    """Where a running server says how to reach it."""
+    """Path of the file with a running server's port and token."""
     return home() / "model-server.json"
 
 
 class Searcher:
-    """Models and the vectors of data sets, loaded when they are first asked for."""
+    """Models and the vectors of datasets, loaded on first use."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -59,7 +59,7 @@ class Searcher:
         self._corpora: dict[tuple[str, int, int, int], PassageVectors] = {}
 
     def search(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The best passages of a data set by one model, with the time without loading."""
+        """The best passages of a dataset by one model, with the time without loading."""
         name, dataset = str(request["model"]), str(request["dataset"])
         instruction, query = str(request.get("instruction", "")), str(request["query"])
         if not query.strip():
@@ -90,7 +90,7 @@ class Searcher:
             dataset_id = get_dataset(session, dataset).id
             count, last = searched_passages(session, dataset_id)
         if not count:
-            raise BadInput(f"data set {dataset!r} has no passages")
+            raise BadInput(f"dataset {dataset!r} has no passages")
         key = (name, dataset_id, count, last)
         if key not in self._corpora:
             self._corpora = {k: v for k, v in self._corpora.items() if k[:2] != key[:2]}
@@ -120,18 +120,18 @@ class Searcher:
 
 
 class Server(ThreadingHTTPServer):
-    """Loopback only; remembers when it was last asked."""
+    """Loopback only; remembers the time of the last request."""
 
     daemon_threads = True
 
     def __init__(self, searcher: Searcher) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.searcher, self.token = searcher, secrets.token_urlsafe(32)
-        self.asked_at, self.busy = time.monotonic(), 0
+        self.requested_at, self.busy = time.monotonic(), 0
 
     def stop_when_idle(self, idle_seconds: float) -> None:
-        """End the server once nobody asked for so long."""
-        while self.busy or time.monotonic() - self.asked_at < idle_seconds:
+        """End the server after so long without a request."""
+        while self.busy or time.monotonic() - self.requested_at < idle_seconds:
             time.sleep(min(1.0, idle_seconds / 4))
         self.shutdown()
 
@@ -159,7 +159,7 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(400, {"error": str(error)})
         except (KeyError, ValueError, TypeError) as error:
             self._answer(400, {"error": f"the request cannot be read: {error!r}"})
-        except Exception as error:  # the page must hear of it, the server goes on
+        except Exception as error:  # report it to the page and keep serving
             log.exception("search failed")
             self._answer(500, {"error": f"the model server failed: {error}"})
         finally:
@@ -168,7 +168,7 @@ class Handler(BaseHTTPRequestHandler):
     def _is_allowed(self) -> bool:
         given = self.headers.get("Authorization", "").encode()
         if hmac.compare_digest(given, f"Bearer {self.server.token}".encode()):
-            self.server.asked_at = time.monotonic()
+            self.server.requested_at = time.monotonic()
             return True
         self._answer(401, {"error": "the token is missing or wrong"})
         return False
@@ -186,7 +186,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def serve(idle_seconds: float = IDLE_SECONDS) -> None:
-    """Listen, say where, and end when idle."""
+    """Listen, write the state file, end when idle."""
     server = Server(Searcher(open_store()))
     state = {"port": server.server_port, "token": server.token, "pid": os.getpid()}
     path = state_file()

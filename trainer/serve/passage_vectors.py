@@ -1,9 +1,9 @@
-"""The vectors of a data set's passages by one model, kept on disk for Try it.
+"""The vectors of a dataset's passages by one model, kept on disk for Try it.
 
-A file `$INF_HOME/passage-vectors/<model>-<data set>-<contents>.npy` of float32 unit vectors, one
+A file `$INF_HOME/passage-vectors/<model>-<dataset>-<contents>.npy` of float32 unit vectors, one
 row per passage in the order of ids, read as a memory map: a server that starts again searches at
 once. It is written as `.partial` and renamed, so a killed one leaves nothing that looks whole.
-`contents` hashes the passages' ids and texts: a data set that changed has another file, and the old
+`contents` hashes the passages' ids and texts: a dataset that changed has another file, and the old
 is removed.
 """
 
@@ -43,7 +43,7 @@ class PassageVectors:
 
 
 def searched_passages(session: Session, dataset_id: int) -> tuple[int, int]:
-    """How many passages a data set offers, and their highest id: a change that costs nothing."""
+    """How many passages a dataset offers, and their highest id: a change that costs nothing."""
     query = select(func.count(), func.max(Passage.id)).where(*_of(dataset_id))
     count, last = session.execute(query).one()
     return count, last or 0

@@ -48,20 +48,20 @@ def parse_settings(given: Mapping[str, Any]) -> TrainSettings:
 def stored_settings(given: Mapping[str, Any]) -> TrainSettings:
     """The settings that a checkpoint stores, also one that an older version wrote.
 
-    `best_by=p-mrr` is no longer offered and says nothing about how the model is loaded.
+    `best_by=p-mrr` is no longer offered and does not affect how the model is loaded.
     """
     return parse_settings(
         {**given, **({"best_by": "last"} if given.get("best_by") == "p-mrr" else {})}
     )
 
 
-def split_pairs(words: tuple[str, ...] | list[str]) -> dict[str, str]:
-    """`("epochs=3", "seed=1")` as a dictionary. Raises BadInput for a word without `=`."""
+def split_pairs(arguments: tuple[str, ...] | list[str]) -> dict[str, str]:
+    """`("epochs=3", "seed=1")` as a dictionary. Raises BadInput for one without `=`."""
     pairs: dict[str, str] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
         if not equals:
-            raise BadInput(f"{word!r} is not key=value, for example epochs=3")
+            raise BadInput(f"{argument!r} is not key=value, for example epochs=3")
         key = ALIASES.get(key, key)
         if key in pairs:
             raise BadInput(f"{key} is given twice: {pairs[key]!r} and {value!r}")
