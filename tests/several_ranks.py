@@ -19,7 +19,8 @@ from db.scenarios import COLUMNS
 from trainer.data.release_files import Group
 from trainer.loop.best import Best
 from trainer.loop.embedding_loss import EmbeddingLoss
-from trainer.loop.fitting import Watch, make_collator
+from trainer.loop.packing_check import make_collator
+from trainer.loop.watch import Watch
 from trainer.model.backbone import load_backbone
 from trainer.parallel.processes import ALONE, Processes, count_from_environment, joined_group
 from trainer.settings.settings import parse_settings

@@ -13,8 +13,8 @@ from db.outcome.evaluations import get_evaluation, rows_by_query
 from db.store.store import Store
 from trainer.data.splitting import HELD_OUT_CHOICES
 from trainer.evaluate.following import CONTROLS, FOLLOWING
-from trainer.evaluate.suites import SUBSETS
 from trainer.settings.template import Template
+from trainer.suites.registry import DOWNLOAD_NAMES, LABELS, LAYOUTS, SUBSET_HELP, SUBSETS
 
 SHOWN = ("ndcg@5", "ndcg@10", "map", "mrr", "recall@10", "p-mrr")
 
@@ -62,7 +62,10 @@ def _report(result: Result) -> str:
     return "\n".join([about, *table, *differences, *controls, *notes, *parts])
 
 
-@click.command()
+@click.command(
+    epilog=f"Benchmark folders: {LAYOUTS}. Downloaded from the Hub: {DOWNLOAD_NAMES}, and "
+    "owner/name."
+)
 @click.option(
     "--model",
     "models",
@@ -73,12 +76,12 @@ def _report(result: Result) -> str:
 @click.option("--release", help="Score on the held-out groups of this release (folder or number).")
 @click.option(
     "--benchmark",
-    help="A folder (FollowIR, BEIR, InstructIR, BRIGHT, MAIR, or several), or a name on the Hub.",
+    help=f"A folder ({LABELS}, or several), or a name on the Hub.",
 )
 @click.option(
     "--subset",
     type=click.Choice(list(SUBSETS)),
-    help="A subset of a benchmark's tasks; mair-paper: the five MAIR tasks of the paper.",
+    help=f"A subset of a benchmark's tasks. {SUBSET_HELP}.",
 )
 @click.option(
     "--per-query",
@@ -119,11 +122,8 @@ def evaluate(
 
     Differences from the first model come with a 95 % interval (paired bootstrap over queries). A
     single checkpoint is compared with its base model. Held-out groups are those of the
-    checkpoint's training. A benchmark folder has queries.jsonl, corpus.jsonl and qrels/test.tsv
-    (BEIR, InstructIR), or also top_ranked.jsonl, qrels_og/test.tsv and qrels_changed/test.tsv
-    (FollowIR). BRIGHT (examples/ and documents/), MAIR (MAIR-Queries/ and MAIR-Docs/) and a folder
-    of such folders are suites: every set is scored, and the mean over the sets. The names
-    followir, bright, mair, mair-paper, instructir and owner/name are downloaded from the Hub.
+    checkpoint's training. Of a suite, or a folder of benchmark folders, every set is scored, and
+    the mean over the sets.
     """
     if (release is None) == (benchmark is None):
         raise click.UsageError("give either --release or --benchmark")

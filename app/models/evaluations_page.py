@@ -14,8 +14,8 @@ from db.outcome.evaluations import list_benchmarks, list_evaluations
 from db.release.releases import list_releases
 from db.store.store import open_store
 from db.tables import Checkpoint
-from trainer.evaluate.suites import SUBSETS
 from trainer.settings.table import DEFAULT_BASE_MODEL
+from trainer.suites.registry import DOWNLOAD_NAMES, LABELS, SUBSET_HELP, SUBSETS
 
 
 def draw_start(checkpoints: list[Checkpoint]) -> None:
@@ -42,15 +42,15 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
         second.text_input(
             "Or a benchmark: folder or name",
             key="evaluations.benchmark",
-            help="A server folder with FollowIR, BEIR, InstructIR, BRIGHT or MAIR, or a name on "
-            "the Hub: followir, bright, mair, instructir or owner/name.",
+            help=f"A server folder ({LABELS}), or a name on the Hub: {DOWNLOAD_NAMES} or "
+            "owner/name.",
         )
         first.selectbox(
             "Tasks of the benchmark",
             [None, *SUBSETS],
             format_func=lambda name: name or "all",
             key="evaluations.subset",
-            help="mair-paper: the five MAIR tasks averaged in the paper's tables.",
+            help=f"{SUBSET_HELP}.",
         )
         st.form_submit_button(
             "Evaluate", type="primary", on_click=actions.start, key="evaluations.submit"

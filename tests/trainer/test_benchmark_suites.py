@@ -20,7 +20,7 @@ from db.outcome.evaluations import get_evaluation, list_evaluations
 from db.store.store import Store
 from trainer.evaluate.job import evaluate
 from trainer.evaluate.scoring import measure_run
-from trainer.evaluate.suites import SUBSETS, read_benchmarks, suite_means, take_subset
+from trainer.suites.registry import SUBSETS, read_benchmarks, suite_means, take_subset
 
 
 def write_mair(

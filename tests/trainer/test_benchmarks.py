@@ -6,9 +6,10 @@ from trainer_release import write_release
 
 from db.errors import BadInput, NotFound
 from trainer.data.release_files import Group, read_release
-from trainer.evaluate.benchmarks import held_out_benchmark, read_benchmark
+from trainer.evaluate.benchmarks import held_out_benchmark
 from trainer.evaluate.rankings import rank_of
 from trainer.evaluate.scoring import measure_run
+from trainer.suites.registry import read_benchmark
 
 
 def test_a_followir_folder_knows_what_changed_and_ranks_only_its_candidates(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from trainer_jobs import claim, config_for
 from db.errors import BadInput
 from db.jobs import jobs
 from db.store.store import Store
-from trainer.loop import board
 from trainer.loop.job import train
+from trainer.report import board
 
 
 def test_tensorboards_log_holds_what_the_store_holds(sqlite_store: Store, tmp_path: Path) -> None:

@@ -203,8 +203,8 @@ def test_an_evaluation_scores_the_held_out_groups_of_its_training_or_others_by_s
 
 
 def test_too_easy_held_out_groups_are_noted(sqlite_store: Store, tmp_path: Path) -> None:
-    from trainer.loop.held_out_scores import HeldOutScores
     from trainer.loop.plan import Groups
+    from trainer.report.held_out_scores import HeldOutScores
 
     release = read_release(write_release(tmp_path / "r", 5))
     settings = parse_settings({"natural_probe": "off"})

@@ -15,8 +15,8 @@ from trainer_folders import (
 )
 
 from db.store.store import Store
-from trainer.evaluate.hub_benchmarks import SUITES, is_hub_name
-from trainer.evaluate.suites import SUBSETS
+from trainer.suites.hub import is_hub_name
+from trainer.suites.registry import SUBSETS, SUITES
 
 
 def test_followir_comes_from_the_hub_by_name(
@@ -26,7 +26,7 @@ def test_followir_comes_from_the_hub_by_name(
     there: dict[str, str],
     inf: Callable[..., Ran],
 ) -> None:
-    for name in SUITES["followir"].values():
+    for name in SUITES["followir"].repositories.values():
         hub.publish(name, write_followir(tmp_path / name))
     hub.publish("ada/tiny", write_beir(tmp_path / "beir"))
     ran = inf("evaluate", "--model", "bm25", "--benchmark", "followir", "--json", **there)
@@ -79,7 +79,7 @@ def test_bright_and_instructir_come_from_the_hub_by_name(
     sets: list[str],
     figure: str,
 ) -> None:
-    hub.publish(SUITES[name][""], write(tmp_path / name))
+    hub.publish(SUITES[name].repositories[""], write(tmp_path / name))
     ran = inf("evaluate", "--model", "bm25", "--benchmark", name, "--json", **there)
     assert ran.code == 0, ran.err
     found = ran.json.get("parts", [ran.json])

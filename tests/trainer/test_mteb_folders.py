@@ -21,7 +21,7 @@ from trainer_folders import (
 from db.errors import BadInput
 from db.store.store import Store
 from trainer.evaluate.benchmarks import Question
-from trainer.evaluate.suites import read_benchmarks
+from trainer.suites.registry import read_benchmarks
 
 QUERIES = INSTRUCTIR_PARTS["queries"][1]
 CORPUS = INSTRUCTIR_PARTS["corpus"][1]

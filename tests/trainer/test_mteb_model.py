@@ -9,9 +9,11 @@ from trainer_folders import write_jsonl, write_judgments
 from trainer_jobs import claim, config_for
 
 from db.store.store import Store
-from trainer.evaluate.benchmarks import CHANGED, ORIGINAL, Benchmark, read_benchmark
+from trainer.evaluate.benchmarks import Benchmark
 from trainer.evaluate.job import evaluate
 from trainer.loop.job import train
+from trainer.suites.followir import CHANGED, ORIGINAL
+from trainer.suites.registry import read_benchmark
 
 
 def write_larger_followir(folder: Path) -> Path:

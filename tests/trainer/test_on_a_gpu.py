@@ -12,7 +12,7 @@ from trainer_jobs import claim, config_for
 from db.errors import BadInput
 from db.store.store import Store
 from trainer.evaluate.precision import scoring_precision
-from trainer.loop import fitting
+from trainer.loop import watch
 from trainer.loop.job import train
 from trainer.loop.precision import uses_bf16
 from trainer.model import packing, tree_attention
@@ -108,9 +108,9 @@ def test_a_nan_loss_is_not_scored_and_not_saved(
 ) -> None:
     """The loss is read where the trainer logs; what is due before that looks first."""
     scored: list[int] = []
-    original = fitting.Watch._score
+    original = watch.Watch._score
     monkeypatch.setattr(
-        fitting.Watch,
+        watch.Watch,
         "_score",
         lambda self, model, step, control: (
             scored.append(step),

@@ -11,7 +11,7 @@ from db.scenarios import COLUMNS
 from trainer.data.batches import PASSAGES, QUERIES, Collator
 from trainer.data.release_files import Group
 from trainer.loop.embedding_loss import EmbeddingLoss
-from trainer.loop.fitting import MAX_DIFFERENCE, make_collator, packing_difference
+from trainer.loop.packing_check import MAX_DIFFERENCE, make_collator, packing_difference
 from trainer.model import packing, tree_attention
 from trainer.model.backbone import load_backbone
 from trainer.model.packing import (

@@ -9,11 +9,11 @@ from trainer_jobs import claim
 
 from db.errors import BadInput
 from db.store.store import Store
-from trainer.evaluate.benchmarks import read_benchmark
 from trainer.evaluate.job import evaluate
 from trainer.evaluate.reranking import load_reranker, score_reranker
 from trainer.model.tiny import _byte_tokenizer
 from trainer.settings.template import Template
+from trainer.suites.registry import read_benchmark
 
 
 def write_cross_encoder(folder: Path, labels: int = 1) -> Path:

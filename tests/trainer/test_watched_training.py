@@ -11,7 +11,7 @@ from db.store.store import Store
 from trainer.data.release_files import read_release
 from trainer.evaluate.benchmarks import held_out_benchmark
 from trainer.loop.job import train
-from trainer.loop.probes import choose_probes, describe_probes, probe_ranks
+from trainer.report.probes import choose_probes, describe_probes, probe_ranks
 
 
 def test_a_training_shows_its_terms_its_speed_a_batch_and_its_probes(

@@ -11,7 +11,7 @@ from trainer_jobs import claim, config_for
 
 from db.jobs import jobs
 from db.store.store import Store
-from trainer.loop import fitting
+from trainer.loop import group_trainer
 from trainer.loop.job import train
 from trainer.loop.moved_weights import MovedWeights
 from trainer.model import backbone
@@ -37,14 +37,14 @@ def test_adamw_keeps_float32_moments_of_a_bfloat16_checkpoint(
     sqlite_store: Store, tmp_path: Path, bf16: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: set[torch.dtype] = set()
-    save = fitting.GroupTrainer._save_optimizer_and_scheduler
+    save = group_trainer.GroupTrainer._save_optimizer_and_scheduler
 
     def look(self: Any, folder: str) -> None:
         states = self.optimizer.state_dict()["state"].values()
         seen.update(state["exp_avg_sq"].dtype for state in states)
         save(self, folder)
 
-    monkeypatch.setattr(fitting.GroupTrainer, "_save_optimizer_and_scheduler", look)
+    monkeypatch.setattr(group_trainer.GroupTrainer, "_save_optimizer_and_scheduler", look)
     config = config_for(tmp_path, base_model=str(bf16), max_steps="1", save_steps="1")
     handle = claim(sqlite_store, config)
     result = train(handle)

@@ -1,25 +1,10 @@
-"""What a model is scored on: held-out groups, and folders in FollowIR's and BEIR's formats.
+"""What a model is scored on, and held-out groups as such; published ones: `trainer.suites`."""
 
-A FollowIR folder has `queries.jsonl` {_id, text, instruction_og, instruction_changed},
-`corpus.jsonl` {_id, title, text}, `top_ranked.jsonl` {qid, pid}, `qrels_og/test.tsv` and
-`qrels_changed/test.tsv` {query-id, corpus-id, score}. A BEIR folder has `queries.jsonl`
-{_id, text, and `instruction` where there is one}, `corpus.jsonl` and `qrels/test.tsv`.
-InstructIR is a BEIR folder in which a query has several instructions (ids `17_0`, `17_1`, …). What
-mteb publishes is read in `mteb_folders`.
-"""
-
-import csv
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, TypeVar
 
-from analysis.files.rows import read_rows as read_file_rows
-from db.errors import BadInput, NotFound
 from trainer.data.release_files import Group
 from trainer.evaluate.following import GroupPlaces
-
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -41,6 +26,8 @@ class Benchmark:
     p-MRR, under both instructions; `groups`: where held-out groups stand.
     `excluded`: documents taken out of a question's ranking (BRIGHT). `same_query`: for every
     question the query it asks under one of several instructions (InstructIR; robustness@k).
+    `originals_count`: means are over the original questions, the changed ones stand beside them
+    (FollowIR).
     """
 
     name: str
@@ -57,9 +44,9 @@ class Benchmark:
     same_query: dict[str, str] = field(default_factory=dict)
     changed_candidates: dict[str, list[str]] = field(default_factory=dict)
     groups: dict[str, GroupPlaces] = field(default_factory=dict)
+    originals_count: bool = False
 
 
-ORIGINAL, CHANGED = "-og", "-changed"
 ROLES = ("positive", "instruction-negative", "query-negative")
 P_MRR_CANDIDATES = 100
 
@@ -130,195 +117,3 @@ def _p_mrr_candidates(
         key: list(dict.fromkeys([*found[key].documents, *(ids[place] for place in row)]))
         for key, row in zip(groups, best, strict=True)
     }
-
-
-def read_benchmark(folder: Path) -> Benchmark:
-    """A benchmark folder. Raises NotFound or BadInput with file, line and remedy."""
-    if not folder.is_dir():
-        raise NotFound(f"no benchmark folder {folder}")
-    if (folder / "qrels_og").exists() or (folder / "qrels_changed").exists():
-        return _read_followir(folder)
-    if (folder / "qrels").exists():
-        return _read_beir(folder)
-    raise BadInput(
-        f"{folder} has no relevance judgments: qrels/test.tsv (BEIR), or qrels_og/test.tsv and "
-        "qrels_changed/test.tsv (FollowIR), is needed"
-    )
-
-
-def _read_followir(folder: Path) -> Benchmark:
-    corpus = _corpus(folder)
-    judged = {
-        suffix: _judgments(folder / part / "test.tsv", corpus)
-        for suffix, part in ((ORIGINAL, "qrels_og"), (CHANGED, "qrels_changed"))
-    }
-    questions: dict[str, Question] = {}
-    rows = _queries(folder)
-    for place, row in rows:
-        for suffix, key in ((ORIGINAL, "instruction_og"), (CHANGED, "instruction_changed")):
-            if not isinstance(row.get(key), str):
-                raise BadInput(f"{place} has no `{key}`")
-            questions[row["_id"] + suffix] = Question(row[key], row["text"])
-    ids = [row["_id"] for _, row in rows]
-    candidates: dict[str, list[str]] = {}
-    for place, row in read_rows(folder / "top_ranked.jsonl", ("qid", "pid")):
-        if row["pid"] not in corpus:
-            raise BadInput(f"{place}: no document {row['pid']!r} in corpus.jsonl")
-        for suffix in (ORIGINAL, CHANGED):
-            candidates.setdefault(row["qid"] + suffix, []).append(row["pid"])
-    changed_documents = {
-        query: sorted(
-            document
-            for document in judged[ORIGINAL].get(query, {}).keys()
-            | judged[CHANGED].get(query, {}).keys()
-            if (judged[ORIGINAL].get(query, {}).get(document, 0) > 0)
-            != (judged[CHANGED].get(query, {}).get(document, 0) > 0)
-        )
-        for query in ids
-    }
-    return Benchmark(
-        name=folder.name,
-        kind="FollowIR",
-        convention="the original instruction is scored against qrels_og, the changed one against "
-        "qrels_changed (mteb 2; mteb 1 scores both against the changed ones), reranking "
-        "top_ranked; p-MRR over documents whose relevance changed; ties by score, then id, both "
-        "descending",
-        questions=questions,
-        corpus=corpus,
-        judgments={
-            query + suffix: grades
-            for suffix, judgments in judged.items()
-            for query, grades in judgments.items()
-            if query + suffix in questions
-        },
-        original={query: query + ORIGINAL for query in ids},
-        changed={query: query + CHANGED for query in ids},
-        changed_documents=changed_documents,
-        candidates=candidates,
-    )
-
-
-def _read_beir(folder: Path) -> Benchmark:
-    corpus = _corpus(folder)
-    questions = {
-        row["_id"]: Question(str(row.get("instruction") or ""), row["text"])
-        for _, row in _queries(folder)
-    }
-    judgments = _judgments(folder / "qrels" / "test.tsv", corpus)
-    if unknown := sorted(judgments.keys() - questions.keys()):
-        raise BadInput(f"{folder / 'qrels' / 'test.tsv'}: no query {unknown[0]!r} in queries.jsonl")
-    return retrieval_benchmark(folder.name, questions, corpus, judgments, "qrels/test.tsv")
-
-
-def retrieval_benchmark(
-    name: str,
-    questions: dict[str, Question],
-    corpus: dict[str, str],
-    judgments: dict[str, dict[str, int]],
-    judged: str,
-    candidates: dict[str, list[str]] | None = None,
-) -> Benchmark:
-    """The judged questions over a corpus, or over `candidates`; InstructIR where they are so.
-
-    judged: where the judgments stand, for the convention.
-    """
-    judged_questions = {query: questions[query] for query in judgments}
-    same_query = _instructions_of_a_query(judged_questions)
-    ranked = "a query's top_ranked documents are" if candidates else "the whole corpus is"
-    robustness = (
-        "; robustness@10: the lowest nDCG@10 over a query's instructions, mean over queries"
-    )
-    return Benchmark(
-        name=name,
-        kind="InstructIR" if same_query else "BEIR",
-        convention=f"{ranked} ranked; queries of {judged}; ties by score, then id, "
-        "both descending" + (robustness if same_query else ""),
-        questions=judged_questions,
-        corpus=corpus,
-        judgments=judgments,
-        candidates=candidates or {},
-        same_query=same_query,
-    )
-
-
-def _instructions_of_a_query(questions: dict[str, Question]) -> dict[str, str]:
-    """InstructIR names the instructions of query 17 `17_0`, `17_1`, …: {question: query}.
-
-    Empty where a folder is not so: an instruction is missing, equal names ask other queries, or no
-    query has a second instruction.
-    """
-    by_query: dict[str, list[Question]] = {}
-    for name, question in questions.items():
-        by_query.setdefault(name.split("_")[0], []).append(question)
-    several = any(len(theirs) > 1 for theirs in by_query.values())
-    alike = all(len({one.query for one in theirs}) == 1 for theirs in by_query.values())
-    if not (several and alike and all(one.instruction for one in questions.values())):
-        return {}
-    return {name: name.split("_")[0] for name in questions}
-
-
-def _queries(folder: Path) -> list[tuple[str, dict[str, Any]]]:
-    """(place, row) of queries.jsonl, every id once."""
-    rows = read_rows(folder / "queries.jsonl", ("_id", "text"))
-    return list(by_id("query", ((place, row["_id"], (place, row)) for place, row in rows)).values())
-
-
-def _corpus(folder: Path) -> dict[str, str]:
-    rows = read_rows(folder / "corpus.jsonl", ("_id", "text"))
-    corpus = by_id("document", ((place, row["_id"], titled_text(row)) for place, row in rows))
-    if not corpus:
-        raise BadInput(f"{folder / 'corpus.jsonl'} holds no document")
-    return corpus
-
-
-def by_id(what: str, rows: Iterable[tuple[str, str, Value]]) -> dict[str, Value]:
-    """{id: value} of (place, id, value). Raises BadInput where an id is there twice."""
-    found: dict[str, Value] = {}
-    for place, name, value in rows:
-        if name in found:
-            raise BadInput(f"{place}: {what} {name!r} is there twice")
-        found[name] = value
-    return found
-
-
-def titled_text(row: Mapping[str, Any]) -> str:
-    """A document with its title in front, where it has one."""
-    return f"{row.get('title') or ''} {row['text']}".strip()
-
-
-def _judgments(file: Path, corpus: dict[str, str]) -> dict[str, dict[str, int]]:
-    if not file.is_file():
-        raise BadInput(f"{file} is missing: a benchmark needs its relevance judgments there")
-    judgments: dict[str, dict[str, int]] = {}
-    with file.open(encoding="utf-8", newline="") as lines:
-        for number, row in enumerate(csv.DictReader(lines, delimiter="\t"), start=2):
-            try:
-                query, document, grade = row["query-id"], row["corpus-id"], int(row["score"])
-            except (KeyError, TypeError, ValueError) as error:
-                raise BadInput(
-                    f"{file}, line {number}: the columns query-id, corpus-id and score (a whole "
-                    "number), separated by tabs, are needed"
-                ) from error
-            if document not in corpus:
-                raise BadInput(f"{file}, line {number}: no document {document!r} in corpus.jsonl")
-            judgments.setdefault(query, {})[document] = grade
-    if not judgments:
-        raise BadInput(f"{file} holds no judgment")
-    return judgments
-
-
-def read_rows(file: Path, needed: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(place, row) of a JSON-lines file; the needed fields are text. Raises BadInput with line."""
-    if not file.is_file():
-        raise BadInput(f"{file} is missing: see `inf evaluate --help` for the folder's layout")
-    for found in read_file_rows(file):
-        place, row = f"{file}, line {found.line}", found.values
-        if found.reason is not None:
-            raise BadInput(f"{place}: {found.reason}")
-        for key in needed:
-            value = row.get(key)
-            if isinstance(value, int) and not isinstance(value, bool):
-                row[key] = str(value)
-            elif not isinstance(value, str):
-                raise BadInput(f"{place} has no `{key}`")
-        yield place, row

@@ -24,16 +24,16 @@ from trainer.data.release_files import find_release, read_release
 from trainer.data.splitting import split_groups
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
 from trainer.evaluate.following import FOLLOWING, bm25_following
-from trainer.evaluate.hub_benchmarks import is_hub_name, load_hub_benchmarks, spelled
 from trainer.evaluate.question_clusters import about_questions
 from trainer.evaluate.rankings import unanswerable
 from trainer.evaluate.reranking import PairScorer, is_reranker, load_reranker, score_reranker
-from trainer.evaluate.suites import read_benchmarks, suite_means, take_subset
 from trainer.evaluate.vector_cache import VectorCache, identity_of
 from trainer.model.backbone import load_backbone, load_model, read_memory
 from trainer.model.chat_template import reading_of
 from trainer.settings.settings import TrainSettings, stored_settings
 from trainer.settings.template import DEFAULT_TEMPLATE, Template
+from trainer.suites.hub import is_hub_name, load_hub_benchmarks, spelled
+from trainer.suites.registry import read_benchmarks, suite_means, take_subset
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -26,7 +26,7 @@ def about_questions(benchmark: Benchmark) -> dict[str, dict[str, str | bool]]:
         links.append((f"id {question}", f"text {each.query}"))
     for one, two in links:
         parent[root(one)] = root(two)
-    unscored = set(benchmark.changed.values()) if benchmark.kind == "FollowIR" else set()
+    unscored = set(benchmark.changed.values()) if benchmark.originals_count else set()
     return {
         name: {"cluster": root(f"id {name}"), "scored": name not in unscored}
         for name in [*benchmark.questions, *benchmark.original, *benchmark.groups]

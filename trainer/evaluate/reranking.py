@@ -6,7 +6,8 @@ document that is not among them has no score (its rank is behind all others).
 
 - monoT5 (Nogueira et al. 2020): "Query: q Document: d Relevant:", the probability of "true" against
   "false" as the first word decoded.
-- FLAN-T5: prompted with a question, "yes" against "no" likewise. The paper prints no prompt: this is ours.
+- FLAN-T5: prompted with a question, "yes" against "no" likewise. The paper prints no prompt: this
+  is ours.
 """
 
 from collections.abc import Callable, Sequence

@@ -218,7 +218,7 @@ def _averages(
     benchmark: Benchmark, per_query: dict[str, dict[str, float]]
 ) -> dict[str, float | None]:
     """Held-out groups and BEIR: over all queries. FollowIR: original, and `changed:` beside it."""
-    if benchmark.kind != "FollowIR":
+    if not benchmark.originals_count:
         return average({query: values for query, values in per_query.items() if "map" in values})
     original, changed = set(benchmark.original.values()), set(benchmark.changed.values())
     parts = [

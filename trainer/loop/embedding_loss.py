@@ -11,23 +11,21 @@ Masked (−inf): every negative that is a positive of the batch by its texts, th
 standing in another triplet (rows share I+ between two triplets) and, which the paper does not
 mention, one instruction-query with two right passages, or the reverse.
 
-Two baselines read the same scores:
-  mnrl           sentence-transformers' own MultipleNegativesRankingLoss on the N pairs
-                 (iq_{i,i}, p_i). It is ℓ_P without the masks: an equal text counts as a negative.
-  promptriever   (Weller et al. 2025) the anchors are (I+,Q+) alone, their passage P+, and P1- is
-                 the instance's instruction negative: it answers Q+ but not under I+. P2- (for Q-)
-                 stands for their mined hard negative; with them all passages of the batch are
-                 negatives. One softmax, ℓ = −E log(e^{s+/τ} / Σ_p e^{s_p/τ}), equal texts masked.
-                 Instructions are not contrasted: (I-,Q+) is no anchor. Differs from theirs: they
-                 also train on queries without an instruction, which a release does not have.
+Baselines (`trainer.objectives.names`) read the same scores, or have a loss of their own.
+promptriever (Weller et al. 2025): the anchors are (I+,Q+) alone, their passage P+, and P1- is the
+instance's instruction negative: it answers Q+ but not under I+. P2- (for Q-) stands for their mined
+hard negative; with them all passages of the batch are negatives. One softmax,
+ℓ = −E log(e^{s+/τ} / Σ_p e^{s_p/τ}), equal texts masked. Instructions are not contrasted: (I-,Q+)
+is no anchor. Differs from theirs: they also train on queries without an instruction, here that is
+the setting `standard_share`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import torch
 from sentence_transformers.base.losses import CachedLossMixin
-from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import Tensor, nn
 
 from trainer.data.batches import NOWHERE
@@ -89,11 +87,12 @@ def objective_loss(
     """
     unit = [nn.functional.normalize(column.float(), dim=1) for column in columns]
     queries, passages = unit
-    if objective.baseline and objective.baseline.stock_loss:
-        no_model: Any = nn.Identity()  # the embeddings are given
-        stock = MultipleNegativesRankingLoss(no_model, scale=1 / temperature)
-        anchors, positives = queries[tables["matched_of"]], passages[tables["passage_of"]]
-        return stock.compute_loss_from_embeddings([anchors, positives], torch.empty(0))
+    if objective.baseline and objective.baseline.loss:
+        own_loss = resolve_name(objective.baseline.loss)
+        every = objective.anchor_every
+        anchors = queries[tables["matched_of"][::every]]
+        found: Tensor = own_loss(anchors, passages[tables["passage_of"][::every]], temperature)
+        return found
     positive, negatives = scores_of_terms(objective, queries, passages, tables)
     if of_terms is not None and len(negatives) > 1:
         for term, scores in zip(objective.terms, negatives, strict=True):

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from db.jobs.runner import JobHandle
-from trainer.loop.board import tensorboard_log
-from trainer.loop.card import write_card
-from trainer.loop.held_out_scores import HeldOutScores
 from trainer.loop.plan import Folders, Groups, plan_folders, plan_groups, plan_settings
-from trainer.loop.record import record_training, training_memory
 from trainer.model.backbone import load_backbone, read_memory
 from trainer.model.saving import write_checkpoint
 from trainer.parallel.processes import Processes, joined, warn_of_missing_gpu
+from trainer.report.board import tensorboard_log
+from trainer.report.card import write_card
+from trainer.report.held_out_scores import HeldOutScores
+from trainer.report.record import record_training, training_memory
 from trainer.settings.settings import TrainSettings
 
 
@@ -51,7 +51,8 @@ def _train(
     warn_of_missing_gpu()
     handle.check()
 
-    from trainer.loop.fitting import ends_of, fit  # loads PyTorch's training side
+    from trainer.loop.fitting import fit  # loads PyTorch's training side
+    from trainer.loop.states import ends_of
 
     processes.agree(
         {

@@ -9,8 +9,8 @@ from db.store.settings import home
 from db.store.store import Store
 from trainer.data.release_files import Group, ReleaseData, find_release, read_release
 from trainer.data.splitting import split_groups
-from trainer.loop.board import require_tensorboard
 from trainer.model.saving import require_free
+from trainer.report.board import require_tensorboard
 from trainer.settings.settings import TrainSettings, check_processes, parse_settings
 
 

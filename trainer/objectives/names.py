@@ -3,7 +3,8 @@
 Seven sets of terms, as uni (Eq. 6, a sum of cross-entropies) and multi (Eq. 7, one softmax over the
 union of negatives); with one term the two are the same (Eq. 8–10 = 15–17), which leaves eleven.
 `BASELINES` registers two more with everything that differs about them, so that the batch, the loss
-and the pages read facts and tell no names apart. To add one, add an entry.
+and the pages read facts and tell no names apart. To add one, add an entry, and a file beside this
+one where it needs a loss of its own.
 """
 
 import difflib
@@ -21,9 +22,10 @@ TERMS: Final[tuple[Term, ...]] = ("P", "I", "IQ")
 class Baseline:
     """An objective to compare with: how it is named, and how it differs from ℓ_P.
 
-    every: of a row's three triplets every so many is an anchor (3: (I+,Q+) alone). stock_loss:
-    computed by sentence-transformers' own loss, without our masks for equal texts. symbol and
-    negatives: its name and the index set of its negatives in LaTeX.
+    every: of a row's three triplets every so many is an anchor (3: (I+,Q+) alone). loss: a function
+    of its own, as `module:function` (imported where it is computed: this module loads no torch),
+    with the signature of `trainer.objectives.mnrl.mnrl_loss`; empty: ℓ_P with our masks for equal
+    texts. symbol and negatives: its name and the index set of its negatives in LaTeX.
     """
 
     name: str
@@ -32,7 +34,7 @@ class Baseline:
     symbol: str
     negatives: str
     every: int = 1
-    stock_loss: bool = False
+    loss: str = ""
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ SETS: Final[tuple[tuple[Term, ...], ...]] = (
 OBJECTIVES: Final = {
     objective.name: objective
     for mode in ("uni", "multi")
-    for objective in (Objective(terms, mode) for terms in SETS)  # type: ignore[arg-type]
+    for objective in (Objective(terms, mode) for terms in SETS)
     if mode == "uni" or len(objective.terms) > 1
 }
 BASELINES: Final = {
@@ -104,7 +106,7 @@ BASELINES: Final = {
             "sentence-transformers' own MultipleNegativesRankingLoss over the same triplets.",
             symbol="MNRL",
             negatives=r"m\neq i",
-            stock_loss=True,
+            loss="trainer.objectives.mnrl:mnrl_loss",
         ),
         Baseline(
             "promptriever",

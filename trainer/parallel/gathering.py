@@ -21,7 +21,7 @@ class _Gather(torch.autograd.Function):
         return torch.cat(parts)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
         count = dist.get_world_size()
         return gradient.chunk(count)[dist.get_rank()] * count
 

@@ -116,7 +116,7 @@ def joined(wanted: int) -> Iterator[Processes]:
 
 @contextmanager
 def joined_group(count: int) -> Iterator[Processes]:
-    """Meet the others (addresses from the environment), on the GPU of this place where there is one.
+    """Connect to the others (addresses from the environment), on this place's GPU if it has one.
 
     Where Ray Train has introduced them to one another, that is kept.
     """

@@ -94,7 +94,7 @@ def _digest(parts: Sequence[str] | Iterator[str]) -> str:
 
 def _write(store: Store, ids: np.ndarray, path: Path, encode: Encode) -> None:
     draft = path.with_suffix(".partial")
-    kept: np.ndarray | None = None
+    kept: np.memmap[Any, Any] | None = None
     for start in range(0, len(ids), AT_ONCE):
         part = [int(number) for number in ids[start : start + AT_ONCE]]
         with store.read() as session:

@@ -38,7 +38,7 @@ def _setting(
     advanced: bool = False,
 ) -> T:
     """A dataclass field with the facts of a setting; typed as its default, as mypy wants it."""
-    facts = {
+    facts: dict[str, Any] = {
         "group": group,
         "label": label,
         "help": help,
@@ -48,7 +48,8 @@ def _setting(
         "below": below,
         "advanced": advanced,
     }
-    return cast(T, dataclasses.field(default=default, metadata=facts))
+    field: T = dataclasses.field(default=default, metadata=facts)
+    return field
 
 
 @dataclass(frozen=True)
@@ -344,7 +345,9 @@ class SettingFields:
 
 
 SETTINGS: Final = {
-    field.name: Setting(field.name, cast(Any, field.type), field.default, **field.metadata)
+    field.name: Setting(
+        field.name, cast(Any, field.type), cast(Any, field.default), **field.metadata
+    )
     for field in dataclasses.fields(SettingFields)
 }
 

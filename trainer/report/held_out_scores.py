@@ -16,8 +16,8 @@ from trainer.evaluate.precision import scoring_precision
 from trainer.evaluate.scoring import score_model, summary
 from trainer.loop.plan import Groups
 from trainer.loop.precision import uses_bf16
-from trainer.loop.probes import choose_probes, describe_probes, probe_ranks
 from trainer.probe import natural
+from trainer.report.probes import choose_probes, describe_probes, probe_ranks
 from trainer.settings.settings import TrainSettings
 
 if TYPE_CHECKING:

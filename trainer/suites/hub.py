@@ -1,7 +1,7 @@
 """Benchmarks by name: downloaded from the hub in the layout they are published in.
 
-`followir`, `bright`, `mair`, `mair-paper` (its five tasks of the paper's tables) and `instructir`,
-or any dataset `owner/name` in one of the layouts that folders may have. `HF_ENDPOINT` names
+The names are those of `trainer.suites.registry`, or any dataset `owner/name` in one of the layouts
+that folders may have. `HF_ENDPOINT` names
 another server that speaks the Hub's protocol. Downloads are kept in the Hub's own cache.
 """
 
@@ -10,52 +10,41 @@ from pathlib import Path
 
 from db.errors import BadInput
 from trainer.evaluate.benchmarks import Benchmark
-from trainer.evaluate.mteb_folders import CARD, parts_of
-from trainer.evaluate.suites import SUBSETS, read_benchmarks, take_subset
+from trainer.suites.mteb_folders import CARD, parts_of
+from trainer.suites.registry import DOWNLOADS, SUBSETS, SUITES, read_benchmarks, take_subset
 
-# Name → the folder that each dataset is given in the suite.
-SUITES: dict[str, dict[str, str]] = {
-    "followir": {
-        "Robust04": "jhu-clsp/robust04-instructions",
-        "News21": "jhu-clsp/news21-instructions",
-        "Core17": "jhu-clsp/core17-instructions",
-    },
-    "bright": {"": "xlangai/BRIGHT"},
-    "mair": {"MAIR-Queries": "MAIR-Bench/MAIR-Queries", "MAIR-Docs": "MAIR-Bench/MAIR-Docs"},
-    "mair-paper": {"MAIR-Queries": "MAIR-Bench/MAIR-Queries", "MAIR-Docs": "MAIR-Bench/MAIR-Docs"},
-    "instructir": {"": "mteb/InstructIR-mteb"},
-}
-# As the suites call themselves, whatever case was typed.
-SPELLED = {"followir": "FollowIR", "bright": "BRIGHT", "mair": "MAIR", "instructir": "InstructIR"}
-LAYOUTS = ["*.jsonl", "*.tsv", "examples/*.parquet", "documents/*.parquet"]
+FILES = ["*.jsonl", "*.tsv", "examples/*.parquet", "documents/*.parquet"]
 
 
 def is_hub_name(name: str) -> bool:
     """Whether this names a benchmark of the hub: a known suite, or owner/name and no folder."""
     if Path(name).expanduser().exists():
         return False
-    return name.lower() in SUITES or (name.count("/") == 1 and not name.startswith((".", "/", "~")))
+    is_repository = name.count("/") == 1 and not name.startswith((".", "/", "~"))
+    return name.lower() in DOWNLOADS or is_repository
 
 
 def spelled(name: str) -> str:
     """The name that evaluations are stored under: `followir` and `FollowIR` are one benchmark."""
-    return SPELLED.get(name.lower(), name)
+    suite = SUITES.get(name.lower())
+    return suite.label if suite else name
 
 
 def load_hub_benchmarks(name: str) -> list[Benchmark]:
     """Download and read. Raises BadInput where the hub does not have it or cannot be reached."""
-    parts = SUITES.get(name.lower(), {"": name})
+    suite = DOWNLOADS.get(name.lower())
+    parts = suite.repositories if suite else {"": name}
     tasks = SUBSETS.get(name.lower(), ())
-    wanted = [f"{task}/*.jsonl" for task in tasks] or LAYOUTS
+    wanted = [f"{task}/*.jsonl" for task in tasks] or FILES
     with tempfile.TemporaryDirectory(prefix="inf-benchmark-") as folder:
-        suite = Path(folder) / spelled(name).replace("/", "--")
+        place = Path(folder) / spelled(name).replace("/", "--")
         if "" in parts:
-            suite.symlink_to(_download(parts[""], _files_of(parts[""])), target_is_directory=True)
+            place.symlink_to(_download(parts[""], _files_of(parts[""])), target_is_directory=True)
         else:
-            suite.mkdir()
+            place.mkdir()
             for inner, repository in parts.items():
-                (suite / inner).symlink_to(_download(repository, wanted), target_is_directory=True)
-        benchmarks = read_benchmarks(suite)
+                (place / inner).symlink_to(_download(repository, wanted), target_is_directory=True)
+        benchmarks = read_benchmarks(place)
         subset = name.lower()
         return take_subset(benchmarks, subset) if subset in SUBSETS else benchmarks
 
@@ -64,7 +53,7 @@ def _files_of(repository: str) -> list[str]:
     """What to download: the files that the card names, where it is in mteb's layout."""
     parts = parts_of(Path(_download(repository, [CARD])))
     named = [path for splits in parts.values() for paths in splits.values() for path in paths]
-    return [CARD, *named] if named else LAYOUTS
+    return [CARD, *named] if named else FILES
 
 
 def _download(repository: str, wanted: list[str]) -> str:

@@ -16,7 +16,10 @@ from typing import Any
 
 from analysis.files.rows import read_rows
 from db.errors import BadInput
-from trainer.evaluate.benchmarks import Benchmark, Question, by_id, retrieval_benchmark, titled_text
+from trainer.evaluate.benchmarks import Benchmark, Question
+from trainer.suites.beir import retrieval_benchmark
+from trainer.suites.reading import by_id, titled_text
+from trainer.suites.suite import Suite
 
 CARD = "README.md"
 PARTS = ("corpus", "queries", "default", "qrels", "instruction", "top_ranked")
@@ -167,3 +170,13 @@ def _grade(place: str, value: Any) -> int:
 def _check_document(place: str, document: str, corpus: dict[str, str]) -> None:
     if document not in corpus:
         raise BadInput(f"{place}: no document {document!r} in the corpus")
+
+
+SUITE = Suite(
+    name="instructir",
+    label="InstructIR",
+    layout="mteb's: a card whose configurations name corpus, queries and judgments",
+    is_layout=lambda folder: bool(parts_of(folder)),
+    read=lambda folder: [read_mteb(folder, parts_of(folder))],
+    repositories={"": "mteb/InstructIR-mteb"},
+)

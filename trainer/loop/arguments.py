@@ -1,0 +1,48 @@
+"""The stock trainer's arguments from our settings."""
+
+import math
+from pathlib import Path
+
+import torch
+from sentence_transformers import SentenceTransformerTrainingArguments
+
+from trainer.loop.precision import uses_bf16
+from trainer.settings.settings import TrainSettings
+
+
+def step_count(settings: TrainSettings, groups: int) -> int:
+    """The steps of the training."""
+    if settings.max_steps:
+        return settings.max_steps
+    return math.ceil(settings.epochs * math.ceil(groups / settings.rows_per_batch))
+
+
+def training_arguments(settings: TrainSettings, work: Path) -> SentenceTransformerTrainingArguments:
+    """The arguments; what our callbacks and loss do themselves is off."""
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=str(work),
+        per_device_train_batch_size=settings.rows_per_batch,
+        num_train_epochs=settings.epochs,
+        max_steps=settings.max_steps or -1,
+        learning_rate=settings.learning_rate,
+        lr_scheduler_type="linear",
+        warmup_steps=0,
+        weight_decay=0.0,
+        optim="adamw_torch_fused" if torch.cuda.is_available() else "adamw_torch",
+        seed=settings.seed,
+        logging_strategy="steps",
+        logging_steps=1,
+        logging_nan_inf_filter=False,
+        save_strategy="no",
+        save_total_limit=2,
+        eval_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        dataloader_pin_memory=torch.cuda.is_available(),
+        bf16=uses_bf16(settings.precision),
+        use_cpu=not torch.cuda.is_available(),
+        ddp_find_unused_parameters=False,
+        ddp_broadcast_buffers=False,
+    )
+    arguments.dataloader_drop_last = False  # set for several processes; ours share any last batch
+    return arguments

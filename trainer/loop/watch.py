@@ -1,0 +1,160 @@
+"""What happens beside the steps of a training: metrics, progress, scores, stops, saved states."""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers import TrainerCallback
+
+from trainer.loop.best import Best
+from trainer.loop.embedding_loss import EmbeddingLoss
+from trainer.loop.failures import require_finite
+from trainer.loop.moved_weights import EVERY_STEPS, MIN_SHARE, MovedWeights
+from trainer.parallel.processes import Processes
+from trainer.parallel.sharding import Sharded
+from trainer.settings.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+log = logging.getLogger("inf.train")
+SAVE_SECONDS = 120.0
+Report = Callable[[int, int, str], None]
+Stream = Callable[[int, Mapping[str, float]], None]
+Evaluate = Callable[["SentenceTransformer"], Mapping[str, float]]
+
+
+class Watch(TrainerCallback):
+    """Streams metrics, reports progress, stops at the deadline or on request, saves states."""
+
+    def __init__(
+        self,
+        settings: TrainSettings,
+        report: Report,
+        stream: Stream,
+        stopping: Callable[[], bool],
+        evaluate: Evaluate | None,
+        best: Best,
+        processes: Processes,
+        loss: EmbeddingLoss,
+        sharded: Sharded | None,
+    ) -> None:
+        self.processes, self.loss_module, self.sharded = processes, loss, sharded
+        self.step_began = self.step_seconds = 0.0
+        self.settings, self.report, self.stream = settings, report, stream
+        self.stopping, self.evaluate, self.best = stopping, evaluate, best
+        self.began = self.saved = time.monotonic()
+        self.first_step = 0
+        self.loss = math.nan
+        self.moved = MovedWeights()
+        self.share_moved: float | None = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.began = self.saved = time.monotonic()
+        self.first_step = state.global_step
+        self.best.forget_after(state.global_step)
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.step_began = time.monotonic()
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        rates = [group["lr"] for group in kwargs["optimizer"].param_groups]
+        if state.global_step % EVERY_STEPS == 0 and max(rates) > 0:
+            self.moved.before(kwargs["model"].parameters())
+
+    def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.share_moved = self.moved.after()
+        if self.share_moved is not None and self.share_moved < MIN_SHARE:
+            log.warning(
+                "step %d changed only %.0f %% of the trained weights (%s): the updates are too "
+                "small for this number type. Raise learning_rate",
+                state.global_step + 1,
+                100 * self.share_moved,
+                ", ".join({str(each.dtype) for each in kwargs["model"].parameters()}),
+            )
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        now, settings = time.monotonic(), self.settings
+        self.step_seconds = now - self.step_began
+        if settings.max_seconds and now - self.began >= settings.max_seconds:
+            control.should_training_stop = True
+        if self.stopping():
+            control.should_training_stop = control.should_save = True
+        if settings.save_steps:
+            control.should_save |= state.global_step % settings.save_steps == 0
+        elif now - self.saved >= SAVE_SECONDS:
+            control.should_save = True
+        if settings.evaluate_steps and state.global_step % settings.evaluate_steps == 0:
+            if self.loss_module.value is not None:
+                require_finite(float(self.loss_module.value), state.global_step)
+            # Every process takes part in gathering sharded weights; the first scores.
+            with self.sharded.whole() if self.sharded else nullcontext(kwargs["model"]) as model:
+                self._score(model, state.global_step, control)
+        control.should_training_stop, control.should_save = self.processes.agree(
+            (control.should_training_stop, control.should_save)
+        )
+        if control.should_save:
+            self.saved = now
+
+    def _score(self, model: "SentenceTransformer", step: int, control: Any) -> None:
+        if self.evaluate is None:
+            return
+        scores = self.evaluate(model)
+        self.stream(step, scores)
+        if self.settings.best_by in scores:
+            value = scores[self.settings.best_by]
+            control.should_save |= self.best.record(model, step, value)
+            control.should_training_stop |= self.best.should_stop
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kw: Any) -> None:
+        if not logs or "loss" not in logs:
+            return
+        # Here, where the trainer has read the loss from the device anyway, and before it saves.
+        self.loss = logs["loss"]
+        require_finite(self.loss, state.global_step)
+        numbers = {
+            name: logs[name] for name in ("loss", "learning_rate", "grad_norm") if name in logs
+        }
+        self.stream(state.global_step, numbers | self._of_step())
+        total, left = self._left(state)
+        self.report(
+            state.global_step, total, f"loss {self.loss:.3f} · about {_duration(left)} left"
+        )
+
+    def _of_step(self) -> dict[str, float]:
+        """The loss of each term, and tokens per second of all processes, of the last step.
+
+        Every process must call it.
+        """
+        terms, counted = self.loss_module.of_terms, self.loss_module.tokens
+        values = [*terms.values(), *(() if counted is None else (counted,))]
+        # One transfer from the device for all of them.
+        numbers = torch.stack([value.double() for value in values]).tolist() if values else []
+        found = {f"loss/{term}": number for term, number in zip(terms, numbers, strict=False)}
+        tokens = self.processes.total(int(numbers[-1]) if counted is not None else 0)
+        if self.step_seconds > 0:
+            found["tokens_per_second"] = tokens / self.step_seconds
+        if self.share_moved is not None:
+            found["weights_moved"] = self.share_moved
+        return found
+
+    def _left(self, state: Any) -> tuple[int, float]:
+        """(steps in all as they look now, seconds left)."""
+        spent = time.monotonic() - self.began
+        pace = spent / max(1, state.global_step - self.first_step)
+        left = (state.max_steps - state.global_step) * pace
+        if self.settings.max_seconds:
+            left = min(left, max(0.0, self.settings.max_seconds - spent))
+        return state.global_step + round(left / max(pace, 1e-9)), left
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

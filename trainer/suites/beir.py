@@ -1,0 +1,81 @@
+"""BEIR, and InstructIR as a BEIR folder in which a query has several instructions.
+
+A folder has `queries.jsonl` {_id, text, and `instruction` where there is one}, `corpus.jsonl` and
+`qrels/test.tsv`. InstructIR's ids are `17_0`, `17_1`, …: the instructions of query 17.
+"""
+
+from pathlib import Path
+
+from db.errors import BadInput
+from trainer.evaluate.benchmarks import Benchmark, Question
+from trainer.suites.reading import corpus_of, judgments_of, queries_of
+from trainer.suites.suite import Suite
+
+
+def read_beir(folder: Path) -> Benchmark:
+    """The benchmark of a BEIR folder. Raises BadInput with file and line."""
+    corpus = corpus_of(folder)
+    questions = {
+        row["_id"]: Question(str(row.get("instruction") or ""), row["text"])
+        for _, row in queries_of(folder)
+    }
+    judgments = judgments_of(folder / "qrels" / "test.tsv", corpus)
+    if unknown := sorted(judgments.keys() - questions.keys()):
+        raise BadInput(f"{folder / 'qrels' / 'test.tsv'}: no query {unknown[0]!r} in queries.jsonl")
+    return retrieval_benchmark(folder.name, questions, corpus, judgments, "qrels/test.tsv")
+
+
+def retrieval_benchmark(
+    name: str,
+    questions: dict[str, Question],
+    corpus: dict[str, str],
+    judgments: dict[str, dict[str, int]],
+    judged: str,
+    candidates: dict[str, list[str]] | None = None,
+) -> Benchmark:
+    """The judged questions over a corpus, or over `candidates`; InstructIR where they are so.
+
+    judged: where the judgments stand, for the convention.
+    """
+    judged_questions = {query: questions[query] for query in judgments}
+    same_query = _instructions_of_a_query(judged_questions)
+    ranked = "a query's top_ranked documents are" if candidates else "the whole corpus is"
+    robustness = (
+        "; robustness@10: the lowest nDCG@10 over a query's instructions, mean over queries"
+    )
+    return Benchmark(
+        name=name,
+        kind="InstructIR" if same_query else "BEIR",
+        convention=f"{ranked} ranked; queries of {judged}; ties by score, then id, "
+        "both descending" + (robustness if same_query else ""),
+        questions=judged_questions,
+        corpus=corpus,
+        judgments=judgments,
+        candidates=candidates or {},
+        same_query=same_query,
+    )
+
+
+def _instructions_of_a_query(questions: dict[str, Question]) -> dict[str, str]:
+    """InstructIR names the instructions of query 17 `17_0`, `17_1`, …: {question: query}.
+
+    Empty where a folder is not so: an instruction is missing, equal names ask other queries, or no
+    query has a second instruction.
+    """
+    by_query: dict[str, list[Question]] = {}
+    for name, question in questions.items():
+        by_query.setdefault(name.split("_")[0], []).append(question)
+    several = any(len(theirs) > 1 for theirs in by_query.values())
+    alike = all(len({one.query for one in theirs}) == 1 for theirs in by_query.values())
+    if not (several and alike and all(one.instruction for one in questions.values())):
+        return {}
+    return {name: name.split("_")[0] for name in questions}
+
+
+SUITE = Suite(
+    name="beir",
+    label="BEIR",
+    layout="queries.jsonl, corpus.jsonl and qrels/test.tsv",
+    is_layout=lambda folder: (folder / "qrels").exists(),
+    read=lambda folder: [read_beir(folder)],
+)
