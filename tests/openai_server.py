@@ -79,6 +79,7 @@ class Server:
         assert schema in ("ignored", "taken", "refused", "object")
         self.down: tuple[int, int, str] | None = None  # after N answers, with status and code
         self.poison: str | None = None  # prompts that hold this always meet a 500
+        self.other_model: tuple[int, str] | None = None  # after N answers, reported by this name
         self.schema = schema
         self.batches = Batches(self)
         self.asked: Counter[str] = Counter()
@@ -289,7 +290,7 @@ class Server:
             "id": "chatcmpl-test",
             "object": "chat.completion",
             "created": 0,
-            "model": body["model"],
+            "model": self._reported(body["model"]),
             "choices": [{"index": 0, "message": message, "finish_reason": finish}]
             if choices
             else [],
@@ -300,6 +301,11 @@ class Server:
                 **self._thoughts(),
             },
         }
+
+    def _reported(self, model: str) -> str:
+        if self.other_model is not None and self.answered.total() >= self.other_model[0]:
+            return self.other_model[1]
+        return model
 
     def _thoughts(self) -> dict[str, Any]:
         """How many of the tokens that came are said to be reasoning."""

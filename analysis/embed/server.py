@@ -23,8 +23,9 @@ TRY_AGAIN = (408, 409, 429, 500, 502, 503, 504)
 
 
 def base_url() -> str:
-    """Where the server is: `OPENAI_BASE_URL`, else the vendor's."""
-    return (os.environ.get("OPENAI_BASE_URL") or VENDOR).rstrip("/")
+    """Where the server is: `OPENAI_BASE_URL` (the first of several), else the vendor's."""
+    first = (os.environ.get("OPENAI_BASE_URL") or VENDOR).partition(",")[0]
+    return first.strip().rstrip("/")
 
 
 def server_identity(name: str) -> str:

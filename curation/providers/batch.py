@@ -142,7 +142,7 @@ class BatchProvider:
             for key in keys:
                 if key in self._waiting and key not in known:
                     request = self._waiting[key][0]
-                    line = request_line(key, self._wire.body(request), self._api.url)
+                    line = request_line(key, self._api.body(request), self._api.url)
                     by_model.setdefault(request.model, []).append((key, line))
             for model, lines in by_model.items():
                 for file in split_into_files(lines):

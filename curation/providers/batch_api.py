@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 import openai
@@ -29,7 +29,15 @@ class BatchApi:
 
     def __init__(self, wire: OpenAIProvider) -> None:
         self._wire = wire
-        self._client = wire.client.with_options(max_retries=MAX_ATTEMPTS)
+        if len(wire.endpoints.all) > 1:
+            raise ProviderError("batch mode uses one endpoint: name one in OPENAI_BASE_URL")
+        self._endpoint = wire.endpoints.all[0]
+        self._client = self._endpoint.client.with_options(max_retries=MAX_ATTEMPTS)
+
+    def body(self, request: Request) -> dict[str, Any]:
+        """The body of a request, in the form that the model's server takes."""
+        form = self._endpoint.form.get(request.model, 0)
+        return self._wire.body(request, self._endpoint, form)
 
     @property
     def url(self) -> str:
@@ -56,7 +64,7 @@ class BatchApi:
                 ) from error
 
     async def _create_once(self, name: str, file_id: str, max_wait: float) -> str:
-        once = self._wire.client.with_options(max_retries=0)
+        once = self._endpoint.client.with_options(max_retries=0)
         for attempt in range(MAX_ATTEMPTS):
             try:
                 created = await once.batches.create(
@@ -138,10 +146,10 @@ class BatchApi:
         if kind is None:
             return
         error = kind(message, response=http, body=line.error)
-        form = self._wire.form.get(request.model, 0)
+        form = self._endpoint.form.get(request.model, 0)
         wants_json = request.parameters.get("output") == "json"
         if may_be_about_form(error) and wants_json and form < len(FORMS) - 1:
-            self._wire.form[request.model] = form + 1
+            self._endpoint.form[request.model] = form + 1
             return
         raise_if_final(error, request, str(self._client.base_url))
 

@@ -44,6 +44,8 @@ def raise_if_final(error: Exception, request: Request, server: str) -> None:
                 f"({error.message}): change the recipe with `--set {request.task}.KEY=VALUE`"
             ) from error
         raise RowFailed("request_refused", error.message) from error
+    if isinstance(error, openai.APIStatusError) and error.status_code == 413:
+        raise RowFailed("too_long_for_model", error.message) from error
     if isinstance(error, openai.APIError | json.JSONDecodeError | ValueError):
         return
     raise error
@@ -84,7 +86,7 @@ def error_code(error: openai.APIError) -> str:
     return str(error.code or body.get("type") or "")
 
 
-def retry_after_seconds(error: openai.RateLimitError) -> float | None:
+def retry_after_seconds(error: openai.APIStatusError) -> float | None:
     """Seconds to wait as the server requests, as a number or a date; None without a request.
 
     At most INF_MAX_RETRY_AFTER_SECONDS, by default ten minutes.

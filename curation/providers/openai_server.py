@@ -14,17 +14,16 @@ from dataclasses import replace
 from typing import Any, Final
 
 import openai
-from openai import AsyncAzureOpenAI, AsyncOpenAI
 
-from curation.providers.client import make_client
+from curation.providers.client import make_endpoints
+from curation.providers.endpoints import Endpoint, Endpoints
 from curation.providers.failures import (
     may_be_about_form,
     raise_if_final,
-    raise_if_quota_is_spent,
     retry_after_seconds,
-    wrong_key,
 )
 from curation.providers.gate import Gate
+from curation.providers.models import check_models, check_reported_model
 from curation.providers.provider import Answer, ProviderState, Request, RowFailed
 from curation.providers.request_body import (
     build_body,
@@ -55,21 +54,15 @@ class OpenAIProvider:
 
     def __init__(
         self,
-        client: AsyncOpenAI,
+        endpoints: Sequence[Endpoint],
         *,
         concurrency: int,
         prices: dict[str, Price],
-        own_server: bool,
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> None:
-        self.client, self._prices, self._own_server = client, prices, own_server
-        self._path = (  # built once; Azure's SDK adds the deployment to a relative one
-            "/chat/completions"
-            if isinstance(client, AsyncAzureOpenAI)
-            else f"{client.base_url}chat/completions"
-        )
+        self.endpoints, self._prices = Endpoints(endpoints), prices
         self._timeout_seconds = timeout_seconds
         self.gate = Gate(
             concurrency, per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute
@@ -80,8 +73,6 @@ class OpenAIProvider:
         self._open_requests = 0  # requests without an answer yet, between attempts too
         self._last_row_dropped_at = -math.inf
         self.limit_names: dict[str, str] = {}  # by task: the server's name of max_output_tokens
-        # how many steps of FORMS a model's server has refused; for this run
-        self.form: dict[str, int] = {}
         self.timeouts: dict[str, float] = {}  # by task
         self.headers: dict[str, dict[str, str]] = {}  # by task
 
@@ -96,7 +87,7 @@ class OpenAIProvider:
         tokens_per_minute: float | None = None,
         batch: bool = False,
     ) -> "OpenAIProvider":
-        """The server that the environment names.
+        """The endpoints that the recipe or the environment names.
 
         Raises ProviderError without a key, BadInput where a budget is set and a price or a limit
         of output tokens is missing.
@@ -106,12 +97,10 @@ class OpenAIProvider:
             require_prices(recipe, prices)
         if batch:
             prices = {model: price.batched() for model, price in prices.items()}
-        client, own_server = make_client()
         provider = cls(
-            client,
+            make_endpoints(recipe.endpoints),
             concurrency=concurrency,
             prices=prices,
-            own_server=own_server,
             requests_per_minute=requests_per_minute,
             tokens_per_minute=tokens_per_minute,
         )
@@ -128,26 +117,21 @@ class OpenAIProvider:
         return {}
 
     async def check_models(self, models: Sequence[str]) -> None:
-        """Compare with the server's list of models; a server without such a list has them all."""
-        if isinstance(self.client, AsyncAzureOpenAI):
-            return  # a deployment's name is the user's own
-        try:
-            known = [model.id async for model in self.client.models.list(timeout=20.0)]
-        except openai.AuthenticationError as error:
-            raise wrong_key(error) from error
-        except openai.APIConnectionError as error:
+        """Compare with the servers' lists of models; a server without such a list has them all.
+
+        An endpoint that does not respond is left out where another one does.
+        """
+        silent: list[openai.APIConnectionError] = []
+        for endpoint in self.endpoints.all:
+            try:
+                await check_models(endpoint, models)
+            except openai.APIConnectionError as error:
+                self.endpoints.pass_on(endpoint, error, None)
+                silent.append(error)
+        if len(silent) == len(self.endpoints.all):
             raise ProviderError(
-                f"no server responds at {self.client.base_url}: start it, or set OPENAI_BASE_URL"
-            ) from error
-        except (openai.APIError, ValueError, TypeError, AttributeError):
-            return
-        for model in models:
-            if known and model not in known:
-                shown = ", ".join(sorted(known)[:12]) + (", …" if len(known) > 12 else "")
-                raise ProviderError(
-                    f"the server has no model {model!r}: choose another with "
-                    f"`--set STAGE.model=NAME` or `--set model=NAME` for all; it has {shown}"
-                )
+                f"no server responds at {self.endpoints.urls()}: start it, or set OPENAI_BASE_URL"
+            ) from silent[0]
 
     def max_usd(self, request: Request) -> float:
         """The price of every byte of the prompt as a token and of all the output it may have."""
@@ -176,7 +160,8 @@ class OpenAIProvider:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self.client.close()
+        for endpoint in self.endpoints.all:
+            await endpoint.client.close()
 
     async def answer(self, request: Request) -> Answer:
         """One answer, with further attempts where they can help."""
@@ -193,47 +178,61 @@ class OpenAIProvider:
         server works then, and it is this request that it cannot answer. Failures without that are
         the server's: nothing is dropped for them, and MAX_ATTEMPTS of them stop the run.
         """
-        attempts = of_row = of_server = 0
+        attempts = of_row = of_server = passed_on = 0
         first, failed_at = time.monotonic(), math.inf
-        form = 0
+        form = 0  # the simplest that this request has needed
         while True:
             delay: float | None = None
             async with self.gate.slot(lambda: self._counted_tokens(request)) as started:
-                form = max(form, self.form.get(request.model, 0))
-                body = self.body(request, form)
+                endpoint = self.endpoints.choose()
+                form = max(form, endpoint.form.get(request.model, 0))
+                body = self.body(request, endpoint, form)
                 attempts += 1
+                endpoint.open_requests += 1
                 try:
                     # not `chat.completions.create`, which walks through every message and schema
                     # to rename fields, and builds models of the response: a third of all CPU
                     # time, and there is nothing to rename
-                    completion = await self.client.post(
-                        self._path,
+                    completion = await endpoint.client.post(
+                        endpoint.path,
                         cast_to=object,
                         body=body,
                         options=self._options(request),
                     )
                     answer = self.read(request, completion, time.monotonic() - started)
-                except openai.RateLimitError as error:
-                    raise_if_quota_is_spent(error)
-                    delay = retry_after_seconds(error)
-                    self.gate.throttled(started, delay)
-                    failed: Exception = error
+                    check_reported_model(endpoint, request.model, completion)
                 except Exception as error:
                     if may_be_about_form(error) and "response_format" in body:
                         form += 1  # kept for the model where the simpler request is answered
                         continue
-                    raise_if_final(error, request, str(self.client.base_url))
+                    if isinstance(error, openai.APIStatusError):
+                        delay = retry_after_seconds(error)
                     failed = error
-                    self.failures += 1
-                    if self._last_answer > failed_at:
-                        of_row, of_server = of_row + 1, 0
-                    of_server += 1
-                    failed_at = time.monotonic()
+                    if (
+                        self.endpoints.pass_on(endpoint, error, delay)
+                        and passed_on < len(self.endpoints.all)  # else a poisoned row would circle
+                    ):
+                        self.failures += 1
+                        passed_on += 1
+                        continue
+                    passed_on = 0
+                    raise_if_final(error, request, endpoint.url)
+                    if isinstance(error, openai.RateLimitError):
+                        self.gate.throttled(started, delay)
+                    else:
+                        self.failures += 1
+                        if self._last_answer > failed_at:
+                            of_row, of_server = of_row + 1, 0
+                        of_server += 1
+                        failed_at = time.monotonic()
                 else:
                     self._last_answer = time.monotonic()
                     self.gate.worked()
-                    self.form[request.model] = max(form, self.form.get(request.model, 0))
+                    self.endpoints.answered(endpoint)
+                    endpoint.form[request.model] = max(form, endpoint.form.get(request.model, 0))
                     return replace(answer, attempts=attempts)
+                finally:
+                    endpoint.open_requests -= 1
             if of_row >= MAX_ATTEMPTS - 1:
                 raise RowFailed("server_error", f"gave up after {attempts} attempts: {failed}")
             silent = time.monotonic() - max(self._last_answer, first)
@@ -250,13 +249,13 @@ class OpenAIProvider:
             options["headers"] = headers
         return options
 
-    def body(self, request: Request, form: int | None = None) -> dict[str, Any]:
-        """The body of a request; `form` is its step of FORMS, by default the model's."""
+    def body(self, request: Request, endpoint: Endpoint, form: int) -> dict[str, Any]:
+        """The body of a request to an endpoint; `form` is its step of FORMS."""
         # OpenAI's reasoning models refuse the old name, most other servers the new one
-        usual = "max_tokens" if self._own_server else "max_completion_tokens"
+        usual = "max_tokens" if endpoint.own_server else "max_completion_tokens"
         return build_body(
             request,
-            form=self.form.get(request.model, 0) if form is None else form,
+            form=form,
             limit_name=self.limit_names.get(request.task, usual),
         )
 
@@ -290,16 +289,19 @@ class OpenAIProvider:
             raise RowFailed("server_error", f"gave up after {attempts} attempts: {what}")
         silent = time.monotonic() - self._last_answer
         raise ProviderError(
-            f"the server at {self.client.base_url} has given no answer for {silent:.0f} s "
+            f"the server at {self.endpoints.urls()} has given no answer for {silent:.0f} s "
             f"({what}); check it, then resume the run: no group is lost"
         ) from failed
 
     async def _lists_models(self) -> bool:
-        try:
-            await self.client.models.list(timeout=20.0)
-        except openai.APIError:
-            return False
-        return True
+        """Whether an endpoint responds to anything at all."""
+        for endpoint in self.endpoints.all:
+            try:
+                await endpoint.client.models.list(timeout=20.0)
+            except openai.APIError:
+                continue
+            return True
+        return False
 
     def _backoff(self, attempts: int) -> float:
         """Seconds before the next attempt: doubling, with jitter so that not all come at once."""

@@ -28,6 +28,7 @@ PARAMETERS = (
     "extra_body",
 )
 TRANSPORT = ("timeout_seconds", "headers", "limit_name")  # no part of an answer's key
+SERVERS = ("endpoints", "server_group")
 
 
 @dataclass(frozen=True)
@@ -75,13 +76,19 @@ _FILTERS = tuple(field.name for field in fields(Filters))
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything a run does, apart from the data set, the seed and the budget."""
+    """Everything a run does, apart from the dataset, the seed and the budget.
+
+    `endpoints`: addresses of servers in place of those of the environment. `server_group`: the
+    name under which their answers are kept; empty: after the endpoints.
+    """
 
     name: str
     description: str
     stages: dict[Task, Stage]
     validation: Validation = field(default_factory=Validation)
     filters: Filters = field(default_factory=Filters)
+    endpoints: tuple[str, ...] = ()
+    server_group: str = ""
 
     def body(self) -> dict[str, Any]:
         """The recipe as JSON, with prompts by name and sha256."""
@@ -100,6 +107,9 @@ class Recipe:
             },
             "validation": asdict(self.validation),
             "filters": asdict(self.filters),
+            # left out where empty: the hashes of recipes without them stay as they are
+            **({"endpoints": list(self.endpoints)} if self.endpoints else {}),
+            **({"server_group": self.server_group} if self.server_group else {}),
         }
 
     @property
@@ -158,12 +168,15 @@ def recipe_from_store(body: Mapping[str, Any], prompts: Mapping[str, str]) -> Re
         stages=stages,
         validation=Validation(**body["validation"]),
         filters=Filters(**body["filters"]),
+        endpoints=tuple(body.get("endpoints", ())),
+        server_group=body.get("server_group", ""),
     )
 
 
 def _build(tables: dict[str, Any], path: Path) -> Recipe:
     where = f"the recipe {path.name}"
-    _only(tables, ("name", "description", "stages", "validation", "filters"), where)
+    _only(tables, ("name", "description", "stages", "validation", "filters", *SERVERS), where)
+    _check_servers(tables, where)
     given = tables.get("stages", {})
     _only(given, tuple(TASKS), f"{where}, [stages]")
     stages: dict[Task, Stage] = {}
@@ -194,7 +207,17 @@ def _build(tables: dict[str, Any], path: Path) -> Recipe:
         stages=stages,
         validation=validation,
         filters=Filters(**_whole(tables, "filters", _FILTERS, where)),
+        endpoints=tuple(tables.get("endpoints", ())),
+        server_group=tables.get("server_group", ""),
     )
+
+
+def _check_servers(tables: dict[str, Any], where: str) -> None:
+    endpoints = tables.get("endpoints", [])
+    if not isinstance(endpoints, list) or not all(isinstance(one, str) for one in endpoints):
+        raise BadInput(f"{where}: endpoints = {endpoints!r} is not a list of addresses")
+    if not isinstance(tables.get("server_group", ""), str):
+        raise BadInput(f"{where}: server_group = {tables['server_group']!r} is not a name")
 
 
 def _check_transport(table: dict[str, Any], place: str) -> None:
@@ -237,7 +260,12 @@ def _put(tables: dict[str, Any], setting: str) -> None:
     except tomllib.TOMLDecodeError:
         value = text
     section, _, key = place.rpartition(".")
-    if not section:
+    if place == "server_group":
+        tables[place] = str(value)
+    elif place == "endpoints":
+        # a person who may start runs on a page could send the server's key to any address
+        raise BadInput("endpoints are set in a recipe file or by OPENAI_BASE_URL, not by --set")
+    elif not section:
         for table in tables.get("stages", {}).values():
             table[key] = value
     elif section == "filters" or (section == "validation" and key in _VALIDATION):

@@ -46,7 +46,8 @@ VARIABLES: dict[str, tuple[Variable, ...]] = {
         Variable(
             "OPENAI_BASE_URL",
             "OpenAI's own",
-            "Address of another OpenAI-compatible server (vLLM, llama.cpp, `transformers serve`).",
+            "Address of another OpenAI-compatible server (vLLM, llama.cpp, `transformers serve`). "
+            "Several separated by commas share the requests of `inf curate`.",
         ),
         Variable("AZURE_OPENAI_ENDPOINT", "none", "Use Azure OpenAI at this address."),
         Variable("AZURE_OPENAI_API_KEY", "none", "Key of Azure OpenAI. A secret."),

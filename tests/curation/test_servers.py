@@ -9,6 +9,7 @@ from openai import AsyncOpenAI, DefaultAioHttpClient
 from openai_server import Server
 from sqlalchemy import func, select
 
+from curation.providers.endpoints import Endpoint
 from curation.providers.openai_server import OpenAIProvider
 from curation.providers.provider import Request
 from curation.recipe.prompt import Prompt
@@ -41,7 +42,10 @@ def test_a_call_that_is_met_with_silence_is_given_up_and_tried_again(
             base_url=server.url, api_key="k", http_client=DefaultAioHttpClient(), max_retries=0
         )
         provider = OpenAIProvider(
-            client, concurrency=2, prices={}, own_server=True, timeout_seconds=1.0
+            [Endpoint(server.url, client, own_server=True)],
+            concurrency=2,
+            prices={},
+            timeout_seconds=1.0,
         )
         try:
             return await provider.answer(request), provider.state()
