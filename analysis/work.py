@@ -33,7 +33,7 @@ from db.outcome.analyses import find_analysis, get_analysis, store_analysis
 from db.tables import Analysis
 
 REPEATS = 5
-MOST_FITTED = 20_000
+MAX_FITTED = 20_000
 
 
 def embed(handle: JobHandle) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def coverage(handle: JobHandle) -> dict[str, Any]:
     before = None if onto is None else _stored_map(handle, int(onto))
     model = _model_of(handle, before)
     seed = int(handle.config.get("seed", 0))
-    most = int(handle.config.get("fit") or MOST_FITTED)
+    most = int(handle.config.get("fit") or MAX_FITTED)
     settings = {
         "version": maps.VERSION,
         "model": model_identity(model),
@@ -99,7 +99,7 @@ def coverage(handle: JobHandle) -> dict[str, Any]:
     if (known := _known(handle, "coverage", sha256)) is not None:
         return known
     vectors = _vectors(handle, corpora, model)
-    handle.report(len(vectors), len(vectors), "drawing the map")
+    handle.report(len(vectors), len(vectors), "computing the map")
     texts, whole = list(vectors), _stack(vectors, list(vectors))
     if before is None:
         points, chosen = _fitted(whole, most, seed)
@@ -153,23 +153,23 @@ def _stored_map(handle: JobHandle, analysis_id: int) -> Analysis:
 
 
 def _model_of(handle: JobHandle, map_: Analysis | None) -> str:
-    """The model that was asked for, of a stored map its own. Raises BadInput for another one."""
-    asked: str | None = handle.config.get("model")
+    """The requested model, or that of a stored map. Raises BadInput where the two differ."""
+    requested: str | None = handle.config.get("model")
     if map_ is None:
-        return asked or DEFAULT_MODEL
-    drawn_with: str = map_.result["model"]
-    if asked and asked != drawn_with:
+        return requested or DEFAULT_MODEL
+    map_model: str = map_.result["model"]
+    if requested and requested != map_model:
         raise BadInput(
-            f"the map {map_.id} was drawn with the model {drawn_with}, not with {asked}: leave "
-            "--model out, or draw a new map"
+            f"the map {map_.id} was computed with the model {map_model}, not with {requested}: "
+            "omit --model, or compute a new map"
         )
-    return drawn_with
+    return map_model
 
 
 def _map_vectors(handle: JobHandle, map_: Analysis, model: str) -> tuple[np.ndarray, np.ndarray]:
     """The vectors of the texts that a stored map was fitted on, from the cache, and their points.
 
-    Raises BadInput where they are gone: the model was trained anew, or the map drawn elsewhere.
+    Raises BadInput where they are gone: the model was trained anew, or the map computed elsewhere.
     """
     known = fitted_places(read_table(map_.payload or b""))
     with handle.store.read() as session:
@@ -177,7 +177,7 @@ def _map_vectors(handle: JobHandle, map_: Analysis, model: str) -> tuple[np.ndar
     if len(vectors) < len(known):
         raise BadInput(
             f"the store has vectors of {len(vectors):,} of the {len(known):,} texts that map "
-            f"{map_.id} was fitted on (model {model}): draw it again without --onto"
+            f"{map_.id} was fitted on (model {model}): compute it again without --onto"
         )
     return np.stack(list(vectors.values())), np.stack([known[sha256] for sha256 in vectors])
 

@@ -26,7 +26,6 @@ from analysis.agreement.answers import (
     pair_tables,
     patterns,
 )
-from analysis.agreement.coefficients import NAMES, NO_ITEM_TWICE, ONE_LABEL, coefficients
 from analysis.agreement.cohen import Kappa, cohen_kappa
 from analysis.agreement.intervals import (
     DRAWS,
@@ -45,6 +44,7 @@ from analysis.agreement.intervals import (
     one_alone,
     pair_features,
 )
+from analysis.agreement.measures import MEASURES, NO_ITEM_TWICE, ONE_LABEL, measure_values
 
 __all__ = ["Decision", "agreement_report", "interval_caption", "people"]
 
@@ -80,10 +80,10 @@ def agreement_report(decisions: Iterable[Decision], *, resamples: int = DRAWS) -
         for name, pairs in means.items()
     }
     spread = _Spread(answers, tables, kappas, defined, resamples)
-    nobody = dict.fromkeys(means, "no person has judged")
-    nobody[""] = "fewer than two people have judged"
+    no_judges = dict.fromkeys(means, "no person has judged")
+    no_judges[""] = "fewer than two people have judged"
     summaries = {
-        name: _mean([kappas[pair] for pair in pairs], nobody[name], spread.of_mean(name))
+        name: _mean([kappas[pair] for pair in pairs], no_judges[name], spread.of_mean(name))
         for name, pairs in means.items()
     }
     return {
@@ -103,8 +103,8 @@ def agreement_report(decisions: Iterable[Decision], *, resamples: int = DRAWS) -
         "human_human": summaries.pop(""),
         "human_model": summaries,
         "differences": _differences(answers, models, summaries, spread),
-        "all_judges": _coefficients(answers, [*humans, *models], resamples),
-        "people": _coefficients(answers, humans, resamples),
+        "all_judges": _measures(answers, [*humans, *models], resamples),
+        "people": _measures(answers, humans, resamples),
         "simulated": any(judge.simulated for judge in named),
         "simulated_left_out": sum(
             judge.simulated and judge.kind == PERSON and judge not in named for judge in judges
@@ -113,7 +113,7 @@ def agreement_report(decisions: Iterable[Decision], *, resamples: int = DRAWS) -
 
 
 def interval_caption(report: Mapping[str, Any]) -> str:
-    """How the intervals of a report were made, in words; empty where it has none."""
+    """How the intervals of a report were computed; empty where it has none."""
     measures = [report["human_human"], *report["human_model"].values()]
     return intervals_from([*measures, *report["pairs"]], report["resamples"])
 
@@ -306,7 +306,7 @@ def _interval(interval: Interval | None) -> dict[str, Any]:
     return {**found, "undefined_resamples": interval.undefined} if interval.undefined else found
 
 
-def _mean(kappas: Sequence[Kappa], nobody: str, interval: Interval | None) -> dict[str, Any]:
+def _mean(kappas: Sequence[Kappa], no_judges: str, interval: Interval | None) -> dict[str, Any]:
     values = [kappa.value for kappa in kappas if kappa.value is not None]
     agreements = [kappa.agreement for kappa in kappas if kappa.agreement is not None]
     mean: dict[str, Any] = {
@@ -318,7 +318,7 @@ def _mean(kappas: Sequence[Kappa], nobody: str, interval: Interval | None) -> di
     }
     if not values:
         reasons = sorted({kappa.reason for kappa in kappas if kappa.reason})
-        mean["reason"] = "; ".join(reasons) if kappas else nobody
+        mean["reason"] = "; ".join(reasons) if kappas else no_judges
     return mean
 
 
@@ -355,21 +355,21 @@ def _judges(answers: Answers) -> list[dict[str, Any]]:
     ]
 
 
-def _coefficients(answers: Answers, judges: Sequence[int], draws: int) -> dict[str, dict[str, Any]]:
-    """Fleiss' kappa, Krippendorff's alpha, Gwet's AC1 and raw agreement of these judges."""
+def _measures(answers: Answers, judges: Sequence[int], draws: int) -> dict[str, dict[str, Any]]:
+    """Every registered measure of agreement of these judges, by name."""
     counts = answers.label_counts(judges)
     counts = counts[counts.sum(axis=1) > 0]
     if not len(counts) or counts.sum(axis=1).max() < 2:
-        return {name: {"value": None, "reason": NO_ITEM_TWICE} for name in NAMES}
+        return {name: {"value": None, "reason": NO_ITEM_TWICE} for name in MEASURES}
     rows, weights = patterns(counts)
     in_use = int((counts.sum(axis=0) > 0).sum())
-    values = coefficients(rows, weights[None, :], in_use)
+    values = measure_values(rows, weights[None, :], in_use)
     drawn = None
     if draws and in_use > 1 and len(rows) <= MAX_PATTERNS:
-        drawn = _drawn_coefficients(rows, weights, draws)
+        drawn = _posterior_measures(rows, weights, draws)
     found: dict[str, dict[str, Any]] = {}
-    for name in NAMES:
-        value = float(getattr(values, name)[0])
+    for name in MEASURES:
+        value = float(values[name][0])
         if np.isnan(value):
             found[name] = {"value": None, "reason": ONE_LABEL}
         else:
@@ -381,10 +381,10 @@ def _coefficients(answers: Answers, judges: Sequence[int], draws: int) -> dict[s
     return found
 
 
-def _drawn_coefficients(
+def _posterior_measures(
     rows: np.ndarray, weights: np.ndarray, draws: int
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Draws of every coefficient under the lower and the upper posterior.
+    """Draws of every measure under the lower and the upper posterior.
 
     The extra item has as many judgments as the items judged twice have on average.
     """
@@ -397,13 +397,13 @@ def _drawn_coefficients(
         for patterns_of in (one_alone(usual, [0], list(used)), all_agree(usual, list(used)))
     ]
     generator = np.random.default_rng(SEED)
-    found: tuple[dict[str, list[np.ndarray]], ...] = tuple({n: [] for n in NAMES} for _ in extra)
+    found: tuple[dict[str, list[np.ndarray]], ...] = tuple({n: [] for n in MEASURES} for _ in extra)
     for size in blocks(draws):
         drawn = generator.standard_gamma(weights, size=(size, len(weights)))
         for added, values in zip(extra, found, strict=True):
             whole = np.concatenate([drawn, extra_item(generator, len(added), size)], axis=1)
-            block = coefficients(np.concatenate([rows, added]), whole, len(used))
-            for name in NAMES:
-                values[name].append(getattr(block, name))
+            block = measure_values(np.concatenate([rows, added]), whole, len(used))
+            for name, each in block.items():
+                values[name].append(each)
     lower, upper = ({n: np.concatenate(v) for n, v in each.items()} for each in found)
     return lower, upper

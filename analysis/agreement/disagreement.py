@@ -17,21 +17,21 @@ from db.scenarios import ROLES
 
 @dataclass(frozen=True)
 class ItemDisagreement:
-    """An item, how much its judgments differ (0 to 1), and what each judge said."""
+    """An item, how much its judgments differ (0 to 1), and each judge's label."""
 
     item: Hashable
     disagreement: float
-    said: dict[str, str]
+    labels: dict[str, str]
 
 
 def disagreements(decisions: Iterable[Decision]) -> list[ItemDisagreement]:
     """Items with two judgments or more, those judged most differently first."""
-    said: dict[Hashable, dict[str, str]] = {}
+    labels: dict[Hashable, dict[str, str]] = {}
     for row in decisions:
-        said.setdefault(row.item, {})[row.judge] = row.label
+        labels.setdefault(row.item, {})[row.judge] = row.label
     found = [
         ItemDisagreement(item, _disagreement(list(each.values())), each)
-        for item, each in said.items()
+        for item, each in labels.items()
         if len(each) > 1
     ]
     return sorted(found, key=lambda each: (-each.disagreement, str(each.item)))
@@ -40,7 +40,7 @@ def disagreements(decisions: Iterable[Decision]) -> list[ItemDisagreement]:
 def confusion_of(
     decisions: Iterable[Decision], one: str, other: str
 ) -> tuple[list[str], np.ndarray]:
-    """The labels either used, and counts: rows what the one said, columns what the other did."""
+    """The labels either used, and counts: rows the one's labels, columns the other's."""
     answers = number_decisions(row for row in decisions if row.judge in (one, other))
     names = [judge.name for judge in answers.judges]
     if one not in names or other not in names:

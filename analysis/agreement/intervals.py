@@ -10,8 +10,8 @@ the items instead covers 0.36 at n = 15 and kappa 0.9.
 
 What would surprise:
 - An interval never has zero width: 0.6 items of disagreement are always possible.
-- No item is drawn. Items with the same answers are one pattern, so 10,000 draws for 333,000 items
-  take a fraction of a second.
+- Items are not resampled. Items with the same answers are one pattern, so 10,000 draws for
+  333,000 items take a fraction of a second.
 - Where there are more than `MAX_PATTERNS` patterns (many judges, each on few items) the interval is
   value ± 1.96 standard errors by the delta method instead, and says so (`interval_from`).
 """
@@ -115,7 +115,7 @@ def intervals_from(intervals: Sequence[Mapping[str, Any]], draws: int) -> str:
     """How the 95 % intervals of a report were made, for a caption; empty where there are none."""
     sources = {found.get("interval_from") for found in intervals} - {None}
     by_draws = f"{draws:,} posterior draws over the items"
-    by_formula = "standard errors by formula, as there are too many answer patterns to draw"
+    by_formula = "standard errors by formula, as there are too many answer patterns to sample"
     if sources == {POSTERIOR}:
         return f"95 % intervals from {by_draws}"
     if sources == {STANDARD_ERROR}:

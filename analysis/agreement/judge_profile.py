@@ -1,7 +1,7 @@
 """One judge's work in numbers: agreement with the others and bias towards a place. Pure.
 
 Bias: candidates are shuffled for every judgment, so that a judge without a preference for places
-chooses each of them equally often, whatever is right. Told is the share of every place among the
+chooses each of them equally often, whatever is right. Reported: the share of every place among the
 choices, and the p-value of Pearson's chi-squared test against the shares that the lengths of the
 lists make equal: sum (chosen - expected)^2 / expected, places - 1 degrees of freedom. Undefined
 where a place is expected fewer than five times: the test does not hold there.
@@ -14,7 +14,7 @@ from typing import Any
 from analysis.agreement.answers import MODEL, PERSON
 from db.study.quality import JudgeQuality
 
-FEWEST_EXPECTED = 5.0
+MIN_EXPECTED = 5.0
 
 
 def judge_profiles(
@@ -66,7 +66,7 @@ def mean_agreement(report: Mapping[str, Any], judge: str, others: Iterable[str])
     if defined:
         return {"kappa": sum(defined) / len(defined), "pairs": len(defined)}
     if not pairs:
-        return {"kappa": None, "pairs": 0, "reason": "nobody to compare with"}
+        return {"kappa": None, "pairs": 0, "reason": "no judge to compare with"}
     return {"kappa": None, "pairs": 0, "reason": str(pairs[0]["reason"])}
 
 
@@ -81,18 +81,18 @@ def place_bias(choices: Sequence[tuple[int, int]]) -> dict[str, Any]:
         sum(count / length for length, count in lengths.items() if length >= place)
         for place in range(1, places + 1)
     ]
-    told: dict[str, Any] = {
+    profile: dict[str, Any] = {
         "choices": len(choices),
         "shares": [chosen[place] / len(choices) for place in range(1, places + 1)],
     }
     if places < 2:
-        return {**told, "p": None, "reason": "one place on the list: nothing to prefer"}
-    if min(expected) < FEWEST_EXPECTED:
+        return {**profile, "p": None, "reason": "one place on the list: nothing to prefer"}
+    if min(expected) < MIN_EXPECTED:
         reason = f"{len(choices)} choices are too few for a test over {places} places"
-        return {**told, "p": None, "reason": reason}
+        return {**profile, "p": None, "reason": reason}
     statistic = sum(
         (chosen[place] - share) ** 2 / share for place, share in enumerate(expected, start=1)
     )
     from scipy.special import chdtrc
 
-    return {**told, "chi_squared": statistic, "p": float(chdtrc(places - 1, statistic))}
+    return {**profile, "chi_squared": statistic, "p": float(chdtrc(places - 1, statistic))}

@@ -1,6 +1,6 @@
 """Judgments from a file: CSV, JSONL or Parquet with `item, judge, label` and, where given, `kind`.
 
-`kind` is person or model; a file without it holds people. Every bad row is told with its line.
+`kind` is person or model; a file without it holds people. Every bad row is reported with its line.
 """
 
 from pathlib import Path
@@ -54,8 +54,8 @@ def _decision(row: Row) -> Decision:
     for name in COLUMNS:
         value = row.get(name)
         if value is None:
-            told = ", ".join(f"`{each}`" for each in row) or "nothing"
-            raise BadValue(f"no `{name}`: the row has {told}")
+            present = ", ".join(f"`{each}`" for each in row) or "nothing"
+            raise BadValue(f"no `{name}`: the row has {present}")
         if isinstance(value, bool | dict | list | float):
             raise BadValue(f"`{name}` is {shown(value)}: a text or a whole number is needed")
         texts[name] = require_text(str(value).strip(), name)

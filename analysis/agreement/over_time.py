@@ -2,8 +2,8 @@
 
 Items stand in the order in which people finished them (the time of the last person's judgment on
 them) and are cut into windows of equally many items; each window has its own mean kappa of people
-with people, of people with each model, and raw agreement of the people. What a model said counts in
-the window of its item, whenever it said it: models usually judge all at once.
+with people, of people with each model, and raw agreement of the people. A model's judgment counts
+in the window of its item, whenever it was made: models usually judge all at once.
 
 A window without a defined kappa has None and the reason. Fewer items judged by a person than
 windows give as many windows as items.
@@ -42,23 +42,25 @@ def agreement_over_time(
     count = min(windows, len(items))
     for window in range(count):
         mine = items[len(items) * window // count : len(items) * (window + 1) // count]
-        said = [row for item in mine for row in by_item[item]]
-        report = agreement_report(decisions_of(said), resamples=0)
+        inside = [row for item in mine for row in by_item[item]]
+        report = agreement_report(decisions_of(inside), resamples=0)
         found.append(
             {
                 "window": window + 1,
                 "from": finished[mine[0]].isoformat(),
                 "to": finished[mine[-1]].isoformat(),
                 "items": len(mine),
-                "judgments": len(said),
+                "judgments": len(inside),
                 "agreement": report["people"]["agreement"]["value"],
-                "human_human": _told(report["human_human"]),
-                "human_model": {name: _told(mean) for name, mean in report["human_model"].items()},
+                "human_human": _kappa_and_pairs(report["human_human"]),
+                "human_model": {
+                    name: _kappa_and_pairs(mean) for name, mean in report["human_model"].items()
+                },
             }
         )
     return found
 
 
-def _told(mean: dict[str, Any]) -> dict[str, Any]:
-    told = {"kappa": mean["kappa"], "pairs": mean["pairs"]}
-    return told if mean["kappa"] is not None else {**told, "reason": mean["reason"]}
+def _kappa_and_pairs(mean: dict[str, Any]) -> dict[str, Any]:
+    found = {"kappa": mean["kappa"], "pairs": mean["pairs"]}
+    return found if mean["kappa"] is not None else {**found, "reason": mean["reason"]}

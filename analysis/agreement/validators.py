@@ -2,8 +2,8 @@
 
 An item asks whether the judge finds the passage written for its scenario. A judge would keep a
 group when it finds the right passage in all three scenarios; of a study at most one scenario per
-group is judged, so its share of items passed is told apart from the groups it would keep. Of groups
-that it saw in part the drops are certain all the same: one missed scenario drops the group.
+group is judged, so its share of items passed is reported apart from the groups it would keep. Of
+groups that it saw in part the drops are certain all the same: one missed scenario drops the group.
 """
 
 from collections import defaultdict
@@ -57,11 +57,11 @@ def vote_as_validator(
     enough = {"any": 1, "majority": len(names) // 2 + 1, "all": len(names)}[policy]
     passed: dict[int, dict[str, bool]] = {}
     for group in common:
-        asked = set.intersection(*(set(each[group]) for each in votes))
-        if asked:
+        answered_by_all = set.intersection(*(set(each[group]) for each in votes))
+        if answered_by_all:
             passed[group] = {
                 scenario: sum(each[group][scenario] for each in votes) >= enough
-                for scenario in asked
+                for scenario in answered_by_all
             }
     return {"policy": policy, "judges": names, **_beside(passed, kept)}
 
@@ -80,7 +80,7 @@ def choosing_report(
     `models` are judges' models and whether they cost nothing, `costs` by model the journaled calls
     and what they cost, `human_model` the mean kappas of `agreement_report` (may be empty), `voters`
     who votes (default: every judge that answered a whole group), `estimates` by model what 1,000
-    items would cost, or None and why nobody knows. A model's price is that of its calls; where the
+    items would cost, or None and the reason. A model's price is that of its calls; where the
     journal holds none it is the estimate (`price_from` says which); else undefined, with its
     reason. `not_asked` are the models of the estimates that judged nothing here.
     """

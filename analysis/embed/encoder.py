@@ -70,14 +70,14 @@ class Encoder:
         reference = self._encode(probes)
         if self.model.device.type != "cpu":
             self._bfloat16 = True
-            off = self._farthest(probes, reference)
+            off = self._mismatch(probes, reference)
             if off is not None:
                 self._bfloat16 = False
-            self._tell("bfloat16 on the graphics card", off)
+            self._log_choice("bfloat16 on the graphics card", off)
         elif find_spec("openvino") is None:
-            self._tell("OpenVINO", "is not installed (the extra `fast`)")
+            self._log_choice("OpenVINO", "is not installed (the extra `fast`)")
         else:
-            self._tell("OpenVINO", self._compile(probes, reference))
+            self._log_choice("OpenVINO", self._compile(probes, reference))
 
     def _compile(self, probes: Sequence[str], reference: np.ndarray) -> str | None:
         """Put the compiled network in the network's place; else put it back and say why."""
@@ -86,19 +86,19 @@ class Encoder:
         network = self.model[0].model
         try:
             self.model[0].model = compile_network(self.model)
-            off = self._farthest(probes, reference)
+            off = self._mismatch(probes, reference)
         except Exception as error:  # whatever the tracer or OpenVINO raise: the reference works
             off = f"cannot run this model ({next(iter(str(error).splitlines()), '')})"
         if off is not None:
             self.model[0].model = network
         return off
 
-    def _farthest(self, probes: Sequence[str], reference: np.ndarray) -> str | None:
+    def _mismatch(self, probes: Sequence[str], reference: np.ndarray) -> str | None:
         """Why the way that is set cannot stand for the reference; None where it can."""
         cosine = float((self._encode(probes) * reference).sum(axis=1).min())
         return None if cosine >= CLOSE else f"differs from the reference: cosine {cosine:.6f}"
 
-    def _tell(self, way: str, off: str | None) -> None:
+    def _log_choice(self, way: str, off: str | None) -> None:
         if off is None:
             self.how = f"{way}, verified: cosine with PyTorch at least {CLOSE}"
         else:

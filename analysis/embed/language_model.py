@@ -1,7 +1,6 @@
-"""A language model on this machine (transformers), asked for its next word; for jobs, never for
-the UI.
+"""Next-word log-probabilities of a local language model (transformers); for jobs, never for the UI.
 
-It is asked one prompt at a time: in low precision, padding a prompt beside others changes its
+Prompts run one at a time: in low precision, padding a prompt beside others changes its
 numbers, and a long prompt fills the device anyway. Nothing is generated and nothing parsed: an
 answer is read from the log-probabilities of the words that would answer. Only safetensors weights
 are read, and no code that comes with a model is run.
@@ -17,7 +16,7 @@ import numpy as np
 
 from db.errors import BadInput
 
-LONGEST = 8192  # tokens of a prompt, where the model allows more
+MAX_TOKENS = 8192  # tokens of a prompt, where the model allows more
 SPACES = ("", " ", "▁", "Ġ")  # how vocabularies write the space before a word
 
 
@@ -29,7 +28,7 @@ class LanguageModel:
         self._reads_and_writes = bool(model.config.is_encoder_decoder)
         positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
         known = [positions, tokenizer.model_max_length]
-        self.longest = min([LONGEST, *(int(each) for each in known if each)])
+        self.max_tokens = min([MAX_TOKENS, *(int(each) for each in known if each)])
         self._keeps = "logits_to_keep" in signature(model.forward).parameters
         self._marks = [
             token.content for token in tokenizer.added_tokens_decoder.values() if token.special
@@ -45,10 +44,10 @@ class LanguageModel:
         return str(self._tokenizer.decode(self.tokens(text)[:tokens], skip_special_tokens=True))
 
     def prompt_tokens(self, question: str) -> list[int]:
-        """The question as the model is to be asked: in its chat form, where it has one.
+        """The tokens of a question, in the model's chat form where it has one.
 
         An encoder-decoder's question is framed as its tokenizer does. A model that thinks before
-        it answers is told not to, as its template allows. A mark of the model's own that stands in
+        it answers is set not to, as its template allows. A mark of the model's own that stands in
         the question ("<|im_end|>" in a passage) is broken by a space: it is text there.
         """
         for mark in self._marks:
@@ -67,15 +66,15 @@ class LanguageModel:
         """log P(token | prompt) of the first token of an answer: float64, shape (vocabulary,)."""
         import torch
 
-        asked = torch.tensor([list(prompt)], device=self._model.device)  # (1, length)
-        words: dict[str, Any] = {"input_ids": asked}
+        input_ids = torch.tensor([list(prompt)], device=self._model.device)  # (1, length)
+        inputs: dict[str, Any] = {"input_ids": input_ids}
         if self._reads_and_writes:
             start = self._model.config.decoder_start_token_id
-            words["decoder_input_ids"] = torch.tensor([[start]], device=asked.device)
+            inputs["decoder_input_ids"] = torch.tensor([[start]], device=input_ids.device)
         elif self._keeps:
-            words["logits_to_keep"] = 1
+            inputs["logits_to_keep"] = 1
         with torch.no_grad():
-            logits = self._model(**words).logits[0, -1].double()  # (vocabulary,)
+            logits = self._model(**inputs).logits[0, -1].double()  # (vocabulary,)
         return np.asarray(logits.log_softmax(dim=0).cpu().numpy())
 
     def first_tokens(self, words: Sequence[Sequence[str]]) -> list[list[int]]:
@@ -107,7 +106,7 @@ class LanguageModel:
             if not ids:
                 raise BadInput(
                     f"the model's tokenizer has no token of its own for {synonyms[0]!r}: it cannot "
-                    "be asked for it"
+                    "give this answer"
                 )
         return [sorted(ids) for ids in alone]
 

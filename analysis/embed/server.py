@@ -1,7 +1,7 @@
 """An embedding model behind an OpenAI-compatible server, by the name `openai:MODEL`.
 
 `OPENAI_BASE_URL` (with its `/v1`) and `OPENAI_API_KEY` say where, as for the vendor's own client.
-It answers what scoring and analysis ask of a model: `encode_query`, `encode_document`, `prompts`.
+It offers what scoring and analysis use of a model: `encode_query`, `encode_document`, `prompts`.
 """
 
 import os
@@ -18,7 +18,7 @@ PREFIX = "openai:"
 VENDOR = "https://api.openai.com/v1"
 TIMEOUT_SECONDS = 60.0
 TRIES = 5
-LONGEST_WAIT_SECONDS = 30.0
+MAX_WAIT_SECONDS = 30.0
 TRY_AGAIN = (408, 409, 429, 500, 502, 503, 504)
 
 
@@ -62,14 +62,14 @@ class EmbeddingServer:
         return self._encode([self.prompts["document"] + text for text in texts], batch_size)
 
     def _encode(self, texts: list[str], at_once: int) -> np.ndarray:
-        parts = [self._ask(texts[at : at + at_once]) for at in range(0, len(texts), at_once)]
+        parts = [self._request(texts[at : at + at_once]) for at in range(0, len(texts), at_once)]
         vectors = np.concatenate(parts)
         unit: np.ndarray = vectors / np.maximum(
             np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12
         )
         return unit
 
-    def _ask(self, texts: list[str]) -> np.ndarray:
+    def _request(self, texts: list[str]) -> np.ndarray:
         # No vendor takes an empty text, and an empty one has to have a vector here.
         given = {"model": self.model, "input": [text or " " for text in texts]}
         answer = self._post(given)
@@ -77,11 +77,11 @@ class EmbeddingServer:
             rows = sorted(answer["data"], key=lambda row: row["index"])
             vectors = np.asarray([row["embedding"] for row in rows], dtype=np.float32)
         except (KeyError, TypeError, ValueError) as error:
-            raise BadInput(f"{self.url} answered what is no list of embeddings") from error
+            raise BadInput(f"{self.url} returned no list of embeddings") from error
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
             raise BadInput(
-                f"{self.url} answered {len(rows)} embeddings for {len(texts)} texts, or some that "
-                "are no numbers: look at the server's model"
+                f"{self.url} returned {len(rows)} embeddings for {len(texts)} texts, or some that "
+                "are NaN or infinite: look at the server's model"
             )
         return vectors
 
@@ -102,13 +102,13 @@ class EmbeddingServer:
                     try:
                         return answer.json()
                     except ValueError as error:
-                        raise BadInput(f"{self.url} answered what is not JSON") from error
+                        raise BadInput(f"{self.url} returned invalid JSON") from error
                 if answer.status_code not in TRY_AGAIN:
                     break
-                told = answer.headers.get("Retry-After", "")
-                wait = float(told) if told.replace(".", "", 1).isdigit() else wait
+                retry_after = answer.headers.get("Retry-After", "")
+                wait = float(retry_after) if retry_after.replace(".", "", 1).isdigit() else wait
             if attempt + 1 < TRIES:
-                time.sleep(min(wait, LONGEST_WAIT_SECONDS))
+                time.sleep(min(wait, MAX_WAIT_SECONDS))
         raise BadInput(
             f"{self.url} gave no embeddings of {self.model!r} ({why}): look at OPENAI_BASE_URL, "
             "OPENAI_API_KEY and the model's name"

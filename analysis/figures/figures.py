@@ -1,7 +1,7 @@
 """The figures of agreement, diversity and coverage: results in, Plotly figures out. Pure.
 
 A value that is undefined is not drawn: its cell or bar is left out and its reason is shown on
-hover or as a note, so that nobody reads it as zero.
+hover or as a note, so that it is not read as zero.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ def agreement_heatmap(report: Mapping[str, Any]) -> go.Figure:
     for pair in report["pairs"]:
         a, b = places[pair["judge_a"]], places[pair["judge_b"]]
         for row, column in ((a, b), (b, a)):
-            hover[row][column] = _pair_words(pair)
+            hover[row][column] = _pair_hover(pair)
             shown[row][column] = "–" if pair["kappa"] is None else f"{pair['kappa']:.2f}"
             if pair["kappa"] is not None:
                 values[row, column] = pair["kappa"]
@@ -117,7 +117,7 @@ def human_model_bars(report: Mapping[str, Any]) -> go.Figure:
 def confusion_heatmap(
     labels: Sequence[str], counts: "np.ndarray", one: str, other: str
 ) -> go.Figure:
-    """What two judges said about the same items: rows the one, columns the other."""
+    """Labels of two judges on the same items: rows the one, columns the other."""
     figure = go.Figure(
         go.Heatmap(
             z=counts,
@@ -140,7 +140,7 @@ def confusion_heatmap(
 
 
 def diversity_bars(corpora: Sequence[Mapping[str, Any]], metric: str) -> go.Figure:
-    """Figure 3b: one metric by field, a bar per corpus; of samples of equal size where drawn."""
+    """Figure 3b: one metric by field, a bar per corpus; equal-sized samples where there are any."""
     fields = list(dict.fromkeys(field for corpus in corpora for field in corpus["fields"]))
     figure, missing = go.Figure(), []
     for place, corpus in enumerate(corpora):
@@ -151,8 +151,8 @@ def diversity_bars(corpora: Sequence[Mapping[str, Any]], metric: str) -> go.Figu
             values.append(value)
             spreads.append(spread)
             if numbers is not None and value is None:
-                told = numbers.get("sampled", numbers)
-                missing.append(f"{corpus['corpus']}, {field}: {told['reason'][metric]}")
+                shown = numbers.get("sampled", numbers)
+                missing.append(f"{corpus['corpus']}, {field}: {shown['reason'][metric]}")
         figure.add_bar(
             name=corpus["corpus"],
             x=fields,
@@ -209,7 +209,7 @@ def wrapped(text: str, width: int = 60) -> str:
     return "<br>".join(escape(line.rstrip()) for line in lines)
 
 
-def _pair_words(pair: Mapping[str, Any]) -> str:
+def _pair_hover(pair: Mapping[str, Any]) -> str:
     names = f"{escape(pair['judge_a'])} – {escape(pair['judge_b'])}"
     if pair["kappa"] is None:
         return f"{names}<br>kappa undefined: {pair['reason']}"

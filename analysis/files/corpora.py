@@ -1,4 +1,4 @@
-"""What is compared: data sets of the store and files of texts, loaded the same way."""
+"""What is compared: datasets of the store and files of texts, loaded the same way."""
 
 import hashlib
 import json
@@ -53,17 +53,17 @@ def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
 
     `datasets` are names, `texts` paths of JSONL files with a `text` column, `published` paths of
     releases and corpora in the formats of `analysis.files.published`; `run` chooses the run of a
-    single data set (default: the latest finished one; where there is none, the pairs); `groups` is
-    `kept` (default), `all`, or `both`: the filtered and the unfiltered data set, two corpora; with
-    `sources`, each of them is a corpus of its own in every data set that has it, and a data set
+    single dataset (default: the latest finished one; where there is none, the pairs); `groups` is
+    `kept` (default), `all`, or `both`: the filtered and the unfiltered dataset, two corpora; with
+    `sources`, each of them is a corpus of its own in every dataset that has it, and a dataset
     that has none of them stays whole. Raises NotFound, BadInput.
     """
     names, files = list(config.get("datasets") or []), list(config.get("texts") or [])
     published = [Path(path) for path in config.get("published") or []]
     if not names and not files and not published:
-        raise BadInput("nothing to analyse: name a data set, a corpus or a file of texts")
+        raise BadInput("nothing to analyse: name a dataset, a corpus or a file of texts")
     if config.get("run") is not None and len(names) != 1:
-        raise BadInput("a run belongs to one data set: name one, or leave the run out")
+        raise BadInput("a run belongs to one dataset: name one, or leave the run out")
     corpora = [
         _dataset(session, name, config.get("run"), filtered, source)
         for name, source in _named(session, names, config.get("sources") or [])
@@ -125,7 +125,7 @@ def _dataset(
     if run_id is not None:
         run = get_run(session, run_id)
         if run.dataset_id != dataset.id:
-            raise BadInput(f"run {run_id} is not a run of data set {name!r}")
+            raise BadInput(f"run {run_id} is not a run of dataset {name!r}")
     else:
         try:
             run = latest_run(session, dataset.id)
@@ -137,10 +137,10 @@ def _dataset(
     texts = run_texts(session, run.id, verdicts=verdicts, source=source)
     dropped = funnel(session, run.id).dropped
     if not texts:
-        told = ", ".join(f"{reason} {number}" for reason, number in dropped.items()) or "none"
+        reasons = ", ".join(f"{reason} {number}" for reason, number in dropped.items()) or "none"
         of_source = "" if source is None else f" of source {source!r}"
         raise Refused(
-            f"{title}: run {run.id} has no such group{of_source} (dropped: {told}): choose "
+            f"{title}: run {run.id} has no such group{of_source} (dropped: {reasons}): choose "
             "another run with --run, or another source"
         )
     return Corpus(title, "dataset", texts, dataset.id, run.id, run.offline, dropped)
@@ -149,7 +149,7 @@ def _dataset(
 def _named(
     session: Session, names: Sequence[str], sources: Sequence[str]
 ) -> list[tuple[str, str | None]]:
-    """Data set and source of every corpus; no source: the whole data set."""
+    """Dataset and source of every corpus; no source: the whole dataset."""
     there = {name: pair_sources(session, get_dataset(session, name).id) for name in names}
     missing = [source for source in sources if all(source not in own for own in there.values())]
     if missing:

@@ -11,8 +11,8 @@ Each row is known by its columns, so that a folder is read as it was downloaded:
     pairs, topics, texts   query, passage; title, description, narrative; text
 
 Files: .jsonl, .json (one object per line), .parquet, .csv. Relevance judgments and rankings hold no
-text and are passed over. A text that occurs in many rows (a passage, a document) is told once; the
-queries and instructions of every row are.
+text and are passed over. A text that occurs in many rows (a passage, a document) is listed once;
+the queries and instructions of every row are.
 """
 
 from collections.abc import Iterator, Mapping
@@ -68,10 +68,11 @@ def read_published(path: Path) -> list[CorpusText]:
                     seen.add((text.role, text.text))
                 texts.append(text)
     if not texts:
-        told = "; ".join(f"{name}: {', '.join(columns)}" for name, columns in unknown.items())
+        found_columns = [f"{name}: {', '.join(columns)}" for name, columns in unknown.items()]
         raise BadInput(
-            f"{path}: no columns of a known format ({told or 'no row at all'}); known are InF-IR, "
-            "Promptriever, FollowIR, InstructIR, MAIR, BRIGHT, pairs (query, passage) and text"
+            f"{path}: no columns of a known format ({'; '.join(found_columns) or 'no row'}); known "
+            "are InF-IR, Promptriever, FollowIR, InstructIR, MAIR, BRIGHT, pairs (query, passage) "
+            "and text"
         )
     return texts
 
@@ -125,7 +126,7 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         raise BadInput(f"{path}: no such file or folder")
     if (path / "release.json").is_file():
-        path = path / "data"  # the other configurations of our releases tell the same texts again
+        path = path / "data"  # the other configurations of our releases hold the same texts again
     files = [
         file
         for file in sorted(path.rglob("*"))

@@ -8,8 +8,8 @@ from analysis.files.rows import BadValue, shown
 def text_in(row: dict[str, Any], name: str) -> str:
     """A text that is there and not empty. Raises BadValue."""
     if name not in row:
-        told = ", ".join(f"`{each}`" for each in row) or "nothing"
-        raise BadValue(f"no `{name}`: the row has {told}")
+        present = ", ".join(f"`{each}`" for each in row) or "nothing"
+        raise BadValue(f"no `{name}`: the row has {present}")
     value = row[name]
     if not isinstance(value, str):
         raise BadValue(f"`{name}` is {shown(value)}, not a text: write it in quotes")

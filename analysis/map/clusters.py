@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-FEWEST, MOST, NAMING, FITTED = 2, 24, 3, 50_000
+MIN_CLUSTERS, MAX_CLUSTERS, NAMING, MAX_FITTED = 2, 24, 3, 50_000
 _WORD = re.compile(r"[^\W\d_]{3,}")
 FUNCTION_WORDS: Final = """
     about above after again against all also among and any are around because been before being
@@ -46,15 +46,15 @@ def with_clusters(table: pa.Table, *, seed: int) -> pa.Table:
 def cluster_points(points: np.ndarray, *, seed: int) -> np.ndarray:
     """The number of each point's cluster, largest cluster first; shape (points,)."""
     different = np.unique(points, axis=0)
-    k = min(max(FEWEST, min(MOST, round(sqrt(len(points) / 2)))), len(different))
-    if k < FEWEST:
+    k = min(max(MIN_CLUSTERS, min(MAX_CLUSTERS, round(sqrt(len(points) / 2)))), len(different))
+    if k < MIN_CLUSTERS:
         return np.zeros(len(points), dtype=np.int64)
     from sklearn.cluster import KMeans
 
     generator = np.random.default_rng(seed)
     fitted = points
-    if len(points) > FITTED:
-        fitted = points[np.sort(generator.choice(len(points), FITTED, replace=False))]
+    if len(points) > MAX_FITTED:
+        fitted = points[np.sort(generator.choice(len(points), MAX_FITTED, replace=False))]
     found = KMeans(n_clusters=k, n_init=3, random_state=seed).fit(fitted).predict(points)
     sizes = np.bincount(found, minlength=k)
     rank = np.empty(k, dtype=np.int64)

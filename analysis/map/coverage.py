@@ -3,7 +3,7 @@
 Beside the picture stand numbers (see `analysis.map.manifold`), per field: how much of the map a
 corpus occupies, how large its hull is, and how much of each corpus another one covers.
 
-What would surprise: two corpora are compared by as many texts of each (drawn with the seed), as
+What would surprise: two corpora are compared by as many texts of each (sampled with the seed), as
 Kynkäänniemi et al. do. The fewer texts a corpus has, the wider their neighbourhoods are: against a
 whole large corpus, a small one would seem to cover most of it.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 VERSION = 4
 EXCERPT = 160
-COMPARED = 5000  # vectors of a corpus and field at most, drawn with the seed
+COMPARED = 5000  # vectors of a corpus and field at most, sampled with the seed
 
 
 def points_table(
@@ -49,11 +49,11 @@ def points_table(
         "x": xy[:, 0],
         "y": xy[:, 1],
         "fitted": pa.array([row.text in fitted for _, row in rows], pa.bool_()),
-        "corpus": _words([name for name, _ in rows]),
-        "field": _words([row.field for _, row in rows]),
-        "role": _words([row.role for _, row in rows]),
-        "verdict": _words([row.verdict for _, row in rows]),
-        "source": _words([row.source for _, row in rows]),
+        "corpus": _dictionary([name for name, _ in rows]),
+        "field": _dictionary([row.field for _, row in rows]),
+        "role": _dictionary([row.role for _, row in rows]),
+        "verdict": _dictionary([row.verdict for _, row in rows]),
+        "source": _dictionary([row.source for _, row in rows]),
         "group_id": pa.array([row.group_id for _, row in rows], pa.int64()),
         "sha256": pa.array([bytes.fromhex(text_sha256(row.text)) for _, row in rows], pa.binary()),
         "text": pa.array([row.text[:EXCERPT] for _, row in rows], pa.large_string()),
@@ -135,7 +135,7 @@ def coverage_numbers(
                 "occupied_share": occupied_share(
                     np.stack([places[text] for text in texts[name, field]]), map_
                 ),
-                **_told(
+                **_measure(
                     "hull_share",
                     _share(
                         hull_volume(
@@ -150,7 +150,7 @@ def coverage_numbers(
         for one, other in permutations(holding, 2):
             size = min(COMPARED, len(texts[one, field]), len(texts[other, field]))
             ours, theirs = (
-                _drawn(texts[name, field], vectors, seed, size) for name in (one, other)
+                _sampled(texts[name, field], vectors, seed, size) for name in (one, other)
             )
             numbers["covered"].append(
                 {
@@ -159,7 +159,7 @@ def coverage_numbers(
                     "by": other,
                     "k": NEAREST,
                     "size": size,
-                    **_told("share", covered_share(ours, theirs)),
+                    **_measure("share", covered_share(ours, theirs)),
                 }
             )
     return numbers
@@ -171,9 +171,9 @@ def _share(part: Measure, whole: Measure) -> Measure:
     return Measure(part.value / whole.value)
 
 
-def _told(name: str, measure: Measure) -> dict[str, Any]:
-    told: dict[str, Any] = {name: measure.value}
-    return told if measure.reason is None else {**told, "reason": measure.reason}
+def _measure(name: str, measure: Measure) -> dict[str, Any]:
+    entry: dict[str, Any] = {name: measure.value}
+    return entry if measure.reason is None else {**entry, "reason": measure.reason}
 
 
 def _different(roles: Any) -> list[str]:
@@ -181,7 +181,7 @@ def _different(roles: Any) -> list[str]:
     return list(dict.fromkeys(row.text for row in rows))
 
 
-def _drawn(
+def _sampled(
     texts: Sequence[str], vectors: Mapping[str, np.ndarray], seed: int, size: int
 ) -> np.ndarray:
     chosen = list(texts)
@@ -191,5 +191,5 @@ def _drawn(
     return np.stack([vectors[text] for text in chosen])
 
 
-def _words(values: list[Any]) -> pa.Array:
+def _dictionary(values: list[Any]) -> pa.Array:
     return pa.array(values, pa.string()).dictionary_encode()

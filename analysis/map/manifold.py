@@ -1,4 +1,4 @@
-"""Coverage as numbers, since a picture alone convinces nobody.
+"""Coverage as numbers beside the picture.
 
 occupied share   of the map's cells (a grid of 40 × 40 over all points) that hold any text, how
                  many hold a text of this corpus

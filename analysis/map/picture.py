@@ -61,7 +61,7 @@ def map_payload(
 
 
 def categories_of(points: "pd.DataFrame", colour_by: str) -> np.ndarray:
-    """What each point is coloured by, as words; – where there is nothing."""
+    """The category by which each point is coloured; – where it has none."""
     if colour_by == "role":
         pairs = points["field"].astype(str) + "\n" + points["role"].astype(str)
         signs = {pair: sign(*pair.split("\n", 1)) for pair in pairs.unique()}

@@ -19,7 +19,7 @@ from analysis.embed.neighbours import nearest
 from db.errors import BadInput
 
 NEIGHBOURS, MIN_DIST = 15, 0.1
-FEWEST = 10
+MIN_TEXTS = 10
 
 
 def place(
@@ -36,9 +36,9 @@ def place(
     Float32, shape (vectors, 2). A vector that was fitted keeps its own point; the map does not
     move. Same input and seed, same points. Raises BadInput for a map of fewer than ten texts.
     """
-    if len(fitted) < FEWEST:
+    if len(fitted) < MIN_TEXTS:
         raise BadInput(
-            f"a map of {len(fitted)} texts: at least {FEWEST} are needed to place others"
+            f"a map of {len(fitted)} texts: at least {MIN_TEXTS} are needed to place others"
         )
     if not len(vectors):
         return np.zeros((0, 2), dtype=np.float32)
@@ -61,8 +61,8 @@ def project(
 
     Raises BadInput for fewer than ten texts.
     """
-    if len(vectors) < FEWEST:
-        raise BadInput(f"{len(vectors)} different texts: a map needs at least {FEWEST}")
+    if len(vectors) < MIN_TEXTS:
+        raise BadInput(f"{len(vectors)} different texts: a map needs at least {MIN_TEXTS}")
     neighbours = min(neighbours, len(vectors) - 1)
     places, distances = nearest(vectors, vectors, neighbours, themselves=True)
     with warnings.catch_warnings():

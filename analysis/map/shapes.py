@@ -15,7 +15,7 @@ def rows_inside(points: "pd.DataFrame", shape: Mapping[str, Any] | None) -> np.n
     """The rows inside `shape`, ascending; none without one.
 
     A box has `x` and `y` (low and high, both inside), a lasso its corners as `path`. Categories of
-    `colour` that the legend hides (`hidden`) are left out: nobody selects what is not drawn.
+    `colour` that the legend hides (`hidden`) are left out: what is not drawn cannot be selected.
     """
     if not shape:
         return np.zeros(0, dtype=np.int64)

@@ -5,7 +5,7 @@ at white space), APS and INGF of 2- and 3-grams. Every text counts, duplicates t
 repeats itself is less diverse.
 
 What would surprise: INGF grows with the number of texts, so corpora are compared on samples of one
-size (`sampled`: mean and standard deviation over repeats, drawn without replacement). Where a
+size (`sampled`: mean and standard deviation over repeats, taken without replacement). Where a
 corpus has no more texts than the sample, every repeat is the whole corpus and the deviation is 0.
 """
 
@@ -28,7 +28,7 @@ Vectors = Callable[[Sequence[str]], np.ndarray]
 
 @dataclass(frozen=True)
 class Sampling:
-    """How samples are drawn: `size` per field (None: the field is not sampled)."""
+    """How samples are taken: `size` per field (None: the field is not sampled)."""
 
     size: Mapping[str, int | None]
     repeats: int
@@ -84,10 +84,10 @@ def describe_sample(
 
     Undefined, with a reason, where there are fewer texts than the sample asks for.
     """
-    told: dict[str, Any] = {"size": size, "repeats": repeats, "seed": seed}
+    sampled: dict[str, Any] = {"size": size, "repeats": repeats, "seed": seed}
     if len(texts) < size:
         reason = f"{len(texts)} texts are fewer than the sample of {size}"
-        return {**told, **dict.fromkeys(METRICS), "reason": dict.fromkeys(METRICS, reason)}
+        return {**sampled, **dict.fromkeys(METRICS), "reason": dict.fromkeys(METRICS, reason)}
     found: dict[str, list[float]] = {name: [] for name in METRICS}
     reasons: dict[str, str] = {}
     for repeat in range(repeats if size < len(texts) else 1):
@@ -99,13 +99,13 @@ def describe_sample(
                 found[name].append(numbers[name])
     for name, values in found.items():
         if name in reasons:
-            told[name] = None
+            sampled[name] = None
         else:
             spread = None if repeats == 1 else 0.0
             if len(values) > 1:
                 spread = float(np.std(values, ddof=1))
-            told[name] = {"mean": float(np.mean(values)), "sd": spread}
-    return {**told, "reason": reasons} if reasons else told
+            sampled[name] = {"mean": float(np.mean(values)), "sd": spread}
+    return {**sampled, "reason": reasons} if reasons else sampled
 
 
 def describe_texts(texts: Sequence[str], vectors: Vectors) -> dict[str, Any]:

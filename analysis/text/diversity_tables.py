@@ -39,9 +39,9 @@ def filter_pairs(
 
 
 def filter_rows(filtered: Mapping[str, Any], unfiltered: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Figure 6's question: size and diversity of the filtered and the unfiltered data set.
+    """Figure 6's question: size and diversity of the filtered and the unfiltered dataset.
 
-    Diversity is that of samples of equal size; where none was drawn, that of the whole, and
+    Diversity is that of samples of equal size; where there is none, that of the whole, and
     `of` says which. INGF grows with size, so that the whole's are no comparison.
     """
     rows: list[dict[str, Any]] = [

@@ -1,4 +1,4 @@
-"""Leakage: can negatives be told from positives without seeing the query or the instruction?
+"""Leakage: can negatives be recognised without seeing the query or the instruction?
 
 A group's texts leak where its own writing gives them away: a model can then learn that "passages
 that sound like this are wrong" instead of following instructions. A linear classifier that sees one
@@ -163,8 +163,8 @@ def _interval(
     members = [np.flatnonzero(fold_of == fold) for fold in np.unique(folds)]
     found = []
     for _ in range(resamples):
-        drawn = np.concatenate([chance.choice(each, len(each)) for each in members])
-        times = np.bincount(drawn, minlength=number).astype(float)
+        resampled = np.concatenate([chance.choice(each, len(each)) for each in members])
+        times = np.bincount(resampled, minlength=number).astype(float)
         found.append(within_fold_auc(scores, labels, folds, times[clusters]))
     low, high = np.nanpercentile(found, [2.5, 97.5])
     return [float(low), float(high)]

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from analysis.text.near_duplicates import near_pairs, normal_form
 from db.corpus.texts import CorpusText
 
-RUN, SHORTEST, SHARE, BOILERPLATE = 8, 5, 0.5, 100
+RUN, MIN_WORDS, SHARE, BOILERPLATE = 8, 5, 0.5, 100
 ASKING = ("query", "instruction")
 HOW = ("exact", "normalised", "near", "ngram")
 _WORD = re.compile(r"\w+")
@@ -111,7 +111,7 @@ def _kind(rows: Sequence[CorpusText], asking: bool) -> dict[int, set[int]]:
 def _short(rows: Sequence[CorpusText], places: Iterable[int]) -> dict[int, dict[int, list[int]]]:
     """Texts of fewer words than a run: by length, then by the hash of the whole text."""
     found: dict[int, dict[int, list[int]]] = {
-        length: defaultdict(list) for length in range(SHORTEST, RUN)
+        length: defaultdict(list) for length in range(MIN_WORDS, RUN)
     }
     for place in places:
         tokens = words(rows[place].text)

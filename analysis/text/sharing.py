@@ -10,7 +10,7 @@ from analysis.text.overlap import HOW, overlaps
 from db.corpus.texts import CorpusText
 
 VERSION = 1
-MOST_LISTED = 500  # clusters or pairs in a result; the counts are of all
+MAX_LISTED = 500  # clusters or pairs in a result; the counts are of all
 
 
 def describe_duplicates(corpora: Sequence[Corpus]) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def describe_duplicates(corpora: Sequence[Corpus]) -> dict[str, Any]:
     fields = list(dict.fromkeys(row.field for corpus in corpora for row in corpus.texts))
     found = {field: _clusters(corpora, field) for field in fields}
     return {
-        "corpora": [_told(corpus) for corpus in corpora],
+        "corpora": [_corpus_facts(corpus) for corpus in corpora],
         "fields": {
             field: {
                 "clusters": len(clusters),
@@ -35,7 +35,7 @@ def describe_duplicates(corpora: Sequence[Corpus]) -> dict[str, Any]:
             {"field": field, "texts": cluster}
             for field, clusters in found.items()
             for cluster in clusters
-        ][:MOST_LISTED],
+        ][:MAX_LISTED],
     }
 
 
@@ -55,8 +55,8 @@ def describe_contamination(corpora: Sequence[Corpus], against: Sequence[Corpus])
     ordered = sorted(found, key=lambda each: (HOW.index(each.how), -each.share, each.one))
     groups = {group for each in found for group in groups_of.get(ours[each.one][1].text, ())}
     return {
-        "corpora": [_told(corpus) for corpus in corpora],
-        "against": [_told(corpus) for corpus in against],
+        "corpora": [_corpus_facts(corpus) for corpus in corpora],
+        "against": [_corpus_facts(corpus) for corpus in against],
         "overlapping": len(found),
         "texts": len({each.one for each in found}),
         "how": dict(Counter(each.how for each in found)),
@@ -69,7 +69,7 @@ def describe_contamination(corpora: Sequence[Corpus], against: Sequence[Corpus])
                 "groups": sorted(groups_of.get(ours[each.one][1].text, ())),
                 "against": _place(*theirs[each.other]),
             }
-            for each in ordered[:MOST_LISTED]
+            for each in ordered[:MAX_LISTED]
         ],
     }
 
@@ -101,7 +101,7 @@ def _place(corpus: str, row: CorpusText) -> dict[str, Any]:
     }
 
 
-def _told(corpus: Corpus) -> dict[str, Any]:
+def _corpus_facts(corpus: Corpus) -> dict[str, Any]:
     return {
         "corpus": corpus.name,
         "kind": corpus.kind,

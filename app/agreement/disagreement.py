@@ -43,7 +43,7 @@ def draw_items(found: list[ItemDisagreement], places: dict[int, ItemPlace], orig
     if not shown:
         st.caption("No item has two judgments yet.")
         return
-    judges = sorted({judge for each in shown for judge in each.said})
+    judges = sorted({judge for each in shown for judge in each.labels})
     rows = [item_row(each, places[int(str(each.item))], judges) for each in shown]
     draw_rows(
         rows,
@@ -70,7 +70,7 @@ def item_row(each: ItemDisagreement, place: ItemPlace, judges: list[str]) -> dic
         "Item": each.item,
         "Disagreement": each.disagreement,
         "Role": place.scenario,
-        **{judge: each.said.get(judge, "") for judge in judges},
+        **{judge: each.labels.get(judge, "") for judge in judges},
         "Query": place.query,
         "Instruction": place.instruction,
         "Source": place.source,

@@ -5,6 +5,7 @@ from typing import Any
 import streamlit as st
 
 from analysis.agreement.agreement import interval_caption
+from analysis.agreement.measures import MEASURES
 from analysis.figures.figures import agreement_heatmap, human_model_bars
 from app.kit.figure import Origin, draw_figure, draw_rows, side_by_side
 from app.text.numbers import counted
@@ -12,12 +13,6 @@ from app.text.plain import plain
 from curation.judging.scope import Scope
 
 KAPPA = st.column_config.NumberColumn(format="%.4f")
-COEFFICIENTS = {
-    "agreement": "Raw agreement",
-    "fleiss_kappa": "Fleiss' kappa",
-    "krippendorff_alpha": "Krippendorff's alpha",
-    "gwet_ac1": "Gwet's AC1",
-}
 
 
 def draw_scope(scope: Scope) -> None:
@@ -29,7 +24,7 @@ def draw_scope(scope: Scope) -> None:
 
 
 def draw_report(report: dict[str, Any], origin: Origin) -> None:
-    """Means, figures, pairs, differences between models, coefficients."""
+    """Means, figures, pairs, differences between models, measures of all judges."""
     if report["simulated"]:
         st.warning(
             "The people of this study are simulated judges: a demonstration, not evidence.",
@@ -60,7 +55,7 @@ def draw_report(report: dict[str, Any], origin: Origin) -> None:
     else:
         st.caption("No pairs: fewer than two judges have answered.")
     draw_differences(report["differences"], origin)
-    draw_coefficients(report, origin)
+    draw_measures(report, origin)
 
 
 def draw_mean(label: str, mean: dict[str, Any]) -> None:
@@ -147,11 +142,11 @@ def draw_differences(differences: list[dict[str, Any]], origin: Origin) -> None:
     st.caption("Paired: models and people are compared on the same resampled items.")
 
 
-def draw_coefficients(report: dict[str, Any], origin: Origin) -> None:
-    """Coefficients for any number of judges, among people and among all judges."""
+def draw_measures(report: dict[str, Any], origin: Origin) -> None:
+    """The registered measures, among people and among all judges; help on each below."""
     st.subheader("All judges together", anchor=False)
     found = [
-        (who, COEFFICIENTS[name], numbers)
+        (who, MEASURES[name].label, numbers)
         for who, key in (("people", "people"), ("people and models", "all_judges"))
         for name, numbers in report[key].items()
     ]
@@ -171,6 +166,14 @@ def draw_coefficients(report: dict[str, Any], origin: Origin) -> None:
         key="agreement.coefficients",
         reasons=[numbers for _, _, numbers in found],
     )
+    with st.expander("What the measures say"):
+        for measure in MEASURES.values():
+            low, high = measure.bounds
+            st.caption(
+                plain(
+                    f"{measure.label} ({low:g} to {high:g}; needs {measure.needs}): {measure.help}"
+                )
+            )
 
 
 def draw_table(

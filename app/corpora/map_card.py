@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from analysis.map.hover import point_words
+from analysis.map.hover import point_hover
 from app.kit.card_files import card_css, card_js, nothing
 
 if TYPE_CHECKING:
@@ -51,4 +51,4 @@ def hover_data(points: "pd.DataFrame", request: Any) -> dict[str, Any]:
     row = request.get("row") if request else None
     if not isinstance(row, int) or not 0 <= row < len(points):
         return {}
-    return {"request": request.get("request"), **point_words(points, row)}
+    return {"request": request.get("request"), **point_hover(points, row)}

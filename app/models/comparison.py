@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from analysis.figures.paired import paired_difference
+from analysis.figures.paired import Difference, holm, paired_difference
 from app.kit.figure import Origin, as_csv, draw_figure
 from app.models import actions
 from app.models.conditions import Conditions, unlike
@@ -15,6 +15,8 @@ from app.models.sizes import named_parameters, parameters_of
 from app.text.plain import plain
 from db.outcome.evaluations import rows_by_query
 from db.tables import Evaluation
+
+SIGNIFICANT = 0.05  # of p adjusted for the number of models
 
 
 def newest_of_each(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
@@ -45,28 +47,53 @@ def _origin(evaluations: Sequence[Evaluation]) -> Origin:
 
 
 def difference_rows(base: Evaluation, others: Sequence[Evaluation]) -> list[dict[str, object]]:
-    """A row per model and metric: the difference to the base, with its interval."""
-    rows: list[dict[str, object]] = []
-    for each in others:
-        for metric, title in NAMES.items():
-            found = paired_difference(
+    """A row per model and metric: the difference to the base, its interval, p and a verdict.
+
+    p is adjusted by Holm for the number of models compared with the base on that metric.
+    """
+    found = {
+        metric: [
+            paired_difference(
                 base.per_query, each.per_query, metric, each.questions or base.questions
             )
-            if found.value is None:
+            for each in others
+        ]
+        for metric in NAMES
+    }
+    adjusted = {metric: holm([each.p for each in row]) for metric, row in found.items()}
+    rows: list[dict[str, object]] = []
+    for place, each in enumerate(others):
+        for metric, title in NAMES.items():
+            difference, p = found[metric][place], adjusted[metric][place]
+            if difference.value is None:
                 continue
             scale = 100 if metric == "p-mrr" else 1
+            low, high = difference.low, difference.high
             rows.append(
                 {
                     "Model": model_name(each.model),
                     "Metric": title,
-                    "Difference": found.value * scale,
-                    "from": None if found.low is None else found.low * scale,
-                    "to": None if found.high is None else found.high * scale,
-                    "Clear": found.is_clear,
-                    "Queries": found.queries,
+                    "Difference": difference.value * scale,
+                    "from": None if low is None else low * scale,
+                    "to": None if high is None else high * scale,
+                    "p (Holm)": p,
+                    "Verdict": verdict(difference, p),
+                    "Queries": difference.queries,
                 }
             )
     return rows
+
+
+def verdict(difference: Difference, p: float | None) -> str:
+    """What a difference shows: higher, lower, no clear difference, or why that is unknown.
+
+    `p` is the one adjusted for the number of models.
+    """
+    if difference.value is None or p is None:
+        return f"unknown: {difference.reason}"
+    if p > SIGNIFICANT or not difference.is_clear:
+        return "no clear difference"
+    return "higher" if difference.value > 0 else "lower"
 
 
 def sizes_of(evaluations: Sequence[Evaluation]) -> dict[str, float | None]:
@@ -151,12 +178,18 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
     st.dataframe(
         rows,
         hide_index=True,
-        column_config={"Difference": number, "from": number, "to": number},
+        column_config={
+            "Difference": number,
+            "from": number,
+            "to": number,
+            "p (Holm)": st.column_config.NumberColumn(format="%.4f"),
+        },
     )
     st.caption(
         "Paired over the same queries; 95 % interval by bootstrap-t over groups of queries that "
-        "belong together. Clear: the interval excludes zero. An evaluation made before these "
-        "groups were recorded has no differences: evaluate again."
+        "belong together, p adjusted by Holm for the number of models. Higher and lower: the "
+        "interval excludes zero and the adjusted p is at most 0.05. An evaluation made before "
+        "these groups were recorded has no differences: evaluate again."
     )
     with st.container(horizontal=True):
         st.download_button(

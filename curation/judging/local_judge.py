@@ -102,14 +102,14 @@ class LocalJudge:
         Query and instruction are never cut.
         """
         prompt = self._asked.prompt_tokens(self._question(view, texts))
-        if len(prompt) <= self._asked.longest:
+        if len(prompt) <= self._asked.max_tokens:
             return prompt
         frame = self._asked.prompt_tokens(self._question(view, [""] * len(texts)))
-        room = self._asked.longest - len(frame) - SPARE_TOKENS
+        room = self._asked.max_tokens - len(frame) - SPARE_TOKENS
         most = longest_each([len(self._asked.tokens(text)) for text in texts], room)
         cut = [self._asked.cut(text, most) for text in texts]
         prompt = self._asked.prompt_tokens(self._question(view, cut))
-        return prompt if most > 0 and len(prompt) <= self._asked.longest else None
+        return prompt if most > 0 and len(prompt) <= self._asked.max_tokens else None
 
     def _question(self, view: ItemView, texts: Sequence[str]) -> str:
         inputs: dict[str, str | list[str]] = {"query": view.query, "instruction": view.instruction}

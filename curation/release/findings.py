@@ -10,6 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from analysis.agreement.agreement import Decision, agreement_report
+from analysis.agreement.measures import MEASURES
 from analysis.map.coverage import points_frame
 from curation.judging.scope import study_scope
 from curation.release.coverage_picture import draw_map
@@ -64,9 +65,14 @@ def _study(session: Session, study_id: int) -> str | None:
         return None
     report = agreement_report(decisions, resamples=RESAMPLES)
     who = "**simulated** judges" if report["simulated"] else "people"
-    lines = [f"| {who} with each other | {_mean(report['human_human'])} |"]
+    lines = [f"| {who} with each other | {_interval_of(report['human_human'])} |"]
     lines += [
-        f"| {who} with `{name}` | {_mean(mean)} |" for name, mean in report["human_model"].items()
+        f"| {who} with `{name}` | {_interval_of(mean)} |"
+        for name, mean in report["human_model"].items()
+    ]
+    lines += [
+        f"| {who}: {MEASURES[name].label} | {_interval_of(found, 'value')} |"
+        for name, found in report["people"].items()
     ]
     warning = " Simulated judges stand in for people; this says nothing about people." * bool(
         report["simulated"]
@@ -74,18 +80,18 @@ def _study(session: Session, study_id: int) -> str | None:
     return (
         f"{'Agreement' if scope.of_run else 'Agreement on chosen items'}, study {study_id} "
         f"({report['items']:,} items, {report['judgments']:,} judgments): mean pairwise Cohen's "
-        f"kappa with its 95 % interval. {scope.sentence}{warning}\n\n"
+        f"kappa and measures of all judges, with 95 % intervals. {scope.sentence}{warning}\n\n"
         "| | kappa |\n|---|---|\n" + "\n".join(lines)
     )
 
 
-def _mean(mean: dict[str, Any]) -> str:
-    if mean["kappa"] is None:
-        return f"undefined: {mean.get('reason', '')}"
-    if mean.get("interval") is None:
-        return f"{mean['kappa']:.3f}"
-    low, high = mean["interval"]
-    return f"{mean['kappa']:.3f} ({low:.3f} to {high:.3f})"
+def _interval_of(found: dict[str, Any], name: str = "kappa") -> str:
+    if found[name] is None:
+        return f"undefined: {found.get('reason', '')}"
+    if found.get("interval") is None:
+        return f"{found[name]:.3f}"
+    low, high = found["interval"]
+    return f"{found[name]:.3f} ({low:.3f} to {high:.3f})"
 
 
 def _diversity(session: Session, plan: Plan) -> str:

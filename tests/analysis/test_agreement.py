@@ -61,9 +61,9 @@ def test_a_pair_without_a_number_says_why_and_is_left_out_of_the_mean() -> None:
 
 
 def test_no_judge_one_judge_and_no_person_give_a_sentence_and_no_number() -> None:
-    nobody = agreement_report([])["human_human"]
-    assert (nobody["kappa"], nobody["interval"], nobody["pairs"]) == (None, None, 0)
-    assert nobody["reason"] == "fewer than two people have judged"
+    no_judges = agreement_report([])["human_human"]
+    assert (no_judges["kappa"], no_judges["interval"], no_judges["pairs"]) == (None, None, 0)
+    assert no_judges["reason"] == "fewer than two people have judged"
     one = agreement_report(decisions(ann="ab"))
     assert one["human_human"]["kappa"] is None
     assert one["pairs"] == []
@@ -117,11 +117,11 @@ def test_a_better_model_differs_from_a_worse_one_and_a_twin_does_not() -> None:
     known = noisy({"ann": 0.9, "bob": 0.9, "GOOD": 0.9, "POOR": 0.4})
     known += [row._replace(judge="TWIN") for row in known if row.judge == "GOOD"]
     report = agreement_report(known)
-    told = {(row["model_a"], row["model_b"]): row for row in report["differences"]}
-    good = told["GOOD", "POOR"]
+    differences = {(row["model_a"], row["model_b"]): row for row in report["differences"]}
+    good = differences["GOOD", "POOR"]
     assert good["differs"]
     assert good["interval"][0] < good["difference"] < good["interval"][1]
-    twin = told["GOOD", "TWIN"]
+    twin = differences["GOOD", "TWIN"]
     assert (twin["difference"], twin["differs"]) == (0.0, False)
     assert twin["interval"] == pytest.approx([0.0, 0.0], abs=0.02)
     means = report["human_model"]
@@ -146,7 +146,7 @@ def test_with_too_many_patterns_the_standard_error_gives_the_same_interval(monke
         assert other["interval"] == pytest.approx(one["interval"], abs=0.012)
 
 
-def test_the_coefficients_of_people_leave_the_models_out() -> None:
+def test_the_measures_of_people_leave_the_models_out() -> None:
     report = agreement_report(decisions(ann="aabb", bob="aabb", M="bbaa"))
     assert report["people"]["krippendorff_alpha"]["value"] == 1.0
     assert report["all_judges"]["krippendorff_alpha"]["value"] < 0.5
@@ -205,7 +205,7 @@ def test_the_command_reads_a_csv_and_prints_the_report(inf, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words"),
+    ("name", "content", "message"),
     [
         ("j.csv", "item,judge\n1,ann\n", "line 2: no `label`: the row has `item`, `judge`"),
         ("j.csv", "item,judge,label\n1,ann,\n", "line 2: empty `label`"),
@@ -240,14 +240,14 @@ def test_the_command_reads_a_csv_and_prints_the_report(inf, tmp_path) -> None:
         ("none.csv", None, "there is no such file"),
     ],
 )
-def test_a_bad_file_is_refused_with_the_line(tmp_path, name, content, words) -> None:
+def test_a_bad_file_is_refused_with_the_line(tmp_path, name, content, message) -> None:
     if content is not None:
         (tmp_path / name).write_text(content)
-    with pytest.raises(BadInput, match=re.escape(words)):
+    with pytest.raises(BadInput, match=re.escape(message)):
         read_judgments(tmp_path / name)
 
 
-def test_the_command_tells_what_is_wrong_with_a_file(inf, tmp_path) -> None:
+def test_the_command_reports_what_is_wrong_with_a_file(inf, tmp_path) -> None:
     (tmp_path / "j.csv").write_text("item,judge,label\n1,ann,\n")
     done = inf("analyze", "agreement", "--judgments", tmp_path / "j.csv", "--json")
     assert done.code == 1
@@ -257,7 +257,7 @@ def test_the_command_tells_what_is_wrong_with_a_file(inf, tmp_path) -> None:
 
 def test_wrong_arguments_end_with_2(inf, tmp_path) -> None:
     (tmp_path / "t.jsonl").write_text('{"text": "one"}\n')
-    for words in (
+    for message in (
         ("agreement", "--judgments", tmp_path / "none.csv"),
         ("agreement", "--study", 1, "--since", "2026-02-01", "--until", "2026-01-01"),
         ("diversity", "--texts", tmp_path / "none.jsonl"),
@@ -268,12 +268,12 @@ def test_wrong_arguments_end_with_2(inf, tmp_path) -> None:
         ("contamination", "--texts", tmp_path / "t.jsonl"),
         ("contamination", "--texts", tmp_path / "t.jsonl", "--against", tmp_path / "none"),
     ):
-        done = inf("analyze", *words, "--json")
-        assert done.code == 2, words
+        done = inf("analyze", *message, "--json")
+        assert done.code == 2, message
         assert done.json["error"]
 
 
-def test_bad_lines_of_texts_are_told_before_a_job_is_made(sqlite_store: Store, inf, tmp_path):
+def test_bad_lines_of_texts_are_reported_before_a_job_is_made(sqlite_store: Store, inf, tmp_path):
     path = tmp_path / "texts.jsonl"
     path.write_bytes(b'{"text": "one"}\n{"txt": "two"}\n{"text": "a\\u0000"}\n')
     done = inf("analyze", "diversity", "--texts", path, "--json")
@@ -285,10 +285,10 @@ def test_bad_lines_of_texts_are_told_before_a_job_is_made(sqlite_store: Store, i
     assert count_rows(sqlite_store, "job") == 0
 
 
-def test_a_study_or_a_file_is_asked_for_but_not_both(inf, tmp_path) -> None:
+def test_a_study_or_a_file_is_given_but_not_both(inf, tmp_path) -> None:
     (tmp_path / "x").touch()
-    for words in ((), ("--study", 1, "--judgments", tmp_path / "x")):
-        done = inf("analyze", "agreement", *words, "--json")
+    for message in ((), ("--study", 1, "--judgments", tmp_path / "x")):
+        done = inf("analyze", "agreement", *message, "--json")
         assert done.code == 2
         assert "--study" in done.json["error"]
 

@@ -23,7 +23,7 @@ from db.store.store import Store
 from db.tables import Dataset, Pair, Passage
 
 
-def test_every_text_is_told_once_under_the_role_that_introduced_it(store: Store) -> None:
+def test_every_text_is_listed_once_under_the_role_that_introduced_it(store: Store) -> None:
     run_id = grown(store, groups=2)
     with store.read() as session:
         rows = run_texts(session, run_id, verdicts=["kept"])
@@ -54,7 +54,7 @@ def latest_dataset(session: Any) -> int:
     return int(session.query(Dataset.id).order_by(Dataset.id.desc()).limit(1).scalar())
 
 
-def test_kept_groups_are_the_default_and_all_can_be_asked_for(sqlite_store: Store) -> None:
+def test_kept_groups_are_the_default_and_all_can_be_requested(sqlite_store: Store) -> None:
     run_id = grown(sqlite_store, groups=4)
     with sqlite_store.read() as session:
         (kept,) = load_corpora(session, {"datasets": ["demo"]})
@@ -85,17 +85,17 @@ def test_wrong_names_and_runs_are_refused(sqlite_store: Store) -> None:
     run_id = grown(sqlite_store)
     grown(sqlite_store, "other")
     with sqlite_store.read() as session:
-        for config, error, words in (
+        for config, error, message in (
             ({}, BadInput, "nothing to analyse"),
             ({"datasets": ["nope"]}, NotFound, "there are: demo, other"),
-            ({"datasets": ["other"], "run": run_id}, BadInput, "not a run of data set 'other'"),
+            ({"datasets": ["other"], "run": run_id}, BadInput, "not a run of dataset 'other'"),
             ({"datasets": ["demo", "other"], "run": run_id}, BadInput, "belongs to one"),
         ):
-            with pytest.raises(error, match=words):
+            with pytest.raises(error, match=message):
                 load_corpora(session, config)
 
 
-def test_a_file_of_texts_is_read_and_its_bad_lines_are_told(tmp_path: Path) -> None:
+def test_a_file_of_texts_is_read_and_its_bad_lines_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "texts.jsonl"
     path.write_text('{"text": "one"}\n\n{"text": "two", "more": 1}\n')
     assert [row.text for row in read_texts(path)] == ["one", "two"]
@@ -149,7 +149,7 @@ def mine(tmp_path: Path) -> Path:
     return path
 
 
-def test_diversity_tells_every_field_and_role_of_every_corpus(
+def test_diversity_reports_every_field_and_role_of_every_corpus(
     sqlite_store: Store, mine: Path
 ) -> None:
     grown(sqlite_store)
@@ -174,33 +174,33 @@ def test_diversity_tells_every_field_and_role_of_every_corpus(
 
 
 @pytest.mark.long
-def test_a_map_is_kept_drawn_once_and_takes_new_texts(
+def test_a_map_is_computed_once_and_takes_new_texts(
     sqlite_store: Store, inf: Any, mine: Path
 ) -> None:
     grown(sqlite_store)
-    drawn = run_job(sqlite_store, "coverage", datasets=["demo"])
-    assert drawn["fields"]["query"]["demo"]["occupied_share"] == 1.0
-    assert drawn["fields"]["query"]["demo"]["hull_share"] == 1.0
+    computed = run_job(sqlite_store, "coverage", datasets=["demo"])
+    assert computed["fields"]["query"]["demo"]["occupied_share"] == 1.0
+    assert computed["fields"]["query"]["demo"]["hull_share"] == 1.0
     again: Ran = inf("analyze", "coverage", "--dataset", "demo", "--json")
     assert again.json["known"] is True
-    assert again.json["analysis_id"] == drawn["analysis_id"]
+    assert again.json["analysis_id"] == computed["analysis_id"]
     with sqlite_store.read() as session:
-        points = points_frame(get_analysis(session, drawn["analysis_id"]).payload or b"")
-    assert len(points) == drawn["points"] == 49
+        points = points_frame(get_analysis(session, computed["analysis_id"]).payload or b"")
+    assert len(points) == computed["points"] == 49
     assert set(points["role"]) == {"positive", "instruction_negative", "query_negative"}
     assert points[["x", "y"]].notna().all().all()
-    placed = run_job(sqlite_store, "coverage", texts=[str(mine)], onto=drawn["analysis_id"])
+    placed = run_job(sqlite_store, "coverage", texts=[str(mine)], onto=computed["analysis_id"])
     with sqlite_store.read() as session:
         both = points_frame(get_analysis(session, placed["analysis_id"]).payload or b"")
     assert both["corpus"].value_counts().to_dict() == {"demo": 49, "mine": 8}
     assert both[["x", "y"]].iloc[:49].equals(points[["x", "y"]])
     fitted = run_job(sqlite_store, "coverage", datasets=["demo"], fit=20)
     assert (fitted["fitted"], fitted["points"]) == (20, 49)
-    assert drawn["fitted"] == drawn["different"]
+    assert computed["fitted"] == computed["different"]
     assert placed["fitted"] == 0
-    with pytest.raises(BadInput, match="was drawn with the model sentence-transformers/all-MiniLM"):
+    with pytest.raises(BadInput, match="was computed with the model sentence-transformers/"):
         run_job(
-            sqlite_store, "coverage", texts=[str(mine)], model="other", onto=drawn["analysis_id"]
+            sqlite_store, "coverage", texts=[str(mine)], model="other", onto=computed["analysis_id"]
         )
     with pytest.raises(BadInput, match="is no map"):
         diversity = run_job(sqlite_store, "diversity", texts=[str(mine)])
@@ -238,9 +238,9 @@ def test_the_numbers_of_a_map_say_who_covers_whom() -> None:
     assert shares["whole", "half"] < 0.8
 
 
-def test_each_source_of_a_data_set_is_a_corpus_of_its_own(store: Store) -> None:
+def test_each_source_of_a_dataset_is_a_corpus_of_its_own(store: Store) -> None:
     with store.write() as session:
-        dataset = Dataset(name="asked", source="our logs")
+        dataset = Dataset(name="logged", source="our logs")
         session.add(dataset)
         session.flush()
         for number, source in enumerate(["nq", "boolq", "nq", ""]):
@@ -264,19 +264,19 @@ def test_each_source_of_a_data_set_is_a_corpus_of_its_own(store: Store) -> None:
                 )
             )
         session.commit()
-        config = {"datasets": ["asked"], "sources": ["nq", "boolq", "our logs"]}
+        config = {"datasets": ["logged"], "sources": ["nq", "boolq", "our logs"]}
         found = {
             corpus.name: [row.text for row in corpus.texts if row.field == "query"]
             for corpus in load_corpora(session, config)
         }
         assert found == {
-            "asked/nq": ["query 0", "query 2"],
-            "asked/boolq": ["query 1"],
-            "asked/our logs": ["query 3"],
+            "logged/nq": ["query 0", "query 2"],
+            "logged/boolq": ["query 1"],
+            "logged/our logs": ["query 3"],
         }
         session.add(Dataset(name="other", source="elsewhere"))
         session.flush()
-        both = {"datasets": ["asked", "other"], "sources": ["nq"]}
-        assert [corpus.name for corpus in load_corpora(session, both)] == ["asked/nq", "other"]
+        both = {"datasets": ["logged", "other"], "sources": ["nq"]}
+        assert [corpus.name for corpus in load_corpora(session, both)] == ["logged/nq", "other"]
         with pytest.raises(BadInput, match="there are: boolq, nq, our logs"):
-            load_corpora(session, {"datasets": ["asked"], "sources": ["quora"]})
+            load_corpora(session, {"datasets": ["logged"], "sources": ["quora"]})

@@ -2,22 +2,22 @@ from analysis.agreement.answers import Decision
 from analysis.agreement.disagreement import confusion_of, disagreements, label_rank
 
 
-def said(item: int, **labels: str) -> list[Decision]:
+def decisions(item: int, **labels: str) -> list[Decision]:
     return [Decision(item, judge, label) for judge, label in labels.items()]
 
 
 KNOWN = [
-    *said(1, ann="positive", bob="positive", cas="positive"),
-    *said(2, ann="positive", bob="none", cas="positive"),
-    *said(3, ann="distractor_1", bob="none", cas="positive"),
-    *said(4, ann="positive"),
+    *decisions(1, ann="positive", bob="positive", cas="positive"),
+    *decisions(2, ann="positive", bob="none", cas="positive"),
+    *decisions(3, ann="distractor_1", bob="none", cas="positive"),
+    *decisions(4, ann="positive"),
 ]
 
 
 def test_items_are_ordered_by_the_share_of_pairs_that_differ() -> None:
     found = disagreements(KNOWN)
     assert [(each.item, each.disagreement) for each in found] == [(3, 1.0), (2, 2 / 3), (1, 0.0)]
-    assert found[0].said == {"ann": "distractor_1", "bob": "none", "cas": "positive"}
+    assert found[0].labels == {"ann": "distractor_1", "bob": "none", "cas": "positive"}
     assert disagreements([]) == []
 
 

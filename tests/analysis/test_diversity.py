@@ -70,5 +70,5 @@ def test_a_sample_larger_than_the_corpus_is_undefined() -> None:
     found = describe_sample(["bee"], vectors, size=2, repeats=2, seed=0)
     assert found["aps"] is None
     assert found["reason"]["aps"] == "1 texts are fewer than the sample of 2"
-    told = describe_corpus(corpus("c", ["bee"]), vectors, Sampling({"query": 2}, 2, 0))
-    assert told["fields"]["query"]["sampled"]["ingf_2"] is None
+    found = describe_corpus(corpus("c", ["bee"]), vectors, Sampling({"query": 2}, 2, 0))
+    assert found["fields"]["query"]["sampled"]["ingf_2"] is None

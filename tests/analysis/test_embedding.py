@@ -99,10 +99,10 @@ def test_a_stop_keeps_the_batches_that_were_done(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedding, "COMMITTED_AT_ONCE", 2)
-    asked = iter([None, Cancelled("stop")])
+    results = iter([None, Cancelled("stop")])
 
     def check() -> None:
-        if (error := next(asked)) is not None:
+        if (error := next(results)) is not None:
             raise error
 
     reports: list[tuple[int, int]] = []

@@ -27,15 +27,15 @@ class Handler(BaseHTTPRequestHandler):
         """Silent."""
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         refused = len(self.server.seen) >= self.server.refuses_after
         body: dict[str, Any] = {"error": "no"}
         if not refused:
-            self.server.seen += asked["input"]
+            self.server.seen += request["input"]
             body = {
                 "data": [
                     {"index": place, "embedding": [float(len(text)), 3.0]}
-                    for place, text in enumerate(asked["input"])
+                    for place, text in enumerate(request["input"])
                 ]
             }
         payload = json.dumps(body).encode()
@@ -79,10 +79,10 @@ def test_a_broken_embedding_goes_on_from_what_was_stored(
     server.refuses_after = 10**9
     found = embed_texts(sqlite_store, texts, model="openai:small")
     assert found.shape == (5, 2)
-    assert sorted(server.seen) == texts, "what was stored before the break is not asked for again"
+    assert sorted(server.seen) == texts, "what was stored before the break is not requested again"
 
 
-def test_the_cache_tells_servers_apart_and_keeps_no_credentials(
+def test_the_cache_separates_servers_and_keeps_no_credentials(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "https://me:secret@one.example:8080/v1/")

@@ -43,15 +43,15 @@ def test_the_compiled_network_gives_the_vectors_of_the_reference(
 
 
 @openvino
-def test_compiling_reports_to_nobody(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-    monkeypatch.setattr(socket.socket, "connect", lambda *address: asked.append(address))
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *address, **_: asked.append(address))
+def test_compiling_reports_nowhere(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    connections: list[object] = []
+    monkeypatch.setattr(socket.socket, "connect", lambda *address: connections.append(address))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *address, **_: connections.append(address))
     monkeypatch.setattr(encoder, "WORTH_CHARACTERS", 0)
     fast = Encoder(model)
     fast.encode(TEXTS)
     assert fast.how.startswith("OpenVINO")
-    assert asked == []
+    assert connections == []
 
 
 class Branching(torch.nn.Module):

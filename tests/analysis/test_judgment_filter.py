@@ -48,7 +48,7 @@ def test_a_filter_takes_what_it_names_and_everything_else_of_what_it_does_not_na
     assert [each.item_id for each in chosen_rows(ROWS, PLACES, chosen)] == items
 
 
-def test_a_filter_is_told_as_options_of_the_command() -> None:
+def test_a_filter_becomes_options_of_the_command() -> None:
     chosen = JudgmentFilter(("positive",), ("a b",), judges=("x",), until=date(2026, 3, 2))
     assert chosen.options() == (
         ["--role", "positive", "--source", "a b", "--judge", "x", "--until", "2026-03-02"]
@@ -57,13 +57,13 @@ def test_a_filter_is_told_as_options_of_the_command() -> None:
 
 def test_windows_follow_the_time_at_which_people_finished_an_item() -> None:
     # In time: items 0-3 with full agreement (kappa 1), then 4-7 with none (p_o 0, p_e 1/2: -1).
-    said = []
+    rows = []
     for item in range(8):
         one = "ab"[item % 2]
         other = one if item < 4 else "ba"[item % 2]
-        said += [row(item, "ann", one, hours=item), row(item, "bob", other, hours=item + 0.5)]
-        said.append(row(item, "m", one, hours=-5, kind="model"))
-    early, late = agreement_over_time(said[::-1], windows=2)
+        rows += [row(item, "ann", one, hours=item), row(item, "bob", other, hours=item + 0.5)]
+        rows.append(row(item, "m", one, hours=-5, kind="model"))
+    early, late = agreement_over_time(rows[::-1], windows=2)
     assert (early["items"], late["items"]) == (4, 4)
     assert early["human_human"]["kappa"] == 1
     assert late["human_human"]["kappa"] == -1
@@ -72,7 +72,7 @@ def test_windows_follow_the_time_at_which_people_finished_an_item() -> None:
     assert late["to"] == (START + timedelta(hours=7.5)).isoformat()
 
 
-def test_a_window_without_a_number_says_why_and_nobody_gives_no_window() -> None:
+def test_a_window_without_a_number_says_why_and_no_judgment_gives_no_window() -> None:
     assert agreement_over_time([]) == []
     only = agreement_over_time([row(1, "ann", "a"), row(1, "bob", "a")])
     assert len(only) == 1
@@ -81,9 +81,9 @@ def test_a_window_without_a_number_says_why_and_nobody_gives_no_window() -> None
 
 
 def test_simulated_judges_are_no_people_over_time_once_a_real_person_judged() -> None:
-    said = [row(1, "ann", "a"), row(2, "sim", "a", simulated=True), row(1, "sim", "a")]
-    said[2] = replace(said[2], simulated=True)
-    assert [window["items"] for window in agreement_over_time(said)] == [1]
+    rows = [row(1, "ann", "a"), row(2, "sim", "a", simulated=True), row(1, "sim", "a")]
+    rows[2] = replace(rows[2], simulated=True)
+    assert [window["items"] for window in agreement_over_time(rows)] == [1]
 
 
 def test_the_mean_agreement_of_a_judge_leaves_undefined_pairs_out() -> None:
@@ -97,35 +97,35 @@ def test_the_mean_agreement_of_a_judge_leaves_undefined_pairs_out() -> None:
     report = agreement_report(decisions_of(rows), resamples=0)
     # ann-bob 1, ann-cas 0: cas says one label but ann two, p_o = p_e = 1/2
     assert mean_agreement(report, "ann", ["bob", "cas"]) == {"kappa": 0.5, "pairs": 2}
-    assert mean_agreement(report, "ann", [])["reason"] == "nobody to compare with"
+    assert mean_agreement(report, "ann", [])["reason"] == "no judge to compare with"
 
 
 def test_position_bias_is_pearsons_test_of_equal_shares() -> None:
     choices = [(1, 4)] * 20 + [(2, 4)] * 10 + [(3, 4)] * 6 + [(4, 4)] * 4
-    told = place_bias(choices)
-    assert told["shares"] == [0.5, 0.25, 0.15, 0.1]
+    bias = place_bias(choices)
+    assert bias["shares"] == [0.5, 0.25, 0.15, 0.1]
     expected = stats.chisquare([20, 10, 6, 4])
-    assert told["chi_squared"] == pytest.approx(expected.statistic)
-    assert told["p"] == pytest.approx(expected.pvalue)
+    assert bias["chi_squared"] == pytest.approx(expected.statistic)
+    assert bias["p"] == pytest.approx(expected.pvalue)
 
 
 def test_lists_of_different_lengths_expect_less_of_the_last_places() -> None:
-    told = place_bias([(1, 2)] * 10 + [(2, 2)] * 10 + [(1, 4)] * 8 + [(4, 4)] * 32)
+    bias = place_bias([(1, 2)] * 10 + [(2, 2)] * 10 + [(1, 4)] * 8 + [(4, 4)] * 32)
     # expected: 20/2 + 40/4 = 20, 20, 10, 10
     counts = [18, 10, 0, 32]
     statistic = sum((a - b) ** 2 / b for a, b in zip(counts, [20, 20, 10, 10], strict=True))
-    assert told["chi_squared"] == pytest.approx(statistic)
+    assert bias["chi_squared"] == pytest.approx(statistic)
 
 
 @pytest.mark.parametrize(
-    ("choices", "words"),
+    ("choices", "reason"),
     [
         ([], "no choice of a passage yet"),
         ([(1, 4)] * 3, "too few for a test over 4 places"),
         ([(1, 1)] * 30, "nothing to prefer"),
     ],
 )
-def test_bias_that_cannot_be_tested_says_why(choices: list[tuple[int, int]], words: str) -> None:
-    told = place_bias(choices)
-    assert told["p"] is None
-    assert words in told["reason"]
+def test_bias_that_cannot_be_tested_says_why(choices: list[tuple[int, int]], reason: str) -> None:
+    bias = place_bias(choices)
+    assert bias["p"] is None
+    assert reason in bias["reason"]

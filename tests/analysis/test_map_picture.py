@@ -1,4 +1,4 @@
-"""The map: colours, contours, shapes, words at a point, clusters named by words."""
+"""The map: colours, contours, shapes, hover text, clusters named by words."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ import pytest
 from analysis.map.clusters import cluster_names, cluster_points, with_clusters
 from analysis.map.contours import contour_lines, smoothed
 from analysis.map.coverage import add_points
-from analysis.map.hover import point_words
+from analysis.map.hover import point_hover
 from analysis.map.picture import density_lines, map_payload
 from analysis.map.shapes import rows_inside
 
@@ -45,10 +45,10 @@ def unpacked(payload: bytes) -> tuple[dict[str, Any], np.ndarray, np.ndarray, np
 
 def test_every_point_is_sent_with_its_place_and_the_colour_of_its_role() -> None:
     header, xy, _, codes = unpacked(map_payload(POINTS))
-    told = header["categories"]
-    assert [each["name"] for each in told] == ["I+", "P2-", "text"]
-    assert [each["points"] for each in told] == [1, 1, 1]
-    assert len({each["colour"] for each in told}) == 3
+    categories = header["categories"]
+    assert [each["name"] for each in categories] == ["I+", "P2-", "text"]
+    assert [each["points"] for each in categories] == [1, 1, 1]
+    assert len({each["colour"] for each in categories}) == 3
     assert xy.tolist() == [[0, 0], [1, 1], [2, 2]]
     assert codes.tolist() == [0, 1, 2]
 
@@ -76,7 +76,7 @@ def test_the_counts_of_the_legend_are_those_of_the_points_and_equal_points_equal
     assert [names[code] for code in codes] == points["corpus"].tolist()
 
 
-def test_the_words_at_a_point_are_the_triplet_it_belongs_to() -> None:
+def test_the_hover_of_a_point_is_the_triplet_it_belongs_to() -> None:
     found = {
         ("instruction", "positive"): "Mention <bees>.",
         ("query", "positive"): "who sells honey",
@@ -93,24 +93,24 @@ def test_the_words_at_a_point_are_the_triplet_it_belongs_to() -> None:
             "text": list(found.values()),
         }
     )
-    words = {point_words(points, row)["sign"]: point_words(points, row) for row in range(5)}
-    assert words["P1-"] == {
+    by_sign = {point_hover(points, row)["sign"]: point_hover(points, row) for row in range(5)}
+    assert by_sign["P1-"] == {
         "sign": "P1-",
         "corpus": "demo",
         "group": 7,
         "lines": [["I-", "Omit bees."], ["Q+", "who sells honey"], ["P1-", "no insects here"]],
     }
-    assert words["Q+"]["lines"][0] == ["I+", "Mention <bees>."]
-    assert words["Q+"]["lines"][2][1].endswith("…")
-    json.dumps(words)
-    alone = point_words(POINTS, 2)
+    assert by_sign["Q+"]["lines"][0] == ["I+", "Mention <bees>."]
+    assert by_sign["Q+"]["lines"][2][1].endswith("…")
+    json.dumps(by_sign)
+    alone = point_hover(POINTS, 2)
     assert alone == {"sign": "text", "corpus": "other", "group": None, "lines": [["", "x"]]}
 
 
-def test_the_words_of_a_group_are_those_of_its_own_corpus() -> None:
+def test_the_hover_lines_of_a_group_are_those_of_its_own_corpus() -> None:
     twin = POINTS.assign(corpus="twin", text="elsewhere")
     points = pd.concat([POINTS, twin], ignore_index=True)
-    lines = point_words(points, 0)["lines"]
+    lines = point_hover(points, 0)["lines"]
     assert lines == [["I+", "Only <b>short</b> ones"]]
 
 
@@ -223,7 +223,7 @@ def test_clusters_lie_apart_and_are_named_by_their_own_words() -> None:
     assert cluster_names(texts, np.array([0, 0, 0, 1, 1])) == ["honey, bees", "green, tea, bees"]
 
 
-def test_a_cluster_without_a_word_of_its_own_has_a_number_and_equal_names_are_told_apart() -> None:
+def test_a_cluster_without_a_word_of_its_own_has_a_number_and_equal_names_are_numbered() -> None:
     assert cluster_names(["12", "the", "bees", "bees"], np.array([0, 0, 1, 2])) == [
         "cluster 1",
         "bees",

@@ -108,7 +108,7 @@ def test_contaminated_groups_are_named_with_the_texts() -> None:
     assert (nothing["overlapping"], nothing["groups"], nothing["pairs"]) == (0, [], [])
 
 
-def test_near_duplicates_are_told_per_field_and_between_corpora() -> None:
+def test_near_duplicates_are_counted_per_field_and_between_corpora() -> None:
     one = Corpus("a", "dataset", [passage(LONG, 1), passage(LONG, 2), query("bees"), query("tea")])
     two = Corpus("b", "dataset", [passage(LONG.upper()), query("Bees"), query("BEES!")])
     found = describe_duplicates([one, two])

@@ -26,7 +26,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def told(path: Path) -> list[tuple[str, str, str]]:
+def texts_of(path: Path) -> list[tuple[str, str, str]]:
     return [(row.field, row.role, row.text) for row in read_published(path)]
 
 
@@ -52,7 +52,7 @@ def followir(folder: Path) -> Path:
 
 
 def test_followir_gives_queries_both_instructions_and_the_corpus(tmp_path: Path) -> None:
-    assert told(followir(tmp_path / "robust04")) == [
+    assert texts_of(followir(tmp_path / "robust04")) == [
         ("passage", "pool", "a newspaper article"),
         ("query", "positive", TOPIC["description"]),
         ("query", "positive", TOPIC["title"]),
@@ -74,7 +74,7 @@ def test_inf_ir_gives_seven_texts_a_row(tmp_path: Path) -> None:
     }
     (tmp_path / "data").mkdir()
     parquet.write_table(pa.Table.from_pylist([row]), tmp_path / "data" / "msmarco-0.parquet")
-    assert told(tmp_path) == [
+    assert texts_of(tmp_path) == [
         ("query", "positive", "q+"),
         ("instruction", "positive", "i+"),
         ("passage", "positive", "p+"),
@@ -98,7 +98,7 @@ def test_promptriever_keeps_query_and_instruction_apart(tmp_path: Path) -> None:
     }
     plain = {**row, "only_instruction": "", "has_instruction": False, "negative_passages": []}
     parquet.write_table(pa.Table.from_pylist([row, plain]), tmp_path / "train.parquet")
-    assert told(tmp_path) == [
+    assert texts_of(tmp_path) == [
         ("query", "positive", "q"),
         ("instruction", "positive", "i"),
         ("passage", "positive", "good"),
@@ -116,7 +116,7 @@ def test_instructir_mair_bright_and_plain_files_are_known(tmp_path: Path) -> Non
     )
     write(instructir / "corpus.jsonl", [{"_id": "d", "title": "", "text": "doc"}])
     write(instructir / "qrels" / "test.jsonl", [{"query-id": "1", "corpus-id": "d", "score": 1}])
-    assert sorted(told(instructir)) == [
+    assert sorted(texts_of(instructir)) == [
         ("instruction", "positive", "I am a nurse"),
         ("instruction", "positive", "I am two"),
         ("passage", "pool", "doc"),
@@ -128,7 +128,7 @@ def test_instructir_mair_bright_and_plain_files_are_known(tmp_path: Path) -> Non
         [{"qid": "1", "instruction": "Find.", "query": "q", "labels": [{"id": "d", "score": 1}]}],
     )
     write(mair / "docs.jsonl", [{"id": "d", "doc": "document"}])
-    assert sorted(told(mair)) == [
+    assert sorted(texts_of(mair)) == [
         ("instruction", "positive", "Find."),
         ("passage", "pool", "document"),
         ("query", "positive", "q"),
@@ -139,31 +139,31 @@ def test_instructir_mair_bright_and_plain_files_are_known(tmp_path: Path) -> Non
         [{"query": "why", "id": "1", "excluded_ids": ["x"], "gold_ids": ["d"], "reasoning": "r"}],
     )
     write(bright / "documents.jsonl", [{"id": "d", "content": "text"}])
-    assert sorted(told(bright)) == [("passage", "pool", "text"), ("query", "positive", "why")]
-    assert told(write(tmp_path / "t.jsonl", [{"text": "free"}])) == [("text", "text", "free")]
+    assert sorted(texts_of(bright)) == [("passage", "pool", "text"), ("query", "positive", "why")]
+    assert texts_of(write(tmp_path / "t.jsonl", [{"text": "free"}])) == [("text", "text", "free")]
     (tmp_path / "pairs.csv").write_text("query,passage\nwho,me\n")
-    assert told(tmp_path / "pairs.csv") == [
+    assert texts_of(tmp_path / "pairs.csv") == [
         ("query", "positive", "who"),
         ("passage", "positive", "me"),
     ]
 
 
-def test_a_passage_of_many_rows_is_told_once_and_a_query_every_time(tmp_path: Path) -> None:
+def test_a_passage_of_many_rows_is_listed_once_and_a_query_every_time(tmp_path: Path) -> None:
     rows = [{"query": "q", "passage": "p"}, {"query": "q", "passage": "p"}]
-    assert [field for field, _, _ in told(write(tmp_path / "p.jsonl", rows))] == [
+    assert [field for field, _, _ in texts_of(write(tmp_path / "p.jsonl", rows))] == [
         "query",
         "passage",
         "query",
     ]
 
 
-def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_reported(tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text("{}\nnonsense\n")
     (tmp_path / "notes.txt").write_text("x")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 no")
     (tmp_path / "empty").mkdir()
     odd = write(tmp_path / "odd.jsonl", [{"a": 1, "b": 2}])
-    for path, words in (
+    for path, message in (
         (tmp_path / "bad.jsonl", "line 2: invalid JSON"),
         (tmp_path / "notes.txt", "known are .jsonl"),
         (tmp_path / "broken.parquet", "is not a Parquet file"),
@@ -171,7 +171,7 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
         (tmp_path / "nowhere", "no such file or folder"),
         (odd, r"no columns of a known format \(odd.jsonl: a, b\)"),
     ):
-        with pytest.raises(BadInput, match=words):
+        with pytest.raises(BadInput, match=message):
             read_published(path)
 
 

@@ -48,8 +48,8 @@ def test_a_judge_keeps_the_groups_whose_three_passages_it_finds() -> None:
 
 def test_of_groups_seen_in_part_one_missed_scenario_is_enough_to_drop() -> None:
     partly = answered("partly", {1: "n..", 2: "yy.", 3: "n..", 4: "..y"})
-    told = judge_as_validator(partly, KEPT, "partly")
-    assert (told["groups"], told["kept_groups_in_part"], told["surely_dropped_of_them"]) == (
+    found = judge_as_validator(partly, KEPT, "partly")
+    assert (found["groups"], found["kept_groups_in_part"], found["surely_dropped_of_them"]) == (
         (0, 2, 1)
     )
     # both answered the first scenario of group 1: one passed it, which is enough for `any` only
@@ -63,7 +63,7 @@ def test_of_groups_seen_in_part_one_missed_scenario_is_enough_to_drop() -> None:
     assert votes["all"]["kept_groups_in_part"] == 1  # of group 2 they answered nothing in common
 
 
-def test_a_price_that_nobody_paid_is_undefined_and_an_offline_judge_is_free() -> None:
+def test_a_price_that_was_never_paid_is_undefined_and_an_offline_judge_is_free() -> None:
     everyone = [*STRICT, *MILD, *answered("free", {1: "yyy"})]
     models = {"strict": ("m1", False), "mild": ("m2", False), "free": ("m3", True)}
     report = choosing_report(everyone, KEPT, models, {"m1": (4, 0.02)}, {}, ["strict", "mild"])

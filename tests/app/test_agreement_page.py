@@ -90,7 +90,7 @@ def test_what_a_judge_has_no_number_for_is_a_sentence(sqlite_store: Store) -> No
     page = open_page("agreement")
     shown = words(page).replace("\\", "")
     assert "Kappa with people undefined: no items in common (ann, bob)" in shown
-    assert "Kappa with models undefined: nobody to compare with (ann, bob)" in shown
+    assert "Kappa with models undefined: no judge to compare with (ann, bob)" in shown
     assert "Position bias undefined: one place on the list: nothing to prefer" in shown
     assert "Kappa is undefined in every window" in shown
 

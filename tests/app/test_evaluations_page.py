@@ -6,6 +6,7 @@ from full_store import fill as fill_whole_store
 
 from app.jobs import supervisors
 from app.kit.figure import as_csv
+from app.models.comparison import difference_rows
 from app.models.ranking_plot import ranking_figure, ranking_rows
 from app.models.result_table import as_latex, table_rows
 from app.models.sizes import named_parameters
@@ -247,7 +248,7 @@ def test_evaluations_under_other_conditions_are_not_compared_and_the_page_says_w
     assert not at.exception
     shown = at.warning[0].value.replace("\\", "")
     assert "Not comparable with base" in shown and reason in shown
-    rows = [table.value for table in at.dataframe if "Clear" in table.value]
+    rows = [table.value for table in at.dataframe if "Verdict" in table.value]
     assert set(rows[0]["Model"]) == {"like"}
 
 
@@ -256,3 +257,29 @@ def test_evaluations_without_a_record_are_compared_by_their_queries(sqlite_store
     at = open_page("evaluations")
     at.selectbox(key="evaluations.chosen").set_value("F/Core17").run()
     assert not at.exception and not at.warning
+
+
+def test_differences_are_adjusted_for_the_number_of_models_and_read_in_words() -> None:
+    """20 queries: one model is better by 1 to 20 hundredths, one alternates, one has 5 queries."""
+
+    def evaluation(name: str, values: list[float]) -> Evaluation:
+        per_query = {f"q{place}": {"ndcg@10": value} for place, value in enumerate(values)}
+        questions = {query: {"cluster": query, "scored": True} for query in per_query}
+        return Evaluation(
+            model=name, benchmark="b", metrics={}, per_query=per_query, questions=questions
+        )
+
+    base = evaluation("base", [0.3] * 20)
+    better = evaluation("better", [0.31 + place / 100 for place in range(20)])
+    alternating = evaluation("alternating", [0.3 + (-1) ** place / 10 for place in range(20)])
+    few = evaluation("few", [0.4] * 5)
+    rows = difference_rows(base, [better, alternating, few])
+    assert [row["Verdict"] for row in rows] == [
+        "higher",
+        "no clear difference",
+        "unknown: 5 independent groups of queries: an interval needs 10",
+    ]
+    (alone,) = difference_rows(base, [better])
+    # two models have a p: Holm doubles the smaller one
+    assert rows[0]["p (Holm)"] == pytest.approx(2 * alone["p (Holm)"])
+    assert rows[2]["p (Holm)"] is None

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analysis.figures.student import Z_97_5
 from trainer.settings.template import Template
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ FOLLOWING = {
 QUERY_ALONE, INSTRUCTION_ALONE = "query-alone", "instruction-alone"
 CONTROLS = (QUERY_ALONE, INSTRUCTION_ALONE)
 MAX_BASE_FLIP = 0.9  # above it a held-out set is too easy to show an improvement
-Z_95 = 1.959964
 ScoreTexts = Callable[[Sequence[str], Sequence[Sequence[str]]], Sequence[Sequence[float]]]
 """(texts, for each the ids of documents) → for each the scores of its documents."""
 
@@ -100,9 +100,9 @@ def mean_following(by_group: Mapping[str, Mapping[str, float]]) -> dict[str, flo
 
 def share_interval(share: float, count: int) -> tuple[float, float]:
     """Wilson's 95 % interval of a share of `count` groups."""
-    middle = share + Z_95**2 / (2 * count)
-    half = Z_95 * sqrt(share * (1 - share) / count + Z_95**2 / (4 * count**2))
-    whole = 1 + Z_95**2 / count
+    middle = share + Z_97_5**2 / (2 * count)
+    half = Z_97_5 * sqrt(share * (1 - share) / count + Z_97_5**2 / (4 * count**2))
+    whole = 1 + Z_97_5**2 / count
     return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
 
 

@@ -12,6 +12,7 @@ from analysis.agreement.intervals import DRAWS
 from analysis.agreement.judge_profile import judge_profiles
 from analysis.agreement.judgment_file import read_judgments
 from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
+from analysis.agreement.measures import MEASURES
 from analysis.agreement.over_time import agreement_over_time
 from app.cli.data.import_ import bad_rows_in_json
 from app.cli.kit.report import Result, ready_store, reporting
@@ -42,14 +43,6 @@ def _mean_line(name: str, mean: dict[str, Any]) -> str:
     return f"{name}: mean kappa {value} over {mean['pairs']} {pairs}{note}"
 
 
-COEFFICIENTS = {
-    "agreement": "raw agreement",
-    "fleiss_kappa": "Fleiss' kappa",
-    "krippendorff_alpha": "Krippendorff's alpha",
-    "gwet_ac1": "Gwet's AC1",
-}
-
-
 def _shown_agreement(report: Result) -> str:
     lines = [f"{report['judgments']:,} judgments of {report['items']:,} items"]
     if "scope" in report:
@@ -69,10 +62,10 @@ def _shown_agreement(report: Result) -> str:
         difference = f"{row['model_a']} minus {row['model_b']}: {score(row['difference'])}"
         reason = f" ({row['reason']})" if "reason" in row else ""
         lines.append(f"{difference}{_interval(row)}{reason}")
-    for name, label in COEFFICIENTS.items():
-        found = report["people"][name]
+    for name, found in report["people"].items():
         reason = f" ({found['reason']})" if "reason" in found else ""
-        lines.append(f"people, {label}: {score(found['value'])}{_interval(found)}{reason}")
+        value = f"{score(found['value'])}{_interval(found)}{reason}"
+        lines.append(f"people, {MEASURES[name].label}: {value}")
     for window in report.get("over_time", ()):
         mean = window["human_human"]
         lines.append(

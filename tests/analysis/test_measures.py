@@ -7,8 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from statsmodels.stats.inter_rater import fleiss_kappa
+from streamlit.testing.v1 import AppTest
 
-from analysis.agreement.coefficients import coefficients
+from analysis.agreement import measures
+from analysis.agreement.agreement import Decision, agreement_report
+from analysis.agreement.measures import AgreementMeasure, measure_values, register
 
 # Fleiss 1971: 30 patients, 6 psychiatrists, how many chose each of 5 diagnoses.
 FLEISS_ROWS = (
@@ -24,8 +27,8 @@ KRIPPENDORFF = ["123321412...", "1233224125.3", ".3332342251.", "12332441251."]
 def of(counts: np.ndarray) -> dict[str, float]:
     counts = counts[counts.sum(axis=1) > 0]
     in_use = int((counts.sum(axis=0) > 0).sum())
-    found = coefficients(counts, np.ones((1, len(counts))), in_use)
-    return {name: float(values[0]) for name, values in vars(found).items()}
+    found = measure_values(counts, np.ones((1, len(counts))), in_use)
+    return {name: float(values[0]) for name, values in found.items()}
 
 
 def counts_of(raters: list[str], labels: str) -> np.ndarray:
@@ -37,7 +40,7 @@ def test_the_published_example_of_fleiss() -> None:
     assert of(FLEISS)["fleiss_kappa"] == pytest.approx(0.4302, abs=5e-5)
 
 
-def test_the_published_example_of_krippendorff_and_what_irrcac_says_of_it() -> None:
+def test_the_published_example_of_krippendorff_and_the_values_of_irrcac() -> None:
     found = of(counts_of(KRIPPENDORFF, "12345"))
     assert found["krippendorff_alpha"] == pytest.approx(0.7434, abs=5e-5)
     # irrCAC's documentation of the same data: Gwet 0.77544, Fleiss 0.76117, raw 0.81818
@@ -112,7 +115,70 @@ def test_order_of_items_judges_and_labels_changes_nothing(codes: np.ndarray, rng
 
 def test_weights_stand_for_repeated_items() -> None:
     counts = np.array([[2, 0], [1, 1], [0, 2]])
-    weighted = coefficients(counts, np.array([[3, 1, 2]]), 2)
+    weighted = measure_values(counts, np.array([[3, 1, 2]]), 2)
     repeated = of(np.repeat(counts, [3, 1, 2], axis=0))
-    for name, values in vars(weighted).items():
+    for name, values in weighted.items():
         assert values[0] == pytest.approx(repeated[name])
+
+
+DECISIONS = [
+    Decision(item, judge, label)
+    for judge, labels in {"ann": "aabbabab", "bob": "aabbabba"}.items()
+    for item, label in enumerate(labels)
+]
+
+
+def page_of() -> None:
+    """The measures of `DECISIONS` as the page Agreement shows them."""
+    from analysis.agreement.agreement import Decision, agreement_report
+    from app.agreement.report import draw_measures
+    from app.kit.figure import Origin
+
+    labels = {"ann": "aabbabab", "bob": "aabbabba"}
+    decisions = [
+        Decision(n, who, label) for who, of in labels.items() for n, label in enumerate(of)
+    ]
+    draw_measures(agreement_report(decisions), Origin("1", None, "inf"))
+
+
+def test_a_measure_registered_once_is_in_the_report_the_page_and_the_command(
+    monkeypatch: pytest.MonkeyPatch, inf_here, tmp_path
+) -> None:
+    """Its value is the share of disagreement, 2 of 8 items: one minus raw agreement."""
+    added = AgreementMeasure(
+        "disagreement",
+        "Raw disagreement",
+        "Share of pairs of judgments of one item that differ.",
+        lambda given: 1 - given.observed,
+        (0.0, 1.0),
+        "an item with two judgments",
+    )
+    monkeypatch.setitem(measures.MEASURES, added.name, added)
+    found = agreement_report(DECISIONS)["people"]["disagreement"]
+    assert found["value"] == 0.25
+    low, high = found["interval"]
+    assert low < 0.25 < high
+    path = tmp_path / "judgments.csv"
+    lines = [f"{each.item},{each.judge},{each.label}" for each in DECISIONS]
+    path.write_text("\n".join(["item,judge,label", *lines]))
+    done = inf_here("analyze", "agreement", "--judgments", path)
+    assert "Raw disagreement: 0.2500" in done.out
+    shown = AppTest.from_function(page_of).run()
+    assert not shown.exception
+    assert "Raw disagreement" in list(shown.dataframe[-1].value["Measure"])
+    assert any("that differ" in caption.value for caption in shown.caption)
+
+
+def test_a_name_cannot_be_registered_twice() -> None:
+    with pytest.raises(ValueError, match="registered already"):
+        register(measures.MEASURES["fleiss_kappa"])
+
+
+def test_every_measure_stays_within_its_bounds_and_says_what_it_needs() -> None:
+    counts = np.random.default_rng(0).integers(0, 3, size=(50, 4))
+    counts = counts[counts.sum(axis=1) > 0]
+    values = measure_values(counts, np.ones((1, len(counts))), 4)
+    for name, measure in measures.MEASURES.items():
+        low, high = measure.bounds
+        assert low <= values[name][0] <= high
+        assert measure.label and measure.help.endswith(".") and measure.needs
