@@ -134,6 +134,13 @@ def _ask_for_prices(provider: str, recipe: Recipe) -> None:
 @click.option(
     "--set", "settings", multiple=True, metavar="STAGE.KEY=VALUE", help="Override a setting."
 )
+@click.option(
+    "--timeout",
+    "timeout_seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Maximum time of one call; the recipe's, else 600.",
+)
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N pairs.")
 @click.option(
     "--sample", type=click.IntRange(min=1), help="Only N random pairs; --seed fixes them."
@@ -169,6 +176,7 @@ def curate(
     provider: str | None,
     recipe: str | None,
     settings: tuple[str, ...],
+    timeout_seconds: float | None,
     limit: int | None,
     sample: int | None,
     query_ids: tuple[str, ...],
@@ -185,11 +193,13 @@ def curate(
 ) -> Result:
     """Generate groups from pairs and validate them (section 4.1 of the paper)."""
     store = ready_store()
+    if timeout_seconds is not None:
+        settings = (*settings, f"timeout_seconds={timeout_seconds}")
     existing_run = resume if resume is not None else worker
     if existing_run is not None:
         if dataset or provider or recipe or settings or query_ids or limit or sample or batch:
             raise click.UsageError(
-                "--resume and --worker use the run's own dataset, recipe, pairs and mode"
+                "--resume and --worker use the run's own dataset, recipe, timeout, pairs and mode"
             )
         if worker is not None and (resume is not None or budget_usd is not None):
             raise click.UsageError("--worker can be combined with --concurrency only")

@@ -33,9 +33,12 @@ def provider_problem(provider: str) -> str | None:
 
 
 def recipe_settings() -> list[str]:
-    """The recipe overrides of the form: `stage.key=value`, one per line."""
+    """The recipe overrides of the form: `stage.key=value`, one per line, and its timeout."""
     lines = (st.session_state["curate.settings"] or "").splitlines()
-    return [line.strip() for line in lines if line.strip()]
+    found = [line.strip() for line in lines if line.strip()]
+    if seconds := int(st.session_state["curate.timeout"]):
+        found.append(f"timeout_seconds={seconds}")
+    return found
 
 
 @action

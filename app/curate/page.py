@@ -37,6 +37,12 @@ NUMBERS = (
     ("Concurrent calls", 50_000, "curate.concurrency", "0: the provider's default."),
     ("Requests per minute", 10**7, "curate.rpm", "Limit per worker. 0: no limit."),
     ("Tokens per minute", 10**9, "curate.tpm", "Limit per worker. 0: no limit."),
+    (
+        "Timeout in s",
+        86_400,
+        "curate.timeout",
+        "Per call. 0: the recipe's, or 600 s.",
+    ),
     ("Seed", 2**31 - 1, "curate.seed", "The same seed samples the same candidates."),
 )
 

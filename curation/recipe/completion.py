@@ -64,7 +64,12 @@ def _read_choice(choice: Any) -> tuple[str, str]:
     text = _content(message.get("content"))
     if not text.strip():
         text = _tool_arguments(message.get("tool_calls")) or text
-    thinking = message.get("reasoning_content") or message.get("reasoning")
+    thinking = (
+        message.get("reasoning_content")
+        or message.get("reasoning")
+        or message.get("thinking")
+        or _thinking_parts(message.get("content"))
+    )
     if isinstance(thinking, str) and thinking.strip():
         thinking = thinking.replace("<think>", "").replace("</think>", "")
         text = f"<think>\n{thinking.strip()}\n</think>\n{text}"
@@ -89,6 +94,13 @@ def _part(part: Any) -> str:
         return ""
     text = part.get("text")
     return text if isinstance(text, str) else ""
+
+
+def _thinking_parts(content: Any) -> str:
+    """The thinking among the parts of a content: a text, or a list of parts of its own."""
+    parts = content if isinstance(content, list) else []
+    found = [one for one in parts if isinstance(one, dict) and one.get("type") == "thinking"]
+    return "\n".join(_content(one.get("thinking") or one.get("text")) for one in found)
 
 
 def _tool_arguments(calls: Any) -> str:

@@ -7,13 +7,14 @@ run did can be told from its recipe alone.
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from curation.recipe.prompt import Prompt, read_prompt
 from curation.recipe.structured import OUTPUTS
 from curation.recipe.tasks import TASKS, Task
+from curation.recipe.token_limits import with_room_to_reason
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput
 
@@ -133,7 +134,8 @@ def list_recipes() -> list[str]:
 def load_recipe(name_or_path: str, settings: Sequence[str] = ()) -> Recipe:
     """The built-in recipe of that name, or the file, with `stage.key=value` settings put in.
 
-    `key=value` without a stage sets it in every stage. Raises BadInput, which names the place.
+    `key=value` without a stage sets it in every stage. A reasoning model that a setting names gets
+    room to reason, unless a setting names its limit too. Raises BadInput, which names the place.
     """
     path = FOLDER / f"{name_or_path}.toml"
     if not path.is_file():
@@ -148,7 +150,7 @@ def load_recipe(name_or_path: str, settings: Sequence[str] = ()) -> Recipe:
         raise BadInput(f"the recipe {path.name} cannot be read: {error}") from error
     for setting in settings:
         _put(tables, setting)
-    return _build(tables, path)
+    return _with_room_to_reason(_build(tables, path), settings)
 
 
 def recipe_from_store(body: Mapping[str, Any], prompts: Mapping[str, str]) -> Recipe:
@@ -210,6 +212,22 @@ def _build(tables: dict[str, Any], path: Path) -> Recipe:
         endpoints=tuple(tables.get("endpoints", ())),
         server_group=tables.get("server_group", ""),
     )
+
+
+def _with_room_to_reason(recipe: Recipe, settings: Sequence[str]) -> Recipe:
+    """The recipe with higher limits where a setting chose a model that reasons."""
+    named = {setting.partition("=")[0].strip() for setting in settings}
+    stages = dict(recipe.stages)
+    for task, stage in recipe.stages.items():
+        limit = stage.parameters.get("max_output_tokens")
+        new_model = bool(named & {"model", f"{task}.model"})
+        new_limit = bool(named & {"max_output_tokens", f"{task}.max_output_tokens"})
+        if limit and new_model and not new_limit:
+            limit = with_room_to_reason(stage.model, limit)
+            stages[task] = replace(
+                stage, parameters=stage.parameters | {"max_output_tokens": limit}
+            )
+    return replace(recipe, stages=stages)
 
 
 def _check_servers(tables: dict[str, Any], where: str) -> None:

@@ -185,6 +185,7 @@ def test_the_estimate_asks_for_unknown_prices_and_keeps_them(
     at = open_page("curate")
     at.selectbox(key="curate.provider").select("openai").run()
     at.text_area(key="curate.settings").set_value("model=mine").run()
+    at.number_input(key="curate.timeout").set_value(90)
     at.toggle(key="curate.estimate").set_value(True).run()
     assert "an unknown price" in words(at)
     at.number_input(key="curate.price.mine.in").set_value(1.0)

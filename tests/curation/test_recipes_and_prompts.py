@@ -1,13 +1,16 @@
 """Recipes and prompts: what is refused, what is hashed, and how answers are read."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from curation.recipe.answers import Unparsable, parse
+from curation.recipe.completion import read_completion
 from curation.recipe.prompt import FOLDER, Prompt, messages, read_prompt
 from curation.recipe.recipe import Filters, list_recipes, load_recipe, recipe_from_store
 from curation.recipe.tasks import TASKS
+from curation.recipe.token_limits import REASONING_TOKENS, is_reasoning_model
 from curation.rules.filters import check_instruction, check_passage, check_query
 from db.errors import BadInput
 
@@ -170,3 +173,97 @@ def test_code_prompts_are_told_the_language_and_web_prompts_are_not() -> None:
     code, web = load_recipe("leetcode"), load_recipe("msmarco")
     assert "language" in code.stages["instruction_negative"].prompt.places
     assert "language" not in web.stages["instruction_negative"].prompt.places
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "gpt-5-mini",
+            "o3-mini",
+            "o1",
+            "openai/o4-mini",
+            "gpt-oss-20b",
+            "Qwen/Qwen3-8B",
+            "qwen3:8b",
+        ),
+        *(
+            "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B",
+            "deepseek-r1:7b",
+            "deepseek-reasoner",
+            "QwQ-32B",
+        ),
+        *("mistralai/Magistral-Small-2506", "gemini-2.5-flash", "grok-4", "zai-org/GLM-4.6"),
+        "kimi-k2-thinking",
+    ],
+)
+def test_a_model_that_reasons_is_known_by_its_name(name: str) -> None:
+    assert is_reasoning_model(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("gpt-4o-mini", "gpt-4.1", "gpt-5-chat-latest", "local", "small", "llama-3.1-8b-instruct"),
+        *("Qwen/Qwen2.5-7B-Instruct", "Qwen3-30B-A3B-Instruct-2507", "mistral-small", "phi-4"),
+        *("smollm2", "gemma-3-27b-it", "photo1", "deepseek-chat"),
+    ],
+)
+def test_a_model_that_does_not_reason_is_not_taken_for_one(name: str) -> None:
+    assert not is_reasoning_model(name)
+
+
+def test_a_reasoning_model_in_a_setting_gets_room_to_reason_unless_its_limit_is_set() -> None:
+    limits = {
+        settings: {
+            task: stage.parameters["max_output_tokens"]
+            for task, stage in load_recipe("msmarco", settings).stages.items()
+        }
+        for settings in (
+            (),
+            ("model=gpt-5-mini",),
+            ("query_negative.model=gpt-5-mini",),
+            ("model=gpt-5-mini", "query_negative.max_output_tokens=300"),
+            ("model=gpt-5-mini", "max_output_tokens=400"),
+            ("model=small",),
+        )
+    }
+    usual = limits[()]
+    assert usual["query_negative"] == 100 and limits["model=small",] == usual
+    assert set(limits["model=gpt-5-mini",].values()) == {REASONING_TOKENS}
+    one = limits["query_negative.model=gpt-5-mini",]
+    assert one == usual | {"query_negative": REASONING_TOKENS}
+    mixed = limits["model=gpt-5-mini", "query_negative.max_output_tokens=300"]
+    assert mixed == dict.fromkeys(usual, REASONING_TOKENS) | {"query_negative": 300}
+    assert set(limits["model=gpt-5-mini", "max_output_tokens=400"].values()) == {400}
+
+
+def test_the_models_of_a_built_in_recipe_keep_their_limits() -> None:
+    """Its validator reasons, too: a raised limit would be another key, and its answers lost."""
+    assert load_recipe("msmarco").stages["validation"].parameters["max_output_tokens"] == 4000
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "Choice: 2", "reasoning_content": "The second names it."},
+        {"content": "Choice: 2", "reasoning": "The second names it."},
+        {"content": "Choice: 2", "thinking": "The second names it."},
+        {
+            "content": [
+                {
+                    "type": "thinking",
+                    "thinking": [{"type": "text", "text": "The second names it."}],
+                },
+                {"type": "text", "text": "Choice: 2"},
+            ]
+        },
+        {"content": [{"type": "thinking", "thinking": "The second names it."}, "Choice: 2"]},
+    ],
+)
+def test_the_reasoning_of_a_judge_is_kept_with_its_answer_and_does_not_choose(
+    message: dict[str, Any],
+) -> None:
+    found = read_completion({"choices": [{"message": message, "finish_reason": "stop"}]})
+    assert "The second names it." in found.text
+    assert parse("validation", found.text, candidates=6) == "2"

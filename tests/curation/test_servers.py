@@ -17,7 +17,7 @@ from curation.run.starting import start_run
 from db.errors import ProviderError
 from db.run.runs import get_run
 from db.store.store import Store
-from db.tables import Call, GroupCall
+from db.tables import Call, GroupCall, Recipe
 
 ASKED: dict[str, Any] = {"dataset": "small", "provider": "openai", "settings": ["model=small"]}
 OF_ONE_GROUP = 8
@@ -97,3 +97,17 @@ def test_two_workers_that_are_told_the_same_at_once_keep_one_answer_of_each(
         assert {get_run(session, run_id).status for run_id in run_ids} == {"done"}
         assert session.scalar(select(func.count()).select_from(Call)) == 6 * OF_ONE_GROUP
         assert session.scalar(select(func.count()).select_from(GroupCall)) == 2 * 6 * OF_ONE_GROUP
+
+
+def test_the_timeout_of_the_command_holds_in_every_stage(
+    sqlite_store: Store, inf_here: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store, pairs=1)
+    monkeypatch.setattr("app.cli.curate.work", lambda *_, **__: {"job_id": 1})
+    asked = ("curate", "--dataset", "small", "--provider", "openai", "--detach")
+    assert inf_here(*asked, "--timeout", 90).code == 0
+    with sqlite_store.read() as session:
+        (body,) = session.scalars(select(Recipe.body))
+    assert {stage["timeout_seconds"] for stage in body["stages"].values()} == {90.0}
+    assert inf_here(*asked, "--timeout", 0).code == 2
+    assert inf_here("curate", "--resume", 1, "--timeout", 90).code == 2
