@@ -201,7 +201,7 @@ def questions(study_id: int, judge_id: int) -> dict[str, Callable[[Session], obj
         "own progress": lambda session: assignments.own_progress(session, study_id, judge_id),
         "disputed items": lambda session: adjudication.disputed_ids(session, study_id),
         "all items, disputed first": lambda session: adjudication.disputed_ids(
-            session, study_id, agreed_too=True
+            session, study_id, include_agreed=True
         ),
         "groups to review": lambda session: review_queue.queued_groups(
             session, QueueFilter(1, "kept", review="none"), reviewer="a", blind=False, limit=6

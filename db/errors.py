@@ -1,9 +1,9 @@
-"""The errors of InF Studio, drawn as a tree. The app and the command line catch `InfError` once.
+"""The exception tree of InF Studio. The app and the command line catch `InfError` once.
 
-InfError                what the user did or met; the message names the place, the value, the remedy
-├── BadInput            a file, an argument or a form holds something that cannot be used
+InfError                a user error or an expected condition; the message has place, value, remedy
+├── BadInput            a file, an argument or a form holds an unusable value
 │   └── BadRows         rows of a file are bad; carries each with file, line and reason
-├── NotFound            no such data set, run, study, …
+├── NotFound            no such dataset, run, study, …
 ├── Refused             the rule of the study, a role or the state of the store forbids it
 ├── StoreBehind         the store's schema is not the one this version writes
 ├── ProviderError       a language-model server cannot be used (wrong key, unknown model, quota)
@@ -19,7 +19,7 @@ class InfError(Exception):
 
 
 class BadInput(InfError):
-    """A file, an argument or a form holds something that cannot be used."""
+    """A file, an argument or a form holds an unusable value."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class BadRow:
 
 
 class BadRows(BadInput):
-    """Rows of an import that cannot be used; nothing was imported."""
+    """Unusable rows of an import; nothing was imported."""
 
     SHOWN = 10
 
@@ -49,7 +49,7 @@ class BadRows(BadInput):
 
 
 class NotFound(InfError):
-    """No such thing in the store."""
+    """The named object is not in the store."""
 
 
 class Refused(InfError):
@@ -65,4 +65,4 @@ class ProviderError(InfError):
 
 
 class Paused(InfError):
-    """The work stopped at its budget; what it had is stored and it can be resumed."""
+    """The work stopped at its budget; its results are stored and it can be resumed."""

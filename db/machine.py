@@ -1,8 +1,8 @@
 """What differs between operating systems: locks on files, processes, process groups, signals.
 
-Only this module knows `fcntl` (through filelock), process groups and signal numbers; it is imported
-and works where Python has none of them. Linux is what is tested; macOS and Windows are not run. On
-Windows a process's descendants stand for its group: those whose parent has ended are not found.
+Only this module uses `fcntl` (through filelock), process groups and signal numbers; it imports and
+works on a Python without them. Tested on Linux; macOS and Windows are not run. On Windows a
+process's descendants stand in for its group; those whose parent has ended are not found.
 """
 
 import os
@@ -16,30 +16,30 @@ from filelock import lock_descriptor
 
 HAS_GROUPS = hasattr(os, "killpg")
 NEW_GROUP_ON_WINDOWS = 0x200  # subprocess.CREATE_NEW_PROCESS_GROUP
-KILLED = -9  # what `Popen.returncode` says of a process that was killed by force
+KILLED = -9  # `Popen.returncode` of a process that was killed by SIGKILL
 
 
 def try_lock(descriptor: int) -> bool:
-    """Lock an open file against other processes; False where one of them holds it.
+    """Lock an open file against other processes; False if one of them holds the lock.
 
-    The system takes the lock back when the descriptor is closed or the process ends, however.
+    The system releases the lock when the descriptor is closed or the process ends in any way.
     """
     return lock_descriptor(descriptor, blocking=False)
 
 
 def wait_for_lock(descriptor: int) -> None:
-    """Lock an open file against other processes, as soon as none of them holds it."""
+    """Lock an open file against other processes, waiting until none of them holds it."""
     lock_descriptor(descriptor)
 
 
 def new_owner() -> str:
-    """A name for this process as a holder of things: machine, process, its start, and a UUID."""
+    """An owner name for this process: machine, process id, its start time, and a UUID."""
     process = psutil.Process()
     return f"{socket.gethostname()}:{process.pid}:{process.create_time():.2f}:{uuid.uuid4().hex}"
 
 
 def is_dead(owner: str) -> bool:
-    """Whether the process of this name ended on this machine; False for another machine's."""
+    """Whether the process of this name has ended on this machine; False for another machine's."""
     host, pid, created, _ = owner.rsplit(":", 3)
     if host != socket.gethostname():
         return False
@@ -49,12 +49,12 @@ def is_dead(owner: str) -> bool:
         return not is_same or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
-    except psutil.AccessDenied:  # another user's: there
+    except psutil.AccessDenied:  # another user's process: it is alive
         return False
 
 
 def process_exists(pid: int) -> bool:
-    """Whether a process has this number now."""
+    """Whether a process has this id now."""
     return bool(psutil.pid_exists(pid))
 
 
@@ -66,7 +66,7 @@ def own_group() -> dict[str, Any]:
 
 
 def stop_process(pid: int) -> None:
-    """Ask a process to end (SIGTERM; Windows ends it at once), if it is still there."""
+    """Request a process to end (SIGTERM; Windows ends it at once), if it exists."""
     try:
         psutil.Process(pid).terminate()
     except psutil.NoSuchProcess:
@@ -74,7 +74,7 @@ def stop_process(pid: int) -> None:
 
 
 def end_group(pid: int, *, by_force: bool) -> None:
-    """End a process with its group: SIGTERM, or SIGKILL by force; none there is no error."""
+    """End a process and its group: SIGTERM, or SIGKILL by force; no error if there is none."""
     if HAS_GROUPS:
         try:
             os.killpg(pid, signal.SIGKILL if by_force else signal.SIGTERM)

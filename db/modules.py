@@ -1,8 +1,8 @@
 """Our modules by name: `app.cli.main` in a clone is `inf_studio.app.cli.main` in a wheel.
 
-The build rewrites import statements (`hatch_build.py`), never strings: a module that a string
-names (a command, a job's handler, what a child process runs) is named as in the clone and goes
-through this file. Names of other packages stay as they are.
+The build rewrites import statements (`hatch_build.py`), never strings: a module that a string names
+(a command, a job's handler, the module of a child process) is named as in the clone and resolved
+by this file. Names of other packages stay as they are.
 """
 
 import importlib
@@ -24,9 +24,9 @@ def load(target: str) -> Any:
 
 
 def run_module(module: str) -> list[str]:
-    """What Python is started with to run a module in a process of its own.
+    """The Python arguments that run a module in a process of its own.
 
-    `-P`: without it Python looks for modules in the current folder first, and would run a `db.py`
-    or `app.py` that lies there.
+    `-P`: otherwise Python searches the current folder first, and would run a user's `db.py` or
+    `app.py` there.
     """
     return ["-P", "-m", full_name(module)]

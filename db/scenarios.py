@@ -5,8 +5,8 @@ scenario is an instruction and a query of the group with the passage that is rig
 stored as a triplet, and judged as an item whose right answer has the scenario's role as its label.
 Columns, joins, cards, figures and pages are made from these two tables.
 
-Order is part of the facts: of TEXTS, the columns of a release (as InF-IR publishes them); of
-SCENARIOS, items, samples and pages.
+Order matters: of TEXTS, for the columns of a release (as InF-IR publishes them); of SCENARIOS, for
+items, samples and pages.
 """
 
 from dataclasses import dataclass

@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 
 from db.store.store import Store
 from db.tables import Item, Judge, Judgment, Passage, StudyItem
-from db.words import NONE
+from db.values import NONE
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from db.corpus.datasets import get_dataset, text_sha256
 from db.corpus.texts import CorpusText, pair_sources, pair_texts, run_texts
 from db.errors import BadInput, BadRow, BadRows, NotFound, Refused
 from db.run.runs import funnel, get_run, latest_run
-from db.words import VERDICTS
+from db.values import VERDICTS
 
 FILTERS: Final[dict[str, list[tuple[str, Sequence[str]]]]] = {
     "kept": [("", ("kept",))],

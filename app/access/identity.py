@@ -18,7 +18,7 @@ from db.people import accounts
 from db.store.settings import home
 from db.store.store import Store
 from db.tables import Account
-from db.words import ACCOUNT_ROLES
+from db.values import ACCOUNT_ROLES
 
 COOKIE = "inf_session"
 COOKIE_SECONDS = 30 * 24 * 3600
@@ -41,7 +41,7 @@ class SessionUser:
 def user_of_cookies(store: Store, cookies: Mapping[str, str]) -> SessionUser | None:
     """The user that the cookie names, the local admin if the store has no accounts, else None."""
     with store.read() as session:
-        if not accounts.are_there_accounts(session):
+        if not accounts.has_accounts(session):
             return SessionUser(LOCAL_ADMIN, "admin")
         account_id, epoch = read_cookie(cookies.get(COOKIE, ""))
         account = accounts.account_of_cookie(session, account_id, epoch)

@@ -26,7 +26,7 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
     """Serve the app on this machine, or for a team once there are accounts."""
     store = ready_store()
     with store.read() as session:
-        has_accounts = accounts.are_there_accounts(session)
+        has_accounts = accounts.has_accounts(session)
     if not has_accounts and not is_loopback(host):
         raise Refused(
             f"there are no accounts yet, so anyone who reaches {host} would be admin: "

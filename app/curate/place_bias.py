@@ -5,7 +5,7 @@ import streamlit as st
 from analysis.agreement.judge_profile import place_bias
 from app.curate import actions
 from app.text.plain import plain
-from db.run.position_bias import MOST_JUDGMENTS, PlaceCount
+from db.run.position_bias import MAX_JUDGMENTS, PlaceCount
 
 SIGNIFICANCE = 0.01
 
@@ -46,4 +46,4 @@ def bias_summary(places: list[PlaceCount]) -> str:
     else:
         result = f"No evidence of position bias (p = {test['p']:.2f})."
     counted = sum(each.expected for each in places)
-    return f"{result} Based on {counted:,} answers (at most the newest {MOST_JUDGMENTS:,} items)."
+    return f"{result} Based on {counted:,} answers (at most the newest {MAX_JUDGMENTS:,} items)."

@@ -120,7 +120,7 @@ def _next_groups(
         *passed_over,
         *st.session_state.get(ANSWERED, []),
     ]:
-        if not review_queue.may_see(session, desk.asked, reviewer=user.name, blind=blind):
+        if not review_queue.can_review(session, desk.asked, reviewer=user.name, blind=blind):
             raise Refused(f"group {desk.asked} is not in your queue")
         ids = [desk.asked, *(each for each in ids if each != desk.asked)]
     return [get_group(session, group_id) for group_id in ids], total
@@ -222,7 +222,7 @@ def _write(group_id: int, change: Callable[[Session, str], object]) -> None:
     with open_store().write() as session:
         run_id = get_group(session, group_id).run_id
         blind = is_blind(session, user, run_id)
-        if not review_queue.may_see(session, group_id, reviewer=user.name, blind=blind):
+        if not review_queue.can_review(session, group_id, reviewer=user.name, blind=blind):
             raise Refused(f"group {group_id} is not in your queue")
         change(session, user.name)
         session.commit()

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from curation.judging.revalidation import check_edit
 from db.errors import BadInput, InfError, Refused
-from db.review.queue import may_see
+from db.review.queue import can_review
 from db.review.reviews import (
     FIELDS,
     approve_group,
@@ -98,7 +98,7 @@ def _require_current(
         if current is None or current.event_id != f"card:{reviewer}/{after}":
             raise Refused(f"group {group_id} has a newer review by someone else: check it again")
         return
-    if not may_see(session, group_id, reviewer=reviewer, blind=blind):
+    if not can_review(session, group_id, reviewer=reviewer, blind=blind):
         raise Refused(f"group {group_id} is not in your queue")
     seen = entry.get("seen")
     require_seen(session, group_id, None if seen is None else _number(entry, "seen"))

@@ -11,7 +11,7 @@ from app.kit.page import draw_status
 from app.text.numbers import duration
 from app.text.plain import plain
 from db.errors import NotFound
-from db.jobs.resources import Part, parts_of, sum_of, told_missing
+from db.jobs.resources import Part, missing_gpu_warning, parts_of, sum_of
 from db.tables import Job, utc_now
 
 LIVE = ("queued", "running")
@@ -72,7 +72,7 @@ def draw_progress(job: Job, *, key: str) -> None:
             st.text(job.error)
             if remedy := launching.what_to_do(job):
                 st.caption(plain(remedy))
-        if missing := told_missing(parts_of(job.resources)):
+        if missing := missing_gpu_warning(parts_of(job.resources)):
             st.warning(plain(missing), icon=":material/warning:")
 
 

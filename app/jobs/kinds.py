@@ -1,7 +1,7 @@
 """The kinds of jobs: one table that the queue's slots, the permissions and the job process read.
 
-A new kind is one row here and its name in `db.words.JOB_KINDS` (the store's check constraint, which
-needs a migration).
+A new kind is one row here and its name in `db.values.JOB_KINDS` (the store's check constraint,
+which needs a migration).
 """
 
 from dataclasses import dataclass

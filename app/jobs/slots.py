@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass, field
 
 from app.jobs.kinds import kinds_of_slot
-from db.jobs.gpus import ask_gpus
+from db.jobs.gpus import query_gpus
 
 
 @dataclass(frozen=True)
@@ -43,4 +43,4 @@ def visible_gpus() -> list[str]:
     allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
     if allowed is not None:
         return [gpu.strip() for gpu in allowed.split(",") if gpu.strip() not in ("", "-1")]
-    return [str(number) for number in ask_gpus("index")]
+    return [str(number) for number in query_gpus("index")]

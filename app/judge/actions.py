@@ -32,7 +32,7 @@ from db.study.assignments import (
 from db.study.assignments import skip_item as store_skip
 from db.study.assignments import submit_decision as store_decision
 from db.study.judgments import get_or_create_judge
-from db.study.qualification import TrainingState
+from db.study.qualification import QualificationState
 from db.tables import Judge, utc_now
 
 SHOWN = "judge.shown"
@@ -99,7 +99,7 @@ def card_data(study_id: int, events: Sequence[Any]) -> dict[str, Any]:
     user = require_permission("judge")
     items: list[dict[str, Any]] = []
     message = ""
-    in_qualification: TrainingState | None = None
+    in_qualification: QualificationState | None = None
     with open_store().write() as session:
         judge = judge_of(session, user)
         examples = answer_examples(session, judge.id, events)
@@ -138,12 +138,12 @@ def _as_json(item: ShownItem) -> dict[str, Any]:
     return {"id": shown.pop("item_id"), **shown}
 
 
-def qualification_of(study_id: int) -> tuple[TrainingState, ShownItem | None]:
+def qualification_of(study_id: int) -> tuple[QualificationState, ShownItem | None]:
     """The user's state in the study's qualification, and the next example to answer."""
     user = require_permission("judge")
     with open_store().write() as session:
         judge = judge_of(session, user)
-        state = qualification.training_state(session, study_id, judge.id)
+        state = qualification.qualification_state(session, study_id, judge.id)
         example = None if state.passed else qualification.next_example(session, study_id, judge.id)
         member = membership(session, study_id, judge.id)
         session.commit()

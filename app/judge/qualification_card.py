@@ -14,10 +14,10 @@ from db.errors import InfError, Refused
 from db.study.assignments import ShownItem, lock_study, membership
 from db.study.qualification import (
     Feedback,
-    TrainingState,
+    QualificationState,
     answer_example,
     next_example,
-    training_state,
+    qualification_state,
 )
 
 EXAMPLE = "example"
@@ -55,7 +55,7 @@ def answer_examples(session: Session, judge_id: int, events: Sequence[Any]) -> A
                     None if entry.get("position") is None else whole_number(entry, "position"),
                     of_round=whole_number(entry, "round"),
                 )
-                then = _then(training_state(session, study_id, judge_id))
+                then = _then(qualification_state(session, study_id, judge_id))
             found.answers[event] = ""
             found.feedback.append(_as_json(event, feedback, then))
         except InfError as error:
@@ -65,12 +65,12 @@ def answer_examples(session: Session, judge_id: int, events: Sequence[Any]) -> A
 
 def example_now(
     session: Session, study_id: int, judge_id: int
-) -> tuple[TrainingState, ShownItem | None]:
+) -> tuple[QualificationState, ShownItem | None]:
     """The judge's state in the qualification, and the example to answer. Does not commit.
 
     Raises Refused if the study is not open, or the judge is paused or not a member.
     """
-    state = training_state(session, study_id, judge_id)
+    state = qualification_state(session, study_id, judge_id)
     if state.passed:
         return state, None
     study = lock_study(session, study_id, lock=False)
@@ -82,7 +82,7 @@ def example_now(
     return state, next_example(session, study_id, judge_id)
 
 
-def _then(state: TrainingState) -> str:
+def _then(state: QualificationState) -> str:
     if state.passed:
         return "You passed the qualification. The study starts now."
     if state.answered == 0:

@@ -8,7 +8,7 @@ from app.judge import actions
 from app.text.plain import plain
 from app.text.texts import draw_text
 from db.study.assignments import ShownItem
-from db.study.qualification import Feedback, TrainingState
+from db.study.qualification import Feedback, QualificationState
 
 Draw = Callable[[ShownItem], None]
 
@@ -30,7 +30,7 @@ def draw_qualification(study_id: int, draw_question: Draw) -> None:
         _draw_example(example, draw_question)
 
 
-def _draw_state(state: TrainingState) -> None:
+def _draw_state(state: QualificationState) -> None:
     text = (
         f"Qualification, round {state.round + 1}: {state.answered} of {state.total} examples · "
         f"{state.pass_mark:.0%} correct required"
@@ -64,7 +64,7 @@ def _answer_text(position: int | None) -> str:
     return "none of them" if position is None else f"passage {position + 1}"
 
 
-def _draw_feedback(feedback: Feedback, state: TrainingState, draw_question: Draw) -> None:
+def _draw_feedback(feedback: Feedback, state: QualificationState, draw_question: Draw) -> None:
     text = f"You chose {_answer_text(feedback.chosen)}."
     if feedback.is_right:
         st.success(f"Correct. {text}", icon=":material/check_circle:")

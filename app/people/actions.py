@@ -15,7 +15,7 @@ def add() -> None:
     user = require_permission("accounts")
     state = st.session_state
     with open_store().write() as session:
-        if not accounts.are_there_accounts(session) and state["accounts.role"] != "admin":
+        if not accounts.has_accounts(session) and state["accounts.role"] != "admin":
             raise BadInput("the first account must be an admin, or no one could add others")
         account = accounts.add_account(
             session,

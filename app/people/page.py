@@ -10,7 +10,7 @@ from app.text.plain import plain
 from db.people import accounts, invitations
 from db.store.store import open_store
 from db.tables import Account
-from db.words import ACCOUNT_ROLES
+from db.values import ACCOUNT_ROLES
 
 
 def draw_account(account: Account, *, is_me: bool) -> None:
@@ -92,7 +92,7 @@ with st.form("accounts.add", clear_on_submit=True):
     third.text_input(
         "Password",
         type="password",
-        placeholder=f"at least {accounts.SHORTEST_PASSWORD} characters",
+        placeholder=f"at least {accounts.MIN_PASSWORD_CHARACTERS} characters",
         key="accounts.password",
         autocomplete="new-password",
     )
@@ -105,7 +105,7 @@ if found:
         first, second, third = st.columns([2, 1, 2], vertical_alignment="bottom")
         first.selectbox("Role", ACCOUNT_ROLES, key="accounts.invite_role")
         second.number_input(
-            "Valid for, days", 1, invitations.MOST_DAYS, 7, key="accounts.invite_days"
+            "Valid for, days", 1, invitations.MAX_DAYS, 7, key="accounts.invite_days"
         )
         third.form_submit_button(
             "Create link", on_click=actions.invite, key="accounts.invite_submit"

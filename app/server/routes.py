@@ -174,10 +174,10 @@ def _invitation(token: str, message: str, *, name: str = "", status: int = 200) 
     role = ' role="alert" class="problem"' if status != 200 else ""
     fields = f"""<p{role}>{escape(message)}</p>
       <label>Name <input name="name" value="{escape(name)}" autocomplete="username"
-        maxlength="{accounts.LONGEST_NAME}" required autofocus></label>
-      <label>Password, at least {accounts.SHORTEST_PASSWORD} characters
+        maxlength="{accounts.MAX_NAME_CHARACTERS}" required autofocus></label>
+      <label>Password, at least {accounts.MIN_PASSWORD_CHARACTERS} characters
         <input name="password" type="password" autocomplete="new-password"
-        minlength="{accounts.SHORTEST_PASSWORD}" required></label>
+        minlength="{accounts.MIN_PASSWORD_CHARACTERS}" required></label>
       <button>Create account</button>
       <p>Already have an account?
         <a href="/sign-in?next=/invitation/{escape(token)}">Sign in</a></p>"""

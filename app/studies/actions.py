@@ -123,7 +123,7 @@ def readmit_judge(study_id: int) -> None:
     """Lift the pause of the chosen judge."""
     user, judge_id = require_permission("studies"), int(st.session_state["studies.quality_judge"])
     with open_store().write() as session:
-        quality.let_in(session, study_id, judge_id)
+        quality.readmit_judge(session, study_id, judge_id)
         record_audit(session, user.name, "study.let_in_judge", str(study_id), judge=judge_id)
         session.commit()
     notify("The judge may continue.")
@@ -134,7 +134,7 @@ def reclaim_items(study_id: int) -> None:
     """Return the chosen judge's leased items to the queue now."""
     user, judge_id = require_permission("studies"), int(st.session_state["studies.quality_judge"])
     with open_store().write() as session:
-        number = quality.take_back(session, study_id, judge_id)
+        number = quality.return_leases(session, study_id, judge_id)
         record_audit(session, user.name, "study.take_back", str(study_id), judge=judge_id)
         session.commit()
     notify(f"{counted(number, 'item')} went back to the queue.")

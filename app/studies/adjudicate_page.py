@@ -13,9 +13,9 @@ from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
 from db.store.store import open_store
-from db.study.adjudication import Disputed, disputed_ids, show_disputed
+from db.study.adjudication import Disputed, disputed_ids, get_disputed
 from db.study.studies import list_studies
-from db.words import NONE
+from db.values import NONE
 
 ROWS = 5
 CHOICES = {"disputed": (False, False), "undecided": (True, False), "all": (False, True)}
@@ -23,7 +23,7 @@ CHOICES = {"disputed": (False, False), "undecided": (True, False), "all": (False
 
 def draw_answers(item: Disputed, label: str) -> None:
     """Who chose this candidate."""
-    voices = [one for one in item.said if one.choice == label]
+    voices = [one for one in item.answers if one.choice == label]
     if voices:
         answers = [
             f"{one.judge}{' (simulated)' if one.simulated else ''}"
@@ -63,7 +63,7 @@ def draw_item(study_id: int, item: Disputed) -> None:
             draw_choice(study_id, item, NONE, "None of them")
         with right:
             draw_answers(item, NONE)
-        for one in (*item.said, *item.skips):
+        for one in (*item.answers, *item.skips):
             if one.note or one.flagged:
                 kind = "flag" if one.flagged else "note"
                 draw_text(one.note or "(no note)", label=f"{one.judge} · {kind}")
@@ -72,7 +72,7 @@ def draw_item(study_id: int, item: Disputed) -> None:
         )
         if item.decision is not None:
             st.caption(plain(f"Decision by {item.decided_by}: {item.decision.replace('_', ' ')}"))
-        draw_labels(simulated=any(one.simulated for one in item.said))
+        draw_labels(simulated=any(one.simulated for one in item.answers))
 
 
 draw_heading(
@@ -99,11 +99,11 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         name=lambda study: f"study {study.id} · {study.name}",
     )
     shown = st.selectbox("Show", list(CHOICES), key="adjudicate.show", width=180)
-open_only, agreed_too = CHOICES[shown or "disputed"]
+open_only, include_agreed = CHOICES[shown or "disputed"]
 with open_store().read() as session:
-    ids = disputed_ids(session, chosen.id, open_only=open_only, agreed_too=agreed_too)
+    ids = disputed_ids(session, chosen.id, open_only=open_only, include_agreed=include_agreed)
     start = page_offset("adjudicate.page", ROWS)
-    items = [show_disputed(session, chosen.id, item_id) for item_id in ids[start : start + ROWS]]
+    items = [get_disputed(session, chosen.id, item_id) for item_id in ids[start : start + ROWS]]
 st.caption(f"{counted(len(ids), 'item')}, most disputed first")
 if not ids:
     draw_empty("No items to decide.", "People agree on every item judged so far.")

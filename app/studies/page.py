@@ -9,7 +9,7 @@ from app.kit.page import draw_empty, draw_heading, draw_status
 from app.studies import actions
 from app.studies.desk import draw_changes, draw_quality
 from app.studies.sampling_form import draw_sampling
-from app.studies.settings_form import draw_invite, draw_known_items, draw_rules
+from app.studies.settings_form import draw_invite, draw_rules, sample_gold_items
 from app.text.plain import plain
 from curation.judging.registry import describe_judges
 from curation.judging.sampling import sampling_words
@@ -75,7 +75,7 @@ def draw_study(study: studies.StudySummary) -> None:
     sampled = f"Sampled {sampling_words(settings)}, seed {study.seed}: "
     st.caption(plain(sampled + " · ".join(parts)))
     draw_changes(study)
-    draw_known_items(study)
+    sample_gold_items(study)
     draw_rules(study)
     draw_invite(study.id)
 

@@ -9,13 +9,13 @@ import streamlit as st
 
 from app.access.session_user import action, notify, require_permission
 from app.text.numbers import counted
-from curation.judging.known_item_file import add_from_file, template_rows
+from curation.judging.gold_item_file import add_from_file, template_rows
 from db.errors import BadInput
 from db.people import invitations
 from db.people.accounts import record_audit
 from db.store.store import open_store
 from db.study import gold_items
-from db.study.gold_items import KnownItem, list_known_items
+from db.study.gold_items import GoldItem, list_gold_items
 from db.study.rules import StudyRules, rules_of, set_rules
 from db.study.studies import get_study
 
@@ -25,10 +25,10 @@ TEMPLATE_ROWS = 20
 PART_LABELS = {"training": "qualification", "gold": "gold"}
 
 
-def read_known_items(study_id: int) -> list[KnownItem]:
+def read_known_items(study_id: int) -> list[GoldItem]:
     """The qualification and gold items of a study."""
     with open_store().read() as session:
-        return list_known_items(session, study_id)
+        return list_gold_items(session, study_id)
 
 
 def known_item_template(study_id: int) -> str:
@@ -69,7 +69,7 @@ def sample_known(study_id: int) -> None:
     user, part = require_permission("studies"), str(st.session_state["studies.known_part"])
     with open_store().write() as session:
         count = int(st.session_state["studies.known_count"])
-        sampled = gold_items.draw_known_items(session, study_id, part, count)
+        sampled = gold_items.sample_gold_items(session, study_id, part, count)
         record_audit(session, user.name, f"study.{part}", str(study_id), items=len(sampled))
         session.commit()
     notify(f"{counted(len(sampled), f'{PART_LABELS[part]} item')} added.")

@@ -8,9 +8,9 @@ from db.study import studies
 from db.study.gold_items import PARTS
 from db.study.rules import (
     GOLD_ACTIONS,
-    MOST_FAST_SECONDS,
-    MOST_GOLD_EVERY,
-    MOST_TRAINING_ROUNDS,
+    MAX_GOLD_EVERY,
+    MAX_ROUNDS,
+    MAX_TOO_FAST_SECONDS,
 )
 
 
@@ -28,7 +28,7 @@ def draw_invite(study_id: int) -> None:
                 help="One link each; the recipient creates an account or signs in.",
             )
             st.number_input(
-                "Valid for, days", 1, invitations.MOST_DAYS, 7, key="studies.invite_days"
+                "Valid for, days", 1, invitations.MAX_DAYS, 7, key="studies.invite_days"
             )
             st.button(
                 "Create links",
@@ -42,7 +42,7 @@ def draw_invite(study_id: int) -> None:
             st.code("\n".join(base + path for path in links), language=None, wrap_lines=True)
 
 
-def draw_known_items(study: studies.StudySummary) -> None:
+def sample_gold_items(study: studies.StudySummary) -> None:
     """List the qualification and gold items; add some by sampling or from a file."""
     found = settings_actions.read_known_items(study.id)
     counts = [
@@ -123,7 +123,7 @@ def draw_rules(study: studies.StudySummary) -> None:
             st.number_input(
                 "Qualification rounds",
                 1,
-                MOST_TRAINING_ROUNDS,
+                MAX_ROUNDS,
                 rules.training_rounds,
                 key=f"studies.training_rounds_{study.id}",
                 help="After this many failed rounds the judge is paused for a curator to decide.",
@@ -146,14 +146,14 @@ def draw_rules(study: studies.StudySummary) -> None:
             st.number_input(
                 "Items per gold item",
                 1,
-                MOST_GOLD_EVERY,
+                MAX_GOLD_EVERY,
                 rules.gold_every,
                 key=f"studies.gold_every_{study.id}",
             )
             st.number_input(
                 "Minimum seconds per item",
                 0.0,
-                MOST_FAST_SECONDS,
+                MAX_TOO_FAST_SECONDS,
                 float(rules.too_fast_seconds),
                 step=0.5,
                 key=f"studies.too_fast_{study.id}",

@@ -15,7 +15,7 @@ from functools import cache
 import psutil
 
 from app.models.sizes import parameters_of
-from db.jobs.gpus import ask_gpus
+from db.jobs.gpus import query_gpus
 from db.tables import Checkpoint
 from trainer.settings.settings import TrainSettings
 
@@ -75,5 +75,5 @@ def _pace(checkpoint: Checkpoint, settings: TrainSettings) -> float | None:
 @cache
 def available_bytes() -> float:
     """Memory of the largest GPU, or of the machine if it has no GPU."""
-    sizes = ask_gpus("memory.total")
+    sizes = query_gpus("memory.total")
     return max(sizes) * 2**20 if sizes else psutil.virtual_memory().total

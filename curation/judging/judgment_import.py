@@ -24,7 +24,7 @@ from db.store.store import Store
 from db.study.judgments import find_judgment, get_or_create_judge, record_judgment
 from db.study.studies import get_study
 from db.tables import Item, StudyItem
-from db.words import AMBIGUOUS, NONE
+from db.values import AMBIGUOUS, NONE
 
 
 @dataclass(frozen=True)

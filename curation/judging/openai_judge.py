@@ -17,7 +17,7 @@ from curation.recipe.recipe import Recipe, load_recipe
 from db.errors import BadInput
 from db.run.calls import StoredCall, add_calls, find_calls
 from db.store.store import Store
-from db.words import AMBIGUOUS, NONE
+from db.values import AMBIGUOUS, NONE
 
 IN_FLIGHT = 16
 REFUSED = ("refusal", "content_filter")

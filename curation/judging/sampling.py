@@ -17,7 +17,7 @@ from curation.judging.item_list import listed_items
 from db.errors import BadInput
 from db.study.judgments import judgment_frame
 from db.study.sampled_groups import group_facts, model_answers
-from db.study.sampling import Groups, draw_highest, draw_items
+from db.study.sampling import Groups, sample_items, take_highest
 from db.study.studies import get_study, judged_groups
 
 SAMPLES: Final = ("stratified", "random", "disagreement", "list")
@@ -79,7 +79,7 @@ def draw_sample(
     facts = group_facts(session, run_id)
     if sampling.sample == "disagreement":
         value = disagreement_of(session, run_id, sampling)
-        drawn = draw_highest(groups, value, count, seed)
+        drawn = take_highest(groups, value, count, seed)
         told: dict[str, Any] = {
             "of_study": sampling.of_study,
             "judges": list(sampling.judges),
@@ -88,7 +88,7 @@ def draw_sample(
     else:
         by = [name for name in sampling.strata if name != "scenario"]
         is_stratified = sampling.sample == "stratified"
-        drawn = draw_items(
+        drawn = sample_items(
             groups,
             count,
             seed,

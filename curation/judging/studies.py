@@ -23,11 +23,11 @@ from db.people.accounts import record_audit
 from db.run.runs import choose_run
 from db.store.store import Store
 from db.study.assignments import shuffled_labels
-from db.study.gold_items import draw_known_items
+from db.study.gold_items import sample_gold_items
 from db.study.judgments import get_or_create_judge, record_judgment
 from db.study.studies import GUIDELINES, add_study, compose, current_guideline, get_study
 from db.tables import Item, Judge, Judgment, Passage, StudyItem
-from db.words import AMBIGUOUS, NONE
+from db.values import AMBIGUOUS, NONE
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def make_study(
         )
         for part, count in (("training", training), ("gold", gold)):
             if count:
-                draw_known_items(session, study.id, part, count)
+                sample_gold_items(session, study.id, part, count)
         composition = compose(session, study.id)
         record_audit(session, created_by, "study.create", str(study.id))
         session.commit()

@@ -16,7 +16,7 @@ from curation.recipe.leftovers import find_leftover
 from curation.recipe.prompt import Prompt
 from curation.recipe.reasoning import UnclosedReasoning, strip_reasoning
 from curation.recipe.tasks import TASKS, Gives, Task
-from db.words import AMBIGUOUS, NONE
+from db.values import AMBIGUOUS, NONE
 
 NO_CHARACTER = "\ufffd"
 _UNSTORABLE = re.compile("[\\x00\\ud800-\\udfff]")

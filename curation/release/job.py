@@ -30,7 +30,7 @@ from db.errors import BadInput, Refused
 from db.jobs.runner import Cancelled, JobHandle
 from db.machine import process_exists
 from db.people.accounts import record_audit
-from db.release.releases import chosen_licences, find_release_at, one_moment, record_release
+from db.release.releases import chosen_licences, find_release_at, record_release, use_snapshot
 from db.tables import Release
 
 
@@ -45,7 +45,7 @@ def export_release(handle: JobHandle) -> dict[str, Any]:
         plan.out.parent.mkdir(parents=True, exist_ok=True)
         _adopt_leftovers(plan.out, unfinished)
         with handle.store.read() as session:
-            one_moment(session)
+            use_snapshot(session)
             written = write_groups(handle, session, plan, unfinished, group_ids_of(session, plan))
             facts = facts_of(session, plan, written)
             picture = coverage_picture(session, plan)

@@ -31,8 +31,8 @@ from db.jobs.runner import JobHandle
 from db.release.releases import (
     GroupJudgment,
     ReleaseRow,
+    choice_state,
     group_judgments,
-    moment_of,
     recipe_of_run,
     release_rows,
     split_texts,
@@ -73,7 +73,7 @@ def write_groups(
         "filter": plan.filter,
         "format": plan.format,
         "dataset": [plan.dataset.name, plan.dataset.source, plan.dataset.licence],
-        "moment": moment_of(session, plan.choice),
+        "moment": choice_state(session, plan.choice),
         "groups": len(group_ids),
     }
     ledger = Ledger(folder, made_of)

@@ -31,7 +31,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from db.machine import try_lock
-from db.run.calls import add_left_calls
+from db.run.calls import add_recovered_calls
 from db.store.settings import home
 from db.store.store import Store
 
@@ -176,7 +176,9 @@ def _store_file(store: Store, path: Path) -> int:
         for run_id, row in _answers(path, file.read()):
             by_run.setdefault(run_id, []).append(row)
         with store.write() as session:
-            stored = sum(add_left_calls(session, run_id, rows) for run_id, rows in by_run.items())
+            stored = sum(
+                add_recovered_calls(session, run_id, rows) for run_id, rows in by_run.items()
+            )
             session.commit()
         path.unlink(missing_ok=True)
     return stored

@@ -21,7 +21,7 @@ from curation.rules.filters import Drop, check_instruction, check_passage, check
 from db.run.calls import StoredCall
 from db.run.group_queue import ClaimedGroup, DoneGroup, DoneItem
 from db.scenarios import ROLES, Role
-from db.words import AMBIGUOUS, NONE, distractor
+from db.values import AMBIGUOUS, NONE, distractor
 
 Ask = Callable[[Request], Awaitable[StoredCall]]
 GROWN_FROM = frozenset({"document", "query_positive"})

@@ -1,4 +1,4 @@
-"""Reading through a data set: pages of its pairs and passages, searched by a piece of text."""
+"""Browsing a dataset: pages of its pairs and passages, with text search."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from db.tables import Pair, Passage
 
 @dataclass(frozen=True)
 class PairView:
-    """A query and the passage that answers it; the programming language of a pair that says one."""
+    """A query and the passage that answers it; `language` is a programming language or ""."""
 
     query_id: str
     query: str
@@ -25,7 +25,7 @@ def list_pairs(
 ) -> tuple[list[PairView], int]:
     """A page of pairs in order of import, and how many match in all.
 
-    `search` is a piece of the query, whatever its case.
+    `search` is a part of the query, case-insensitive.
     """
     query = (
         select(Pair.external_id, Pair.query, Passage.external_id, Passage.text, Pair.meta)
@@ -38,8 +38,8 @@ def list_pairs(
         counted = counted.where(contains(Pair.query, search.strip()))
     rows = session.execute(query.order_by(Pair.id).offset(offset).limit(limit))
     found = [
-        PairView(query_id, words, passage_id, passage, str(meta.get("language") or ""))
-        for query_id, words, passage_id, passage, meta in rows
+        PairView(query_id, text, passage_id, passage, str(meta.get("language") or ""))
+        for query_id, text, passage_id, passage, meta in rows
     ]
     return found, session.scalar(counted) or 0
 
@@ -64,6 +64,6 @@ def list_passages(
     return list(session.scalars(query)), total
 
 
-def contains(column: InstrumentedAttribute[str], words: str) -> ColumnElement[bool]:
-    """Whether the column holds these words, whatever their case, `%` and `_` as they are."""
-    return func.lower(column).contains(words.lower(), autoescape=True)
+def contains(column: InstrumentedAttribute[str], text: str) -> ColumnElement[bool]:
+    """Whether the column contains the text, case-insensitive; `%` and `_` are literal."""
+    return func.lower(column).contains(text.lower(), autoescape=True)

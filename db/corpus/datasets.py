@@ -1,7 +1,7 @@
-"""Data sets, their passages and pairs: finding them, counting them, adding rows in bulk.
+"""Datasets, their passages and pairs: finding them, counting them, adding rows in bulk.
 
-What would surprise: `passages` of a summary are those that were imported (origin `seed` or
-`pool`); passages that a run wrote are counted apart, as `generated`.
+Note: `passages` of a summary are the imported ones (origin `seed` or `pool`); passages that a run
+wrote are counted separately, as `generated`.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class DatasetSummary:
-    """A data set with its counts."""
+    """A dataset with its counts."""
 
     id: int
     name: str
@@ -42,29 +42,29 @@ def text_sha256(text: str) -> str:
 
 
 def find_dataset(session: Session, name: str) -> Dataset | None:
-    """The data set of that name, None where there is none."""
+    """The dataset of that name, None if there is none."""
     return session.scalars(select(Dataset).where(Dataset.name == name)).one_or_none()
 
 
 def get_dataset(session: Session, name: str) -> Dataset:
-    """The data set of that name. Raises NotFound, which lists those there are."""
+    """The dataset of that name. Raises NotFound, which lists the existing ones."""
     found = find_dataset(session, name)
     if found is None:
         names = session.scalars(select(Dataset.name).order_by(Dataset.name).limit(20)).all()
-        there = f"there are: {', '.join(names)}" if names else "there is none yet"
+        there = f"existing ones: {', '.join(names)}" if names else "there is none yet"
         raise NotFound(
-            f"no data set {name!r}; {there}. `inf import --dataset NAME --pairs FILE` makes one"
+            f"no dataset {name!r}; {there}. `inf import --dataset NAME --pairs FILE` creates one"
         )
     return found
 
 
 def resolve(session: Session, names: Sequence[str]) -> list[Dataset]:
-    """The data sets of those names, in their order. Raises NotFound for the first unknown one."""
+    """The datasets of those names, in that order. Raises NotFound for the first unknown one."""
     return [get_dataset(session, name) for name in names]
 
 
 def list_datasets(session: Session) -> list[DatasetSummary]:
-    """All data sets with their counts, by name."""
+    """All datasets with their counts, by name."""
     pairs = {
         dataset_id: int(number)
         for dataset_id, number in session.execute(
@@ -96,9 +96,9 @@ def list_datasets(session: Session) -> list[DatasetSummary]:
 def get_or_create_dataset(
     session: Session, name: str, *, source: str = "", licence: str = ""
 ) -> Dataset:
-    """The data set of that name, made where missing; an empty source or licence is filled in.
+    """The dataset of that name, created if missing; an empty source or licence is filled in.
 
-    Raises Refused where the store knows another source or licence. Does not commit.
+    Raises Refused if it is stored with another source or licence. Does not commit.
     """
     dataset = find_dataset(session, name)
     if dataset is None:
@@ -112,29 +112,29 @@ def get_or_create_dataset(
 
 
 def require_same_origin(dataset: Dataset, *, source: str, licence: str) -> None:
-    """Raise Refused where a data set is already known with another source or licence."""
+    """Raise Refused if the dataset is stored with another source or licence."""
     for word, known, given in (
         ("source", dataset.source, source),
         ("licence", dataset.licence, licence),
     ):
         if known and given and known != given:
             raise Refused(
-                f"data set {dataset.name!r} has the {word} {known!r}, not {given!r}: "
-                f"import under another name, or leave --{word} out"
+                f"dataset {dataset.name!r} has the {word} {known!r}, not {given!r}: "
+                f"import under another name, or omit --{word}"
             )
 
 
 def content_sha256(content: Mapping[str, Any]) -> str:
     """The identity of a row's content: sha256 of its canonical JSON.
 
-    1.0 and 1 are the same number there: PostgreSQL gives back 1e20 as an integer.
+    1.0 and 1 hash alike: PostgreSQL's JSONB returns 1e20 as an integer.
     """
     return text_sha256(json.dumps(_whole_numbers(content), sort_keys=True, ensure_ascii=False))
 
 
 @dataclass(frozen=True)
 class StoredPassage:
-    """What the store knows of a passage, as far as an import needs it."""
+    """The stored facts of a passage that an import compares."""
 
     id: int
     sha256: str
@@ -145,7 +145,7 @@ class StoredPassage:
 def stored_passages(
     session: Session, dataset_id: int, external_ids: Sequence[str]
 ) -> dict[str, StoredPassage]:
-    """Those of the passages that the data set already holds, by external id."""
+    """Those of the passages that the dataset already has, by external id."""
     query = select(
         Passage.external_id,
         Passage.id,
@@ -169,7 +169,7 @@ def stored_passages(
 
 
 def stored_pairs(session: Session, dataset_id: int, external_ids: Sequence[str]) -> dict[str, str]:
-    """The content of those pairs that the data set already holds, by external id."""
+    """The content hash of those pairs that the dataset already has, by external id."""
     query = (
         select(Pair.external_id, Pair.query, Passage.external_id, Pair.meta)
         .join(Passage, Passage.id == Pair.passage_id)
@@ -185,17 +185,17 @@ def stored_pairs(session: Session, dataset_id: int, external_ids: Sequence[str])
 
 
 def passage_content(*, sha256: str, title: str, meta: Mapping[str, Any]) -> str:
-    """The identity of everything a passage says under its id."""
+    """The content hash of a passage's text, title and metadata."""
     return content_sha256({"text": sha256, "title": title, "meta": meta})
 
 
 def pair_content(*, query: str, passage_external_id: str, meta: Mapping[str, Any]) -> str:
-    """The identity of everything a pair says under its id."""
+    """The content hash of a pair's query, passage id and metadata."""
     return content_sha256({"query": query, "passage": passage_external_id, "meta": meta})
 
 
 def add_passages(session: Session, rows: Sequence[Row]) -> None:
-    """Insert passages in bulk; an id that the data set already has is left as it is.
+    """Insert passages in bulk; an id that the dataset already has is left unchanged.
 
     Does not commit.
     """
@@ -203,7 +203,7 @@ def add_passages(session: Session, rows: Sequence[Row]) -> None:
 
 
 def add_pairs(session: Session, rows: Sequence[Row]) -> None:
-    """Insert pairs in bulk; an id that the data set already has is left as it is.
+    """Insert pairs in bulk; an id that the dataset already has is left unchanged.
 
     Does not commit.
     """
@@ -211,7 +211,7 @@ def add_pairs(session: Session, rows: Sequence[Row]) -> None:
 
 
 def mark_as_seed(session: Session, passage_ids: Sequence[int]) -> None:
-    """Passages of the pool that a pair now refers to become seed. Does not commit."""
+    """Turn pool passages that a pair now refers to into seed passages. Does not commit."""
     for ids in _portions(passage_ids):
         session.execute(
             update(Passage)

@@ -1,7 +1,7 @@
 """Cached vectors, by (model, sha256 of the text). A vector is computed once per store.
 
-What would surprise: `model` here is the *identity* of a model (see `analysis.embed.embedding`), not
-always the name somebody typed: a folder may be trained anew under the same path.
+Note: `model` is the *identity* of a model (see `analysis.embed.embedding`), not always the name
+entered: a folder may hold newly trained weights under the same path.
 """
 
 from collections.abc import Sequence
@@ -13,17 +13,17 @@ from sqlalchemy.orm import Session
 
 from db.tables import Embedding
 
-ASKED_AT_ONCE = 900
+KEYS_PER_QUERY = 900
 
 
 def cached_vectors(session: Session, model: str, sha256s: Sequence[str]) -> dict[str, np.ndarray]:
-    """The vectors there are, float32, by sha256; what is missing is left out."""
+    """The stored vectors, float32, by sha256; missing ones are omitted."""
     found: dict[str, np.ndarray] = {}
-    for start in range(0, len(sha256s), ASKED_AT_ONCE):
+    for start in range(0, len(sha256s), KEYS_PER_QUERY):
         rows = session.execute(
             select(Embedding.text_sha256, Embedding.vector).where(
                 Embedding.model == model,
-                Embedding.text_sha256.in_(sha256s[start : start + ASKED_AT_ONCE]),
+                Embedding.text_sha256.in_(sha256s[start : start + KEYS_PER_QUERY]),
             )
         )
         found.update((sha256, np.frombuffer(vector, dtype="<f4")) for sha256, vector in rows)
@@ -33,7 +33,7 @@ def cached_vectors(session: Session, model: str, sha256s: Sequence[str]) -> dict
 def store_vectors(
     session: Session, model: str, sha256s: Sequence[str], vectors: np.ndarray
 ) -> None:
-    """Keep vectors; one that somebody else kept meanwhile stays. Does not commit."""
+    """Store vectors; one that another process stored first is kept. Does not commit."""
     if not sha256s:
         return
     insert = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert

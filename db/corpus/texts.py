@@ -1,8 +1,8 @@
-"""The texts of a data set as analysis counts them: each under its field and the role it has.
+"""The texts of a dataset as analysis counts them: each under its field and its role.
 
-A field is instruction, query or passage. From a run, a text is told once per group and under the
-role of the triplet that introduced it (`db.scenarios`). Without a run: the queries and passages of
-the pairs, under `positive`.
+A field is instruction, query or passage. Texts of a run occur once per group, under the role of
+the triplet that introduced them (`db.scenarios`). Without a run: the queries and passages of the
+pairs, under `positive`.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,10 @@ Columns = TypeVarTuple("Columns")
 
 
 class CorpusText(NamedTuple):
-    """A text in its role; `group_id` is None where it comes from a pair or a file, `source` (its
-    pair's) where it comes from a file."""
+    """A text in its role.
+
+    `group_id` is None for texts of a pair or a file; `source` (its pair's) is for those of a file.
+    """
 
     field: str
     role: str
@@ -35,7 +37,7 @@ class CorpusText(NamedTuple):
 
 
 def pair_source() -> ColumnElement[str]:
-    """Where a pair comes from: its column `source`, its data set's where it has none.
+    """The source of a pair: its column `source`, or its dataset's if it has none.
 
     For a query that joins `Pair` and `Dataset`.
     """
@@ -43,13 +45,13 @@ def pair_source() -> ColumnElement[str]:
 
 
 def pair_sources(session: Session, dataset_id: int) -> list[str]:
-    """The different sources of a data set's pairs, by name."""
+    """The distinct sources of a dataset's pairs, sorted."""
     query = select(pair_source()).select_from(Pair).join(Dataset, Dataset.id == Pair.dataset_id)
     return sorted(session.scalars(query.where(Pair.dataset_id == dataset_id).distinct()))
 
 
 def pair_languages(session: Session, dataset_id: int) -> list[str]:
-    """The different values of `language` that the pairs name, in order."""
+    """The distinct values of `language` in the pairs, sorted."""
     language = Pair.meta["language"].as_string()
     query = select(language).where(Pair.dataset_id == dataset_id, language.is_not(None))
     return sorted(found for found in session.scalars(query.distinct()) if found)
@@ -91,7 +93,7 @@ def run_texts(
 
 
 def pair_texts(session: Session, dataset_id: int, *, source: str | None = None) -> list[CorpusText]:
-    """The queries of a data set's pairs and the passages that answer them (each passage once).
+    """The queries of a dataset's pairs and the passages that answer them (each passage once).
 
     Of one source, or all.
     """

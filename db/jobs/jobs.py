@@ -1,7 +1,7 @@
 """The job queue: rows only. `app.jobs.launching` launches them, `db.jobs.runner` runs them.
 
-A job is claimed before its process starts; every later write carries the attempt it was claimed
-under, so that a process that was given up for lost cannot write over its successor.
+A job is claimed before its process starts; every later write carries the attempt of that claim, so
+that a process that was declared lost cannot overwrite its successor's results.
 """
 
 import os
@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from db.errors import BadInput, NotFound, Refused
 from db.store.secrets import redacted, refuse_secrets
 from db.tables import Job, MetricPoint, utc_now
-from db.words import JOB_KINDS
+from db.values import JOB_KINDS
 
 HEARTBEAT_SECONDS = 3.0
 LOST_AFTER_SECONDS = 20.0
@@ -81,11 +81,10 @@ def claim_job(
     slot: str | None = None,
     launcher: str | None = None,
 ) -> Job | None:
-    """Take the oldest queued job (of these kinds, for this launcher), or the given one.
+    """Claim the oldest queued job (of these kinds, for this launcher), or the given one.
 
-    It becomes `running` here.
-
-    Returns None when there is none (or somebody else took it). Does not commit.
+    The job's status becomes `running`. Returns None if there is none or another process claimed it
+    first. Does not commit.
     """
     query = select(Job).where(Job.status == "queued").order_by(Job.id).limit(1)
     if job_id is not None:
@@ -107,17 +106,17 @@ def claim_job(
 
 
 def note_process(session: Session, job_id: int, attempt: int, pid: int, log_path: str) -> None:
-    """Say which process runs the job and where it logs. Does not commit."""
+    """Store which process runs the job and where it logs. Does not commit."""
     _update(session, job_id, attempt, pid=pid, log_path=log_path)
 
 
 def note_place(session: Session, job_id: int, attempt: int) -> None:
-    """Say that this process runs the job, where its launcher cannot know it. Does not commit."""
+    """Store that this process runs the job, when its launcher cannot know it. Does not commit."""
     _update(session, job_id, attempt, pid=os.getpid(), host=socket.gethostname())
 
 
 def note_log(session: Session, job_id: int, attempt: int, log_path: str) -> None:
-    """Say where the job's log is kept, also for one that has just ended. Does not commit."""
+    """Store the path of the job's log, also for one that has just ended. Does not commit."""
     session.execute(
         update(Job).where(Job.id == job_id, Job.attempt == attempt).values(log_path=log_path)
     )
@@ -131,11 +130,10 @@ def beat(
     used: dict[str, Any] | None = None,
     **progress: Any,
 ) -> bool:
-    """Renew the heartbeat, with `done`, `total`, `message` where given, and what the job's first
-    process has `used`.
+    """Renew the heartbeat; store `done`, `total`, `message` if given, and what rank 0 has `used`.
 
-    Returns whether the job was asked to stop. Raises Refused where the attempt is no longer ours.
-    Does not commit.
+    Returns whether a stop was requested. Raises Refused if the attempt is no longer current. Does
+    not commit.
     """
     if used is not None:
         progress["resources"] = _with_part(session, job_id, 0, used)
@@ -148,21 +146,21 @@ def beat(
 def note_resources(
     session: Session, job_id: int, attempt: int, rank: int, used: dict[str, Any]
 ) -> None:
-    """Keep what one process of a job uses; what the others told stays.
+    """Store what one process of a job uses; the other processes' entries stay.
 
-    Raises Refused where the attempt is no longer ours. Does not commit.
+    Raises Refused if the attempt is no longer current. Does not commit.
     """
     _update(session, job_id, attempt, resources=_with_part(session, job_id, rank, used))
 
 
 def _with_part(session: Session, job_id: int, rank: int, used: dict[str, Any]) -> dict[str, Any]:
-    """All parts with this one renewed; the row is held until the end of the transaction."""
+    """All parts with this one replaced; locks the row until the end of the transaction."""
     query = select(Job.resources).where(Job.id == job_id).with_for_update()
     return {**(session.scalar(query) or {}), str(rank): used}
 
 
 def show_work(session: Session, job_id: int, attempt: int, **parts: Any) -> None:
-    """Keep what the job shows of its work; a part told again replaces the old. Does not commit."""
+    """Store what the job shows of its work, replacing the given parts. Does not commit."""
     _update(session, job_id, attempt, shown={**get_job(session, job_id).shown, **parts})
 
 
@@ -175,7 +173,7 @@ def finish_job(
     result: dict[str, Any] | None = None,
     error: str | None = None,
 ) -> None:
-    """End the job: `status` is one of OVER. Secrets in the error stay out. Does not commit."""
+    """End the job: `status` is one of OVER. Secrets are removed from the error. Does not commit."""
     values: dict[str, Any] = {
         "status": status,
         "result": result,
@@ -183,12 +181,12 @@ def finish_job(
         "finished_at": utc_now(),
     }
     if status == "done" and not (result or {}).get("paused"):
-        values["done"] = func.coalesce(Job.total, Job.done)  # reports come twice a second
+        values["done"] = func.coalesce(Job.total, Job.done)  # progress may lag by half a second
     _update(session, job_id, attempt, **values)
 
 
 def request_stop(session: Session, job_id: int) -> Job:
-    """Cancel a queued job at once; ask a running one to stop. Does not commit."""
+    """Cancel a queued job at once; request a running one to stop. Does not commit."""
     job = get_job(session, job_id)
     if job.status == "queued":
         job.status, job.finished_at = "cancelled", utc_now()
@@ -198,9 +196,9 @@ def request_stop(session: Session, job_id: int) -> Job:
 
 
 def requeue_job(session: Session, job_id: int) -> Job:
-    """Queue an ended job again; its handler goes on from what is stored.
+    """Queue an ended job again; its handler continues from what is stored.
 
-    Raises Refused while it is queued or running, and where it is done and did not only pause.
+    Raises Refused if it is queued or running, or done without having been paused at a budget.
     Does not commit.
     """
     job = get_job(session, job_id)
@@ -213,7 +211,7 @@ def requeue_job(session: Session, job_id: int) -> Job:
 
 
 def mark_lost_jobs(session: Session, *, now: datetime | None = None) -> list[int]:
-    """Mark running jobs lost whose heartbeat stopped. Returns their ids. Does not commit."""
+    """Mark running jobs without a recent heartbeat as lost. Returns their ids. Does not commit."""
     limit = (now or utc_now()) - timedelta(seconds=LOST_AFTER_SECONDS)
     lost = list(
         session.scalars(select(Job.id).where(Job.status == "running", Job.heartbeat_at < limit))
@@ -225,8 +223,8 @@ def mark_lost_jobs(session: Session, *, now: datetime | None = None) -> list[int
             .values(
                 status="lost",
                 finished_at=utc_now(),
-                error="the process stopped without a word (killed, or the machine went down); "
-                "resume goes on from what it had stored",
+                error="the process stopped without a report (killed, or the machine went down); "
+                "resume continues from what it had stored",
             )
         )
     return lost
@@ -239,7 +237,7 @@ def count_jobs(session: Session) -> dict[str, int]:
 
 
 def record_metrics(session: Session, job_id: int, step: int, values: dict[str, float]) -> None:
-    """Store numbers of one step; a step told again replaces the old numbers. Does not commit."""
+    """Store the values of one step; values of the same step are replaced. Does not commit."""
     session.execute(
         delete(MetricPoint).where(
             MetricPoint.job_id == job_id,
@@ -260,24 +258,24 @@ def metric_points(session: Session, job_id: int) -> list[MetricPoint]:
 
 
 def metric_series(
-    session: Session, job_ids: Sequence[int], *, names: Sequence[str] = (), most: int = 1000
+    session: Session, job_ids: Sequence[int], *, names: Sequence[str] = (), max_points: int = 1000
 ) -> dict[int, dict[str, list[tuple[int, float]]]]:
-    """The numbers of jobs as (step, value) by job and name, at most about `most` of each.
+    """The values of jobs as (step, value) by job and name, about `max_points` of each at most.
 
-    A longer series is thinned in the query: of `most` equal spans of steps the first number of each
-    stays, and the last of all. Each is looked up in the index: the length of the series does not
-    count.
+    A longer series is thinned in the query: the first value of each of `max_points` equal spans of
+    steps, and the last of all. Each is one index lookup, so that the cost does not grow with the
+    length of the series.
     """
     found: dict[int, dict[str, list[tuple[int, float]]]] = {}
     for job_id in job_ids:
         for name in _measured(session, job_id):
             if not names or name in names:
-                found.setdefault(job_id, {})[name] = _series(session, job_id, name, most)
+                found.setdefault(job_id, {})[name] = _series(session, job_id, name, max_points)
     return found
 
 
 def _measured(session: Session, job_id: int) -> list[str]:
-    """The names of a job's numbers, each the next in the index."""
+    """The names of a job's metrics; each step finds the next name by one index lookup."""
     names: list[str] = []
     query = select(func.min(MetricPoint.name)).where(MetricPoint.job_id == job_id)
     name = session.scalar(query)
@@ -287,15 +285,15 @@ def _measured(session: Session, job_id: int) -> list[str]:
     return names
 
 
-def _series(session: Session, job_id: int, name: str, most: int) -> list[tuple[int, float]]:
+def _series(session: Session, job_id: int, name: str, max_points: int) -> list[tuple[int, float]]:
     mine = (MetricPoint.job_id == job_id, MetricPoint.name == name)
     query = select(MetricPoint.step, MetricPoint.value).where(*mine).order_by(MetricPoint.step)
-    rows = [(step, value) for step, value in session.execute(query.limit(most + 1))]
-    if len(rows) <= most:
+    rows = [(step, value) for step, value in session.execute(query.limit(max_points + 1))]
+    if len(rows) <= max_points:
         return rows
     first = rows[0][0]
     last = session.scalars(select(func.max(MetricPoint.step)).where(*mine)).one()
-    span = -(-(last - first) // most)
+    span = -(-(last - first) // max_points)
     starts = select(literal(first).label("start")).cte("starts", recursive=True)
     starts = starts.union_all(
         select(starts.c.start + span).where(starts.c.start + span < literal(last))
@@ -313,7 +311,7 @@ def _series(session: Session, job_id: int, name: str, most: int) -> list[tuple[i
 
 
 def is_this_process_alive(job: Job) -> bool | None:
-    """Whether the job's process runs on this machine; None when it is on another."""
+    """Whether the job's process runs on this machine; None if it is on another."""
     if job.host != socket.gethostname() or job.pid is None:
         return None
     try:
@@ -333,4 +331,4 @@ def _update(session: Session, job_id: int, attempt: int, **values: Any) -> None:
         .returning(Job.id)
     ).all()
     if not done:
-        raise Refused(f"job {job_id}, attempt {attempt}, is no longer ours to write")
+        raise Refused(f"attempt {attempt} of job {job_id} is no longer current")

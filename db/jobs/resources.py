@@ -1,8 +1,8 @@
-"""What the processes of a job use: measured by each for itself, kept in the job's row by rank.
+"""Resource use of a job's processes: measured by each for itself, kept in the job's row by rank.
 
-A job of one process has one part, `{"0": …}`; a training in several has one for each, wherever they
-run. What would surprise: the processor share is that since the reading before (of the whole life at
-the first one), and the GPU's is the driver's own figure, of all who use that GPU.
+A job of one process has one part, `{"0": …}`; a distributed training has one for each process,
+wherever it runs. Note: the CPU share is over the time since the previous reading (since process
+start at the first one), and the GPU load is the driver's figure for all users of that GPU.
 """
 
 import logging
@@ -19,7 +19,7 @@ import psutil
 
 from db.errors import Refused
 from db.jobs import jobs
-from db.jobs.gpus import ask_gpus
+from db.jobs.gpus import query_gpus
 from db.store.store import open_store
 
 log = logging.getLogger("inf.job")
@@ -29,7 +29,7 @@ Part = Mapping[str, Any]
 class Meter:
     """Measures this process and its children, at most once a heartbeat.
 
-    `node` is the name of its place in a cluster; `left_out` are children that tell of themselves.
+    `node` names its place in a cluster; `left_out` are children that report for themselves.
     """
 
     node = ""
@@ -37,20 +37,20 @@ class Meter:
 
     def __init__(self) -> None:
         self._read_at = 0.0
-        self._seconds: dict[int, float] = {}  # of processor, by process
-        self._told: dict[str, Any] = {}
-        self._one_at_a_time = threading.Lock()  # the heartbeat and the work both ask
+        self._seconds: dict[int, float] = {}  # CPU seconds by process id
+        self._last: dict[str, Any] = {}
+        self._one_at_a_time = threading.Lock()  # the heartbeat thread and the work both read
 
     def read(self) -> dict[str, Any]:
-        """Processors in use, seconds of processor, MB of memory; name, MB and load of the GPU.
+        """CPU cores in use, CPU seconds, MB of memory; name, MB and load of the GPU.
 
-        The GPU is asked only where this process has loaded PyTorch itself.
+        The GPU is queried only if this process has loaded PyTorch itself.
         """
         with self._one_at_a_time:
             now = time.time()
-            if not self._told or now - self._read_at >= jobs.HEARTBEAT_SECONDS:
-                self._told = self._measured(now)
-            return self._told
+            if not self._last or now - self._read_at >= jobs.HEARTBEAT_SECONDS:
+                self._last = self._measured(now)
+            return self._last
 
     def _measured(self, now: float) -> dict[str, Any]:
         me = psutil.Process()
@@ -61,7 +61,7 @@ class Meter:
             try:
                 times = process.cpu_times()
                 megabytes += process.memory_info().rss / 1e6
-            except psutil.Error:  # it ended meanwhile
+            except psutil.Error:  # it has ended
                 continue
             seconds[process.pid] = times.user + times.system
         newly = sum(spent - self._seconds.get(pid, 0.0) for pid, spent in seconds.items())
@@ -82,13 +82,13 @@ class Meter:
             if child.pid not in self.left_out:
                 try:
                     counted += [child, *child.children(recursive=True)]
-                except psutil.Error:  # it ended meanwhile
+                except psutil.Error:  # it has ended
                     continue
         return counted
 
 
 def _gpu_used() -> dict[str, Any]:
-    """Of the GPU this process computes on; nothing where it has none."""
+    """Use of the GPU this process computes on; empty without one."""
     torch = sys.modules.get("torch")
     cuda = getattr(torch, "cuda", None)
     if cuda is not None and (missing := missing_gpu()):
@@ -101,14 +101,14 @@ def _gpu_used() -> dict[str, Any]:
         "gpu_id": uuid,
         "gpu_mb": round(cuda.memory_reserved() / 1e6),
     }
-    busy = ask_gpus("utilization.gpu", uuid)  # a part of a GPU does not say
+    busy = query_gpus("utilization.gpu", uuid)  # a MIG slice reports none
     return used | {"gpu_percent": busy[0]} if busy else used
 
 
 def missing_gpu() -> str:
     """The GPU this process was given (CUDA_VISIBLE_DEVICES) where PyTorch sees none; "" elsewhere.
 
-    A node of a cluster may offer GPUs that it has not, or its PyTorch may be one for processors.
+    A cluster node may advertise GPUs that it does not have, or have a CPU-only PyTorch.
     """
     given = os.environ.get("CUDA_VISIBLE_DEVICES", "").strip()
     if given in ("", "-1"):
@@ -119,27 +119,27 @@ def missing_gpu() -> str:
 
 
 @contextmanager
-def told_resources(job_id: int, attempt: int, rank: int, node: str) -> Iterator[None]:
-    """Tell the store what this process of a job uses, at every heartbeat until the end.
+def report_resources(job_id: int, attempt: int, rank: int, node: str) -> Iterator[None]:
+    """Store what this process of a job uses, at every heartbeat until the end of the block.
 
-    Only where the environment names the store: a process on a machine that does not know it tells
-    nothing. A store that cannot be reached for a moment does not disturb the work.
+    Only if the environment names the store: a process on a machine without it reports nothing. A
+    store that cannot be reached for a moment does not stop the work.
     """
     over = threading.Event()
-    telling = threading.Thread(
-        target=_tell_until, args=(over, job_id, attempt, rank, node), daemon=True
+    reporter = threading.Thread(
+        target=_report_until, args=(over, job_id, attempt, rank, node), daemon=True
     )
     if "INF_DATABASE_URL" in os.environ:
-        telling.start()
+        reporter.start()
     try:
         yield
     finally:
         over.set()
-        if telling.ident is not None:
-            telling.join()
+        if reporter.ident is not None:
+            reporter.join()
 
 
-def _tell_until(over: threading.Event, job_id: int, attempt: int, rank: int, node: str) -> None:
+def _report_until(over: threading.Event, job_id: int, attempt: int, rank: int, node: str) -> None:
     store, meter = open_store(), Meter()
     meter.node = node
     while True:
@@ -148,37 +148,37 @@ def _tell_until(over: threading.Event, job_id: int, attempt: int, rank: int, nod
                 jobs.note_resources(session, job_id, attempt, rank, meter.read())
                 session.commit()
         except Refused:
-            return  # the job is over, or was given to another attempt
-        except Exception:  # the store may be unreachable for a moment; the next time tries again
-            log.exception("process %d could not tell what it uses", rank)
+            return  # the job has ended, or another attempt has taken over
+        except Exception:  # the store may be unreachable for a moment; the next beat tries again
+            log.exception("process %d could not report its resource use", rank)
         if over.wait(jobs.HEARTBEAT_SECONDS):
             return
 
 
 def parts_of(resources: Mapping[str, Any]) -> list[Part]:
-    """What each process of a job used at its last word, by rank."""
-    if "memory_mb" in resources:  # a job that ended before each process told of itself
+    """The last reported use of each process of a job, by rank."""
+    if "memory_mb" in resources:  # a job from before each process reported for itself
         return [resources]
     return [resources[rank] for rank in sorted(resources, key=int)]
 
 
-def told_missing(parts: Sequence[Part]) -> str:
-    """In words that processes compute without the GPU they were given; "" where none does."""
+def missing_gpu_warning(parts: Sequence[Part]) -> str:
+    """A warning that processes compute without the GPU they were given; "" if none does."""
     blind = [str(number + 1) for number, part in enumerate(parts) if "gpu_missing" in part]
     if not blind:
         return ""
     which_ones = f"Process {', '.join(blind)} of {len(parts)}" if len(parts) > 1 else "The job"
     return (
         f"{which_ones} was given a GPU that PyTorch does not see there: the work is done by the "
-        "processor, slowly. Is there a driver, and a PyTorch for CUDA? Without GPUs, offer none "
-        "(`ray start --num-gpus=0`) or ask for none (INF_RAY_GPUS=0)."
+        "CPU, slowly. Is there a driver, and a PyTorch build for CUDA? Without GPUs, offer none "
+        "(`ray start --num-gpus=0`) or request none (INF_RAY_GPUS=0)."
     )
 
 
 def sum_of(parts: Sequence[Part]) -> dict[str, Any]:
     """All parts together: sums, and how many processes, machines and different GPUs there are.
 
-    `cpus`, `gpus`, `gpu_mb` and `gpu_percent` are left out where no part has them; the load is the
+    `cpus`, `gpus`, `gpu_mb` and `gpu_percent` are omitted if no part has them; the load is the
     mean over the different GPUs. Empty without parts.
     """
     if not parts:

@@ -1,11 +1,11 @@
 """Running one claimed job in this process: `app.jobs.entry JOB_ID ATTEMPT` ends up here.
 
-The entry hands over its handlers by kind. A handler takes a `JobHandle` and returns
-the job's result as JSON; it reports progress, asks `handle.stopping` between pieces of work, and
-stores what it did as it goes, so that a job queued again goes on where it stopped.
+The entry passes its handlers by kind. A handler takes a `JobHandle` and returns the job's result as
+JSON; it reports progress, checks `handle.stopping` between pieces of work, and stores results as
+it goes, so that a requeued job continues from them.
 
-What would surprise: when the process that launched a foreground job dies, so does the job (it
-watches the process that `INF_LIFELINE` names). Detached jobs have no lifeline.
+Note: when the process that launched a foreground job dies, the job ends too (it watches the process
+that `INF_LIFELINE` names). Detached jobs have no lifeline.
 """
 
 import argparse
@@ -30,22 +30,22 @@ log = logging.getLogger("inf.job")
 REPORT_SECONDS = 0.3
 LAST_LINES = 12
 LIFELINE_SECONDS = 0.2
-_before: list[TextIO] = []  # kept: a stream that nobody holds closes what is beneath it
+_before: list[TextIO] = []  # a reference: a collected stream would close the file beneath it
 
 
 class Cancelled(InfError):
-    """The job was asked to stop and did."""
+    """The job was requested to stop and did."""
 
 
 class Lost(InfError):
-    """A machine that the job needs went away; what it had stored is there to go on from."""
+    """A machine that the job needs is gone; a resumed job continues from what was stored."""
 
 
 class JobHandle:
-    """What a handler sees of its job.
+    """A handler's interface to its job.
 
-    `works_elsewhere`: processes on other machines do the work, and one of them tells how far it is;
-    this one only lets the heart beat.
+    `works_elsewhere`: processes on other machines do the work and one of them reports progress;
+    this one only keeps the heartbeat.
     """
 
     works_elsewhere = False
@@ -65,22 +65,22 @@ class JobHandle:
 
     @property
     def stopping(self) -> bool:
-        """Whether the job was asked to stop."""
+        """Whether a stop was requested."""
         return self._stop.is_set()
 
     def check(self) -> None:
-        """Raise Cancelled where the job was asked to stop."""
+        """Raise Cancelled if a stop was requested."""
         if self.stopping:
             if self._lost:
                 raise Refused("the job was given to another process")
-            raise Cancelled("stopped on request; resume goes on from here")
+            raise Cancelled("stopped on request; resume continues from here")
 
     def stop(self) -> None:
-        """Ask the handler to stop (a signal, or somebody pressed Cancel)."""
+        """Request the handler to stop (a signal, or Cancel on a page)."""
         self._stop.set()
 
     def report(self, done: int, total: int | None = None, message: str | None = None) -> None:
-        """Tell how far the work is; cheap to call often (written about three times a second)."""
+        """Report progress; cheap to call often (written about three times a second)."""
         self._progress = {"done": done, "total": total}
         if message is not None:
             self._progress["message"] = message
@@ -96,13 +96,13 @@ class JobHandle:
             session.commit()
 
     def show(self, **parts: Any) -> None:
-        """Let the pages show something of the work: texts, as JSON."""
+        """Show some of the work on the pages: texts, as JSON."""
         with self.store.write() as session:
             jobs.show_work(session, self.id, self.attempt, **parts)
             session.commit()
 
     def note_place(self) -> None:
-        """Say which process runs the job, on which machine."""
+        """Store which process runs the job, on which machine."""
         with self.store.write() as session:
             jobs.note_place(session, self.id, self.attempt)
             session.commit()
@@ -118,9 +118,9 @@ class JobHandle:
 
     def _beat(self) -> None:
         try:
-            told = {} if self.works_elsewhere else self._progress | {"used": self.meter.read()}
+            values = {} if self.works_elsewhere else self._progress | {"used": self.meter.read()}
             with self.store.write() as session:
-                stop = jobs.beat(session, self.id, self.attempt, **told)
+                stop = jobs.beat(session, self.id, self.attempt, **values)
                 session.commit()
         except Refused:
             self._lost = stop = True
@@ -152,7 +152,7 @@ def main(handlers: Mapping[str, Handler], argv: list[str] | None = None) -> int:
 
 
 def log_without_secrets() -> None:
-    """Read the secrets file, and let this process say nothing without its secrets taken out."""
+    """Load the secrets file; remove secrets from everything this process prints."""
     load_secrets()
     _before.extend((sys.stdout, sys.stderr))
     sys.stdout = RedactedStream(sys.stdout.buffer)
@@ -165,7 +165,7 @@ def log_without_secrets() -> None:
 
 
 def run_beside_heartbeat(handle: JobHandle, handler: Handler) -> dict[str, Any]:
-    """Call the handler where another process writes how the job ended."""
+    """Call the handler when another process writes how the job ended."""
     beating = threading.Thread(target=handle.beat_until_over, daemon=True)
     beating.start()
     try:

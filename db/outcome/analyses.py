@@ -1,4 +1,4 @@
-"""Stored analyses, found again by what they were computed from: nothing is computed twice."""
+"""Stored analyses, found again by the hash of their inputs: nothing is computed twice."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from db.tables import Analysis
 
 
 def find_analysis(session: Session, kind: str, inputs_sha256: str) -> Analysis | None:
-    """The analysis of that kind of exactly these inputs, None where there is none yet."""
+    """The analysis of that kind of exactly these inputs, None if there is none yet."""
     return session.scalars(
         select(Analysis).where(Analysis.kind == kind, Analysis.inputs_sha256 == inputs_sha256)
     ).one_or_none()
@@ -27,13 +27,13 @@ def store_analysis(
     dataset_id: int | None = None,
     job_id: int | None = None,
 ) -> Analysis:
-    """Keep a result; one that is there already for the same inputs is returned as it is.
+    """Store a result; an existing one for the same inputs is returned unchanged.
 
-    `dataset_id` is for an analysis of one data set alone. Does not commit.
+    `dataset_id` is for an analysis of a single dataset. Does not commit.
     """
-    known = find_analysis(session, kind, inputs_sha256)
-    if known is not None:
-        return known
+    stored = find_analysis(session, kind, inputs_sha256)
+    if stored is not None:
+        return stored
     analysis = Analysis(
         kind=kind,
         inputs_sha256=inputs_sha256,
@@ -57,7 +57,7 @@ def get_analysis(session: Session, analysis_id: int) -> Analysis:
 
 
 def latest_analysis(session: Session, kind: str, dataset_id: int) -> Analysis | None:
-    """The newest analysis of that kind of this data set alone, None where there is none."""
+    """The newest analysis of that kind of this dataset alone, None if there is none."""
     return session.scalars(
         select(Analysis)
         .where(Analysis.kind == kind, Analysis.dataset_id == dataset_id)
@@ -67,6 +67,6 @@ def latest_analysis(session: Session, kind: str, dataset_id: int) -> Analysis | 
 
 
 def list_analyses(session: Session, kind: str, *, limit: int = 50) -> list[Analysis]:
-    """Analyses of that kind, newest first, without their payload (loaded when it is read)."""
+    """Analyses of that kind, newest first; their payload is loaded when it is read."""
     query = select(Analysis).where(Analysis.kind == kind).order_by(Analysis.id.desc())
     return list(session.scalars(query.limit(limit).options(defer(Analysis.payload))))

@@ -1,4 +1,4 @@
-"""Trained models: where they are, from which release and how they were made."""
+"""Trained models: where they are, from which release and with which settings."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ def record_checkpoint(
     release_id: int | None = None,
     job_id: int | None = None,
 ) -> Checkpoint:
-    """Store a trained model. A job that ends twice has one checkpoint. Does not commit."""
+    """Store a trained model; one checkpoint even for a job that ends twice. Does not commit."""
     found = None
     if job_id is not None:
         found = session.scalars(select(Checkpoint).where(Checkpoint.job_id == job_id)).first()
@@ -37,7 +37,7 @@ def get_checkpoint(session: Session, checkpoint_id: int) -> Checkpoint:
     """The checkpoint. Raises NotFound."""
     found = session.get(Checkpoint, checkpoint_id)
     if found is None:
-        raise NotFound(f"no checkpoint {checkpoint_id}: `inf train` makes one")
+        raise NotFound(f"no checkpoint {checkpoint_id}: `inf train` creates one")
     return found
 
 

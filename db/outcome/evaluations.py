@@ -1,4 +1,4 @@
-"""Scores of models on benchmarks, with the values of every query for paired comparisons."""
+"""Scores of models on benchmarks, with per-query values for paired comparisons."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ def record_evaluation(
 ) -> Evaluation:
     """Store one model's scores on one benchmark. Does not commit.
 
-    A job that is run again replaces its own evaluation of that model on that benchmark.
+    A job that runs again replaces its own evaluation of that model on that benchmark.
     """
     if job_id is not None:
         for old in session.scalars(
@@ -52,7 +52,7 @@ def get_evaluation(session: Session, evaluation_id: int) -> Evaluation:
     """The evaluation. Raises NotFound."""
     found = session.get(Evaluation, evaluation_id)
     if found is None:
-        raise NotFound(f"no evaluation {evaluation_id}: `inf evaluate` makes one")
+        raise NotFound(f"no evaluation {evaluation_id}: `inf evaluate` creates one")
     return found
 
 
@@ -76,9 +76,9 @@ def list_evaluations(
 
 
 def rows_by_query(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """A row for every query: the model, the benchmark, the query and its values."""
-    told = {"model": evaluation.model, "benchmark": evaluation.benchmark}
-    return [told | {"query": query} | values for query, values in evaluation.per_query.items()]
+    """A row per query: model, benchmark, query and its values."""
+    common = {"model": evaluation.model, "benchmark": evaluation.benchmark}
+    return [common | {"query": query} | values for query, values in evaluation.per_query.items()]
 
 
 def list_benchmarks(session: Session) -> list[str]:
@@ -88,7 +88,7 @@ def list_benchmarks(session: Session) -> list[str]:
 
 
 class Scored(NamedTuple):
-    """An evaluation without the values of its queries; `base_model` of a checkpoint of ours."""
+    """An evaluation without its per-query values; `base_model` is set for our checkpoints."""
 
     model: str
     benchmark: str

@@ -1,4 +1,4 @@
-"""What is in the store, in a few counts, and which step of the path comes next."""
+"""Counts of the store's contents, and the next step of the workflow."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ from db.tables import (
 
 @dataclass(frozen=True)
 class Overview:
-    """How much there is of everything; `offline` and `simulated` say what some of it is."""
+    """Counts of everything; `offline` and `simulated` tell whether some of it is."""
 
     datasets: int
     pairs: int

@@ -1,8 +1,8 @@
 """Accounts, their roles, and the audit log.
 
-Roles are ordered: annotator < curator < admin. What would surprise: a cookie carries the account's
-`epoch`; changing a password, disabling, or signing out everywhere raises it, which ends every
-session. A wrong name and a wrong password cost the same time and get the same words.
+Roles are ordered: annotator < curator < admin. Note: a cookie carries the account's `epoch`;
+changing a password, disabling, or signing out everywhere increments it, which ends every session.
+A wrong name and a wrong password take the same time and give the same message.
 """
 
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
 from db.tables import Account, Audit, utc_now
-from db.words import ACCOUNT_ROLES
+from db.values import ACCOUNT_ROLES
 
-SHORTEST_PASSWORD = 10
-LONGEST_PASSWORD = 1024
-LONGEST_NAME = 80
-GUESSES_WITHIN = timedelta(minutes=15)
-MOST_GUESSES_OF_A_NAME_HERE = 5
-MOST_GUESSES_HERE = 30
-MOST_GUESSES_OF_A_NAME = 100
+MIN_PASSWORD_CHARACTERS = 10
+MAX_PASSWORD_CHARACTERS = 1024
+MAX_NAME_CHARACTERS = 80
+ATTEMPTS_WINDOW = timedelta(minutes=15)
+MAX_ATTEMPTS_BY_NAME_AND_ADDRESS = 5
+MAX_ATTEMPTS_BY_ADDRESS = 30
+MAX_ATTEMPTS_BY_NAME = 100
 
 
 @cache
@@ -33,28 +33,28 @@ def _hasher() -> PasswordHash:
 
 
 @cache
-def _nobodys_hash() -> str:
-    return _hasher().hash("nobody has this password")
+def _dummy_hash() -> str:
+    return _hasher().hash("no account has this password")
 
 
-def are_there_accounts(session: Session) -> bool:
-    """Whether anybody signs in here; without accounts the app is a local admin's own."""
+def has_accounts(session: Session) -> bool:
+    """Whether anyone signs in here; without accounts the app runs as its local admin."""
     return session.scalar(select(Account.id).limit(1)) is not None
 
 
 def add_account(
     session: Session, name: str, password: str | None, *, role: str, actor: str
 ) -> Account:
-    """Add an account; without a password it is let in by an OpenID provider only.
+    """Add an account; without a password it can sign in by an OpenID provider only.
 
     Raises BadInput for a bad name, role or password, Refused for a taken name. Does not commit.
     """
     name = name.strip()
-    if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise BadInput(f"account name {name!r}: 1 to {LONGEST_NAME} printable characters")
+    if not name or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
+        raise BadInput(f"account name {name!r}: 1 to {MAX_NAME_CHARACTERS} printable characters")
     check_role(role)
     if session.scalar(select(Account.id).where(Account.name == name)) is not None:
-        raise Refused(f"there is an account {name!r} already: choose another name")
+        raise Refused(f"account {name!r} exists already: choose another name")
     stored = None if password is None else hash_password(password)
     account = Account(name=name, role=role, password_hash=stored)
     session.add(account)
@@ -81,14 +81,14 @@ def check_password(
 ) -> Account | None:
     """The account when name and password match and it is not disabled, else None.
 
-    Notes the attempt in the audit log. Raises Refused after too many wrong ones, before the
-    password is looked at. Does not commit.
+    Records the attempt in the audit log. Raises Refused after too many failed ones, before the
+    password is checked. Does not commit.
     """
-    name = name.strip()[:LONGEST_NAME]
-    _refuse_a_guesser(session, name, address)
+    name = name.strip()[:MAX_NAME_CHARACTERS]
+    _limit_attempts(session, name, address)
     account = session.scalar(select(Account).where(Account.name == name))
     stored = account.password_hash if account and account.password_hash else None
-    matches = _hasher().verify(password[:LONGEST_PASSWORD], stored or _nobodys_hash())
+    matches = _hasher().verify(password[:MAX_PASSWORD_CHARACTERS], stored or _dummy_hash())
     if account is None or stored is None or not matches or account.disabled:
         record_audit(session, name, "sign-in.refused", address=address)
         return None
@@ -96,26 +96,26 @@ def check_password(
     return account
 
 
-def _refuse_a_guesser(session: Session, name: str, address: str) -> None:
-    """Wrong attempts of the last quarter of an hour, by name and address, address, and name."""
-    since = utc_now() - GUESSES_WITHIN
+def _limit_attempts(session: Session, name: str, address: str) -> None:
+    """Raise Refused after too many failed attempts, by name and address, address, or name."""
+    since = utc_now() - ATTEMPTS_WINDOW
     wrong = session.scalars(
         select(Audit)
         .where(Audit.action == "sign-in.refused", Audit.created_at > since)
         .order_by(Audit.id.desc())
-        .limit(10 * MOST_GUESSES_OF_A_NAME)
+        .limit(10 * MAX_ATTEMPTS_BY_NAME)
     ).all()
     here = [row for row in wrong if row.detail.get("address") == address]
     if (
-        sum(row.actor == name for row in here) >= MOST_GUESSES_OF_A_NAME_HERE
-        or len(here) >= MOST_GUESSES_HERE
-        or sum(row.actor == name for row in wrong) >= MOST_GUESSES_OF_A_NAME
+        sum(row.actor == name for row in here) >= MAX_ATTEMPTS_BY_NAME_AND_ADDRESS
+        or len(here) >= MAX_ATTEMPTS_BY_ADDRESS
+        or sum(row.actor == name for row in wrong) >= MAX_ATTEMPTS_BY_NAME
     ):
-        raise Refused("too many wrong attempts: wait a quarter of an hour and try again")
+        raise Refused("too many failed attempts: wait a quarter of an hour and try again")
 
 
 def account_of_cookie(session: Session, account_id: int, epoch: int) -> Account | None:
-    """The account a cookie speaks of; None once it was disabled or signed out everywhere."""
+    """The account of a cookie; None once it was disabled or signed out everywhere."""
     account = session.get(Account, account_id)
     if account is None or account.disabled or account.epoch != epoch:
         return None
@@ -136,20 +136,20 @@ def set_role(session: Session, name: str, role: str, *, actor: str) -> Account:
     check_role(role)
     account = get_account(session, name)
     if role != "admin":
-        _keep_an_admin(session, account)
+        _require_another_admin(session, account)
     record_audit(session, actor, "account.role", name, before=account.role, after=role)
     account.role = role
     return account
 
 
 def set_disabled(session: Session, name: str, disabled: bool, *, actor: str) -> Account:
-    """Shut an account out at once, or let it in again. Raises Refused for the last admin.
+    """Disable or enable an account, at once. Raises Refused for the last admin.
 
     Does not commit.
     """
     account = get_account(session, name)
     if disabled:
-        _keep_an_admin(session, account)
+        _require_another_admin(session, account)
         account.epoch += 1
     account.disabled = disabled
     record_audit(session, actor, "account.disable" if disabled else "account.enable", name)
@@ -167,7 +167,7 @@ def sign_out_everywhere(session: Session, name: str, *, actor: str) -> Account:
 def record_audit(
     session: Session, actor: str, action: str, subject: str = "", **detail: Any
 ) -> None:
-    """Note who did what. Does not commit."""
+    """Add a row to the audit log. Does not commit."""
     session.add(Audit(actor=actor, action=action, subject=subject, detail=detail))
 
 
@@ -190,22 +190,24 @@ def audit_actions(session: Session) -> list[str]:
 
 def hash_password(password: str) -> str:
     """The argon2 hash. Raises BadInput for a password that is too short or too long."""
-    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
-        raise BadInput(f"a password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters")
+    if not MIN_PASSWORD_CHARACTERS <= len(password) <= MAX_PASSWORD_CHARACTERS:
+        raise BadInput(
+            f"a password has {MIN_PASSWORD_CHARACTERS} to {MAX_PASSWORD_CHARACTERS} characters"
+        )
     return _hasher().hash(password)
 
 
 def check_role(role: str) -> None:
-    """Raise BadInput for a role that there is not."""
+    """Raise BadInput for an unknown role."""
     if role not in ACCOUNT_ROLES:
         raise BadInput(f"no role {role!r}: one of {', '.join(ACCOUNT_ROLES)}")
 
 
-def _keep_an_admin(session: Session, account: Account) -> None:
+def _require_another_admin(session: Session, account: Account) -> None:
     if account.role != "admin" or account.disabled:
         return
     others = select(func.count()).where(
         Account.role == "admin", Account.disabled.is_(False), Account.id != account.id
     )
     if not session.scalar(others):
-        raise Refused(f"{account.name!r} is the last admin: make another account admin first")
+        raise Refused(f"{account.name!r} is the last admin: make another account an admin first")

@@ -1,7 +1,7 @@
-"""E-mail addresses of accounts: what an OpenID provider knows people by.
+"""E-mail addresses of accounts, by which an OpenID provider identifies people.
 
-Addresses are kept in small letters and are unique. What would surprise: nothing is ever sent to
-them; an account without a password is let in by its address alone, through the provider.
+Addresses are stored in lower case and are unique. Note: nothing is ever sent to them; an account
+without a password can sign in by its address alone, through the provider.
 """
 
 import re
@@ -14,19 +14,19 @@ from db.people.accounts import get_account, record_audit
 from db.tables import Account
 
 ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
-LONGEST_EMAIL = 254
+MAX_EMAIL_CHARACTERS = 254
 
 
 def set_email(session: Session, name: str, email: str, *, actor: str) -> Account:
-    """Give an account an address, or none with "". Does not commit.
+    """Set an account's address, or remove it with "". Does not commit.
 
-    Raises NotFound for an unknown account, BadInput for what is no address, Refused for one that
+    Raises NotFound for an unknown account, BadInput for an invalid address, Refused for one that
     another account has.
     """
     account = get_account(session, name)
     email = email.strip().lower()
-    if email and (len(email) > LONGEST_EMAIL or not ADDRESS.fullmatch(email)):
-        raise BadInput(f"{email[:60]!r} is no e-mail address: like name@example.org")
+    if email and (len(email) > MAX_EMAIL_CHARACTERS or not ADDRESS.fullmatch(email)):
+        raise BadInput(f"{email[:60]!r} is not an e-mail address: use a form like name@example.org")
     holder = session.scalar(select(Account).where(Account.email == email)) if email else None
     if holder is not None and holder.id != account.id:
         raise Refused(f"the account {holder.name!r} has the address {email} already")
@@ -37,10 +37,10 @@ def set_email(session: Session, name: str, email: str, *, actor: str) -> Account
 
 
 def sign_in_by_email(session: Session, email: str, *, address: str = "") -> Account:
-    """The account of an address that the OpenID provider vouches for; noted in the audit log.
+    """The account of an address that the OpenID provider vouches for; recorded in the audit log.
 
-    Raises Refused where no account has it, or a disabled one; the refusal is noted too, so commit
-    either way. Does not commit.
+    Raises Refused if no account has it, or a disabled one; the refusal is recorded too, so commit
+    in either case. Does not commit.
     """
     email = email.strip().lower()
     account = session.scalar(select(Account).where(Account.email == email)) if email else None

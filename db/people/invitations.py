@@ -1,7 +1,7 @@
-"""Invitations: links with which a person makes an account, or joins a study with the one they have.
+"""Invitations: links to create an account, or to join a study with an existing one.
 
-A link works once and until it expires; its token is shown once and stored only as sha256. What
-would surprise: an invitation into a study is used up by whoever joins first, new or known.
+A link works once and until it expires; its token is shown once and stored only as sha256. Note: an
+invitation into a study is used up by whoever joins first, with a new or an existing account.
 """
 
 import hashlib
@@ -12,13 +12,13 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, Refused
-from db.people.accounts import add_account, are_there_accounts, check_role, record_audit
+from db.people.accounts import add_account, check_role, has_accounts, record_audit
 from db.study.assignments import add_member
 from db.study.judgments import get_or_create_judge
 from db.study.studies import get_study
 from db.tables import Account, Invitation, utc_now
 
-MOST_DAYS = 60
+MAX_DAYS = 60
 
 
 def invite(
@@ -27,15 +27,15 @@ def invite(
     """A new invitation; returns the token of its link, which is not stored. Does not commit.
 
     Raises BadInput for a bad role or number of days, NotFound for an unknown study, Refused for a
-    closed one and where nobody has an account yet: the first one must be an admin's.
+    closed one and while there are no accounts: the first one must be an admin's.
     """
     check_role(role)
-    if not 1 <= days <= MOST_DAYS:
-        raise BadInput(f"an invitation of {days} days: 1 to {MOST_DAYS}")
-    if not are_there_accounts(session):
+    if not 1 <= days <= MAX_DAYS:
+        raise BadInput(f"an invitation is valid for 1 to {MAX_DAYS} days, not {days}")
+    if not has_accounts(session):
         raise Refused(
-            "nobody has an account here yet, and whoever took the invitation would lock you out: "
-            "make an admin's account first with `inf users add NAME --role admin`"
+            "there are no accounts yet, and whoever accepted the invitation would lock you out: "
+            "create an admin account first with `inf users add NAME --role admin`"
         )
     if study_id is not None and get_study(session, study_id).status == "closed":
         raise Refused(f"study {study_id} is closed: open it before you invite people into it")
@@ -57,7 +57,7 @@ def invite(
 
 
 def open_invitation(session: Session, token: str) -> Invitation:
-    """The invitation of a link. Raises Refused once it was used or has expired."""
+    """The invitation of a link. Raises Refused if it was used or has expired."""
     found = session.scalar(
         select(Invitation).where(Invitation.token_sha256 == _sha256(token)).with_for_update()
     )
@@ -67,38 +67,37 @@ def open_invitation(session: Session, token: str) -> Invitation:
 
 
 def accept_invitation(session: Session, token: str, name: str, password: str) -> Account:
-    """Make the account of an invitation, a member of its study; the link is used up by it.
+    """Create the account of an invitation, a member of its study; the link is used up.
 
     Raises as `add_account` and `open_invitation` do. Does not commit.
     """
     invitation = open_invitation(session, token)
     actor = f"invitation of {invitation.created_by}"
     account = add_account(session, name, password, role=invitation.role, actor=actor)
-    _use_up(session, invitation, account)
+    _mark_used(session, invitation, account)
     return account
 
 
 def join_by_invitation(session: Session, token: str, account_id: int) -> Account:
-    """Make a person who has an account a member of the invitation's study.
+    """Make a person with an account a member of the invitation's study.
 
-    Raises Refused where the invitation is into no study: it is for somebody new then. Does not
-    commit.
+    Raises Refused if the invitation is not into a study: it is for a new account. Does not commit.
     """
     invitation = open_invitation(session, token)
     if invitation.study_id is None:
         raise Refused("this invitation makes a new account, and you have one: sign out to use it")
     account = session.get_one(Account, account_id)
-    _use_up(session, invitation, account)
+    _mark_used(session, invitation, account)
     return account
 
 
 def join_study(session: Session, study_id: int, account: Account) -> None:
-    """Make a person a member of a study, which they may be already. Does not commit."""
+    """Make a person a member of a study; no change if they are one. Does not commit."""
     judge = get_or_create_judge(session, account.name, kind="person", account_id=account.id)
     add_member(session, study_id, judge.id)
 
 
-def _use_up(session: Session, invitation: Invitation, account: Account) -> None:
+def _mark_used(session: Session, invitation: Invitation, account: Account) -> None:
     invitation.account_id = account.id
     session.flush()
     if invitation.study_id is not None:

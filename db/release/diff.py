@@ -1,7 +1,7 @@
-"""What two releases of a data set do not have alike, pair by pair, and why.
+"""The differences between two releases of a dataset, pair by pair, with the reason.
 
-Why is told from what the store knows now: a review that came later explains a group that left,
-the filter of a release explains one that it never took.
+The reason is derived from the store as it is now: a later review explains a group that was removed,
+the filter of a release explains one that it never contained.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from db.tables import Group, Pair, Release, ReleaseGroup, Review
 
 @dataclass(frozen=True)
 class DiffRow:
-    """One pair that two releases do not have alike."""
+    """One pair that differs between two releases."""
 
     query_id: str
     change: str
@@ -24,26 +24,26 @@ class DiffRow:
 
 
 def diff_releases(session: Session, before: Release, after: Release) -> list[DiffRow]:
-    """What is added, removed and changed from one release to another of the same data set, and
-    why, as far as the store can tell now. In the order of the pairs.
+    """What was added, removed and changed from one release to another of the same dataset, with the
+    reason as far as the store still has it. In the order of the pairs.
 
-    Raises BadInput for releases of different data sets.
+    Raises BadInput for releases of different datasets.
     """
     if before.dataset_id != after.dataset_id:
-        raise BadInput(f"releases {before.id} and {after.id} are of different data sets")
+        raise BadInput(f"releases {before.id} and {after.id} are of different datasets")
     old, new = _released(session, before.id), _released(session, after.id)
     rows: list[tuple[int, DiffRow]] = []
     for pair_id in sorted(old.keys() | new.keys()):
         was, is_now = old.get(pair_id), new.get(pair_id)
         if was is None and is_now is not None:
-            told = DiffRow(is_now.query_id, "added", _why(is_now, before, "added since"))
+            row = DiffRow(is_now.query_id, "added", _why(is_now, before, "added since"))
         elif is_now is None and was is not None:
-            told = DiffRow(was.query_id, "removed", _why(was, after, "no longer chosen"))
+            row = DiffRow(was.query_id, "removed", _why(was, after, "no longer chosen"))
         elif was is not None and is_now is not None and was.row_sha256 != is_now.row_sha256:
-            told = DiffRow(is_now.query_id, "changed", _why_changed(was, is_now))
+            row = DiffRow(is_now.query_id, "changed", _why_changed(was, is_now))
         else:
             continue
-        rows.append((pair_id, told))
+        rows.append((pair_id, row))
     return [row for _, row in rows]
 
 
@@ -80,7 +80,7 @@ def _released(session: Session, release_id: int) -> dict[int, _Released]:
 
 
 def _why(group: _Released, other: Release, otherwise: str) -> str:
-    """Why the other release does not hold the group, by that release's own filter."""
+    """Why the other release does not contain the group, by that release's own filter."""
     if group.run_id != other.filter.get("run_id"):
         return f"it is of run {group.run_id}, the other of run {other.filter.get('run_id')}"
     if group.review == "reject":
@@ -97,7 +97,7 @@ def _why(group: _Released, other: Release, otherwise: str) -> str:
 
 def _why_changed(was: _Released, is_now: _Released) -> str:
     if was.group_id != is_now.group_id:
-        return f"grown again in run {is_now.run_id}"
+        return f"regenerated in run {is_now.run_id}"
     if is_now.review == "edit":
         return "edited" + (f": {is_now.reason}" if is_now.reason else "")
-    return f"reviewed: {is_now.review or 'no more'}"
+    return f"reviewed: {is_now.review or 'review withdrawn'}"

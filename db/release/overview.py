@@ -1,4 +1,4 @@
-"""What a release holds, for those who choose one to train on."""
+"""Counts of a release, shown where one is chosen for training."""
 
 from dataclasses import dataclass
 
@@ -10,20 +10,20 @@ from db.tables import Release, ReleaseGroup, Review
 
 @dataclass(frozen=True)
 class ReleaseOverview:
-    """Groups by split, and how many of all were approved by a person (as reviews stand now)."""
+    """Groups by split, and how many a person approved (by the current reviews)."""
 
     splits: dict[str, int]
     approved: int
 
     @property
     def approved_share(self) -> float | None:
-        """Of all groups; None of an empty release."""
+        """Share of all groups; None for an empty release."""
         groups = sum(self.splits.values())
         return self.approved / groups if groups else None
 
 
 def release_overview(session: Session, release: Release) -> ReleaseOverview:
-    """Counted in the store, in one pass each."""
+    """The counts of a release: one query for splits, one for approvals."""
     splits = session.execute(
         select(ReleaseGroup.split, func.count())
         .where(ReleaseGroup.release_id == release.id)
@@ -47,11 +47,11 @@ def release_overview(session: Session, release: Release) -> ReleaseOverview:
 
 
 def licence_of_card(card: str) -> str:
-    """The licence in the card's head (`license:`), "" where it names none."""
+    """The licence in the card's front matter (`license:`), "" if it names none."""
     head = card.split("---", 2)[1] if card.startswith("---") and card.count("---") > 1 else ""
     for line in head.splitlines():
         name, _, value = line.partition(":")
-        told = value.strip().strip("\"'")
-        if name in ("license", "license_name") and told not in ("", "other"):
-            return told
+        licence = value.strip().strip("\"'")
+        if name in ("license", "license_name") and licence not in ("", "other"):
+            return licence
     return ""

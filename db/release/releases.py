@@ -1,8 +1,8 @@
 """Releases: which groups go out, and the record of what went out.
 
-`chosen_ids` says which groups a choice holds, `release_rows` streams them, a query per batch, both
-within the session's transaction, so that a release shows one moment of the store (on PostgreSQL
-the caller asks for REPEATABLE READ, see `one_moment`).
+`chosen_ids` finds the groups of a choice, `release_rows` streams them, one query per batch, both
+within the session's transaction, so that a release is a snapshot of the store (on PostgreSQL the
+caller sets REPEATABLE READ, see `use_snapshot`).
 """
 
 from array import array
@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session, aliased
 
 from db.corpus.texts import pair_source
 from db.errors import BadInput, NotFound
-from db.run.groups import whole_groups
+from db.run.groups import complete_groups
 from db.scenarios import ROLES, TEXTS
 from db.tables import (
     Dataset,
@@ -38,16 +38,16 @@ from db.tables import Run as RunTable
 
 BATCH = 2000
 REVIEWS = ("not-rejected", "approved")
-Asked = TypeVar("Asked", bound=Select[*tuple[Any, ...]])
+ChoiceQuery = TypeVar("ChoiceQuery", bound=Select[*tuple[Any, ...]])
 
 
 @dataclass(frozen=True)
 class Choice:
     """Which groups of a run go into a release.
 
-    A group without its three triplets never does: there is nothing of it to train on. `sources`
-    and `languages` are values of the pairs' columns `source` (the data set's where a pair has
-    none) and `language`; empty means all. `study_id`: only groups that have items in that study.
+    A group without its three triplets never does: it has nothing to train on. `sources` and
+    `languages` are values of the pairs' columns `source` (the dataset's if a pair has none) and
+    `language`; empty means all. `study_id`: only groups that have items in that study.
     """
 
     run_id: int
@@ -63,7 +63,7 @@ class Choice:
 
 
 class ReleaseRow(NamedTuple):
-    """A group as it stands in the store when it goes out; texts as in `db.scenarios.TEXTS`."""
+    """A group as exported; texts as in `db.scenarios.TEXTS`."""
 
     group_id: int
     query_id: str
@@ -81,24 +81,24 @@ class ReleaseRow(NamedTuple):
     hard_negative_document_2: str
 
 
-def one_moment(session: Session) -> None:
-    """From now on this session sees the store as it is at its next statement."""
+def use_snapshot(session: Session) -> None:
+    """From its next statement on, this session sees a snapshot of the store."""
     if session.get_bind().dialect.name == "postgresql":
         session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
 
 
 def chosen_ids(session: Session, choice: Choice) -> "array[int]":
-    """The groups of the choice in the order of their ids: eight bytes each, however many."""
+    """The ids of the chosen groups, ascending: eight bytes each, to hold millions of them."""
     query = _chosen(_written_groups(), choice).order_by(Group.id)
     found = session.execute(query.execution_options(yield_per=BATCH))
     return array("q", (group_id for (group_id,) in found))
 
 
 def release_rows(session: Session, group_ids: Sequence[int]) -> Iterator[list[ReleaseRow]]:
-    """These groups in their order, a batch at a time.
+    """The given groups in their order, a batch at a time.
 
-    A batch is asked for by its ids alone: any other condition leads SQLite to the index of verdicts
-    and to sorting all the rest of the run for every batch.
+    A batch is selected by its ids alone: with another condition SQLite takes the index of verdicts
+    and sorts all the rest of the run for every batch.
     """
     joined = {role: (aliased(Triplet), aliased(Passage)) for role in ROLES}
     texts = (
@@ -125,8 +125,8 @@ def release_rows(session: Session, group_ids: Sequence[int]) -> Iterator[list[Re
         query = query.join(triplet, and_(triplet.group_id == Group.id, triplet.role == role))
         query = query.join(passage, passage.id == triplet.passage_id)
     for start in range(0, len(group_ids), BATCH):
-        asked = list(group_ids[start : start + BATCH])
-        rows = session.execute(query.where(Group.id.in_(asked)).order_by(Group.id))
+        ids = list(group_ids[start : start + BATCH])
+        rows = session.execute(query.where(Group.id.in_(ids)).order_by(Group.id))
         yield [ReleaseRow(*row) for row in rows]
 
 
@@ -137,15 +137,15 @@ def split_texts(
     query = select(Triplet.group_id, Triplet.role, Triplet.query, Passage.text)
     query = query.join(Passage, Passage.id == Triplet.passage_id)
     for start in range(0, len(group_ids), BATCH):
-        asked = list(group_ids[start : start + BATCH])
+        ids = list(group_ids[start : start + BATCH])
         rows = session.execute(
-            query.where(Triplet.group_id.in_(asked)).order_by(Triplet.group_id, Triplet.id)
+            query.where(Triplet.group_id.in_(ids)).order_by(Triplet.group_id, Triplet.id)
         )
         yield [(row[0], row[1], row[2], row[3]) for row in rows]
 
 
 def sources_of_groups(session: Session, group_ids: Sequence[int]) -> list[str]:
-    """The source of each group's pair (the data set's where it has none), in the given order."""
+    """The source of each group's pair (the dataset's if it has none), in the given order."""
     query = (
         select(Group.id, pair_source())
         .join(Pair, Pair.id == Group.pair_id)
@@ -153,25 +153,25 @@ def sources_of_groups(session: Session, group_ids: Sequence[int]) -> list[str]:
     )
     found: list[str] = []
     for start in range(0, len(group_ids), BATCH):
-        asked = list(group_ids[start : start + BATCH])
-        rows = session.execute(query.where(Group.id.in_(asked)).order_by(Group.id))
+        ids = list(group_ids[start : start + BATCH])
+        rows = session.execute(query.where(Group.id.in_(ids)).order_by(Group.id))
         found += [row[1] or "" for row in rows]
     return found
 
 
 def chosen_licences(session: Session, choice: Choice, default: str) -> list[str]:
-    """The licences of the chosen groups' pairs; the data set's where a pair names none."""
-    said = func.coalesce(
+    """The licences of the chosen groups' pairs; the dataset's if a pair names none."""
+    value = func.coalesce(
         func.nullif(func.trim(Pair.meta["licence"].as_string()), ""),
         func.nullif(func.trim(Pair.meta["license"].as_string()), ""),
         default,
     )
-    query = _chosen(select(said).select_from(Group).join(Pair, Pair.id == Group.pair_id), choice)
+    query = _chosen(select(value).select_from(Group).join(Pair, Pair.id == Group.pair_id), choice)
     return sorted(str(licence) for licence in session.scalars(query.distinct()))
 
 
-def moment_of(session: Session, choice: Choice) -> list[int]:
-    """Numbers that change whenever what a release of this choice holds may have changed."""
+def choice_state(session: Session, choice: Choice) -> list[int]:
+    """Numbers that change whenever the contents of a release of this choice may have changed."""
     run = select(Group.id).where(Group.run_id == choice.run_id)
     reviews = select(func.max(Review.id), func.count(Review.id)).where(Review.group_id.in_(run))
     judgments = (
@@ -190,7 +190,7 @@ def moment_of(session: Session, choice: Choice) -> list[int]:
 
 
 class ChosenCount(NamedTuple):
-    """How many chosen groups have this verdict, current review and source."""
+    """The number of chosen groups with this verdict, current review and source."""
 
     verdict: str
     review: str
@@ -199,17 +199,17 @@ class ChosenCount(NamedTuple):
 
 
 def count_by_kind(session: Session, choice: Choice, source: str) -> list[ChosenCount]:
-    """The groups of the choice, counted; `source` is that of pairs that name none."""
-    said = func.coalesce(func.nullif(Pair.meta["source"].as_string(), ""), source)
+    """Counts of the chosen groups; `source` is used for pairs that name none."""
+    value = func.coalesce(func.nullif(Pair.meta["source"].as_string(), ""), source)
     review = func.coalesce(Review.action, "")
-    query = select(Group.verdict, review, said, func.count()).select_from(Group)
-    query = query.join(Pair, Pair.id == Group.pair_id).where(Group.id.in_(whole_groups()))
-    query = _chosen(query, choice).group_by(Group.verdict, review, said)
+    query = select(Group.verdict, review, value, func.count()).select_from(Group)
+    query = query.join(Pair, Pair.id == Group.pair_id).where(Group.id.in_(complete_groups()))
+    query = _chosen(query, choice).group_by(Group.verdict, review, value)
     return [ChosenCount(*row) for row in session.execute(query)]
 
 
 def pushes(session: Session) -> dict[int, list[Job]]:
-    """The pushes that arrived, by release, the newest first."""
+    """The successful pushes by release, the newest first."""
     found: dict[int, list[Job]] = {}
     query = select(Job).where(Job.kind == "push", Job.status == "done").order_by(Job.id.desc())
     for job in session.scalars(query):
@@ -220,7 +220,8 @@ def pushes(session: Session) -> dict[int, list[Job]]:
 
 
 def _written_groups() -> Select[int]:
-    return select(Group.id).join(Pair, Pair.id == Group.pair_id).where(Group.id.in_(whole_groups()))
+    query = select(Group.id).join(Pair, Pair.id == Group.pair_id)
+    return query.where(Group.id.in_(complete_groups()))
 
 
 def record_release(
@@ -237,9 +238,9 @@ def record_release(
     created_by: str,
     groups: Iterable[tuple[int, str, str]],
 ) -> Release:
-    """The row of a release, and its groups: id, split, sha256 of the row.
+    """Store a release and its groups: id, split, sha256 of the row.
 
-    The card follows once the id is known. Does not commit.
+    The card is stored later: it needs the id. Does not commit.
     """
     release = Release(
         dataset_id=dataset_id,
@@ -275,7 +276,7 @@ def record_release(
 
 @dataclass(frozen=True)
 class GroupJudgment:
-    """A current judgment of a group's item, with who reviewed under a name that tells nobody."""
+    """A current judgment of a group's item; people are pseudonymous."""
 
     group_id: int
     item_id: int
@@ -292,7 +293,7 @@ class GroupJudgment:
 def group_judgments(session: Session, group_ids: Sequence[int]) -> dict[int, list[GroupJudgment]]:
     """The current judgments of the groups' items, by group; people as `person-N`.
 
-    `position` is where the chosen candidate stood, counted from 1; None for "none".
+    `position` is that of the chosen candidate, counted from 1; None for "none".
     """
     query = (
         select(
@@ -335,7 +336,7 @@ def group_judgments(session: Session, group_ids: Sequence[int]) -> dict[int, lis
 
 
 def pseudonym(judge_id: int) -> str:
-    """The name of a person outside: the same in every release of a store, and nobody's name."""
+    """A person's name in releases: constant within a store, and does not identify anyone."""
     return f"person-{judge_id}"
 
 
@@ -348,7 +349,7 @@ def get_release(session: Session, release_id: int) -> Release:
 
 
 def list_releases(session: Session, dataset_id: int | None = None) -> list[Release]:
-    """Releases, newest first, of all data sets or of one."""
+    """Releases, newest first, of all datasets or of one."""
     query = select(Release).order_by(Release.id.desc())
     if dataset_id is not None:
         query = query.where(Release.dataset_id == dataset_id)
@@ -356,7 +357,7 @@ def list_releases(session: Session, dataset_id: int | None = None) -> list[Relea
 
 
 def find_release_at(session: Session, path: str, content_sha256: str) -> Release | None:
-    """The newest release with this content in this folder, None where there is none."""
+    """The newest release with this content in this folder, None if there is none."""
     return session.scalars(
         select(Release)
         .where(Release.path == path, Release.content_sha256 == content_sha256)
@@ -379,7 +380,7 @@ def recipe_of_run(session: Session, run_id: int) -> tuple[Recipe, dict[str, Prom
     return recipe, {prompt.sha256: prompt for prompt in prompts}
 
 
-def _chosen(query: Asked, choice: Choice) -> Asked:
+def _chosen(query: ChoiceQuery, choice: Choice) -> ChoiceQuery:
     verdicts: Sequence[str] = ("kept", "dropped") if choice.include_dropped else ("kept",)
     query = query.where(Group.run_id == choice.run_id, Group.verdict.in_(verdicts))
     query = query.outerjoin(Review, and_(Review.group_id == Group.id, Review.is_current))

@@ -1,9 +1,9 @@
-"""Which groups a person reviews next, and reviewing many at once by a filter.
+"""The review queue: which groups a person reviews next, and bulk reviews by a filter.
 
-What would surprise: an annotator reviews blind, unless the run's curator allows verdicts: kept and
-dropped groups then come mixed, and only whole ones do, since a group without its triplets was
-dropped. A group of which a person holds an item in a study is not shown to them: they would see
-which passage is which.
+Note: an annotator reviews blind, unless the run's curator allows verdicts: kept and dropped groups
+are then mixed, and only complete ones are listed, since a group without its triplets was dropped. A
+group of which the person holds an item in a study is not shown to them: they would see which
+passage is which.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from db.errors import BadInput, Refused
 from db.people.accounts import record_audit
-from db.run.groups import matching_groups, whole_groups
+from db.run.groups import complete_groups, matching_groups
 from db.tables import Assignment, Group, Item, Judge, Review, Run, utc_now
 
 CHUNK = 1000
@@ -23,7 +23,7 @@ CHUNK = 1000
 
 @dataclass(frozen=True)
 class QueueFilter:
-    """Groups of a run: by verdict, drop reason, source, review ("none": not reviewed), words."""
+    """Filter of a run's groups: verdict, drop reason, source, review ("none": unreviewed), text."""
 
     run_id: int
     verdict: str | None = None
@@ -44,11 +44,11 @@ def queued_groups(
 ) -> tuple[list[int], int]:
     """The next groups for a person, and how many there are; `passed_over` come last.
 
-    Raises Refused where a blind reviewer asks for a verdict.
+    Raises Refused if a blind reviewer filters by verdict.
     """
     if blind and (wanted.verdict or wanted.reason):
         raise Refused("this run is reviewed without verdicts")
-    query = _open_to(wanted, reviewer=reviewer, blind=blind)
+    query = _reviewable_by(wanted, reviewer=reviewer, blind=blind)
     total = session.scalar(select(func.count()).select_from(query.subquery())) or 0
     ahead = query.where(Group.id.not_in(passed_over)) if passed_over else query
     ids = list(session.scalars(ahead.order_by(Group.id).limit(limit)))
@@ -58,16 +58,16 @@ def queued_groups(
     return ids, total
 
 
-def may_see(session: Session, group_id: int, *, reviewer: str, blind: bool) -> bool:
+def can_review(session: Session, group_id: int, *, reviewer: str, blind: bool) -> bool:
     """Whether the group may be shown to this person for a review."""
     group = session.get(Group, group_id)
     if group is None:
         return False
-    query = _open_to(QueueFilter(group.run_id), reviewer=reviewer, blind=blind)
+    query = _reviewable_by(QueueFilter(group.run_id), reviewer=reviewer, blind=blind)
     return session.scalar(query.where(Group.id == group_id)) is not None
 
 
-def _open_to(wanted: QueueFilter, *, reviewer: str, blind: bool) -> Select[int]:
+def _reviewable_by(wanted: QueueFilter, *, reviewer: str, blind: bool) -> Select[int]:
     query = matching_groups(
         wanted.run_id,
         verdict=wanted.verdict,
@@ -84,12 +84,12 @@ def _open_to(wanted: QueueFilter, *, reviewer: str, blind: bool) -> Select[int]:
     )
     query = query.where(~exists(held))
     if blind:
-        query = query.where(Group.id.in_(whole_groups()))
+        query = query.where(Group.id.in_(complete_groups()))
     return query
 
 
 def count_matching(session: Session, wanted: QueueFilter) -> int:
-    """How many finished groups the filter finds."""
+    """How many finished groups match the filter."""
     return session.scalar(select(func.count()).select_from(_matching(wanted).subquery())) or 0
 
 
@@ -102,22 +102,22 @@ def review_in_bulk(
     reviewed_by: str,
     reason: str = "",
 ) -> int:
-    """Approve or reject every group that the filter finds; returns how many.
+    """Approve or reject every group that matches the filter; returns how many.
 
-    `expected` is the number that was confirmed. Raises Refused where it is another one by now,
-    BadInput for no groups, another action, or a reject without a reason. Does not commit.
+    `expected` is the number the user confirmed. Raises Refused if it has changed since, BadInput
+    for no groups, an unknown action, or a reject without a reason. Does not commit.
     """
     if action not in ("approve", "reject"):
-        raise BadInput(f"{action!r} cannot be done to many groups: approve or reject")
+        raise BadInput(f"{action!r} is not a bulk action: approve or reject")
     if action == "reject" and not reason.strip():
-        raise BadInput("a reject needs a reason: say what is wrong with the groups")
+        raise BadInput("a reject needs a reason: what is wrong with the groups?")
     ids = list(session.scalars(_matching(wanted).order_by(Group.id)))
     if len(ids) != expected:
         raise Refused(
-            f"the filter finds {len(ids):,} groups now, and {expected:,} were confirmed: look again"
+            f"the filter matches {len(ids):,} groups now, not the confirmed {expected:,}: try again"
         )
     if not ids:
-        raise BadInput("the filter finds no group")
+        raise BadInput("the filter matches no group")
     now = utc_now()
     try:
         for start in range(0, len(ids), CHUNK):
@@ -145,18 +145,18 @@ def review_in_bulk(
             )
     except IntegrityError as error:
         raise Refused(
-            "somebody else reviewed one of these groups at the same moment: look again"
+            "another person reviewed one of these groups at the same moment: check again"
         ) from error
-    told = {name: value for name, value in vars(wanted).items() if value and name != "run_id"}
+    conditions = {name: value for name, value in vars(wanted).items() if value and name != "run_id"}
     subject = f"run {wanted.run_id}"
     record_audit(
-        session, reviewed_by, f"review.bulk_{action}", subject, groups=len(ids), filter=told
+        session, reviewed_by, f"review.bulk_{action}", subject, groups=len(ids), filter=conditions
     )
     return len(ids)
 
 
 def show_verdicts(session: Session, run_id: int, shown: bool, *, actor: str) -> None:
-    """Whether annotators who review the run's groups see verdicts. Does not commit."""
+    """Set whether annotators who review the run's groups see verdicts. Does not commit."""
     session.get_one(Run, run_id).verdicts_shown = shown
     session.flush()
     record_audit(session, actor, "review.verdicts", f"run {run_id}", shown=shown)

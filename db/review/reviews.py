@@ -4,8 +4,8 @@ An edit writes the new texts into the triplets and keeps both texts in the revie
 edited passage becomes a new generated passage: items that were judged keep the passage they had,
 and new studies get items of the next revision with the new texts.
 
-What would surprise: an edit is not an approval. It takes the place of an earlier approval or
-rejection, which was given to another text; whoever finds the new text good approves it.
+Note: an edit is not an approval. It replaces an earlier approval or rejection, which was given to
+another text; whoever finds the new text good approves it.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from db.people.accounts import record_audit
 from db.scenarios import TEXTS, Role, places
 from db.tables import Group, Item, Passage, Review, Run, Triplet
 
-# The column of a release, and where its text stands: (role, column) of the triplets.
+# The column of a release, and where its text is stored: (role, column) of the triplets.
 FIELDS: dict[str, tuple[tuple[Role, str], ...]] = {
     text.column: places(text) for text in TEXTS.values() if not text.from_source
 }
@@ -33,20 +33,20 @@ MAX_REASON_CHARACTERS = 10_000
 def approve_group(
     session: Session, group_id: int, *, reviewed_by: str, event_id: str | None = None
 ) -> Review:
-    """Say that the group is good. Raises NotFound, Refused. Does not commit."""
+    """Approve a group for release. Raises NotFound, Refused. Does not commit."""
     return _record(session, group_id, "approve", reviewed_by=reviewed_by, event_id=event_id)
 
 
 def reject_group(
     session: Session, group_id: int, *, reason: str, reviewed_by: str, event_id: str | None = None
 ) -> Review:
-    """Say that the group is not to be released, and why.
+    """Exclude a group from releases, with a reason.
 
     Raises BadInput without a reason, NotFound, Refused. Does not commit.
     """
     reason = reason.strip()
     if not reason:
-        raise BadInput("a reject needs a reason: say what is wrong with the group")
+        raise BadInput("a reject needs a reason: what is wrong with the group?")
     _require_storable("the reason", reason, MAX_REASON_CHARACTERS)
     return _record(
         session, group_id, "reject", reason=reason, reviewed_by=reviewed_by, event_id=event_id
@@ -62,7 +62,7 @@ def edit_group(
     reason: str = "",
     event_id: str | None = None,
 ) -> Review:
-    """Write other texts into the group's triplets; `changes` by the names in FIELDS.
+    """Replace texts of the group's triplets; `changes` by the names in FIELDS.
 
     Raises BadInput for an unknown field, an empty or unchanged text, NotFound, Refused for a group
     without its three triplets. Does not commit.
@@ -82,7 +82,7 @@ def edit_group(
     before = {name: _text(session, triplets, name) for name in changes}
     after = {name: text for name, text in changes.items() if text != before[name]}
     if not after:
-        raise BadInput(f"nothing to edit: group {group_id} says just that already")
+        raise BadInput(f"nothing to edit: group {group_id} has exactly this text already")
     before = {name: before[name] for name in after}
     review = _record(
         session,
@@ -110,9 +110,9 @@ def edit_group(
 
 
 def review_of_event(session: Session, event_id: str, reviewed_by: str) -> Review | None:
-    """The review stored for an event, None where it never arrived.
+    """The review stored for an event, None if it never arrived.
 
-    Raises Refused where it is somebody else's.
+    Raises Refused if it is another person's.
     """
     found = session.scalar(select(Review).where(Review.event_id == event_id))
     if found is not None and found.reviewed_by != reviewed_by:
@@ -122,16 +122,17 @@ def review_of_event(session: Session, event_id: str, reviewed_by: str) -> Review
 
 def require_seen(session: Session, group_id: int, seen: int | None) -> None:
     """Raise Refused unless `seen` is the group's current review: another person may have reviewed
-    or edited it since it was shown. Locks the group until the transaction ends."""
+    or edited it since it was shown. Locks the group until the transaction ends, so that no other
+    review comes between this check and the write."""
     _reviewable(session, group_id)
     current = current_review(session, group_id)
     if (current.id if current else None) != seen:
-        who = f"{current.reviewed_by} reviewed" if current else "somebody reviewed"
-        raise Refused(f"{who} group {group_id} since it was shown to you: look at it again")
+        who = f"{current.reviewed_by} reviewed" if current else "another person reviewed"
+        raise Refused(f"{who} group {group_id} since it was shown to you: check it again")
 
 
 def current_review(session: Session, group_id: int) -> Review | None:
-    """The review that holds, None where nobody reviewed the group."""
+    """The current review, None for an unreviewed group."""
     return session.scalar(select(Review).where(Review.group_id == group_id, Review.is_current))
 
 
@@ -170,19 +171,19 @@ def _check_fields(changes: Mapping[str, str]) -> None:
         _require_storable(f"`{name}`", text, MAX_TEXT_CHARACTERS)
 
 
-def _require_storable(place: str, text: str, most_characters: int) -> None:
-    if len(text) > most_characters:
-        raise BadInput(f"{place} is longer than {most_characters:,} characters")
+def _require_storable(place: str, text: str, max_characters: int) -> None:
+    if len(text) > max_characters:
+        raise BadInput(f"{place} is longer than {max_characters:,} characters")
     if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise BadInput(f"{place} holds a NUL byte or half a character, which cannot be stored")
+        raise BadInput(f"{place} holds a NUL byte or a lone surrogate, which cannot be stored")
 
 
 def _reviewable(session: Session, group_id: int) -> Group:
     group = session.get(Group, group_id, with_for_update=True, populate_existing=True)
     if group is None:
-        raise NotFound(f"no group {group_id}: `inf curate` prints a run, the Groups page lists it")
+        raise NotFound(f"no group {group_id}: see the Groups page")
     if group.verdict is None:
-        raise Refused(f"group {group_id} is still in work: review it when its run has finished")
+        raise Refused(f"group {group_id} is in work: review it when its run has finished")
     return group
 
 
@@ -217,7 +218,7 @@ def _record(
         session.flush()
     except IntegrityError as error:
         raise Refused(
-            f"somebody else reviewed group {group_id} at the same moment: look at it again"
+            f"another person reviewed group {group_id} at the same moment: check it again"
         ) from error
     record_audit(session, reviewed_by, f"review.{action}", f"group {group_id}", review_id=review.id)
     return review

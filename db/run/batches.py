@@ -1,8 +1,8 @@
-"""Batches of calls that a server works off later (OpenAI's Batch API), and what is in them.
+"""Batches of calls that a server processes later (OpenAI's Batch API), and their contents.
 
-A batch is written before anything is sent: whatever happens between two steps, the next process
-finds which calls are at the server and does not pay for them again. A call of a batch is `asked`
-until its answer is in the journal, or `failed` where it has to be asked again.
+A batch is stored before anything is sent: after a crash at any step, the next process finds which
+calls are at the server and does not pay for them again. A call of a batch is open until its answer
+is in the journal, or `failed` if it has to be requested again.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class BatchSummary:
 def create_batch(
     session: Session, *, run_id: int, owner: str, name: str, model: str, keys: Sequence[str]
 ) -> Batch:
-    """A batch that is about to be sent, with the content keys of its calls. Does not commit."""
+    """Create a batch to be sent, with the content keys of its calls. Does not commit."""
     batch = Batch(run_id=run_id, owner=owner, name=name, model=model)
     session.add(batch)
     session.flush()
@@ -46,7 +46,7 @@ def create_batch(
 
 
 def mark_submitted(session: Session, batch_id: int, remote_id: str) -> None:
-    """The server has the batch, under this name. Does not commit."""
+    """Store the server's id of a batch: it was accepted. Does not commit."""
     session.execute(
         update(Batch)
         .where(Batch.id == batch_id)
@@ -57,7 +57,7 @@ def mark_submitted(session: Session, batch_id: int, remote_id: str) -> None:
 def end_batch(
     session: Session, batch_id: int, status: str, *, failed: Sequence[str], error: str | None
 ) -> None:
-    """How a batch ended, and the keys that have to be asked again. Does not commit."""
+    """Store how a batch ended, and the keys to be requested again. Does not commit."""
     session.execute(
         update(Batch)
         .where(Batch.id == batch_id)
@@ -75,7 +75,7 @@ def end_batch(
 
 
 def find_batched(session: Session, run_id: int, keys: Sequence[str]) -> dict[str, int]:
-    """Which of these calls of a run are in a batch whose answer is still to be taken: key to id."""
+    """Which of these calls are in a batch of the run that has not failed them: key to batch id."""
     found: dict[str, int] = {}
     for start in range(0, len(keys), KEYS_PER_QUERY):
         rows = session.execute(

@@ -1,6 +1,6 @@
-"""The journal of calls: looked up by content key before anything is asked, written before parsing.
+"""The journal of calls: searched by content key before a request, written before parsing.
 
-A key that two processes answered at the same moment is kept once: the first answer stays and both
+If two processes get an answer for the same key at the same moment, the first one is kept and both
 use it.
 """
 
@@ -18,7 +18,7 @@ from db.tables import Base, Call, Group, GroupCall, Run
 KEYS_PER_QUERY = 500
 _CALL = Base.metadata.tables[Call.__tablename__]
 _ANSWERS = select(_CALL.c.id, _CALL.c.key, _CALL.c.answer, _CALL.c.finish_reason)
-_FIND = {  # on PostgreSQL the same words however many keys there are, which it need not read anew
+_FIND = {  # PostgreSQL gets the keys as one array: one statement text, prepared once
     "sqlite": _ANSWERS.where(_CALL.c.key.in_(bindparam("keys", expanding=True))),
     "postgresql": _ANSWERS.where(_CALL.c.key == any_(bindparam("keys", type_=ARRAY(Text)))),
 }
@@ -26,7 +26,7 @@ _FIND = {  # on PostgreSQL the same words however many keys there are, which it 
 
 @dataclass(frozen=True)
 class StoredCall:
-    """What was answered under a key."""
+    """The stored answer of a key."""
 
     id: int
     key: str
@@ -36,7 +36,7 @@ class StoredCall:
 
 @dataclass(frozen=True)
 class CallTotals:
-    """What the calls that serve a run's finished groups were, by task and model."""
+    """Totals of the calls that serve a run's finished groups, by task and model."""
 
     task: str
     model: str
@@ -60,7 +60,7 @@ def find_calls(session: Session, keys: Sequence[str]) -> dict[str, StoredCall]:
 
 
 def add_calls(session: Session, rows: Sequence[dict[str, Any]]) -> dict[str, StoredCall]:
-    """Store answered calls; returns what is kept under each key. Does not commit."""
+    """Store answered calls; returns the stored answer of each key. Does not commit."""
     if not rows:
         return {}
     kept = {
@@ -71,10 +71,10 @@ def add_calls(session: Session, rows: Sequence[dict[str, Any]]) -> dict[str, Sto
     return kept | find_calls(session, sorted(others))
 
 
-def add_left_calls(session: Session, run_id: int, rows: Sequence[dict[str, Any]]) -> int:
-    """Store answers that a killed worker of a run had kept, those that are not stored yet.
+def add_recovered_calls(session: Session, run_id: int, rows: Sequence[dict[str, Any]]) -> int:
+    """Store answers that a killed worker of a run left in its file, unless stored already.
 
-    How many they were; what they cost is spent by the run. Does not commit.
+    Returns how many were new; their cost is added to the run. Does not commit.
     """
     new = _insert(session, rows)
     add_spending(session, run_id, sum(row["cost_usd"] for _, row in new))
@@ -82,7 +82,7 @@ def add_left_calls(session: Session, run_id: int, rows: Sequence[dict[str, Any]]
 
 
 def add_spending(session: Session, run_id: int, usd: float) -> None:
-    """A run has spent so much more. Does not commit."""
+    """Add to what a run has spent. Does not commit."""
     if usd:
         session.execute(update(Run).where(Run.id == run_id).values(spent_usd=Run.spent_usd + usd))
 
@@ -90,7 +90,7 @@ def add_spending(session: Session, run_id: int, usd: float) -> None:
 def _insert(session: Session, rows: Sequence[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
     """(id, row) of the rows whose key was not stored yet, the first of each key."""
     by_key = {str(row["key"]): row for row in reversed(rows)}
-    ordered = [by_key[key] for key in sorted(by_key)]  # two workers never lock crosswise
+    ordered = [by_key[key] for key in sorted(by_key)]  # one order for all: no deadlock of workers
     new = insert_new(session, Call, ordered, ("id", "key"))
     return [(each["id"], by_key[each["key"]]) for each in new]
 

@@ -1,4 +1,4 @@
-"""Two runs side by side: how each ended, and what became of the pairs that both had."""
+"""Two runs side by side: how each ended, and the outcome of the pairs that both had."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from db.tables import Group, Pair
 
 @dataclass(frozen=True)
 class SharedPair:
-    """A pair that two runs ended differently; a drop is told by its reason."""
+    """A pair with different outcomes in two runs; a drop is given by its reason."""
 
     query: str
     first_group: int

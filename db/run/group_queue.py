@@ -1,8 +1,8 @@
-"""A run's groups as a queue: claimed under a lease, finished once, given back.
+"""A run's groups as a queue: claimed under a lease, finished once, released.
 
-A claim raises the group's attempt; whatever a worker writes for a group is refused (silently left
-out, and told) where the group is no longer leased to it under that attempt. So a group that a slow
-or dead worker held is done by another without anything being written twice.
+A claim increments the group's attempt. A worker's writes for a group that is no longer leased to it
+under that attempt are omitted, and the groups written are returned. So a group of a slow or dead
+worker is done by another, and nothing is written twice.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from db.tables import Base, Group, GroupCall, Item, Judgment, Pair, Passage, Run
 
 LEASE_SECONDS = 30.0
 
-# asked many times in a second: made once
+# executed many times a second: built once
 _TABLES = Base.metadata.tables
 _GROUP = _TABLES[Group.__tablename__]
 _HELD = (
@@ -50,9 +50,9 @@ _FINISH = (
 
 @dataclass(frozen=True)
 class ClaimedGroup:
-    """A group to work on: its pair, and the attempt that guards every write.
+    """A claimed group: its pair, and the attempt that guards every write.
 
-    `language` is the programming language of a pair that says one.
+    `language` is the programming language of the pair, "" if it names none.
     """
 
     id: int
@@ -67,9 +67,9 @@ class ClaimedGroup:
 
 @dataclass(frozen=True)
 class DoneItem:
-    """A scenario put before the run's judge: `None` among the candidates is a passage just written.
+    """A scenario as judged by the run's validator.
 
-    `candidates` is the canonical order of (label, passage id or None for P1- and P2-).
+    `candidates` is the canonical order of (label, passage id); None: the passage just written.
     """
 
     scenario: str
@@ -97,10 +97,10 @@ class DoneGroup:
 
 
 def claim_groups(session: Session, run_id: int, owner: str, limit: int) -> list[ClaimedGroup]:
-    """Lease up to `limit` waiting groups, or groups whose lease ran out. Does not commit."""
+    """Lease up to `limit` waiting groups, or groups with an expired lease. Does not commit."""
     now = utc_now()
-    # a range of one value: with `=` PostgreSQL may go by the primary key and walk over all that is
-    # done, as its statistics are from when nothing was
+    # BETWEEN, not `=`: with stale statistics PostgreSQL would otherwise walk the primary key over
+    # all groups that are done, instead of using the index of states
     free = Group.state.between("waiting", "waiting")
     expired = Group.state.between("leased", "leased") & (Group.lease_until < now)
     ids: list[int] = []
@@ -157,7 +157,7 @@ def claim_groups(session: Session, run_id: int, owner: str, limit: int) -> list[
 
 
 def renew_leases(session: Session, run_id: int, owner: str) -> int:
-    """Prolong every lease of this worker; returns how many it still holds. Does not commit."""
+    """Extend every lease of this worker; returns how many it still holds. Does not commit."""
     until = utc_now() + timedelta(seconds=LEASE_SECONDS)
     done = session.execute(
         update(Group)
@@ -169,7 +169,7 @@ def renew_leases(session: Session, run_id: int, owner: str) -> int:
 
 
 def release_groups(session: Session, run_id: int, owners: Sequence[str]) -> int:
-    """Give back what these workers hold; returns how many. Does not commit."""
+    """Release all groups of these workers; returns how many. Does not commit."""
     done = session.execute(
         update(Group)
         .where(Group.run_id == run_id, Group.state == "leased", Group.lease_owner.in_(owners))
@@ -180,7 +180,7 @@ def release_groups(session: Session, run_id: int, owners: Sequence[str]) -> int:
 
 
 def lease_owners(session: Session, run_id: int) -> list[str]:
-    """Who holds groups of the run."""
+    """The owners that hold groups of the run."""
     return [
         owner
         for owner in session.scalars(
@@ -205,9 +205,9 @@ def open_states(session: Session, run_id: int) -> tuple[bool, bool]:
 def finish_groups(
     session: Session, run_id: int, owner: str, done: Sequence[DoneGroup]
 ) -> list[DoneGroup]:
-    """Write how groups ended: verdict, triplets, passages, items, judgments, calls.
+    """Store the results of groups: verdict, triplets, passages, items, judgments, calls.
 
-    Only those still leased to this worker under their attempt are written; they are returned.
+    Only groups still leased to this worker under their attempt are written; they are returned.
     Does not commit.
     """
     rows = session.connection().execute(
@@ -244,7 +244,7 @@ def finish_groups(
 def _add_passages(
     session: Session, run_id: int, dataset_id: int, done: Sequence[DoneGroup]
 ) -> dict[tuple[int, str], int]:
-    """Passages that were written, as ids by (group, role); P+ stands for the positive role."""
+    """Insert the written passages; ids by (group, role), with P+ under the positive role."""
     found = {(one.group.id, "positive"): one.group.passage_id for one in done}
     places, rows = [], []
     for one in done:
@@ -293,8 +293,8 @@ def _add_judgments(
     done: Sequence[DoneGroup],
     passages: dict[tuple[int, str], int],
 ) -> None:
-    asked = [(one, item) for one in done for item in one.items]
-    if not asked:
+    judged = [(one, item) for one in done for item in one.items]
+    if not judged:
         return
     ids = insert_for_ids(
         session,
@@ -308,14 +308,14 @@ def _add_judgments(
                 "query": item.query,
                 "candidates": [
                     {
-                        "passage_id": passages[one.group.id, label] if known is None else known,
+                        "passage_id": passage_id or passages[one.group.id, label],
                         "label": label,
                     }
-                    for label, known in item.candidates
+                    for label, passage_id in item.candidates
                 ],
                 "created_at": utc_now(),
             }
-            for one, item in asked
+            for one, item in judged
         ],
     )
     insert_rows(
@@ -335,7 +335,7 @@ def _add_judgments(
                 "note": "",
                 "detail": item.detail,
             }
-            for (one, item), item_id in zip(asked, ids, strict=True)
+            for (one, item), item_id in zip(judged, ids, strict=True)
         ],
     )
 

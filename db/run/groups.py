@@ -208,8 +208,8 @@ def matching_groups(
 ) -> Select[int]:
     """The ids of groups of a run.
 
-    `review` is an action, or "none" for groups nobody reviewed. `search` looks for its words, as
-    one text and whatever their case, in the query, the instructions and Q-.
+    `review` is an action, or "none" for unreviewed groups. `search` is a text, case-insensitive, in
+    the query, the instructions and Q-.
     """
     query = select(Group.id).where(Group.run_id == run_id)
     if verdict:
@@ -228,8 +228,8 @@ def matching_groups(
     return query
 
 
-def whole_groups() -> Select[int]:
-    """The ids of groups with their three triplets: both negatives are written together, last."""
+def complete_groups() -> Select[int]:
+    """The ids of groups with all three triplets: both negatives are written together, last."""
     return select(Triplet.group_id).where(Triplet.role == "query_negative")
 
 
@@ -324,9 +324,9 @@ def _reviewed(query: Select[int], review: str | None) -> Select[int]:
     return query.where(exists(current.where(Review.action == review)))
 
 
-def _found(run_id: int, words: str) -> Any:
-    """The ids of the run's groups that hold these words: by their pair or by a triplet."""
-    escaped = words.lower().replace("\\", "\\\\").replace("%", r"\%").replace("_", r"\_")
+def _found(run_id: int, text: str) -> Any:
+    """The ids of the run's groups whose pair or triplets contain the text."""
+    escaped = text.lower().replace("\\", "\\\\").replace("%", r"\%").replace("_", r"\_")
 
     def holds(*columns: Any) -> Any:
         return or_(*(func.lower(each).like(f"%{escaped}%", escape="\\") for each in columns))
@@ -413,7 +413,7 @@ def _calls(session: Session, group_id: int) -> list[CallView]:
 
 
 def groups_by_run(session: Session, group_ids: Sequence[int]) -> dict[int, list[int]]:
-    """These groups by their run, the run with most of them first."""
+    """The given groups by run, the run with most of them first."""
     found: dict[int, list[int]] = {}
     for start in range(0, len(group_ids), BATCH):
         asked = select(Group.run_id, Group.id).where(Group.id.in_(group_ids[start : start + BATCH]))

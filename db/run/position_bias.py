@@ -1,7 +1,7 @@
-"""Position bias of a run's judge: how often each place was chosen, and how often rightly.
+"""Position bias of a judge: how often each position was chosen, and how often correctly.
 
-Candidates are shuffled for every call, so that a judge without bias chooses each place about as
-often as the right passage stands there, and is right about as often wherever it stands.
+Candidates are shuffled for every call, so that an unbiased judge chooses each position about as
+often as the right passage is there, with the same accuracy everywhere.
 """
 
 from collections import Counter
@@ -13,16 +13,16 @@ from sqlalchemy.orm import Session
 from db.study.judgments import judgments_that_count
 from db.tables import Item, Judge, Judgment
 
-MOST_JUDGMENTS = 30_000
+MAX_JUDGMENTS = 30_000
 
 
 @dataclass(frozen=True)
 class PlaceCount:
-    """A place on the list, counted from 1.
+    """A position in the list, counted from 1.
 
-    `expected`: how often the passage written for the scenario stood there; `chosen`: how often the
-    judge chose the place; `right`: how often both. `accuracy` is right / expected, None where the
-    passage never stood there.
+    `expected`: how often the passage written for the scenario was there; `chosen`: how often the
+    judge chose the position; `right`: how often both. `accuracy` is right / expected, None if the
+    passage was never there.
     """
 
     place: int
@@ -35,17 +35,17 @@ class PlaceCount:
         return self.right / self.expected if self.expected else None
 
 
-def position_bias(session: Session, run_id: int, *, most: int = MOST_JUDGMENTS) -> list[PlaceCount]:
-    """The counts of every place over a run's newest `most` validations; every vote counts.
+def position_bias(session: Session, run_id: int, *, limit: int = MAX_JUDGMENTS) -> list[PlaceCount]:
+    """The counts of every position over a run's newest `limit` validations; every vote counts.
 
-    Empty without any.
+    Empty without validations.
     """
     rows = session.execute(
         select(Item.scenario, Judgment.choice, Judgment.order_shown, Judgment.detail)
         .join(Item, Item.id == Judgment.item_id)
         .where(Judgment.run_id == run_id, Judgment.study_id.is_(None))
         .order_by(Judgment.id.desc())
-        .limit(most)
+        .limit(limit)
         .execution_options(yield_per=2000)
     )
     expected, chosen, right = Counter[int](), Counter[int](), Counter[int]()
@@ -65,15 +65,15 @@ def position_bias(session: Session, run_id: int, *, most: int = MOST_JUDGMENTS) 
 
 
 def study_choices(
-    session: Session, study_id: int, *, most: int = 20_000
+    session: Session, study_id: int, *, limit: int = 20_000
 ) -> dict[str, list[tuple[int, int]]]:
-    """By judge: the place chosen (from 1) and how many places there were.
+    """By judge: the position chosen (from 1) and the number of positions.
 
-    In the newest `most` judgments that count in the study (`db.study.judgments.judgment_frame`);
-    who chose "none" chose no place.
+    From the newest `limit` judgments that count in the study (`db.study.judgments.judgment_frame`);
+    "none" is omitted.
     """
     query = judgments_that_count(study_id, Judge.name, Judgment.choice, Judgment.order_shown)
-    rows = session.execute(query.order_by(Judgment.id.desc()).limit(most))
+    rows = session.execute(query.order_by(Judgment.id.desc()).limit(limit))
     found: dict[str, list[tuple[int, int]]] = {}
     for judge, choice, order_shown in rows:
         places = found.setdefault(judge, [])

@@ -1,7 +1,7 @@
-"""Edited groups before their run's validator again: which items wait, and what it said.
+"""Revalidation of edited groups: which items wait for the validator, and its answers.
 
-An edit makes items of the next revision; the validator's verdict on the run stays what it was: it
-was given to another text.
+An edit creates items of the next revision; the run's verdict does not change: it was given to the
+text before the edit.
 """
 
 from sqlalchemy import and_, exists, func, select
@@ -35,8 +35,8 @@ def waiting_items(session: Session, run_id: int, judge_id: int | None = None) ->
 
 
 def revalidation_of(session: Session, group_id: int) -> dict[str, str]:
-    """By scenario: whether the validator of the group finds the passage after the last edit (holds,
-    fails) or has not been asked (waiting). Empty for a group that was never edited."""
+    """By scenario: whether the group's validator finds the passage after the last edit (holds,
+    fails) or has not answered yet (waiting). Empty for a group that was never edited."""
     of_group = select(Item.id).where(Item.group_id == group_id)
     validators = select(Judgment.judge_id).where(
         Judgment.item_id.in_(of_group), Judgment.run_id.is_not(None)

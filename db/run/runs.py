@@ -1,7 +1,7 @@
-"""Curation runs: a recipe applied to a data set, its groups as a queue, and its funnel.
+"""Curation runs: a recipe applied to a dataset, its groups as a queue, and its funnel.
 
-`stage` of a group is the furthest stage it entered, one of `STAGES`; a stage is reached by every
-group that ended there or later. Spent money is written together with the calls that cost it.
+`stage` of a group is the furthest stage it entered, one of `STAGES`; it counts as reached by every
+group that ended there or later. Spending is stored in the transaction that stores the calls.
 """
 
 import random
@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from db.errors import BadInput, NotFound, Refused
 from db.tables import Dataset, Group, Pair, Prompt, Recipe, Run, utc_now
 
-MAX_IDS_PER_STATEMENT = 10_000  # SQLite takes 32,766 bound values in one statement
+MAX_IDS_PER_STATEMENT = 10_000  # SQLite allows 32,766 bound values in one statement
 
 STAGES = ("instruction", "negatives", "passages", "validation")
 OVER = ("done", "failed", "cancelled")
@@ -79,7 +79,7 @@ def store_recipe(
     body: dict[str, Any],
     prompts: Mapping[str, tuple[str, str]],
 ) -> Recipe:
-    """The recipe row of this body, written once, and its prompts: sha256 to (name, text).
+    """The recipe row of this body, created once, with its prompts: sha256 to (name, text).
 
     Does not commit.
     """
@@ -113,11 +113,11 @@ def create_run(
     batch: bool = False,
     created_by: str = "",
 ) -> Run:
-    """A run with a waiting group for each pair of the data set (the first `limit` of them).
+    """Create a run with a waiting group for each pair of the dataset (the first `limit` of them).
 
-    With `query_ids` only for those pairs; with `sample` for that many pairs taken at random, fixed
-    by `seed` (all of them where the dataset has no more). Raises BadInput for a dataset without
-    pairs, for a pair that it does not have, a limit or sample below 1, or both. Does not commit.
+    With `query_ids` only for those pairs; with `sample` for that many pairs chosen at random, by
+    `seed` (all of them if the dataset has no more). Raises BadInput for a dataset without pairs, an
+    unknown pair, a limit or sample below 1, or both of them. Does not commit.
     """
     for name, count in (("limit", limit), ("sample", sample)):
         if count is not None and count < 1:
@@ -156,7 +156,7 @@ def create_run(
         taken = pairs if limit is None else pairs.limit(limit)
         session.execute(insert(Group).from_select(columns, taken))
     if session.scalar(select(Group.id).where(Group.run_id == run.id).limit(1)) is None:
-        raise BadInput("the data set has no pairs: import some with `inf import --pairs FILE`")
+        raise BadInput("the dataset has no pairs: import some with `inf import --pairs FILE`")
     return run
 
 
@@ -173,19 +173,19 @@ def _require_pairs(session: Session, dataset_id: int, query_ids: Sequence[str]) 
     found = set(session.scalars(query.where(Pair.external_id.in_(query_ids))))
     missing = [name for name in query_ids if name not in found]
     if missing:
-        raise BadInput(f"the data set has no pair {missing[0]!r}: give the query_id of one it has")
+        raise BadInput(f"the dataset has no pair {missing[0]!r}: give an existing query_id")
 
 
 def get_run(session: Session, run_id: int) -> Run:
     """The run as it is now. Raises NotFound."""
     run = session.get(Run, run_id, populate_existing=True)
     if run is None:
-        raise NotFound(f"no run {run_id}: `inf curate --dataset NAME` makes one")
+        raise NotFound(f"no run {run_id}: `inf curate --dataset NAME` creates one")
     return run
 
 
 def latest_run(session: Session, dataset_id: int, *, finished: bool = True) -> Run:
-    """The newest run of a data set, by default the newest that is done. Raises NotFound."""
+    """The newest run of a dataset, by default the newest finished one. Raises NotFound."""
     query = select(Run).where(Run.dataset_id == dataset_id).order_by(Run.id.desc()).limit(1)
     if finished:
         query = query.where(Run.status == "done")
@@ -194,23 +194,23 @@ def latest_run(session: Session, dataset_id: int, *, finished: bool = True) -> R
         name = session.scalar(select(Dataset.name).where(Dataset.id == dataset_id))
         kind = "finished run" if finished else "run"
         raise NotFound(
-            f"data set {name!r} has no {kind} yet: `inf curate --dataset {name}` makes one"
+            f"dataset {name!r} has no {kind} yet: `inf curate --dataset {name}` creates one"
         )
     return run
 
 
 def choose_run(session: Session, dataset_id: int, run_id: int | None) -> Run:
-    """The run asked for, which must be of this data set, or its newest finished one."""
+    """The given run, which must be of this dataset, or its newest finished one."""
     if run_id is None:
         return latest_run(session, dataset_id)
     run = get_run(session, run_id)
     if run.dataset_id != dataset_id:
-        raise BadInput(f"run {run_id} is of another data set")
+        raise BadInput(f"run {run_id} is of another dataset")
     return run
 
 
 def list_runs(session: Session, dataset_id: int | None = None) -> list[RunSummary]:
-    """Runs, newest first, of all data sets or of one."""
+    """Runs, newest first, of all datasets or of one."""
     verdicts = (
         select(
             Group.run_id,
@@ -255,7 +255,7 @@ def list_runs(session: Session, dataset_id: int | None = None) -> list[RunSummar
 
 
 def funnel(session: Session, run_id: int) -> Funnel:
-    """How many groups of the run reached each stage, were kept, and were dropped for what."""
+    """How many groups of the run reached each stage, were kept, and were dropped by reason."""
     run = get_run(session, run_id)
     rows = session.execute(
         select(Group.state, Group.stage, Group.verdict, Group.drop_reason, func.count())
@@ -286,7 +286,7 @@ def funnel(session: Session, run_id: int) -> Funnel:
 
 
 def set_run_status(session: Session, run_id: int, status: str, *, error: str | None = None) -> None:
-    """Write how the run stands; an end also writes when. Does not commit."""
+    """Set the run's status; an end status also sets the end time. Does not commit."""
     ended = utc_now() if status in OVER else None
     session.execute(
         update(Run).where(Run.id == run_id).values(status=status, error=error, finished_at=ended)
@@ -294,7 +294,7 @@ def set_run_status(session: Session, run_id: int, status: str, *, error: str | N
 
 
 def begin_run(session: Session, run_id: int) -> Run:
-    """A worker begins: the run is running, unless it is done. Does not commit."""
+    """Set a run to running when a worker starts, unless it is done. Does not commit."""
     run = get_run(session, run_id)
     if run.status != "done":
         set_run_status(session, run_id, "running")
@@ -303,7 +303,7 @@ def begin_run(session: Session, run_id: int) -> Run:
 
 
 def stop_run(session: Session, run_id: int, *, cancel: bool = False) -> Run:
-    """Ask every worker of a run to stop within a second or two: paused, or cancelled.
+    """Request every worker of a run to stop within a second or two: paused, or cancelled.
 
     Both can be resumed. Raises Refused for a run that is done. Does not commit.
     """
@@ -311,18 +311,18 @@ def stop_run(session: Session, run_id: int, *, cancel: bool = False) -> Run:
     if run.status == "done":
         raise Refused(f"run {run_id} is done: there is nothing to stop")
     status = "cancelled" if cancel else "paused"
-    words = f"{status} on request; `inf curate --resume {run_id}` goes on"
-    set_run_status(session, run_id, status, error=words)
+    message = f"{status} on request; `inf curate --resume {run_id}` continues"
+    set_run_status(session, run_id, status, error=message)
     return get_run(session, run_id)
 
 
 def set_concurrency(session: Session, run_id: int, concurrency: int) -> None:
-    """How many calls may be in flight per worker from now on; a running one takes it up.
+    """Set how many calls a worker may have in flight; running workers apply it at once.
 
     Raises BadInput below 1. Does not commit.
     """
     if concurrency < 1:
-        raise BadInput(f"a concurrency of {concurrency}: give at least 1")
+        raise BadInput(f"concurrency is {concurrency}: give at least 1")
     session.execute(update(Run).where(Run.id == run_id).values(concurrency=concurrency))
 
 
@@ -333,7 +333,7 @@ def reopen_run(
     budget_usd: float | None = None,
     concurrency: int | None = None,
 ) -> Run:
-    """Make a run that is not done ready to go on, with another budget or width where given.
+    """Make an unfinished run ready to continue, with another budget or concurrency if given.
 
     Raises Refused for a run that is done. Does not commit.
     """
@@ -346,5 +346,5 @@ def reopen_run(
         run.concurrency = concurrency
     run.error, run.finished_at = None, None
     if run.status != "running":
-        run.status = "created"  # as a new one that waits for its worker, and so it is shown
+        run.status = "created"  # like a new run that waits for its worker; pages show it so
     return run

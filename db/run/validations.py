@@ -1,4 +1,4 @@
-"""Every judge's current answers about a run's items, and what the judges' calls cost."""
+"""Every judge's current answers on a run's items, and the cost of the judges' calls."""
 
 from datetime import datetime
 
@@ -37,8 +37,10 @@ def run_verdicts(session: Session, run_id: int) -> dict[int, bool]:
 
 
 def judge_models(session: Session) -> dict[str, tuple[str, bool]]:
-    """The model of each model judge, and whether asking it costs nothing: rules, an embedding
-    model, or a language model on this machine."""
+    """The model of each model judge, and whether its calls are free.
+
+    Free are rules, embedding models, and language models on this machine.
+    """
     rows = session.execute(
         select(Judge.name, Judge.model, Judge.offline, Judge.provider).where(Judge.kind == "model")
     )
@@ -49,7 +51,7 @@ def judge_models(session: Session) -> dict[str, tuple[str, bool]]:
 
 
 def judging_cost(session: Session, tasks: tuple[str, ...]) -> dict[str, tuple[int, float]]:
-    """By model: how many judging calls the journal holds, and what they cost in USD together."""
+    """By model: the number of judging calls in the journal, and their total cost in USD."""
     rows = session.execute(
         select(Call.model, func.count(), func.sum(Call.cost_usd))
         .where(Call.task.in_(tasks))
@@ -59,7 +61,7 @@ def judging_cost(session: Session, tasks: tuple[str, ...]) -> dict[str, tuple[in
 
 
 def answers_state(session: Session, run_id: int) -> tuple[int, datetime | None]:
-    """The newest current judgment of the run's items, and when it was made; 0 and None: none."""
+    """The newest current judgment of the run's items, and its time; 0 and None without any."""
     newest, last_at = session.execute(
         select(func.max(Judgment.id), func.max(Judgment.decided_at))
         .join(Item, Item.id == Judgment.item_id)

@@ -1,8 +1,8 @@
-"""The workers of a run: heartbeats, what they did, and money set aside before it is spent.
+"""The workers of a run: heartbeats, counts, and budget reserved before it is spent.
 
-A call's greatest cost is set aside in the store, in the transaction that also looked the call up,
-so that several workers together never exceed the budget. It is freed in the transaction that stores
-the answer with what it did cost.
+A call's maximum cost is reserved in the transaction that also searched the journal for it, so that
+several workers together never exceed the budget. It is freed in the transaction that stores the
+answer with its real cost.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ ROUNDING_USD = 1e-9
 
 @dataclass(frozen=True)
 class WorkerTotals:
-    """What all workers of a run did so far; `alive` counts those that work now."""
+    """Totals over all workers of a run; `alive` counts those with a recent heartbeat."""
 
     alive: int
     in_flight: int
@@ -34,14 +34,14 @@ class WorkerTotals:
 
 @dataclass(frozen=True)
 class Grant:
-    """Whether the money for a call is set aside; `others_usd` is what is set aside already."""
+    """Whether a call's cost is reserved; `others_usd` is what was reserved before it."""
 
     granted: bool
     others_usd: float
 
 
 def add_worker(session: Session, run_id: int, owner: str) -> None:
-    """A worker that starts. Does not commit."""
+    """Register a worker that starts. Does not commit."""
     session.add(RunWorker(run_id=run_id, owner=owner))
     session.flush()
 
@@ -74,7 +74,7 @@ def beat_worker(
 
 
 def end_workers(session: Session, owners: Sequence[str]) -> None:
-    """These workers ended, or are dead: nothing is set aside for them any more. Does not commit."""
+    """End these workers, or declare them dead: their reservations are freed. Does not commit."""
     session.execute(
         update(RunWorker)
         .where(RunWorker.owner.in_(owners), RunWorker.ended_at.is_(None))
@@ -83,7 +83,7 @@ def end_workers(session: Session, owners: Sequence[str]) -> None:
 
 
 def working_owners(session: Session, run_id: int) -> list[str]:
-    """The names of the workers that have not ended."""
+    """The owner names of the workers that have not ended."""
     return list(
         session.scalars(
             select(RunWorker.owner).where(RunWorker.run_id == run_id, RunWorker.ended_at.is_(None))
@@ -92,7 +92,7 @@ def working_owners(session: Session, run_id: int) -> list[str]:
 
 
 def silent_owners(session: Session, run_id: int) -> list[str]:
-    """Those of them whose heartbeat stopped."""
+    """The owner names of workers that have not ended but whose heartbeat is old."""
     limit = utc_now() - timedelta(seconds=DEAD_AFTER_SECONDS)
     return list(
         session.scalars(
@@ -108,7 +108,7 @@ def silent_owners(session: Session, run_id: int) -> list[str]:
 def set_aside(
     session: Session, run_id: int, owner: str, wanted_usd: Sequence[float]
 ) -> list[Grant]:
-    """Set money aside for calls, in their order, as far as the budget goes. Does not commit."""
+    """Reserve the cost of calls, in order, as far as the budget allows. Does not commit."""
     if not wanted_usd:
         return []
     run = session.execute(
@@ -135,7 +135,7 @@ def set_aside(
 
 
 def change_reserved(session: Session, owner: str, by_usd: float) -> None:
-    """More or less is set aside for a worker. Does not commit."""
+    """Change a worker's reservation by an amount. Does not commit."""
     if by_usd:
         session.execute(
             update(RunWorker)
@@ -145,7 +145,7 @@ def change_reserved(session: Session, owner: str, by_usd: float) -> None:
 
 
 def worker_totals(session: Session, run_id: int) -> WorkerTotals:
-    """What the workers of a run did, those that ended and those alive."""
+    """Totals over the workers of a run, ended and alive."""
     limit = utc_now() - timedelta(seconds=DEAD_AFTER_SECONDS)
     alive = (RunWorker.ended_at.is_(None)) & (RunWorker.heartbeat_at >= limit)
     row = session.execute(

@@ -2,11 +2,11 @@
 
 A backup is a ZIP: a member of JSON lines per table and `manifest.json` with the schema's revision,
 the rows and sha256 of each member, and one hash over all of them. It is read in one transaction,
-so that it shows one moment of the store while people work on.
+so that it is a snapshot of the store while people work on.
 
-What would surprise: a restored store starts no job. What was queued when the backup was made is
-cancelled, what was running is lost; `inf jobs resume` takes them up again. Files outside the store
-(releases, checkpoints, logs) are not in a backup.
+Note: a restored store starts no job. Jobs that were queued when the backup was made are cancelled,
+running ones are lost; `inf jobs resume` continues them. Files outside the store (releases,
+checkpoints, logs) are not in a backup.
 """
 
 import base64
@@ -48,7 +48,7 @@ Progress = Callable[[int, int], None]
 def write_backup(store: Store, path: Path, *, progress: Progress | None = None) -> dict[str, Any]:
     """Write the whole store to `path`, which must not exist. Returns the manifest.
 
-    The file appears under its name when it is whole. Raises Refused, BadInput.
+    The file gets its name when it is complete. Raises Refused, BadInput.
     """
     if path.exists():
         raise Refused(f"{path} exists: a backup never overwrites, give another name")
@@ -70,7 +70,7 @@ def write_backup(store: Store, path: Path, *, progress: Progress | None = None) 
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """What a backup says of itself. Raises BadInput where the file is none."""
+    """The manifest of a backup. Raises BadInput if the file is not a backup."""
     try:
         with zipfile.ZipFile(path) as file:
             manifest: dict[str, Any] = json.loads(file.read(MANIFEST))
@@ -84,11 +84,11 @@ def read_manifest(path: Path) -> dict[str, Any]:
 def restore_backup(
     store: Store, path: Path, *, replace: bool = False, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Put a backup into a store: all of it, or nothing. Returns the manifest.
+    """Load a backup into a store: all of it, or nothing. Returns the manifest.
 
     The file is checked against its hashes first, and the restored rows after. Raises Refused for a
-    store that holds rows, unless `replace` says that they go; BadInput for a file that is damaged
-    or of another schema revision.
+    store that holds rows, unless `replace` allows deleting them; BadInput for a damaged file or one
+    of another schema revision.
     """
     manifest = read_manifest(path)
     if manifest["revision"] != schema.head():
@@ -105,13 +105,13 @@ def restore_backup(
         if filled and not replace:
             raise Refused(
                 f"the store is not empty ({', '.join(filled[:5])} …): restore into a new one, or "
-                "say with --replace that everything in it goes"
+                "confirm with --replace that everything in it is deleted"
             )
         for table in reversed(_tables()):
             session.execute(delete(table))
         _insert_all(session, path, manifest, progress)
         if _content(session) != manifest["content_sha256"]:
-            raise BadInput("the restored rows are not those of the backup; nothing was changed")
+            raise BadInput("the restored rows differ from the backup; nothing was changed")
         _end_jobs(session)
         session.commit()
     return manifest
@@ -164,7 +164,7 @@ def _lines(session: Session, table: Table) -> Iterator[bytes]:
 
 
 def _order(session: Session, table: Table) -> list[Any]:
-    """By key; texts by their bytes, as SQLite does, whatever the collation of the database."""
+    """By primary key; texts by their bytes, as SQLite sorts, whatever the database's collation."""
     by_bytes = session.get_bind().dialect.name == "postgresql"
     return [
         collate(column, "C") if by_bytes and isinstance(column.type, String) else column
@@ -181,7 +181,7 @@ def _as_json(value: Any) -> Any:
 
 
 def _same_numbers(value: Any) -> Any:
-    """Numbers as both engines give them back: JSONB turns 1e20 into an integer."""
+    """Numbers in a form equal on both engines: JSONB turns 1e20 into an integer."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
@@ -208,10 +208,10 @@ def _check_members(path: Path, manifest: dict[str, Any]) -> None:
     with zipfile.ZipFile(path) as file:
         for name, told in manifest["tables"].items():
             if _member_sha256(file, name) != told["sha256"]:
-                raise BadInput(f"{path.name} is damaged: its table {name} is not what was written")
+                raise BadInput(f"{path.name} is damaged: table {name} differs from its hash")
     whole = _over({name: told["sha256"] for name, told in manifest["tables"].items()})
     if whole != manifest["content_sha256"]:
-        raise BadInput(f"{path.name} is damaged: its manifest does not fit its tables")
+        raise BadInput(f"{path.name} is damaged: its manifest does not match its tables")
 
 
 def _member_sha256(file: zipfile.ZipFile, name: str) -> str:
@@ -259,7 +259,7 @@ def _row_batches(table: Table, member: IO[bytes]) -> Iterator[list[dict[str, Any
 
 
 def _continue_numbering(session: Session, table: Table) -> None:
-    """PostgreSQL counts ids in a sequence of its own, which must go on after the greatest."""
+    """Set PostgreSQL's id sequence, which is separate from the rows, past the greatest id."""
     if session.get_bind().dialect.name != "postgresql" or "id" not in table.columns:
         return
     session.execute(
@@ -295,7 +295,7 @@ def _end_jobs(session: Session) -> None:
             .values(
                 status=after,
                 finished_at=utc_now(),
-                error=f"was {before} when the backup was made; resume takes it up again",
+                error=f"was {before} when the backup was made; resume continues it",
             )
         )
 

@@ -1,9 +1,9 @@
-"""Rows by the hundred in one statement, for what is written many times in a second.
+"""Inserting hundreds of rows in one statement, for what is written many times a second.
 
-Through the mapped classes the same costs three times as much. On PostgreSQL the rows go as one JSON
-parameter, so that the statement is the same however many there are: neither the driver nor the
-server has to read it anew. Every row has to name the same columns, all that have no default in the
-database; what no store can hold (NUL, half a surrogate pair) is to be kept out before.
+Through the mapped classes it takes three times as long. On PostgreSQL the rows go as one JSON
+parameter, so that the statement is the same for any number of rows and is prepared once, by the
+driver and by the server. Every row has to name the same columns, all without a default in the
+database; texts that no store can hold (NUL, lone surrogates) must be removed before.
 """
 
 import json
@@ -26,15 +26,15 @@ def insert_rows(session: Session, table: type[Base], rows: Sequence[Row]) -> Non
 
 
 def insert_for_ids(session: Session, table: type[Base], rows: Sequence[Row]) -> list[int]:
-    """Insert rows; their ids in the order of the rows. Does not commit."""
-    # ids are given in the order of the rows, whatever the order in which they are told
+    """Insert rows; returns their ids in the order of the rows. Does not commit."""
+    # ids are assigned in the order of the rows; RETURNING may list them in another order
     return sorted(row["id"] for row in _execute(session, table, rows, returning=("id",)))
 
 
 def insert_new(
     session: Session, table: type[Base], rows: Sequence[Row], returning: tuple[str, ...]
 ) -> Sequence[RowMapping]:
-    """Insert the rows that break no constraint; these columns of those. Does not commit."""
+    """Insert rows unless they violate a constraint; returns columns of those. Does not commit."""
     return _execute(session, table, rows, returning=returning, new=True)
 
 
@@ -49,11 +49,11 @@ def _execute(
     if not rows:
         return []
     connection = session.connection()
-    known = Base.metadata.tables[table.__tablename__]
+    sql_table = Base.metadata.tables[table.__tablename__]
     if connection.dialect.name == "sqlite":
-        done = connection.execute(_rows(known, returning, new), list(rows))
+        done = connection.execute(_rows(sql_table, returning, new), list(rows))
     else:
-        statement = _from_json(connection.dialect, known, tuple(rows[0]), returning, new)
+        statement = _from_json(connection.dialect, sql_table, tuple(rows[0]), returning, new)
         done = connection.execute(statement, {"rows": json.dumps(rows, default=str)})
     return done.mappings().all() if returning else []
 

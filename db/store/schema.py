@@ -1,4 +1,4 @@
-"""The store's schema: bring it up to date, or report that it is behind or differs.
+"""The store's schema: upgrading it, and reporting whether it is behind or differs.
 
 Migrations are in `alembic/` of a clone and in `db/migrations` of an installed wheel.
 """
@@ -32,7 +32,7 @@ def upgrade(store: Store, revision: str = "head") -> None:
 
 
 def downgrade(store: Store, revision: str) -> None:
-    """Take migrations back to `revision` ("base": to nothing). Data in dropped tables is lost."""
+    """Revert migrations down to `revision` ("base": all). Data in dropped tables is lost."""
     with store.engine.connect() as connection:
         config = _config()
         config.attributes["connection"] = connection
@@ -56,7 +56,7 @@ def current(store: Store) -> str | None:
 def require_current(store: Store) -> None:
     """Raise StoreBehind unless the store's schema is the one this version writes.
 
-    Both the revision and the tables as they really are: see `db.store.schema_difference`.
+    Compares the revision and the real tables: see `db.store.schema_difference`.
     """
     at = current(store)
     if at == head():
@@ -73,14 +73,14 @@ def require_current(store: Store) -> None:
 
 
 def _differing(store: Store, at: str, differences: list[str]) -> str:
-    """What differs and what to do about it."""
+    """The message on a schema that differs, with the remedy."""
     listed = "\n".join(f"  {sentence}" for sentence in differences)
     backup = "copy its file" if store.is_sqlite else "make a copy with pg_dump"
     if all(" index " in sentence for sentence in differences):
-        remedy = "Its data is whole: run the statements above in the store."
+        remedy = "Its data is complete: run the statements above in the store."
     else:
         remedy = (
-            f"No migration can mend this. Keep the store as it is ({backup}), save its data with "
+            f"No migration can fix this. Keep the store as it is ({backup}), save its data with "
             "`inf backup` of the version that made it, name a new store in INF_DATABASE_URL and "
             "run `inf db upgrade`."
         )

@@ -1,13 +1,13 @@
-"""How the schema that a store really has differs from the one the models describe.
+"""The differences between the store's real schema and the one the models describe.
 
-The revision in `alembic_version` says which migrations ran, not what they wrote: migration 0001
+The revision in `alembic_version` tells which migrations ran, not what they wrote: migration 0001
 was edited in place while InF Studio was being developed, so two stores at revision 0001 may differ.
 
 Compared: tables, columns (type, NULL), primary keys, unique and foreign keys, checks, indexes.
-Not reported, because nothing of ours fails by them: further tables and further plain indexes.
+Not reported, because they do no harm: additional tables and additional plain indexes.
 
-What would surprise: PostgreSQL rewrites the SQL of checks and partial indexes (`IN (…)` becomes
-`= ANY (ARRAY[…])`), so of a condition we compare the literals, numbers, columns and inequalities.
+Note: PostgreSQL rewrites the SQL of checks and partial indexes (`IN (…)` becomes
+`= ANY (ARRAY[…])`), so of a condition the literals, numbers, columns and inequalities are compared.
 """
 
 import re
@@ -28,7 +28,7 @@ from sqlalchemy.types import TypeEngine
 from db.store.store import Store
 from db.tables import Base
 
-Fact = tuple[str, str, str]  # table, kind of thing, its name
+Fact = tuple[str, str, str]  # table, kind of object, its name
 Facts = dict[Fact, str]
 UNIQUE = "unique "
 CAST = re.compile(r"::[a-z]+( varying| precision)?(\[\])?", re.IGNORECASE)
@@ -36,20 +36,20 @@ TOKEN = re.compile(r"'((?:[^']|'')*)'|<>|!=|<=|>=|<|>|\b\d+\b|\b[a-z_]\w*\b", re
 
 
 def schema_differences(store: Store) -> list[str]:
-    """One sentence per difference, sorted; empty where the store has the schema of the models."""
+    """One sentence per difference, sorted; empty if the store has the schema of the models."""
     if not store.is_sqlite:
         return _compare(store)
     # Reflection takes about 0.1 s: once per process and schema, not once per command in a test.
     with store.engine.connect() as connection:
         written = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master")
         statements = tuple(sorted(tuple(map(str, row)) for row in written))
-    found = _KNOWN.get(statements)
+    found = _RESULTS.get(statements)
     if found is None:
-        found = _KNOWN[statements] = _compare(store)
+        found = _RESULTS[statements] = _compare(store)
     return list(found)
 
 
-_KNOWN: dict[tuple[tuple[str, ...], ...], list[str]] = {}
+_RESULTS: dict[tuple[tuple[str, ...], ...], list[str]] = {}
 
 
 def _compare(store: Store) -> list[str]:
@@ -68,7 +68,7 @@ def _compare(store: Store) -> list[str]:
             statement = f" (to add it: {_create_index(name, dialect)})" if kind == "index" else ""
             sentences.append(f"{label} is missing{statement}")
         elif fact not in wanted:
-            # a further plain index only costs time; a unique one refuses rows that we write
+            # an extra plain index only costs time; an extra unique one refuses rows that we write
             if kind != "index" or real[fact].startswith(UNIQUE):
                 sentences.append(f"{label} is not known to this version ({real[fact]})")
         elif wanted[fact] != real[fact]:
@@ -171,7 +171,7 @@ def _listed(names: Any) -> str:
 
 
 def _condition(sql: str, columns: list[str]) -> str:
-    """What a condition speaks of: its literals, numbers, columns and inequalities, sorted."""
+    """The comparable parts of a condition: literals, numbers, columns and inequalities, sorted."""
     found = set()
     for match in TOKEN.finditer(CAST.sub("", sql)):
         token = match.group()
@@ -183,7 +183,7 @@ def _condition(sql: str, columns: list[str]) -> str:
 
 
 def _create_index(name: str, dialect: Dialect) -> str:
-    """The statement that makes an index of the models, on one line."""
+    """The statement that creates an index of the models, on one line."""
     found = next(
         index
         for table in Base.metadata.sorted_tables

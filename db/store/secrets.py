@@ -1,10 +1,9 @@
-"""Secrets: from the environment or from `$INF_HOME/secrets.toml`, and never into a row or a log.
+"""Secrets: from the environment or from `$INF_HOME/secrets.toml`, never in a row or a log.
 
-The file holds `NAME = "value"` lines, for instance `OPENAI_API_KEY = "…"`; what the environment
-says goes before. It is refused where anybody but its owner may read it. A secret is any value of
-the file, and any variable of the environment whose name ends like one (`…_KEY`, `…_TOKEN`, …).
-What would surprise: values of fewer than eight characters are not looked for in texts, they would
-be found everywhere.
+The file holds `NAME = "value"` lines, for instance `OPENAI_API_KEY = "…"`; the environment takes
+precedence. It is refused if anyone but its owner may read it. A secret is any value of the file,
+and any variable of the environment whose name ends like one (`…_KEY`, `…_TOKEN`, …). Note: values
+of fewer than eight characters are not redacted from texts: they would match everywhere.
 """
 
 import errno
@@ -21,14 +20,14 @@ from db.store.settings import home
 
 FILE = "secrets.toml"
 ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
-SHORTEST = 8
+MIN_SECRET_CHARACTERS = 8
 _of_the_file: set[str] = set()
 
 
 def load_secrets() -> None:
-    """Put the file's secrets into the environment where it lacks them.
+    """Put the file's secrets into the environment unless set there.
 
-    Raises BadInput for a file that others may read, or that is no list of names and texts.
+    Raises BadInput for a file that others may read, or that is not a list of names and texts.
     """
     path = home() / FILE
     if not path.exists():
@@ -49,7 +48,7 @@ def _read(path: Path) -> dict[str, str]:
         raise BadInput(f'{path} cannot be read ({place}): write lines like NAME = "…"') from None
     for name, value in found.items():
         if not isinstance(value, str) or not re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
-            raise BadInput(f'{path}: {name} is no NAME = "…" in capitals with a text')
+            raise BadInput(f'{path}: {name} is not a line like NAME = "…", in capitals with a text')
     return found
 
 
@@ -58,7 +57,7 @@ def known_secrets() -> dict[str, str]:
     found = {
         value: name
         for name, value in os.environ.items()
-        if len(value) >= SHORTEST and (name.endswith(ENDINGS) or name in _of_the_file)
+        if len(value) >= MIN_SECRET_CHARACTERS and (name.endswith(ENDINGS) or name in _of_the_file)
     }
     return dict(sorted(found.items(), key=lambda pair: -len(pair[0])))
 
@@ -71,21 +70,21 @@ def redacted(text: str) -> str:
 
 
 def refuse_secrets(config: dict[str, Any]) -> None:
-    """Raise Refused where a config holds a secret: it would be stored and shown."""
+    """Raise Refused if a config holds a secret: it would be stored and shown."""
     text = json.dumps(config, ensure_ascii=False, default=str)
     for value, name in known_secrets().items():
         if value in text or json.dumps(value, ensure_ascii=False)[1:-1] in text:
             raise Refused(
-                f"the config holds the secret {name}: leave it out, jobs read it from the "
+                f"the config holds the secret {name}: omit it, jobs read it from the "
                 f"environment or from {FILE}"
             )
 
 
 class RedactedStream(io.TextIOWrapper):
-    """A text stream that takes secrets out of what is written to it, at once.
+    """A text stream that redacts secrets from what is written to it, without buffering.
 
-    Where the disk of a log is full the work goes on: what cannot be written is left out, and how
-    much that was stands in the log once there is room again.
+    When the disk of a log is full the work continues: what cannot be written is dropped, and the
+    log states how much is missing once there is space again.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -93,12 +92,12 @@ class RedactedStream(io.TextIOWrapper):
         self._left_out = 0
 
     def write(self, text: str) -> int:
-        """Returns the length of what was given."""
-        told = redacted(text)
+        """Returns the length of the text before redaction."""
+        text_out = redacted(text)
         if self._left_out:
-            told = f"[{self._left_out} characters are missing: the disk was full]\n{told}"
+            text_out = f"[{self._left_out} characters are missing: the disk was full]\n{text_out}"
         try:
-            super().write(told)
+            super().write(text_out)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise

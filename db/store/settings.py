@@ -1,4 +1,4 @@
-"""Where things are: read from the environment, nothing else.
+"""Paths and addresses, read from the environment and nothing else.
 
 `INF_HOME` (default `.inf` in the current folder) holds the embedded store, logs and checkpoints;
 `INF_DATABASE_URL` chooses another store.
@@ -11,7 +11,7 @@ from db.errors import BadInput
 
 
 def home() -> Path:
-    """The folder for everything InF Studio writes that is not in the store."""
+    """The folder for all files of InF Studio outside the store."""
     return Path(os.environ.get("INF_HOME") or ".inf").expanduser().resolve()
 
 

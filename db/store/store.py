@@ -1,8 +1,8 @@
 """Opening the store. One engine per address; sessions for reading and for writing.
 
-What would surprise: on SQLite a writing session takes the write lock at its first statement
-(`BEGIN IMMEDIATE`). A deferred transaction that reads and then writes fails at once with
-"database is locked" when another writer came between, whatever the busy timeout.
+Note: on SQLite a writing session takes the write lock at its first statement (`BEGIN IMMEDIATE`). A
+deferred transaction that reads and then writes fails at once with "database is locked" if another
+writer came between, whatever the busy timeout.
 """
 
 import sqlite3
@@ -21,7 +21,7 @@ from db.errors import BadInput, InfError
 from db.store.settings import database_url
 
 BUSY_TIMEOUT_SECONDS = 30
-CACHE_KIB = 1000  # per connection; what is left out of it stays in the system's own cache
+CACHE_KIB = 1000  # per connection; the rest stays in the system's page cache, shared by all
 
 
 class Store:
@@ -62,9 +62,9 @@ def open_store(url: str | None = None) -> Store:
 def _engine(url: str) -> Engine:
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
-        # compiling a query (JIT) takes PostgreSQL longer than any of ours runs
+        # JIT compilation takes PostgreSQL longer than any of our queries runs
         engine = create_engine(url, pool_pre_ping=True, connect_args={"options": "-c jit=off"})
-        event.listen(engine, "handle_error", _tell_unreachable)
+        event.listen(engine, "handle_error", _translate_connection_error)
         return engine
     if not parsed.database or parsed.database == ":memory:":
         raise BadInput("sqlite needs a file: INF_DATABASE_URL=sqlite:///PATH")
@@ -72,7 +72,7 @@ def _engine(url: str) -> Engine:
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(
-            f"the store cannot be made at {parsed.database}: {error.strerror or error}; set "
+            f"the store cannot be created at {parsed.database}: {error.strerror or error}; set "
             "INF_HOME or INF_DATABASE_URL"
         ) from error
     engine = create_engine(
@@ -80,14 +80,14 @@ def _engine(url: str) -> Engine:
         pool_use_lifo=True,
         connect_args={"timeout": BUSY_TIMEOUT_SECONDS, "cached_statements": 32},
     )
-    event.listen(engine, "handle_error", _tell_unreachable)
+    event.listen(engine, "handle_error", _translate_connection_error)
     event.listen(engine, "connect", _configure_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
 
 
 def _configure_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
-    connection.isolation_level = None  # we say BEGIN ourselves
+    connection.isolation_level = None  # SQLAlchemy's begin event sends BEGIN, see below
     cursor = connection.cursor()
     try:
         cursor.execute("PRAGMA journal_mode=WAL")
@@ -95,7 +95,7 @@ def _configure_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
         if "not a database" not in str(error):
             raise
         raise BadInput(
-            "INF_DATABASE_URL names a file that is no SQLite store: name another"
+            "INF_DATABASE_URL names a file that is not a SQLite store: name another"
         ) from error
     cursor.execute("PRAGMA synchronous=NORMAL")
     cursor.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
@@ -104,8 +104,8 @@ def _configure_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
     cursor.close()
 
 
-def _tell_unreachable(context: ExceptionContext) -> None:
-    """Where there was no connection yet, the store itself is the trouble: say so in words."""
+def _translate_connection_error(context: ExceptionContext) -> None:
+    """Translate a failed first connection into an InfError that names the store and the remedy."""
     if context.connection is None and isinstance(context.sqlalchemy_exception, OperationalError):
         engine = context.engine
         place = "" if engine is None else engine.url.render_as_string(hide_password=True)

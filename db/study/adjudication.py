@@ -1,5 +1,5 @@
-"""Adjudication: items on which people disagree, with all that was said; the decision is a judgment
-of its own, by an adjudicator, which agreement leaves out.
+"""Adjudication: items on which people disagree, with all answers; the decision is a judgment of its
+own, by an adjudicator, which agreement leaves out.
 """
 
 import uuid
@@ -18,16 +18,16 @@ from db.study.judgments import (
     record_judgment,
     remarks,
 )
-from db.study.speed import fastest_of, seconds_taken
+from db.study.speed import seconds_taken, too_fast_limit
 from db.tables import Assignment, Item, Judge, Judgment, Passage, StudyItem
 
-SEPARATOR = ","  # in no label: see `db.words`
+SEPARATOR = ","  # not in any label: see `db.values`
 CHUNK = 5000
 
 
 @dataclass(frozen=True)
-class Said:
-    """What one judge said about an item."""
+class JudgeAnswer:
+    """One judge's answer on an item."""
 
     judge: str
     kind: str
@@ -41,27 +41,27 @@ class Said:
 
 @dataclass(frozen=True)
 class Disputed:
-    """An item with everything said about it; `agreeing` is the share of the commonest answer."""
+    """An item with all its answers; `agreement` is the share of the most frequent answer."""
 
     item_id: int
     scenario: str
     instruction: str
     query: str
     candidates: tuple[tuple[str, str], ...]
-    said: tuple[Said, ...]
-    skips: tuple[Said, ...]
-    agreeing: float | None
+    answers: tuple[JudgeAnswer, ...]
+    skips: tuple[JudgeAnswer, ...]
+    agreement: float | None
     decision: str | None
     decision_note: str
     decided_by: str = field(default="")
 
 
 def disputed_ids(
-    session: Session, study_id: int, *, open_only: bool = False, agreed_too: bool = False
+    session: Session, study_id: int, *, open_only: bool = False, include_agreed: bool = False
 ) -> list[int]:
     """Items of the study by disagreement of people (simulated ones too), most disputed first.
 
-    Items on which all agree come last and are left out, unless flagged, noted on, or `agreed_too`.
+    Items on which all agree come last; without `include_agreed` only flagged or noted ones.
     """
     remarked = {one.item_id for one in remarks(session, study_id)}
     left_out = set(
@@ -74,10 +74,10 @@ def disputed_ids(
     if open_only:
         left_out |= _decided_ids(session, study_id)
     share = {
-        item_id: _agreeing(Counter(choices.split(SEPARATOR)))
+        item_id: _agreement(Counter(choices.split(SEPARATOR)))
         for item_id, choices in session.execute(_split_items(session, study_id))
     }
-    agreed = _judged_ids(session, study_id, None if agreed_too else remarked) - share.keys()
+    agreed = _judged_ids(session, study_id, None if include_agreed else remarked) - share.keys()
     share |= dict.fromkeys(agreed & remarked, 1.0)
     disputed = sorted(
         share.keys() - left_out,
@@ -86,8 +86,8 @@ def disputed_ids(
     return disputed + sorted(agreed - remarked - left_out)
 
 
-def show_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
-    """Everything said about an item of the study. Raises NotFound."""
+def get_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
+    """An item of the study with all its answers and the decision. Raises NotFound."""
     if session.get(StudyItem, (study_id, item_id)) is None:
         raise NotFound(f"item {item_id} is not in study {study_id}")
     item = session.get_one(Item, item_id)
@@ -97,8 +97,8 @@ def show_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
             select(Passage.id, Passage.text).where(Passage.id.in_(list(ids.values())))
         ).all()
     )
-    said: list[Said] = []
-    fastest = fastest_of(session, study_id)
+    answers: list[JudgeAnswer] = []
+    fastest = too_fast_limit(session, study_id)
     decision, decision_note, decided_by = None, "", ""
     rows = session.execute(
         select(Judgment, Judge)
@@ -113,8 +113,8 @@ def show_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
                 decided_by = judge.name.removeprefix(ADJUDICATOR)
             continue
         seconds = seconds_taken(judgment.shown_at, judgment.decided_at)
-        said.append(
-            Said(
+        answers.append(
+            JudgeAnswer(
                 judge=judge.name,
                 kind=judge.kind,
                 simulated=judge.simulated,
@@ -125,16 +125,16 @@ def show_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
                 too_fast=judge.kind == "person" and seconds is not None and seconds < fastest,
             )
         )
-    votes = Counter(one.choice for one in said if one.kind == "person")
+    votes = Counter(one.choice for one in answers if one.kind == "person")
     return Disputed(
         item_id=item_id,
         scenario=item.scenario,
         instruction=item.instruction,
         query=item.query,
         candidates=tuple((label, texts[passage_id]) for label, passage_id in ids.items()),
-        said=tuple(said),
+        answers=tuple(answers),
         skips=_skips(session, study_id, item_id),
-        agreeing=_agreeing(votes) if votes else None,
+        agreement=_agreement(votes) if votes else None,
         decision=decision,
         decision_note=decision_note,
         decided_by=decided_by,
@@ -144,13 +144,13 @@ def show_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
 def adjudicate(
     session: Session, study_id: int, item_id: int, choice: str, *, by: str, note: str = ""
 ) -> Judgment:
-    """Store the decision on an item; an earlier one by anybody stays, not current any more.
+    """Store the decision on an item; earlier decisions are kept, but no longer current.
 
-    Deciding the same again stores nothing new. Raises NotFound for an item that is not in the
-    study, BadInput where the choice is none of its candidates. Does not commit.
+    The same decision again stores nothing new. Raises NotFound for an item that is not in the
+    study, BadInput if the choice is not one of its candidates. Does not commit.
     """
     if not by.strip():
-        raise BadInput("who decides?")
+        raise BadInput("a decision needs the name of the adjudicator")
     if session.get(StudyItem, (study_id, item_id)) is None:
         raise NotFound(f"item {item_id} is not in study {study_id}")
     judge = get_or_create_judge(session, ADJUDICATOR + by, kind="adjudicator")
@@ -184,7 +184,7 @@ def adjudicate(
 
 
 def _by_people(session: Session, study_id: int) -> list[ColumnElement[bool]]:
-    """Current judgments of the study by people: nearly all are, so the others are what is named."""
+    """Current judgments of the study by people, as exclusion of the few other judges' ids."""
     others = list(session.scalars(select(Judge.id).where(Judge.kind != "person")))
     found = [Judgment.study_id == study_id, Judgment.is_current.is_(True)]
     return [*found, Judgment.judge_id.not_in(others)] if others else found
@@ -201,7 +201,7 @@ def _split_items(session: Session, study_id: int) -> Select[int, str]:
 
 
 def _judged_ids(session: Session, study_id: int, among: Set[int] | None) -> set[int]:
-    """Items that people have judged, all or those `among` a few."""
+    """Items that people have judged: all, or only those in `among`."""
     judged = select(Judgment.item_id).where(*_by_people(session, study_id)).distinct()
     if among is None:
         return set(session.scalars(judged))
@@ -226,11 +226,11 @@ def _decided_ids(session: Session, study_id: int) -> set[int]:
     )
 
 
-def _agreeing(votes: Counter[str]) -> float:
+def _agreement(votes: Counter[str]) -> float:
     return max(votes.values()) / votes.total()
 
 
-def _skips(session: Session, study_id: int, item_id: int) -> tuple[Said, ...]:
+def _skips(session: Session, study_id: int, item_id: int) -> tuple[JudgeAnswer, ...]:
     rows = session.execute(
         select(Judge.name, Judge.kind, Judge.simulated, Assignment.note, Assignment.flagged)
         .join(Assignment, Assignment.judge_id == Judge.id)
@@ -242,6 +242,6 @@ def _skips(session: Session, study_id: int, item_id: int) -> tuple[Said, ...]:
         .order_by(Judge.name)
     )
     return tuple(
-        Said(name, kind, simulated, "skipped", note, flagged, None)
+        JudgeAnswer(name, kind, simulated, "skipped", note, flagged, None)
         for name, kind, simulated, note, flagged in rows
     )

@@ -1,13 +1,13 @@
-"""Who judges which item of a study: leases, decisions, skips, with exactly the overlap asked for.
+"""Who judges which item of a study: leases, decisions, skips, with exactly the requested overlap.
 
-A lease holds a place of an item (`study_item.taken`) for ten idle minutes; whatever the judge does
-in the study renews it. An expired lease gives the place back to the queue when somebody next asks.
+A lease holds a place of an item (`study_item.taken`) for ten idle minutes; any action of the judge
+in the study renews it. An expired lease returns its place when another judge requests an item.
 Every change of places happens under a lock on the study's row, so that two people never get the
-last place; the check on `study_item` stands behind it.
+last place; the check on `study_item` enforces it again.
 
-What would surprise: a decision names a *position on the screen*, never a label. Which candidate
-stood there is in the assignment: the browser is never told a role. A decision that comes after its
-place has gone to somebody else is kept aside: stored, not counted.
+Note: a decision names a *position on the screen*, never a label. The assignment stores which
+candidate was there: the browser never receives a role. A decision that arrives after its place was
+taken by another judge is stored with state `aside`, and not counted.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ from db.tables import (
     StudyJudge,
     utc_now,
 )
-from db.words import NONE
+from db.values import NONE
 
 LEASE = timedelta(minutes=10)
 GOLD_EVERY = 10
@@ -44,7 +44,7 @@ GOLD_THRESHOLD = 0.7
 
 @dataclass(frozen=True)
 class ShownItem:
-    """What a judge is shown: texts only, candidates in this judge's own order."""
+    """An item as shown to a judge: texts only, candidates in this judge's own order."""
 
     study_id: int
     item_id: int
@@ -55,7 +55,7 @@ class ShownItem:
 
 @dataclass(frozen=True)
 class Decision:
-    """What somebody decided about an item on their screen; `position` None is "none of them"."""
+    """A decision on a shown item; `position` None is "none of them"."""
 
     event_id: str
     item_id: int
@@ -69,7 +69,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class OwnProgress:
-    """How far one judge is: answered, still open to this judge, and the pace."""
+    """One judge's progress: answered, skipped, still open, and the pace."""
 
     done: int
     skipped: int
@@ -80,10 +80,10 @@ class OwnProgress:
 def next_item(
     session: Session, study_id: int, judge_id: int, *, now: datetime | None = None
 ) -> ShownItem | None:
-    """The item this judge should answer now, None when nothing is left for them.
+    """The item this judge should answer now, None if nothing is left for them.
 
-    Asking again gives the same item until it is answered or skipped. Raises Refused where the
-    study is paused or closed. Does not commit.
+    The same item is returned until it is answered or skipped. Raises Refused if the study is
+    paused or closed. Does not commit.
     """
     items = lease_items(session, study_id, judge_id, 1, now=now)
     return items[0] if items else None
@@ -94,8 +94,8 @@ def lease_items(
 ) -> list[ShownItem]:
     """Up to `count` items leased to this judge, the oldest lease first; renews all their leases.
 
-    Raises Refused where the study is paused or closed, the judge is paused in it, or has not passed
-    its training. Does not commit.
+    Raises Refused if the study is paused or closed, the judge is paused in it, or has not passed
+    its qualification. Does not commit.
     """
     now = now or utc_now()
     study = lock_study(session, study_id)
@@ -105,7 +105,7 @@ def lease_items(
     if member.state == "paused":
         raise Refused(f"you are paused in this study: {member.reason}")
     if member.passed_at is None and has_part(session, study_id, "training"):
-        raise Refused("the training comes first")
+        raise Refused("the qualification comes first")
     _release_expired(session, study_id, judge_id, now)
     held = list(
         session.scalars(
@@ -115,13 +115,13 @@ def lease_items(
     for assignment in held:
         assignment.lease_until = now + LEASE
     if len(held) < count:
-        held += _take(session, study_id, judge_id, count - len(held), now)
+        held += _lease_new(session, study_id, judge_id, count - len(held), now)
     session.flush()
     return [show(session, assignment) for assignment in held[:count]]
 
 
 def show(session: Session, assignment: Assignment) -> ShownItem:
-    """The item of an assignment as its judge sees it: no labels, no ids of passages."""
+    """The item of an assignment as its judge sees it: no labels, no passage ids."""
     item = session.get_one(Item, assignment.item_id)
     return show_item(session, assignment.study_id, item, assignment.order_shown)
 
@@ -151,11 +151,11 @@ def submit_decision(
     *,
     now: datetime | None = None,
 ) -> Judgment:
-    """Store what a judge decided about an item they were given. Idempotent by the event id.
+    """Store a judge's decision on an item leased to them. Idempotent by the event id.
 
-    Raises Refused where the study is closed, where the item was never given to this judge, and
-    where it was answered already (unless `decision.change`); BadInput where there is no such
-    position. Does not commit.
+    Raises Refused if the study is closed, the item was never leased to this judge, or it was
+    answered already (unless `decision.change`); BadInput for a position that does not exist. Does
+    not commit.
     """
     now = now or utc_now()
     study = lock_study(session, study_id)
@@ -170,7 +170,7 @@ def submit_decision(
     if assignment.state in ("done", "aside") and not decision.change:
         raise Refused("this item was answered already (in another tab?): the first answer stands")
     counts = assignment.state == "done" or _keep_place(session, assignment)
-    shown_at, decided_at = _by_our_clock(decision, now)
+    shown_at, decided_at = _server_times(decision, now)
     judgment = record_judgment(
         session,
         judge_id=judge_id,
@@ -189,7 +189,7 @@ def submit_decision(
     assignment.state = "done" if counts else "aside"
     assignment.lease_until = None
     session.flush()
-    _mind_the_gold(session, study, judge_id, assignment.item_id)
+    _pause_on_failed_gold(session, study, judge_id, assignment.item_id)
     return judgment
 
 
@@ -202,10 +202,10 @@ def skip_item(
     note: str = "",
     flagged: bool = False,
 ) -> bool:
-    """Give a leased item to somebody else; this judge does not see it again.
+    """Return a leased item to the queue; this judge does not see it again.
 
     Skipping twice is skipping once; an answered item stays answered. Returns whether the item is
-    skipped now. Raises Refused where it was never given. Does not commit.
+    skipped now. Raises Refused if it was never leased to them. Does not commit.
     """
     study = lock_study(session, study_id)
     assignment = _assignment(session, study_id, judge_id, item_id)
@@ -222,9 +222,9 @@ def skip_item(
 
 
 def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
-    """How far a judge is in a study; the pace is the median of seconds from shown to decided.
+    """A judge's progress in a study; the pace is the median of seconds from shown to decided.
 
-    `left` counts every item with a free place that they were not given: at most so many, since
+    `left` counts every item with a free place that they were not given: an upper bound, since
     items of groups they reviewed, or judged in another study, are never given to them.
     """
     states = dict(
@@ -273,7 +273,7 @@ def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
 
 
 def lock_study(session: Session, study_id: int, *, lock: bool = True) -> Study:
-    """The study, its row locked (PostgreSQL; on SQLite a writing session is alone anyway)."""
+    """The study, with a row lock (PostgreSQL; on SQLite a writing session is alone anyway)."""
     study = get_study(session, study_id)
     if not lock:
         return study
@@ -295,7 +295,7 @@ def _assignment(session: Session, study_id: int, judge_id: int, item_id: int) ->
 
 
 def _release_expired(session: Session, study_id: int, judge_id: int, now: datetime) -> None:
-    """Give back the places of expired leases, but not of the judge who is back and asking."""
+    """Free the places of expired leases, except those of the judge who is requesting."""
     expired = session.scalars(
         select(Assignment).where(
             Assignment.study_id == study_id,
@@ -310,9 +310,9 @@ def _release_expired(session: Session, study_id: int, judge_id: int, now: dateti
 
 
 def membership(session: Session, study_id: int, judge_id: int) -> StudyJudge:
-    """How the judge stands in the study; made where they are new to it. Does not commit.
+    """A judge's membership in the study, created for a new judge. Does not commit.
 
-    Raises Refused for somebody new where the study is for invited people only.
+    Raises Refused for a new judge if the study is for invited people only.
     """
     member = session.get(StudyJudge, (study_id, judge_id))
     if member is not None:
@@ -326,7 +326,7 @@ def membership(session: Session, study_id: int, judge_id: int) -> StudyJudge:
 
 
 def add_member(session: Session, study_id: int, judge_id: int) -> StudyJudge:
-    """Let a judge into a study, by invitation or by a curator. Does not commit."""
+    """Make a judge a member of a study, by invitation or by a curator. Does not commit."""
     member = session.get(StudyJudge, (study_id, judge_id))
     if member is None:
         member = StudyJudge(study_id=study_id, judge_id=judge_id)
@@ -336,7 +336,7 @@ def add_member(session: Session, study_id: int, judge_id: int) -> StudyJudge:
 
 
 def gold_score(session: Session, study_id: int, judge_id: int) -> tuple[int, int]:
-    """How many hidden gold items the judge has right, of how many answered."""
+    """(correct, answered) hidden gold items of the judge."""
     rows = session.execute(
         select(Judgment.choice, StudyItem.gold_choice)
         .join(StudyItem, StudyItem.item_id == Judgment.item_id)
@@ -351,8 +351,8 @@ def gold_score(session: Session, study_id: int, judge_id: int) -> tuple[int, int
     return sum(choice == gold for choice, gold in rows), len(rows)
 
 
-def _mind_the_gold(session: Session, study: Study, judge_id: int, item_id: int) -> None:
-    """Pause a judge who misses too much of the gold, where the study says so."""
+def _pause_on_failed_gold(session: Session, study: Study, judge_id: int, item_id: int) -> None:
+    """Pause a judge below the gold threshold, if the study's rules say so."""
     if session.get_one(StudyItem, (study.id, item_id)).part != "gold":
         return
     right, seen = gold_score(session, study.id, judge_id)
@@ -361,7 +361,7 @@ def _mind_the_gold(session: Session, study: Study, judge_id: int, item_id: int) 
     if pauses and seen >= GOLD_SEEN and right < threshold * seen:
         member = membership(session, study.id, judge_id)
         member.state, member.changed_at = "paused", utc_now()
-        member.reason = f"{right} of {seen} control items right"
+        member.reason = f"{right} of {seen} gold items correct"
         session.flush()
 
 
@@ -371,11 +371,11 @@ def has_part(session: Session, study_id: int, part: str) -> bool:
     return session.scalar(query.limit(1)) is not None
 
 
-def _open_to(
+def _eligible(
     session: Session, study_id: int, judge_id: int, part: str = "main"
 ) -> list[ColumnElement[bool]]:
-    """Items with a free place whose group this judge has neither been given nor reviewed, and
-    which they have not adjudicated."""
+    """Conditions on items with a free place whose group this judge has neither been given nor
+    reviewed, and which they have not adjudicated."""
     name = session.get_one(Judge, judge_id).name
     sibling = aliased(Item)
     given = (
@@ -404,7 +404,7 @@ def _open_to(
     ]
 
 
-def _take(
+def _lease_new(
     session: Session, study_id: int, judge_id: int, count: int, now: datetime
 ) -> list[Assignment]:
     """Lease up to `count` items: those after the judge's furthest first, then freed ones."""
@@ -412,7 +412,7 @@ def _take(
     free = (
         select(StudyItem.item_id, StudyItem.position)
         .join(Item, Item.id == StudyItem.item_id)
-        .where(*_open_to(session, study_id, judge_id))
+        .where(*_eligible(session, study_id, judge_id))
         .order_by(StudyItem.position)
     )
     after = member.furthest
@@ -425,11 +425,11 @@ def _take(
         before = free.where(StudyItem.position <= after).limit(count - len(found))
         found += [item_id for item_id, _ in session.execute(before)]
     until = now + LEASE
-    return [give_item(session, study_id, judge_id, item_id, until) for item_id in [*gold, *found]]
+    return [lease_item(session, study_id, judge_id, item_id, until) for item_id in [*gold, *found]]
 
 
 def _gold_due(session: Session, study_id: int, judge_id: int, count: int) -> list[int]:
-    """Gold items to slip in now: one after every `gold_every` items this judge was given."""
+    """Gold items that are due: one after every `gold_every` items this judge was given."""
     if not has_part(session, study_id, "gold"):
         return []
     every = int(get_study(session, study_id).settings.get("gold_every", GOLD_EVERY))
@@ -453,29 +453,29 @@ def _gold_due(session: Session, study_id: int, judge_id: int, count: int) -> lis
     query = (
         select(StudyItem.item_id)
         .join(Item, Item.id == StudyItem.item_id)
-        .where(*_open_to(session, study_id, judge_id, "gold"))
+        .where(*_eligible(session, study_id, judge_id, "gold"))
         .order_by(StudyItem.position)
         .limit(min(due, count))
     )
     return list(session.scalars(query))
 
 
-def open_items(
+def eligible_items(
     session: Session, study_id: int, judge_id: int, item_ids: Sequence[int]
 ) -> list[int]:
-    """Those of the items (not gold, not training) that this judge may be given now."""
+    """Those of the items (of part main) that may be leased to this judge now."""
     query = (
         select(StudyItem.item_id)
         .join(Item, Item.id == StudyItem.item_id)
-        .where(*_open_to(session, study_id, judge_id), StudyItem.item_id.in_(item_ids))
+        .where(*_eligible(session, study_id, judge_id), StudyItem.item_id.in_(item_ids))
     )
     return list(session.scalars(query.order_by(StudyItem.position)))
 
 
-def give_item(
+def lease_item(
     session: Session, study_id: int, judge_id: int, item_id: int, until: datetime
 ) -> Assignment:
-    """Lease an item, which must be open to the judge, until then. Does not commit."""
+    """Lease an item, which must be eligible for the judge, until a time. Does not commit."""
     change_taken(session, study_id, item_id, +1)
     assignment = session.scalar(_own(study_id, judge_id).where(Assignment.item_id == item_id))
     if assignment is None:
@@ -492,7 +492,7 @@ def give_item(
 
 
 def shuffled_labels(item: Item, judge_id: int) -> list[str]:
-    """The item's candidates in an order of this judge's own, the same at every call."""
+    """The candidates' labels in this judge's own order, the same at every call."""
     labels = [str(entry["label"]) for entry in item.candidates]
     seed = hashlib.sha256(f"{item.id} {judge_id} {item.query}".encode()).digest()
     random.Random(seed).shuffle(labels)
@@ -500,7 +500,7 @@ def shuffled_labels(item: Item, judge_id: int) -> list[str]:
 
 
 def _keep_place(session: Session, assignment: Assignment) -> bool:
-    """Whether the assignment holds a place or can have it again."""
+    """Whether the assignment holds a place or could take a free one again."""
     if assignment.state == "leased":
         return True
     if assignment.state == "aside":
@@ -519,7 +519,7 @@ def _keep_place(session: Session, assignment: Assignment) -> bool:
 
 
 def change_taken(session: Session, study_id: int, item_id: int, by: int) -> None:
-    """Count a place of an item as taken (+1) or free again (-1), under the study's lock."""
+    """Count a place of an item as taken (+1) or free (-1); call it under the study's lock."""
     session.execute(
         update(StudyItem)
         .where(StudyItem.study_id == study_id, StudyItem.item_id == item_id)
@@ -535,8 +535,8 @@ def _label(order_shown: Sequence[str], position: int | None) -> str:
     return str(order_shown[position])
 
 
-def _by_our_clock(decision: Decision, now: datetime) -> tuple[datetime | None, datetime]:
-    """When it was shown and decided, moved back together where the browser's clock is ahead."""
+def _server_times(decision: Decision, now: datetime) -> tuple[datetime | None, datetime]:
+    """When it was shown and decided; both moved back if the browser's clock is ahead."""
     if decision.decided_at is None:
         return decision.shown_at, now
     ahead = max(decision.decided_at - now, timedelta(0))

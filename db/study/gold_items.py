@@ -1,9 +1,8 @@
-"""Items of a study whose right answer is known: shown with feedback before it (training), or hidden
-among its items (gold).
+"""Gold items of a study, whose right answer is known: shown with feedback before it (part
+`training`: the qualification), or hidden among its items (part `gold`).
 
-What would surprise: groups that a person approved in a review are the source of the drawn ones: the
-passage written for the scenario is the right answer there. None of them is a group of the study's
-own items.
+Note: sampled ones come from groups that a person approved in a review: the passage written for the
+scenario is the right answer there. None of them is a group of the study's own items.
 """
 
 import random
@@ -16,15 +15,15 @@ from db.errors import BadInput
 from db.scenarios import ROLES
 from db.study.studies import get_study, judged_groups
 from db.tables import Item, Review, StudyItem
-from db.words import NONE
+from db.values import NONE
 
 PARTS = ("training", "gold")
-DRAWN_EXPLANATION = "A reviewer approved this group: the passage answers instruction and query."
+SAMPLED_EXPLANATION = "A reviewer approved this group: the passage answers instruction and query."
 
 
 @dataclass(frozen=True)
-class KnownItem:
-    """A training or gold item with its right answer."""
+class GoldItem:
+    """A qualification or hidden gold item with its right answer."""
 
     part: str
     item_id: int
@@ -33,8 +32,8 @@ class KnownItem:
     explanation: str
 
 
-def list_known_items(session: Session, study_id: int) -> list[KnownItem]:
-    """The study's training and gold items, in their order."""
+def list_gold_items(session: Session, study_id: int) -> list[GoldItem]:
+    """The study's qualification and hidden gold items, in their order."""
     rows = session.execute(
         select(
             StudyItem.part,
@@ -48,20 +47,20 @@ def list_known_items(session: Session, study_id: int) -> list[KnownItem]:
         .order_by(StudyItem.part.desc(), StudyItem.position)
     )
     return [
-        KnownItem(part, item_id, instruction, right or "", explanation)
+        GoldItem(part, item_id, instruction, right or "", explanation)
         for part, item_id, instruction, right, explanation in rows
     ]
 
 
-def draw_known_items(session: Session, study_id: int, part: str, count: int) -> list[int]:
-    """Add `count` items of approved groups as training or gold; the study's seed decides which.
+def sample_gold_items(session: Session, study_id: int, part: str, count: int) -> list[int]:
+    """Add `count` items of approved groups to a part, sampled by the study's seed.
 
-    Raises BadInput where there are too few approved groups. Does not commit.
+    Raises BadInput if there are too few approved groups. Does not commit.
     """
     _require_part(part)
     study = get_study(session, study_id)
     if study.run_id is None:
-        raise BadInput(f"study {study_id} has no run to draw from: name the items in a file")
+        raise BadInput(f"study {study_id} has no run to sample from: name the items in a file")
     used = set(
         session.scalars(
             select(Item.group_id)
@@ -82,27 +81,27 @@ def draw_known_items(session: Session, study_id: int, part: str, count: int) -> 
     if len(groups) < count:
         raise BadInput(
             f"{count} {part} items need as many approved groups that are not in the study: "
-            f"run {study.run_id} has {len(groups)}; approve more in a review, or ask for fewer"
+            f"run {study.run_id} has {len(groups)}; approve more in a review, or request fewer"
         )
     chance = random.Random(f"{study.seed} {part}")
     order = sorted(groups)
     chance.shuffle(order)
-    drawn = []
+    sampled = []
     for number, group_id in enumerate(order[:count]):
         wanted: str = ROLES[number % len(ROLES)]
         scenario = wanted if wanted in groups[group_id] else min(groups[group_id])
         item_id = groups[group_id][scenario]
-        add_known_item(session, study_id, item_id, part, scenario, DRAWN_EXPLANATION)
-        drawn.append(item_id)
-    return drawn
+        add_gold_item(session, study_id, item_id, part, scenario, SAMPLED_EXPLANATION)
+        sampled.append(item_id)
+    return sampled
 
 
-def add_known_item(
+def add_gold_item(
     session: Session, study_id: int, item_id: int, part: str, choice: str, explanation: str
 ) -> None:
-    """Make an item training or gold of a study, with its right answer and why.
+    """Add an item to the qualification or gold part, with its right answer and an explanation.
 
-    Raises BadInput where the answer is none of its candidates or the item is one that the study
+    Raises BadInput if the answer is not one of its candidates or the item is one that the study
     judges. Does not commit.
     """
     _require_part(part)
@@ -111,7 +110,7 @@ def add_known_item(
     if item is None:
         raise BadInput(f"no item {item_id}")
     if choice not in (NONE, *(candidate["label"] for candidate in item.candidates)):
-        raise BadInput(f"{choice!r} is no candidate of item {item_id}")
+        raise BadInput(f"{choice!r} is not a candidate of item {item_id}")
     row = session.get(StudyItem, (study_id, item_id))
     if row is None:
         last = session.scalar(
@@ -127,7 +126,7 @@ def add_known_item(
         )
         session.add(row)
     if row.part == "main":
-        raise BadInput(f"item {item_id} is judged in study {study_id}: its answer is not known")
+        raise BadInput(f"item {item_id} is judged in study {study_id}: it cannot be a gold item")
     row.part, row.gold_choice, row.explanation = part, choice, explanation
     session.flush()
 

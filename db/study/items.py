@@ -1,4 +1,4 @@
-"""Items by themselves: which group, scenario, source and recipe each belongs to."""
+"""Origin of a study's items: group, scenario, source and recipe of each."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from db.tables import Dataset, Group, Item, Pair, Recipe, Run, StudyItem
 
 
 class ItemPlace(NamedTuple):
-    """Where an item comes from; `source` is its pair's, `recipe` that of the run that grew it."""
+    """The origin of an item; `source` is its pair's, `recipe` that of the run that generated it."""
 
     group_id: int
     scenario: str

@@ -1,7 +1,7 @@
-"""Judges and what they decided: append-only, one current judgment per judge and item.
+"""Judges and their judgments: append-only, one current judgment per judge and item.
 
-What would surprise: telling a decision twice (the same `event_id`) returns the stored row and
-changes nothing, so that an outbox may send again what it does not know to have arrived.
+Note: a decision that arrives twice (the same `event_id`) returns the stored row and changes
+nothing, so that an outbox may send again whatever was not confirmed.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
 from db.tables import Item, Judge, Judgment, StudyItem, utc_now
-from db.words import AMBIGUOUS, NONE
+from db.values import AMBIGUOUS, NONE
 
 ADJUDICATOR = "adjudicator:"
 
@@ -34,7 +34,7 @@ class JudgmentRow:
 
 @dataclass(frozen=True)
 class JudgmentState:
-    """How far the judgments are that agreement reads: it changes whenever one of them does."""
+    """Count and age of the judgments that agreement reads: it changes whenever one of them does."""
 
     judgments: int
     last_id: int
@@ -52,10 +52,10 @@ def get_or_create_judge(
     simulated: bool = False,
     account_id: int | None = None,
 ) -> Judge:
-    """The judge of that name, made where there is none.
+    """The judge of that name, created if missing.
 
-    Raises Refused where the name belongs to another kind of judge or to another account: nobody
-    answers under a model's name or another person's. Does not commit.
+    Raises Refused if the name belongs to another kind of judge or to another account: nobody can
+    answer under a model's name or another person's. Does not commit.
     """
     judge = session.scalar(select(Judge).where(Judge.name == name))
     if judge is None:
@@ -77,12 +77,12 @@ def get_or_create_judge(
 
 
 def find_judgment(session: Session, event_id: str) -> Judgment | None:
-    """The judgment stored for an event, None where it never arrived."""
+    """The judgment stored for an event, None if it never arrived."""
     return session.scalar(select(Judgment).where(Judgment.event_id == event_id))
 
 
 def current_judgment(session: Session, judge_id: int, item_id: int) -> Judgment | None:
-    """What the judge currently says about the item."""
+    """The judge's current judgment on the item."""
     return session.scalar(
         select(Judgment).where(
             Judgment.judge_id == judge_id, Judgment.item_id == item_id, Judgment.is_current
@@ -107,12 +107,12 @@ def record_judgment(
     flagged: bool = False,
     detail: dict[str, Any] | None = None,
 ) -> Judgment:
-    """Store a decision; the judge's earlier one on the item stays, not current any more.
+    """Store a decision; the judge's earlier one on the item is kept, but no longer current.
 
-    Idempotent by `event_id`. Raises NotFound for an unknown item, BadInput where the choice is no
-    candidate of the item or the order is not one of its candidates, Refused where the event was
-    stored for another judge or item. Knows nothing of leases: see
-    `db.study.studies.submit_decision`. Does not commit.
+    Idempotent by `event_id`. Raises NotFound for an unknown item, BadInput if the choice is not a
+    candidate of the item or the order is not one of its candidates, Refused if the event is stored
+    for another judge or item. Does not check leases: see `db.study.assignments.submit_decision`.
+    Does not commit.
     """
     known = find_judgment(session, event_id)
     if known is not None:
@@ -145,13 +145,13 @@ def record_judgment(
 
 
 def check_choice(session: Session, item_id: int, choice: str, order_shown: Sequence[str]) -> None:
-    """Raise where the choice or the order does not fit the item's candidates."""
+    """Raise NotFound or BadInput if the choice or the order does not fit the item's candidates."""
     item = session.get(Item, item_id)
     if item is None:
         raise NotFound(f"no item {item_id}")
     labels = [candidate["label"] for candidate in item.candidates]
     if choice not in (*labels, NONE, AMBIGUOUS):
-        raise BadInput(f"{choice!r} is no candidate of item {item_id}")
+        raise BadInput(f"{choice!r} is not a candidate of item {item_id}")
     if sorted(order_shown) != sorted(labels):
         raise BadInput(f"the order shown is not an order of the candidates of item {item_id}")
 
@@ -172,7 +172,7 @@ def remarks(session: Session, study_id: int) -> list[Remark]:
         Judgment.judge_id, Judgment.item_id, Judgment.note, Judgment.flagged, Judgment.is_current
     ).where(
         Judgment.study_id == study_id,
-        text("(judgment.note <> '' OR judgment.flagged)"),  # the words of the partial index
+        text("(judgment.note <> '' OR judgment.flagged)"),  # exactly the partial index's condition
     )
     return [Remark(*row[:4]) for row in session.execute(query) if row.is_current]
 
@@ -180,9 +180,9 @@ def remarks(session: Session, study_id: int) -> list[Remark]:
 def judgment_frame(session: Session, study_id: int) -> list[JudgmentRow]:
     """Every current judgment that counts in a study, by item and judge: the input of agreement.
 
-    People count with what they judged in this study; machines (model judges, the validator of the
-    run among them, and simulated judges) with what they say about its items wherever they said it.
-    Training and gold items are left out, and so are adjudicators, who saw what others said.
+    People count with their judgments in this study; machines (model judges, the validator of the
+    run among them, and simulated judges) with their judgments on its items made anywhere.
+    Qualification and gold items are left out, and so are adjudicators, who saw others' answers.
     """
     query = judgments_that_count(
         study_id,
@@ -198,7 +198,7 @@ def judgment_frame(session: Session, study_id: int) -> list[JudgmentRow]:
 
 
 def judgment_state(session: Session, study_id: int) -> JudgmentState:
-    """How many judgments `judgment_frame` reads, the newest of them, and when it was made."""
+    """How many judgments `judgment_frame` reads, the newest of them, and its time."""
     query = judgments_that_count(
         study_id, func.count(), func.max(Judgment.id), func.max(Judgment.decided_at)
     )

@@ -1,9 +1,9 @@
-"""The training before a study: examples with feedback, a pass mark, a number of tries.
+"""Qualification before a study: examples with feedback, a pass mark, a number of rounds.
 
-A study with training items gives a judge no others until they passed. A round is one answer to
-every example; a round below the pass mark starts the next, and after every `training_rounds` of
-them the judge is paused: a curator who lets them in again gives them as many more. Answers are
-judgments on training items: kept, never counted.
+A study with examples (part `training`) leases no other items to a judge until they passed. A round
+is one answer to every example; a round below the pass mark starts the next, and after every
+`training_rounds` of them the judge is paused: a curator who resumes them grants as many more.
+Answers are judgments on the examples: stored, never counted.
 """
 
 from dataclasses import dataclass
@@ -16,28 +16,28 @@ from db.study.assignments import ShownItem, lock_study, membership, show_item, s
 from db.study.judgments import find_judgment, record_judgment
 from db.study.studies import current_guideline
 from db.tables import Item, Judgment, StudyItem, StudyJudge, utc_now
-from db.words import NONE
+from db.values import NONE
 
 PASS_MARK = 0.8
-MOST_ROUNDS = 3
+DEFAULT_ROUNDS = 3
 
 
 @dataclass(frozen=True)
-class TrainingState:
-    """Where a judge stands: `total` examples, those answered and right in this round."""
+class QualificationState:
+    """A judge's state: `total` examples, and those answered and right in this round."""
 
     total: int
     answered: int
     right: int
     round: int
-    most_rounds: int
+    max_rounds: int
     pass_mark: float
     passed: bool
 
 
 @dataclass(frozen=True)
 class Feedback:
-    """What a judge is told about an answer to an example; positions are those on their screen."""
+    """Feedback on an answer to an example; positions are those on the judge's screen."""
 
     item: ShownItem
     chosen: int | None
@@ -49,29 +49,29 @@ class Feedback:
         return self.chosen == self.right
 
 
-def training_state(session: Session, study_id: int, judge_id: int) -> TrainingState:
-    """Where the judge stands in the study's training; passed where there is none."""
+def qualification_state(session: Session, study_id: int, judge_id: int) -> QualificationState:
+    """The judge's state in the study's qualification; passed if there is none."""
     study = lock_study(session, study_id, lock=False)
     member = session.get(StudyJudge, (study_id, judge_id))
     this_round = member.training_rounds if member else 0
     examples = _examples(session, study_id)
     answers = _answers(session, study_id, judge_id, this_round)
-    return TrainingState(
+    return QualificationState(
         total=len(examples),
         answered=len(answers),
         right=sum(
             answers[row.item_id] == row.gold_choice for row in examples if row.item_id in answers
         ),
         round=this_round,
-        most_rounds=int(study.settings.get("training_rounds", MOST_ROUNDS)),
+        max_rounds=int(study.settings.get("training_rounds", DEFAULT_ROUNDS)),
         pass_mark=float(study.settings.get("pass_mark", PASS_MARK)),
         passed=not examples or (member is not None and member.passed_at is not None),
     )
 
 
 def next_example(session: Session, study_id: int, judge_id: int) -> ShownItem | None:
-    """The example to answer now; None where the round is through or the training passed."""
-    state = training_state(session, study_id, judge_id)
+    """The example to answer now; None if the round is complete or the qualification passed."""
+    state = qualification_state(session, study_id, judge_id)
     if state.passed:
         return None
     answered = _answers(session, study_id, judge_id, state.round)
@@ -90,18 +90,18 @@ def answer_example(
     *,
     of_round: int | None = None,
 ) -> Feedback:
-    """Store an answer and say whether it is right; ends the round with the last example.
+    """Store an answer and return whether it is right; the last example ends the round.
 
-    The answer of a round counts once: a second one changes nothing. `of_round` is the round that
-    the answer was given in, where it may come late or twice. Raises Refused where the item is no
-    example of the study or that round is over, BadInput where there is no such position. Does not
-    commit.
+    The first answer in a round counts; a second one changes nothing. `of_round` is the round that
+    the answer was given in, as it may arrive late or twice. Raises Refused if the item is not an
+    example of the study or that round is over, BadInput for a position that does not exist. Does
+    not commit.
     """
     study = lock_study(session, study_id)
     member = membership(session, study_id, judge_id)
     row = session.get(StudyItem, (study_id, item_id))
     if row is None or row.part != "training" or row.gold_choice is None:
-        raise Refused(f"item {item_id} is no example of study {study_id}")
+        raise Refused(f"item {item_id} is not an example of study {study_id}")
     item = session.get_one(Item, item_id)
     order = shuffled_labels(item, judge_id)
     if position is not None and not 0 <= position < len(order):
@@ -114,7 +114,7 @@ def answer_example(
         if study.status != "open":
             raise Refused(f"the study {study.name!r} is {study.status}")
         if this_round != member.training_rounds or member.passed_at is not None:
-            raise Refused(f"round {this_round + 1} of the training is over: answer this one")
+            raise Refused(f"round {this_round + 1} of the qualification is over: answer this one")
         known = record_judgment(
             session,
             judge_id=judge_id,
@@ -136,17 +136,17 @@ def answer_example(
 
 
 def _end_round(session: Session, study_id: int, judge_id: int, member: StudyJudge) -> None:
-    state = training_state(session, study_id, judge_id)
+    state = qualification_state(session, study_id, judge_id)
     if state.answered < state.total:
         return
     if state.right >= state.pass_mark * state.total:
         member.passed_at = utc_now()
     else:
         member.training_rounds += 1
-        if member.training_rounds % state.most_rounds == 0:
+        if member.training_rounds % state.max_rounds == 0:
             member.state = "paused"
             member.reason = (
-                f"training not passed in {state.most_rounds} rounds "
+                f"qualification not passed in {state.max_rounds} rounds "
                 f"({state.right} of {state.total} right in the last)"
             )
     member.changed_at = utc_now()

@@ -1,5 +1,5 @@
-"""How each judge of a study works: pace, answers too fast to be read, flags, hidden gold; and what
-a curator does about it: pause, let in again, take leased items back.
+"""Quality of each judge's work in a study: pace, too fast answers, flags, hidden gold; and a
+curator's actions: pause, resume, return leases.
 
 Pace and share of too fast answers are over a judge's last `RECENT` judgments in the study.
 """
@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from db.errors import BadInput, NotFound
 from db.study.assignments import change_taken, lock_study, membership
 from db.study.judgments import remarks
-from db.study.speed import fastest_of
+from db.study.speed import too_fast_limit
 from db.tables import Assignment, Judge, Judgment, StudyItem, StudyJudge, utc_now
 
 RECENT = 200
@@ -23,7 +23,7 @@ CHUNK = 5000
 
 @dataclass(frozen=True)
 class JudgeQuality:
-    """One judge's work in a study; `judged` counts its own items, not training or gold."""
+    """One judge's work in a study; `judged` counts its main items."""
 
     judge_id: int
     judge: str
@@ -46,14 +46,14 @@ class JudgeQuality:
 
 
 def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
-    """Everybody who was given or judged something in the study, people first."""
+    """Every judge with leases or judgments in the study, people first."""
     made = (
         select(Judgment.judge_id, func.count())
         .where(Judgment.study_id == study_id, Judgment.is_current)
         .group_by(Judgment.judge_id)
     )
     counts = dict(session.execute(made).all())
-    known = _answers_to_known(session, study_id)
+    known = _gold_answers(session, study_id)
     found_remarks = remarks(session, study_id)
     notes = Counter(one.judge_id for one in found_remarks if one.note)
     flagged = Counter(one.judge_id for one in found_remarks if one.flagged)
@@ -73,7 +73,7 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
         .where(Judge.id.in_({*counts, *given, *members}), Judge.kind != "adjudicator")
         .order_by(Judge.kind.desc(), Judge.simulated, Judge.name)
     )
-    fastest = fastest_of(session, study_id)
+    fastest = too_fast_limit(session, study_id)
     found = []
     for judge in judges:
         member = members.get(judge.id)
@@ -99,7 +99,7 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
                 ),
                 gold_right=sum(gold),
                 gold_seen=len(gold),
-                training=_training_words(member),
+                training=_qualification_label(member),
                 state=member.state if member else "active",
                 reason=member.reason if member else "",
                 last_at=last_at,
@@ -109,34 +109,34 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
 
 
 def judge_of_study(session: Session, study_id: int, name: str) -> int:
-    """The judge of this name, a person who came to the study. Raises NotFound, naming who did."""
+    """The judge of this name, a person in the study. Raises NotFound, listing those there are."""
     people = [each for each in judge_quality(session, study_id) if each.kind == "person"]
     for each in people:
         if each.judge == name:
             return each.judge_id
-    there = ", ".join(each.judge for each in people) or "nobody has come yet"
+    there = ", ".join(each.judge for each in people) or "nobody has joined yet"
     raise NotFound(f"no judge {name!r} in study {study_id}: {there}")
 
 
 def pause_judge(session: Session, study_id: int, judge_id: int, reason: str) -> None:
-    """Give the judge nothing more in the study; what they hold goes back. Does not commit."""
+    """Lease nothing more to the judge in the study and free their leases. Does not commit."""
     if not reason.strip():
         raise BadInput("a pause needs a reason: the judge reads it")
     lock_study(session, study_id)
     member = membership(session, study_id, judge_id)
     member.state, member.reason, member.changed_at = "paused", reason.strip(), utc_now()
-    take_back(session, study_id, judge_id)
+    return_leases(session, study_id, judge_id)
 
 
-def let_in(session: Session, study_id: int, judge_id: int) -> None:
-    """Let a paused judge go on; one stopped by the training gets more rounds. Does not commit."""
+def readmit_judge(session: Session, study_id: int, judge_id: int) -> None:
+    """Resume a paused judge; one paused by the qualification gets more rounds. Does not commit."""
     member = membership(session, study_id, judge_id)
     member.state, member.reason, member.changed_at = "active", "", utc_now()
     session.flush()
 
 
-def take_back(session: Session, study_id: int, judge_id: int) -> int:
-    """Give the items a judge holds to others now. Returns how many. Does not commit."""
+def return_leases(session: Session, study_id: int, judge_id: int) -> int:
+    """Free a judge's leases for others now. Returns how many. Does not commit."""
     lock_study(session, study_id)
     held = session.scalars(
         select(Assignment).where(
@@ -152,8 +152,8 @@ def take_back(session: Session, study_id: int, judge_id: int) -> int:
     return len(held)
 
 
-def _answers_to_known(session: Session, study_id: int) -> dict[int, list[tuple[str, bool]]]:
-    """By judge: (training or gold, whether right) of every answer to an item of known answer."""
+def _gold_answers(session: Session, study_id: int) -> dict[int, list[tuple[str, bool]]]:
+    """By judge: (part, whether right) of every answer to a qualification or gold item."""
     known = {
         item_id: (part, choice)
         for item_id, part, choice in session.execute(
@@ -188,7 +188,7 @@ def _recent(session: Session, study_id: int, judge_id: int) -> tuple[list[float]
     return seconds, max((decided for _, decided in rows), default=None)
 
 
-def _training_words(member: StudyJudge | None) -> str:
+def _qualification_label(member: StudyJudge | None) -> str:
     if member is None:
         return ""
     if member.passed_at is not None:

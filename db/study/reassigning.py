@@ -1,8 +1,8 @@
-"""Giving what one judge holds to a named person instead of to the queue.
+"""Reassigning one judge's leases to a named person instead of the queue.
 
-What would surprise: not everything can go to everybody. An item whose group the other person was
-given, reviewed or adjudicated goes back to the queue, as it does for everybody; so does a gold
-item: its place is not the point of it.
+Note: not every item can go to every person. An item whose group the other person was given,
+reviewed or adjudicated goes back to the queue, as it does for everyone; so does a gold item: each
+judge gets gold items of their own.
 """
 
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, Refused
-from db.study.assignments import add_member, give_item, lock_study, open_items
-from db.study.quality import take_back
+from db.study.assignments import add_member, eligible_items, lease_item, lock_study
+from db.study.quality import return_leases
 from db.tables import Assignment, Judge, utc_now
 
 REASSIGNED = timedelta(days=1)
@@ -35,23 +35,25 @@ def reassign(
     *,
     now: datetime | None = None,
 ) -> Reassigned:
-    """Take what a judge holds and give it to another person, who has a day to come for it.
+    """Move a judge's leases to another person, who has a day to answer them.
 
-    The other person becomes a member of the study. Raises BadInput where both are the same or the
-    other is no person, Refused where the study is closed or the other is paused in it. Does not
+    The other person becomes a member of the study. Raises BadInput if both are the same or the
+    other is not a person, Refused if the study is closed or the other is paused in it. Does not
     commit.
     """
     if from_judge_id == to_judge_id:
-        raise BadInput("the items stay with the same person: choose somebody else to give them to")
+        raise BadInput("the items stay with the same person: choose another one to give them to")
     receiver = session.get(Judge, to_judge_id)
     if receiver is None or receiver.kind != "person" or receiver.simulated:
-        raise BadInput(f"judge {to_judge_id} is no person: items go to people")
+        raise BadInput(f"judge {to_judge_id} is not a person: items go to people")
     study = lock_study(session, study_id)
     if study.status == "closed":
-        raise Refused(f"the study {study.name!r} is closed: nothing is given out in it")
+        raise Refused(f"the study {study.name!r} is closed: nothing is assigned in it")
     member = add_member(session, study_id, to_judge_id)
     if member.state == "paused":
-        raise Refused(f"{receiver.name} is paused in this study ({member.reason}): let them in")
+        raise Refused(
+            f"{receiver.name} is paused in this study ({member.reason}): resume them first"
+        )
     held = list(
         session.scalars(
             select(Assignment.item_id)
@@ -63,11 +65,11 @@ def reassign(
             .order_by(Assignment.id)
         )
     )
-    take_back(session, study_id, from_judge_id)
+    return_leases(session, study_id, from_judge_id)
     until = (now or utc_now()) + REASSIGNED
     moved = 0
     for item_id in held:
-        if open_items(session, study_id, to_judge_id, [item_id]):
-            give_item(session, study_id, to_judge_id, item_id, until)
+        if eligible_items(session, study_id, to_judge_id, [item_id]):
+            lease_item(session, study_id, to_judge_id, item_id, until)
             moved += 1
     return Reassigned(moved=moved, returned=len(held) - moved)

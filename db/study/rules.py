@@ -1,7 +1,7 @@
-"""The rules of a study that its curator sets: pass mark, tries, hidden gold, what is too fast.
+"""The rules of a study, set by its curator: pass mark, rounds, hidden gold, too fast answers.
 
-They are kept in `study.settings`; what is not set there has the default. A changed rule counts from
-now on: nobody who passed the training is sent back to it.
+They are stored in `study.settings`; what is not set there has the default. A changed rule holds
+from then on: a judge who has passed the qualification stays qualified.
 """
 
 from dataclasses import asdict, dataclass
@@ -11,23 +11,23 @@ from sqlalchemy.orm import Session
 
 from db.errors import BadInput
 from db.study.assignments import GOLD_EVERY, GOLD_THRESHOLD
-from db.study.qualification import MOST_ROUNDS, PASS_MARK
+from db.study.qualification import DEFAULT_ROUNDS, PASS_MARK
 from db.study.speed import TOO_FAST_SECONDS
 from db.study.studies import get_study
 from db.tables import Study
 
 GOLD_ACTIONS = ("warn", "pause")
-MOST_GOLD_EVERY = 1000
-MOST_TRAINING_ROUNDS = 100
-MOST_FAST_SECONDS = 600.0
+MAX_GOLD_EVERY = 1000
+MAX_ROUNDS = 100
+MAX_TOO_FAST_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
 class StudyRules:
-    """The rules as they hold; shares from 0 to 1, `gold_every` in items between two gold ones."""
+    """The rules in effect; shares from 0 to 1, `gold_every` in items between two gold ones."""
 
     pass_mark: float = PASS_MARK
-    training_rounds: int = MOST_ROUNDS
+    training_rounds: int = DEFAULT_ROUNDS
     gold_threshold: float = GOLD_THRESHOLD
     gold_action: str = "warn"
     gold_every: int = GOLD_EVERY
@@ -36,14 +36,14 @@ class StudyRules:
 
 
 def rules_of(study: Study) -> StudyRules:
-    """The rules that hold in a study."""
+    """The rules in effect in a study."""
     return StudyRules(**{name: study.settings.get(name, default) for name, default in DEFAULTS})
 
 
 def set_rules(session: Session, study_id: int, **changes: Any) -> StudyRules:
     """Change some rules of a study. Returns all. Does not commit.
 
-    Raises BadInput naming the rule, its value and what it may be.
+    Raises BadInput with the rule, its value and the permitted values.
     """
     study = get_study(session, study_id)
     for name, value in changes.items():
@@ -60,15 +60,15 @@ def _check(name: str, value: Any) -> None:
     ranges: dict[str, tuple[float, float]] = {
         "pass_mark": (0, 1),
         "gold_threshold": (0, 1),
-        "training_rounds": (1, MOST_TRAINING_ROUNDS),
-        "gold_every": (1, MOST_GOLD_EVERY),
-        "too_fast_seconds": (0, MOST_FAST_SECONDS),
+        "training_rounds": (1, MAX_ROUNDS),
+        "gold_every": (1, MAX_GOLD_EVERY),
+        "too_fast_seconds": (0, MAX_TOO_FAST_SECONDS),
     }
     if name not in dict(DEFAULTS):
         raise BadInput(f"no rule {name!r}: one of {', '.join(dict(DEFAULTS))}")
     if name == "gold_action" and value not in GOLD_ACTIONS:
         raise BadInput(f"gold_action {value!r}: {' or '.join(GOLD_ACTIONS)}")
     if name in ranges:
-        least, most = ranges[name]
-        if not least <= value <= most:
-            raise BadInput(f"{name} {value:g}: from {least:g} to {most:g}")
+        minimum, maximum = ranges[name]
+        if not minimum <= value <= maximum:
+            raise BadInput(f"{name} {value:g}: from {minimum:g} to {maximum:g}")

@@ -1,4 +1,4 @@
-"""What a study's items can be drawn by: where a run's groups come from, and what models said."""
+"""Facts to sample a study's items by: the source of a run's groups, and models' answers."""
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -36,7 +36,7 @@ def model_answers(session: Session, run_id: int) -> list[tuple[int, str, str]]:
 
 
 def sampled_judges(session: Session, run_id: int, of_study: int | None) -> list[str]:
-    """The judges whose disagreement a study can be drawn by: models that judged the run's items,
+    """The judges whose disagreement a study can be sampled by: models that judged the run's items,
     or those of an earlier study."""
     query = (
         select(Judge.name)

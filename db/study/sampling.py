@@ -1,7 +1,7 @@
-"""Drawing a study's items from groups: at most one item of a group, the seed decides. Pure.
+"""Sampling a study's items from groups: at most one item of a group, by a seed. Pure functions.
 
-What would surprise: strata are filled evenly, not in proportion: a rare source gets as many items
-as a common one, until it has no more groups.
+Note: strata are filled evenly, not in proportion: a rare source gets as many items as a common one,
+until it has no more groups.
 """
 
 import random
@@ -13,7 +13,7 @@ from db.scenarios import ROLES
 Groups = Mapping[int, Mapping[str, int]]  # of each group: its items by scenario
 
 
-def draw_items(
+def sample_items(
     groups: Groups,
     count: int,
     seed: int,
@@ -23,8 +23,8 @@ def draw_items(
 ) -> list[int]:
     """Up to `count` items, one of a group, in a random order.
 
-    `strata` puts groups into strata, which get evenly many; `even_scenarios` gives scenarios in
-    turn, where a group has them; without it each item is any of its group's.
+    `strata` puts groups into strata of equal shares; `even_scenarios` takes scenarios in turn, as
+    far as a group has them; without it each item is a random one of its group.
     """
     chance = random.Random(seed)
     order = sorted(groups)
@@ -32,19 +32,19 @@ def draw_items(
     if strata is not None:
         order = _of_even_strata(order, strata, count, chance)
     used: Counter[str] = Counter()
-    drawn = [
+    sampled = [
         _pick(groups[group_id], used) if even_scenarios else _any(groups[group_id], chance)
         for group_id in order[:count]
     ]
-    chance.shuffle(drawn)
-    return drawn
+    chance.shuffle(sampled)
+    return sampled
 
 
-def draw_highest(groups: Groups, value: Mapping[int, float], count: int, seed: int) -> list[int]:
+def take_highest(groups: Groups, value: Mapping[int, float], count: int, seed: int) -> list[int]:
     """Up to `count` items with the highest value, one of a group, the highest first.
 
-    `value` is by item; groups without one are left out. A group stands with its highest item; among
-    equals the seed decides over groups, and scenarios are kept even.
+    `value` is by item; groups without one are omitted. A group is represented by its highest item;
+    ties are ordered by the seed over groups, and scenarios are kept even.
     """
     chance = random.Random(seed)
     best = {
@@ -70,9 +70,9 @@ def draw_highest(groups: Groups, value: Mapping[int, float], count: int, seed: i
 
 
 def even_quotas(sizes: Mapping[Hashable, int], count: int) -> dict[Hashable, int]:
-    """How many of each stratum: as equal as can be, none more than it has.
+    """How many of each stratum: as equal as possible, none more than its size.
 
-    What cannot be divided goes to the larger ones.
+    A remainder goes to the larger ones.
     """
     quotas = {}
     left = count

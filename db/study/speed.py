@@ -1,7 +1,7 @@
-"""Answers that came too fast to be read: computed from when an item was shown and decided.
+"""Answers too fast to be read: from the times an item was shown and decided.
 
-Too fast is a time from shown to decided below the study's `too_fast_seconds`. A judgment without a
-time (from a file, or a clock that could not be read) is never too fast.
+An answer is too fast if it took less than the study's `too_fast_seconds`. A judgment without a time
+(from a file, or with an unreadable clock) is never too fast.
 """
 
 from dataclasses import dataclass
@@ -28,21 +28,21 @@ class FastAnswer:
 
 
 def seconds_taken(shown_at: datetime | None, decided_at: datetime) -> float | None:
-    """Seconds from shown to decided; None where it is not known when it was shown."""
+    """Seconds from shown to decided; None if the time shown is unknown."""
     return None if shown_at is None else (decided_at - shown_at).total_seconds()
 
 
-def fastest_of(session: Session, study_id: int) -> float:
-    """Below how many seconds an answer of this study is too fast."""
+def too_fast_limit(session: Session, study_id: int) -> float:
+    """The seconds below which an answer of this study is too fast."""
     return float(get_study(session, study_id).settings.get("too_fast_seconds", TOO_FAST_SECONDS))
 
 
 def fast_answers(session: Session, study_id: int, *, limit: int = 200) -> list[FastAnswer]:
     """Current judgments by people in the study that were too fast, the fastest first.
 
-    Of the last `limit` × 50 judgments at most: a page of trouble, not a census.
+    Only the last `limit` × 50 judgments are searched: this lists examples, it is not a count.
     """
-    limit_seconds = fastest_of(session, study_id)
+    limit_seconds = too_fast_limit(session, study_id)
     rows = session.execute(
         select(
             Judge.name,

@@ -1,8 +1,8 @@
 """Studies: which items people and models judge, how often, under which guidelines.
 
-What would surprise: items are drawn from every group that reached validation, kept *and* dropped,
-and never two of one group: drawn from kept groups alone, the validator would be right by
-construction and kappa against it circular.
+Note: items are sampled from every group that reached validation, kept *and* dropped, and never two
+of one group: with kept groups alone, the validator would be right by construction and kappa
+against it circular.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from sqlalchemy import and_, func, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound
-from db.study.sampling import draw_items
+from db.study.sampling import sample_items
 from db.tables import (
     Assignment,
     Dataset,
@@ -45,7 +45,7 @@ CHUNK = 5000
 
 @dataclass(frozen=True)
 class StudySummary:
-    """A study in a list: what it is and how far people have come."""
+    """A study in a list: its settings and its progress."""
 
     id: int
     name: str
@@ -75,7 +75,7 @@ class JudgeProgress:
 
 @dataclass(frozen=True)
 class Composition:
-    """What a study's items were drawn from."""
+    """What a study's items were sampled from."""
 
     scenarios: dict[str, int]
     verdicts: dict[str, int]
@@ -98,7 +98,7 @@ def create_study(
     draws the same items. Raises BadInput where there are fewer groups than items asked for.
     Does not commit.
     """
-    drawn = draw_items(judged_groups(session, run_id), items, seed)
+    drawn = sample_items(judged_groups(session, run_id), items, seed)
     if len(drawn) < items:
         raise BadInput(
             f"run {run_id} has {len(drawn)} groups that reached validation, and a study takes at "
@@ -128,10 +128,10 @@ def add_study(
     settings: Mapping[str, Any] | None = None,
     created_by: str = "",
 ) -> Study:
-    """Make a study of these items of a run; `settings` says how they were drawn.
+    """Create a study of these items of a run; `settings` records how they were sampled.
 
-    Raises NotFound for an unknown run, BadInput for no items, for items of another run and for two
-    of one group. Does not commit.
+    Raises NotFound for an unknown run, BadInput for no items, items of another run or two of one
+    group. Does not commit.
     """
     if not item_ids or overlap < 1:
         raise BadInput(
@@ -172,13 +172,13 @@ def _require_one_of_a_group(session: Session, run_id: int, item_ids: Sequence[in
         group_of.update(session.execute(query).all())
     foreign = [item_id for item_id in item_ids if item_id not in group_of]
     if foreign:
-        raise BadInput(f"item {foreign[0]} is no item of run {run_id}")
+        raise BadInput(f"item {foreign[0]} is not an item of run {run_id}")
     if len({group_of[item_id] for item_id in item_ids}) < len(item_ids):
         raise BadInput("a study takes at most one item of each group")
 
 
 def judged_groups(session: Session, run_id: int) -> dict[int, dict[str, int]]:
-    """Of every group of the run that reached validation: its newest item by scenario."""
+    """The newest item by scenario of every group of the run that reached validation."""
     query = (
         select(Item.group_id, Item.scenario, Item.id)
         .join(Group, Group.id == Item.group_id)
@@ -192,11 +192,11 @@ def judged_groups(session: Session, run_id: int) -> dict[int, dict[str, int]]:
 
 
 def get_study(session: Session, study_id: int) -> Study:
-    """The study. Raises NotFound, naming those there are."""
+    """The study. Raises NotFound, naming the existing ones."""
     study = session.get(Study, study_id)
     if study is None:
         there = [str(number) for number in session.scalars(select(Study.id).order_by(Study.id))]
-        known = f"there are {', '.join(there)}" if there else "make one with `inf study create`"
+        known = f"there are {', '.join(there)}" if there else "create one with `inf study create`"
         raise NotFound(f"no study {study_id}: {known}")
     return study
 
@@ -256,7 +256,7 @@ def list_studies(
 
 
 def summarise_study(session: Session, study_id: int) -> StudySummary:
-    """One study as it stands in the list. Raises NotFound."""
+    """One study as in the list. Raises NotFound."""
     get_study(session, study_id)
     return next(found for found in list_studies(session) if found.id == study_id)
 
@@ -279,7 +279,7 @@ def compose(session: Session, study_id: int) -> Composition:
 
 
 def count_parts(session: Session, study_id: int) -> dict[str, int]:
-    """How many items of a study are main, training and gold."""
+    """How many items of a study are main, qualification (`training`) and gold."""
     query = (
         select(StudyItem.part, func.count())
         .where(StudyItem.study_id == study_id)
@@ -332,12 +332,12 @@ def current_guideline(session: Session, study_id: int) -> Guideline:
 def write_guideline(
     session: Session, study_id: int, body: str, *, created_by: str = ""
 ) -> Guideline:
-    """A new version of a study's guidelines; judgments keep the one they were made under.
+    """Add a version of a study's guidelines; judgments keep the one they were made under.
 
-    The same text again makes no new version. Raises BadInput for an empty text. Does not commit.
+    The same text again adds no version. Raises BadInput for an empty text. Does not commit.
     """
     if not body.strip():
-        raise BadInput("the guidelines are empty: write what a judge is to do")
+        raise BadInput("the guidelines are empty: write instructions for the judges")
     newest = current_guideline(session, study_id)
     if newest.body == body:
         return newest
@@ -350,14 +350,14 @@ def write_guideline(
 
 
 def extend_overlap(session: Session, study_id: int, overlap: int) -> Study:
-    """Ask for more judgments per item; nobody's work is lost.
+    """Raise the number of judgments per item; no work is lost.
 
-    Raises BadInput where that would be fewer than now. Does not commit.
+    Raises BadInput for a lower number than now. Does not commit.
     """
     study = get_study(session, study_id)
     if overlap < study.overlap:
         raise BadInput(
-            f"study {study_id} asks for {study.overlap} judges per item: it can only ask for more"
+            f"study {study_id} has {study.overlap} judges per item: the overlap can only be raised"
         )
     study.overlap = overlap
     session.execute(

@@ -1,4 +1,4 @@
-"""What every table shares: constraint names, aware UTC times, JSON."""
+"""Shared by all tables: constraint names, aware UTC times, JSON."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +18,7 @@ NAMES = {
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A moment, always aware and in UTC; SQLite has no time zones and stores it naive."""
+    """A point in time, always aware and in UTC; SQLite has no time zones and stores it naive."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -27,7 +27,7 @@ class UtcDateTime(TypeDecorator[datetime]):
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError(f"a time without a zone: {value!r}")
+            raise ValueError(f"a time without a time zone: {value!r}")
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
@@ -56,7 +56,7 @@ class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
 
 
 def key() -> Mapped[int]:
-    """A surrogate key that the database gives."""
+    """A surrogate key assigned by the database."""
     return mapped_column(primary_key=True, init=False)
 
 

@@ -1,4 +1,4 @@
-"""Data sets, their passages and their pairs."""
+"""Datasets, their passages and their pairs."""
 
 from datetime import datetime
 from typing import Any

@@ -32,9 +32,9 @@ class Recipe(Base, kw_only=True):
 
 
 class Run(Base, kw_only=True):
-    """A recipe applied to a data set, with a budget.
+    """A recipe applied to a dataset, with a budget.
 
-    `verdicts_shown`: annotators who review its groups see what the validator thought of them.
+    `verdicts_shown`: annotators who review its groups see the validator's verdict.
     """
 
     __tablename__ = "run"
@@ -66,10 +66,10 @@ class Run(Base, kw_only=True):
 
 
 class RunWorker(Base, kw_only=True):
-    """A process that works on a run: what it did and what it has set aside of the budget.
+    """A process that works on a run: its counts and its reservation of the budget.
 
     `owner` is the name under which it holds leases. A worker without `ended_at` whose heartbeat
-    is old is dead: what it had set aside is free again.
+    is old is dead: its reservation is void.
     """
 
     __tablename__ = "run_worker"
@@ -90,10 +90,10 @@ class RunWorker(Base, kw_only=True):
 
 
 class Batch(Base, kw_only=True):
-    """Calls of one model that were handed to the server together (OpenAI's Batch API).
+    """Calls of one model that were sent to the server together (OpenAI's Batch API).
 
-    `name` goes with the batch to the server as metadata: a batch that was sent without `remote_id`
-    being written is found again by it.
+    `name` is sent with the batch as metadata: it finds a batch that was sent before its
+    `remote_id` could be stored.
     """
 
     __tablename__ = "batch"
@@ -120,7 +120,7 @@ class Batch(Base, kw_only=True):
 
 
 class BatchCall(Base, kw_only=True):
-    """A call of a batch, by its content key; `failed` where it has to be asked again."""
+    """A call of a batch, by its content key; `failed` if it has to be requested again."""
 
     __tablename__ = "batch_call"
     batch_id: Mapped[int] = mapped_column(
@@ -132,7 +132,7 @@ class BatchCall(Base, kw_only=True):
 
 
 class Group(Base, kw_only=True):
-    """The three triplets grown from one pair in one run; kept or dropped as a whole.
+    """The three triplets generated from one pair in one run; kept or dropped as a whole.
 
     `state`, `lease_*` and `attempt` are the work queue of the run: a write by a worker is guarded
     by the attempt it leased. A drop always has its reason.

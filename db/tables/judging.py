@@ -34,7 +34,7 @@ class Item(Base, kw_only=True):
 
 
 class Judge(Base, kw_only=True):
-    """A person or a model that answers items; an adjudicator is one who saw what others said.
+    """A person or a model that answers items; an adjudicator also sees the others' answers.
 
     `simulated` judges stand in for people in a demo.
     """
@@ -55,7 +55,7 @@ class Judge(Base, kw_only=True):
 
 
 class Study(Base, kw_only=True):
-    """A set of items, guidelines and the overlap: one human annotation effort."""
+    """A set of items, guidelines and the overlap: one annotation effort."""
 
     __tablename__ = "study"
     id: Mapped[int] = key()
@@ -89,9 +89,9 @@ class Guideline(Base, kw_only=True):
 
 
 class StudyItem(Base, kw_only=True):
-    """An item in a study: to be judged, to train on, or hidden gold.
+    """An item in a study: `main`, `training` (qualification) or hidden `gold`.
 
-    `places` is how many judgments it is to get (NULL: everybody answers it), `taken` how many are
+    `places` is the number of judgments to collect (NULL: everyone answers it), `taken` how many are
     done or leased: the check keeps the overlap from ever being exceeded.
     """
 
@@ -115,10 +115,10 @@ class StudyItem(Base, kw_only=True):
 
 
 class Assignment(Base, kw_only=True):
-    """An item given to a judge of a study, for a time: exactly `overlap` end as `done`.
+    """An item leased to a judge of a study; exactly `overlap` of them end as `done`.
 
-    `aside`: the judge answered after the lease had expired and the place had gone to somebody
-    else; the judgment is kept but does not count in the study. `note` and `flagged` are those of a
+    `aside`: the judge answered after the lease had expired and the place was taken by another
+    judge; the judgment is kept but does not count in the study. `note` and `flagged` are those of a
     skipped item; an answered one has them in its judgment.
     """
 
@@ -143,9 +143,9 @@ class Assignment(Base, kw_only=True):
 
 
 class StudyJudge(Base, kw_only=True):
-    """How a judge stands in a study: let in, or paused (by a curator or by the hidden gold).
+    """A judge's membership in a study: active, or paused (by a curator or by failed gold items).
 
-    `furthest` is the largest position of an item they were given: the next ones come after it.
+    `furthest` is the highest position of an item leased to them: new leases come after it.
     """
 
     __tablename__ = "study_judge"
@@ -168,7 +168,7 @@ class StudyJudge(Base, kw_only=True):
 class Judgment(Base, kw_only=True):
     """Judge × item → the label of a candidate, or "none". Append-only; one is current.
 
-    `order_shown` lists the labels as they stood on the screen or in the prompt, first to last.
+    `order_shown` lists the labels in the order on the screen or in the prompt.
     """
 
     __tablename__ = "judgment"

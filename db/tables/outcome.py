@@ -1,4 +1,4 @@
-"""What comes out: releases, checkpoints, evaluations, analyses and cached vectors."""
+"""Results: releases, checkpoints, evaluations, analyses and cached vectors."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from db.tables.base import Base, created, key
 
 
 class Release(Base, kw_only=True):
-    """An immutable, exported set of groups, with its data set card."""
+    """An immutable, exported set of groups, with its dataset card."""
 
     __tablename__ = "release"
     id: Mapped[int] = key()
@@ -29,7 +29,7 @@ class Release(Base, kw_only=True):
 
 
 class ReleaseGroup(Base, kw_only=True):
-    """A group in a release: the split it went to, and the identity of its row as it went out."""
+    """A group in a release: its split, and the sha256 of its row as exported."""
 
     __tablename__ = "release_group"
     release_id: Mapped[int] = mapped_column(
@@ -42,7 +42,7 @@ class ReleaseGroup(Base, kw_only=True):
 
 
 class Checkpoint(Base, kw_only=True):
-    """A trained model on disk, from which release and how."""
+    """A trained model on disk, with its release and settings."""
 
     __tablename__ = "checkpoint"
     id: Mapped[int] = key()
@@ -78,7 +78,7 @@ class Evaluation(Base, kw_only=True):
 class Analysis(Base, kw_only=True):
     """A stored result: numbers as JSON, points as an Arrow file in `payload`.
 
-    `inputs_sha256` says from which data: the same inputs are not computed twice.
+    `inputs_sha256` identifies the data: the same inputs are not computed twice.
     """
 
     __tablename__ = "analysis"

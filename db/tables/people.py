@@ -10,10 +10,10 @@ from db.tables.base import Base, created, key
 
 
 class Account(Base, kw_only=True):
-    """A person who signs in. `epoch` is part of every cookie: raising it signs out everywhere.
+    """A person who signs in. `epoch` is in every cookie: incrementing it signs out everywhere.
 
-    `email` (in small letters) is what an OpenID provider knows them by; without a password nobody
-    gets in but through it.
+    An OpenID provider identifies them by `email` (lower case); an account without a password can
+    only sign in through it.
     """
 
     __tablename__ = "account"
@@ -32,10 +32,10 @@ class Account(Base, kw_only=True):
 
 
 class Invitation(Base, kw_only=True):
-    """A link that lets one person make an account of that role, until it expires.
+    """A link that lets one person create an account of that role, until it expires.
 
-    With a study, whoever takes it is a member of that study, with a new account or their own. The
-    link's token is not stored, only its sha256.
+    With a study, whoever accepts it becomes a member of it, with a new account or their own. Only
+    the sha256 of the link's token is stored.
     """
 
     __tablename__ = "invitation"
@@ -53,7 +53,7 @@ class Invitation(Base, kw_only=True):
 
 
 class Audit(Base, kw_only=True):
-    """Who did what, when: sign-ins, role changes, reviews, exports, launches."""
+    """The audit log: sign-ins, role changes, reviews, exports, launches."""
 
     __tablename__ = "audit"
     id: Mapped[int] = key()

@@ -12,10 +12,9 @@ from db.tables.base import Base, created, key
 class Job(Base, kw_only=True):
     """Any long work, with progress, heartbeat and log.
 
-    `slot` is the place on its machine it runs in (none: in the foreground of a command);
-    `resources` is what each of its processes used at its last word, by rank; `launcher` who starts
-    it: `local`, or the address of a Ray cluster; `shown` texts that it shows of its work (of a
-    batch, of the probe items of a training).
+    `slot` is the device slot of its machine (NULL: in the foreground of a command); `resources` the
+    last reported use of each of its processes, by rank; `launcher` is `local`, or the address of a
+    Ray cluster; `shown` are texts from its work (of a batch, of the probe items of a training).
     """
 
     __tablename__ = "job"
@@ -57,7 +56,7 @@ class Job(Base, kw_only=True):
 
 
 class MetricPoint(Base, kw_only=True):
-    """One number of a job at one step: a point of a loss curve."""
+    """One metric of a job at one step: a point of a loss curve."""
 
     __tablename__ = "metric_point"
     job_id: Mapped[int] = mapped_column(ForeignKey("job.id", ondelete="CASCADE"), primary_key=True)

@@ -216,7 +216,7 @@ def test_the_command_prints_a_table_and_wants_a_corpus(sqlite_store: Store, inf:
     assert (done.code, "--dataset" in done.json["error"]) == (2, True)
     missing = inf("analyze", "coverage", "--dataset", "nope", "--json")
     assert missing.code == 1
-    assert "no data set 'nope'" in missing.json["error"]
+    assert "no dataset 'nope'" in missing.json["error"]
 
 
 def test_the_numbers_of_a_map_say_who_covers_whom() -> None:

@@ -17,7 +17,7 @@ from app.jobs.slots import slots
 from db.jobs import jobs
 from db.modules import run_module
 from db.store.store import Store
-from db.words import JOB_KINDS
+from db.values import JOB_KINDS
 
 LOADED = "import sys, app.jobs.entry; print(*sorted(m.split('.')[0] for m in sys.modules))"
 

@@ -10,7 +10,7 @@ import app
 from db.review.reviews import approve_group
 from db.store.store import Store
 from db.study import gold_items, quality, studies
-from db.study.adjudication import show_disputed
+from db.study.adjudication import get_disputed
 from db.study.assignments import Decision, next_item, shuffled_labels, submit_decision
 from db.study.judgments import get_or_create_judge
 from db.tables import Assignment, Group, Item, Judge, Judgment, Passage, StudyItem
@@ -134,7 +134,7 @@ def approve_the_rest(store: Store, study_id: int) -> None:
         used = select(Item.group_id).join(StudyItem, StudyItem.item_id == Item.id)
         for group_id in session.scalars(select(Group.id).where(Group.id.not_in(used))).all():
             approve_group(session, group_id, reviewed_by="rita")
-        gold_items.draw_known_items(session, study_id, "training", 2)
+        gold_items.sample_gold_items(session, study_id, "training", 2)
         session.commit()
 
 
@@ -190,7 +190,7 @@ def test_a_dispute_is_decided_on_its_page(sqlite_store: Store) -> None:
     page.button(key).click().run()
     assert not page.exception
     with sqlite_store.read() as session:
-        found = show_disputed(session, study_id, item.item_id)
+        found = get_disputed(session, study_id, item.item_id)
     assert (found.decision, found.decided_by) == ("query_negative", "local admin")
 
 

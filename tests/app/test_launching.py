@@ -22,7 +22,7 @@ from db.jobs.resources import parts_of
 from db.jobs.runner import Cancelled
 from db.people.accounts import list_audit
 from db.store.store import Store
-from db.words import JOB_KINDS
+from db.values import JOB_KINDS
 
 TESTS = Path(__file__).resolve().parent.parent
 

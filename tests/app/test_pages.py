@@ -9,7 +9,7 @@ from app.access.identity import COOKIE
 from app.kit.menu import MENU
 from db.people.accounts import add_account, set_disabled
 from db.store.store import Store
-from db.words import ACCOUNT_ROLES
+from db.values import ACCOUNT_ROLES
 
 REACHABLE = [
     (role, view.name)

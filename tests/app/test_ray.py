@@ -30,7 +30,7 @@ from app.jobs.ray_cluster import (
 from curation.run.starting import job_config, start_run
 from db.errors import BadInput
 from db.jobs import jobs
-from db.jobs.resources import parts_of, sum_of, told_missing
+from db.jobs.resources import missing_gpu_warning, parts_of, sum_of
 from db.run.runs import funnel, get_run
 from db.store.store import Store
 from db.tables import Job
@@ -267,7 +267,7 @@ def test_a_gpu_for_each_worker_is_found_on_two_nodes_and_given_back_by_cancel(
 
 
 def missing(store: Store, job_id: int) -> str:
-    return told_missing(parts_of(now(store, job_id).resources))
+    return missing_gpu_warning(parts_of(now(store, job_id).resources))
 
 
 @pytest.mark.slow

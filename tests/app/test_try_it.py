@@ -49,7 +49,7 @@ def test_the_server_starts_on_demand_answers_its_token_only_and_ends_when_idle(
     assert httpx.get(f"{url}/health").status_code == 401
     assert httpx.post(f"{url}/search", json={}, headers={"Authorization": "Bearer x"}).is_error
     for model, dataset, query, words_of_it in (
-        (MODEL, "nowhere", "tea", "no data set"),
+        (MODEL, "nowhere", "tea", "no dataset"),
         (MODEL, "world", "  ", "no query"),
         ("/no/such/model", "world", "tea", "/no/such/model"),
     ):

@@ -14,8 +14,8 @@ def test_a_store_that_cannot_be_opened_is_told_in_words(tmp_path: Path, inf: Any
     (tmp_path / "file").write_text("no database, only words " * 100)
     for environment, words in (
         ({"INF_DATABASE_URL": "postgresql://me:secret@127.0.0.1:1/x"}, "cannot be reached"),
-        ({"INF_DATABASE_URL": f"sqlite:///{tmp_path}/file"}, "is no SQLite store"),
-        ({"INF_DATABASE_URL": "", "INF_HOME": str(tmp_path / "file")}, "cannot be made at"),
+        ({"INF_DATABASE_URL": f"sqlite:///{tmp_path}/file"}, "is not a SQLite store"),
+        ({"INF_DATABASE_URL": "", "INF_HOME": str(tmp_path / "file")}, "cannot be created at"),
     ):
         for command in (("db", "upgrade"), ("jobs", "list")):
             told = inf(*command, "--json", **environment)

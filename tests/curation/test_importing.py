@@ -315,7 +315,7 @@ def test_an_unknown_data_set_is_told_with_those_there_are(store: Store, tmp_path
     path.write_bytes(GOOD_PAIR)
     do_import(store, path)
     with store.read() as session:
-        with pytest.raises(NotFound, match="no data set 'boks'; there are: books"):
+        with pytest.raises(NotFound, match="no dataset 'boks'; existing ones: books"):
             resolve(session, ["books", "boks"])
         assert [row.name for row in resolve(session, ["books"])] == ["books"]
 

@@ -244,5 +244,5 @@ def test_two_releases_are_told_apart_pair_by_pair_with_why(store: Store, tmp_pat
         assert diff_releases(session, one, one) == []
     elsewhere = make_run(store, name="papers")
     third = export(store, tmp_path / "papers", dataset="papers", run_id=elsewhere)
-    with store.read() as session, pytest.raises(BadInput, match="of different data sets"):
+    with store.read() as session, pytest.raises(BadInput, match="of different datasets"):
         diff_releases(session, one, get_release(session, third["release_id"]))

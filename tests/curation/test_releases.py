@@ -179,7 +179,7 @@ def test_an_empty_release_is_refused_with_what_to_do(sqlite_store: Store, tmp_pa
     make_run(sqlite_store, name="papers")
     with pytest.raises(Refused, match=r"none is approved\. Approve groups with `inf review"):
         export(sqlite_store, tmp_path / "out", dataset="papers", reviews="approved")
-    with pytest.raises(NotFound, match="no data set 'poems'"):
+    with pytest.raises(NotFound, match="no dataset 'poems'"):
         export(sqlite_store, tmp_path / "out", dataset="poems")
     assert list(tmp_path.glob("out*")) == [] and count_rows(sqlite_store, "release") == 0
 
@@ -289,7 +289,7 @@ def test_the_command_makes_a_release(sqlite_store: Store, tmp_path: Path, inf: A
     assert refused.code == 1 and "none is approved" in refused.err
     assert inf("export", "--dataset", "books", "--out", tmp_path, "--format", "xml").code == 2
     missing = inf("export", "--dataset", "poems", "--out", tmp_path / "p", "--json")
-    assert missing.code == 1 and "no data set 'poems'" in missing.json["error"]
+    assert missing.code == 1 and "no dataset 'poems'" in missing.json["error"]
 
 
 def test_an_export_that_was_killed_gives_the_same_release_when_run_again(

@@ -189,7 +189,7 @@ def test_two_items_of_a_group_are_never_in_a_study(sqlite_store: Store) -> None:
     with sqlite_store.write() as session:
         with pytest.raises(BadInput, match="at most one item of each group"):
             studies.add_study(session, run_id=run_id, item_ids=two, overlap=1)
-        with pytest.raises(BadInput, match="item 999 is no item of run"):
+        with pytest.raises(BadInput, match="item 999 is not an item of run"):
             studies.add_study(session, run_id=run_id, item_ids=[999], overlap=1)
         with pytest.raises(BadInput, match="at least one item"):
             studies.add_study(session, run_id=run_id, item_ids=[], overlap=1)

@@ -131,4 +131,4 @@ def test_a_study_is_paused_extended_and_given_new_guidelines(
     }
     fewer = inf("study", "set", "--study", 1, "--overlap", 1)
     assert fewer.code == 1
-    assert "only ask for more" in fewer.err
+    assert "can only be raised" in fewer.err

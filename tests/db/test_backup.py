@@ -111,7 +111,7 @@ def test_a_damaged_backup_is_refused_and_changes_nothing(
             new.writestr(name, data.replace(b"book 1", b"book 9") if name == "pair.jsonl" else data)
     target = open_store(f"sqlite:///{tmp_path}/target.db")
     schema.upgrade(target)
-    with pytest.raises(BadInput, match="is damaged: its table pair"):
+    with pytest.raises(BadInput, match="is damaged: table pair"):
         restore_backup(target, changed)
     short = tmp_path / "short.backup"
     short.write_bytes(path.read_bytes()[:-100])

@@ -11,7 +11,7 @@ from db.store.store import Store
 from db.study import adjudication, gold_items, quality, studies
 from db.study.judgments import get_or_create_judge, record_judgment
 from db.tables import Item, StudyItem
-from db.words import NONE
+from db.values import NONE
 
 LABELS = ("positive", "instruction_negative", "query_negative", NONE)
 
@@ -27,7 +27,7 @@ def judge_everything(store: Store, seed: int) -> tuple[int, dict[int, list[str]]
         for group_id in studies.judged_groups(session, run_id):
             approve_group(session, group_id, reviewed_by="rita")
         study = studies.create_study(session, run_id=run_id, items=20, overlap=3)
-        gold_items.draw_known_items(session, study.id, "gold", 4)
+        gold_items.sample_gold_items(session, study.id, "gold", 4)
         judges = [
             get_or_create_judge(session, "ann", kind="person"),
             get_or_create_judge(session, "bob", kind="person"),
@@ -66,7 +66,7 @@ def test_disputed_items_are_those_of_the_slow_way_in_its_order(store: Store, see
     share = {item: max(Counter(votes).values()) / len(votes) for item, votes in said.items()}
     slow = sorted(said, key=lambda item: (share[item], item not in noted, item))
     with store.read() as session:
-        assert adjudication.disputed_ids(session, study_id, agreed_too=True) == slow
+        assert adjudication.disputed_ids(session, study_id, include_agreed=True) == slow
         wanted = [item for item in slow if share[item] < 1 or item in noted]
         assert 0 < len(wanted) < len(slow)
         assert adjudication.disputed_ids(session, study_id) == wanted
@@ -82,12 +82,10 @@ def test_a_judges_quality_counts_gold_apart(store: Store) -> None:
         }
         people = [row for row in found.values() if row.kind == "person"]
         assert sum(row.judged for row in people) == sum(map(len, said.values()))
-        shown = {
-            item_id: adjudication.show_disputed(session, study_id, item_id) for item_id in gold
-        }
+        shown = {item_id: adjudication.get_disputed(session, study_id, item_id) for item_id in gold}
     for judge, row in found.items():
         answers = {
-            item_id: one.choice for item_id, item in shown.items() for one in item.said
+            item_id: one.choice for item_id, item in shown.items() for one in item.answers
             if one.judge == judge
         }  # fmt: skip
         assert row.gold_seen == len(answers)

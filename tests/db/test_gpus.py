@@ -6,7 +6,7 @@ import pytest
 
 from app.jobs.slots import slots, visible_gpus
 from app.training.estimate import available_bytes
-from db.jobs.gpus import ask_gpus
+from db.jobs.gpus import query_gpus
 
 DRIVER = """#!/bin/sh
 case "$*" in
@@ -31,9 +31,9 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_driver_says_how_busy_a_gpu_is(driver: Path) -> None:
-    assert ask_gpus("utilization.gpu", "GPU-1") == [37]
-    assert ask_gpus("utilization.gpu", "GPU-2") == []  # a part of a GPU does not say
-    assert ask_gpus("utilization.gpu", "GPU-3") == []  # it ends with an error
+    assert query_gpus("utilization.gpu", "GPU-1") == [37]
+    assert query_gpus("utilization.gpu", "GPU-2") == []  # a part of a GPU does not say
+    assert query_gpus("utilization.gpu", "GPU-3") == []  # it ends with an error
 
 
 def test_a_slot_for_each_gpu_and_the_memory_of_the_largest(driver: Path) -> None:
@@ -46,5 +46,5 @@ def test_a_slot_for_each_gpu_and_the_memory_of_the_largest(driver: Path) -> None
 
 def test_without_a_driver_there_is_no_gpu(driver: Path) -> None:
     driver.unlink()
-    assert ask_gpus("index") == []
+    assert query_gpus("index") == []
     assert [one.name for one in slots()] == ["files", "curation", "models"]

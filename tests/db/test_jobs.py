@@ -95,7 +95,7 @@ def test_a_long_series_is_thinned_and_keeps_its_ends(store: Store) -> None:
             session.add(MetricPoint(job_id=job.id, name="loss", step=step * 10, value=1.0 / step))
         jobs.record_metrics(session, job.id, 5, {"ndcg@10": 0.5})
         session.flush()
-        found = jobs.metric_series(session, [job.id], most=50)[job.id]
+        found = jobs.metric_series(session, [job.id], max_points=50)[job.id]
     assert 50 <= len(found["loss"]) <= 51
     assert found["loss"][0] == (10, 1.0)
     assert found["loss"][-1] == (10_000, 1.0 / 1000)

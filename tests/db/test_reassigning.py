@@ -11,7 +11,7 @@ from db.people import invitations
 from db.people.accounts import add_account
 from db.store.store import Store
 from db.study import assignments, quality, studies
-from db.study.adjudication import show_disputed
+from db.study.adjudication import get_disputed
 from db.study.assignments import Decision
 from db.study.judgments import get_or_create_judge
 from db.study.reassigning import reassign
@@ -61,13 +61,13 @@ def test_an_item_the_other_person_has_had_goes_back_to_the_queue(store: Store) -
 def test_reassigning_to_nobody_else_is_refused(store: Store) -> None:
     study_id, ann, bob = make_study(store)
     with store.write() as session:
-        with pytest.raises(BadInput, match="somebody else"):
+        with pytest.raises(BadInput, match="another one"):
             reassign(session, study_id, ann, ann)
         model = get_or_create_judge(session, "openai:m", kind="model").id
-        with pytest.raises(BadInput, match="no person"):
+        with pytest.raises(BadInput, match="not a person"):
             reassign(session, study_id, ann, model)
         quality.pause_judge(session, study_id, bob, "away")
-        with pytest.raises(Refused, match="let them in"):
+        with pytest.raises(Refused, match="resume them first"):
             reassign(session, study_id, ann, bob)
 
 
@@ -88,7 +88,7 @@ def test_an_answer_too_fast_to_be_read_is_flagged_one_by_one(store: Store) -> No
             assignments.submit_decision(session, study_id, ann, decision, now=now)
         found = fast_answers(session, study_id)
         assert [(one.judge, round(one.seconds, 1)) for one in found] == [("ann", 0.4), ("ann", 1.4)]
-        (said,) = show_disputed(session, study_id, found[0].item_id).said
+        (said,) = get_disputed(session, study_id, found[0].item_id).answers
         assert said.too_fast
         set_rules(session, study_id, too_fast_seconds=1.0)
         assert len(fast_answers(session, study_id)) == 1

@@ -8,7 +8,14 @@ import pytest
 
 from db.errors import Refused
 from db.jobs import jobs
-from db.jobs.resources import Meter, missing_gpu, parts_of, sum_of, told_missing, told_resources
+from db.jobs.resources import (
+    Meter,
+    missing_gpu,
+    missing_gpu_warning,
+    parts_of,
+    report_resources,
+    sum_of,
+)
 from db.store.store import Store
 from db.tables import Job
 
@@ -61,7 +68,7 @@ def test_another_process_tells_what_it_uses_as_soon_as_it_begins(
     store: Store, running: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INF_DATABASE_URL", store.url)
-    with told_resources(running.id, running.attempt, 3, "n9"):
+    with report_resources(running.id, running.attempt, 3, "n9"):
         pass
     (part,) = parts_of(used(store, running))
     assert (part["node"], part["pid"]) == ("n9", psutil.Process().pid)
@@ -69,7 +76,7 @@ def test_another_process_tells_what_it_uses_as_soon_as_it_begins(
 
 def test_a_process_that_is_not_told_of_a_store_makes_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("INF_DATABASE_URL", raising=False)
-    with told_resources(1, 1, 1, ""):
+    with report_resources(1, 1, 1, ""):
         pass
 
 
@@ -122,6 +129,10 @@ def test_a_gpu_that_was_given_and_is_not_there_is_told(
 
 def test_the_processes_without_their_gpu_are_named() -> None:
     blind = FIRST | {"gpu_missing": "0"}
-    assert told_missing([FIRST, SECOND]) == "" == told_missing([])
-    assert told_missing([blind]).startswith("The job was given a GPU that PyTorch does not see")
-    assert told_missing([FIRST, blind, blind]).startswith("Process 2, 3 of 3 was given a GPU")
+    assert missing_gpu_warning([FIRST, SECOND]) == "" == missing_gpu_warning([])
+    assert missing_gpu_warning([blind]).startswith(
+        "The job was given a GPU that PyTorch does not see"
+    )
+    assert missing_gpu_warning([FIRST, blind, blind]).startswith(
+        "Process 2, 3 of 3 was given a GPU"
+    )

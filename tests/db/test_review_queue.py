@@ -46,9 +46,9 @@ def test_kept_and_dropped_come_mixed_and_whole_to_who_reviews_blind(store: Store
         queue(store, QueueFilter(run_id, verdict="kept"), blind=True)
     with store.read() as session:
         unwritten = next(each for each in dropped if each not in ids)
-        assert not review_queue.may_see(session, unwritten, reviewer="ann", blind=True)
-        assert review_queue.may_see(session, unwritten, reviewer="ann", blind=False)
-        assert not review_queue.may_see(session, 999, reviewer="ann", blind=False)
+        assert not review_queue.can_review(session, unwritten, reviewer="ann", blind=True)
+        assert review_queue.can_review(session, unwritten, reviewer="ann", blind=False)
+        assert not review_queue.can_review(session, 999, reviewer="ann", blind=False)
 
 
 def test_groups_passed_over_come_last(sqlite_store: Store) -> None:
@@ -67,8 +67,8 @@ def test_a_group_of_which_an_item_is_held_is_not_shown(store: Store) -> None:
         assert item is not None
         group_id = session.get_one(Item, item.item_id).group_id
         session.commit()
-        assert not review_queue.may_see(session, group_id, reviewer="ann", blind=True)
-        assert review_queue.may_see(session, group_id, reviewer="bob", blind=True)
+        assert not review_queue.can_review(session, group_id, reviewer="ann", blind=True)
+        assert review_queue.can_review(session, group_id, reviewer="bob", blind=True)
     assert group_id not in queue(store, QueueFilter(run_id))[0]
 
 
@@ -94,11 +94,11 @@ def test_many_are_reviewed_only_as_many_as_were_confirmed(store: Store) -> None:
     with store.write() as session:
         assert review_queue.count_matching(session, kept) == 4
         approve_group(session, first, reviewed_by="bob")
-        with pytest.raises(Refused, match=r"finds 3 groups now, and 4 were confirmed"):
+        with pytest.raises(Refused, match=r"matches 3 groups now, not the confirmed 4"):
             review_queue.review_in_bulk(session, kept, "approve", expected=4, reviewed_by="ann")
         with pytest.raises(BadInput, match="needs a reason"):
             review_queue.review_in_bulk(session, kept, "reject", expected=3, reviewed_by="ann")
-        with pytest.raises(BadInput, match="cannot be done to many"):
+        with pytest.raises(BadInput, match="is not a bulk action"):
             review_queue.review_in_bulk(session, kept, "edit", expected=3, reviewed_by="ann")
         dropped = QueueFilter(run_id, verdict="dropped")
         done = review_queue.review_in_bulk(
@@ -149,7 +149,7 @@ def test_the_command_reviews_many_only_when_told_yes(sqlite_store: Store, inf_he
         assert [row.action for row in rows] == ["review.bulk_approve", "review.bulk_reject"]
         assert all(row.actor.startswith("cli:") for row in rows)
     empty = inf_here("review", "many", *rest, "--reason", "again", "--yes", "--json")
-    assert (empty.code, empty.json["error"]) == (1, "the filter finds no group")
+    assert (empty.code, empty.json["error"]) == (1, "the filter matches no group")
     unknown = inf_here("review", "many", "--run", run_id, "--drop-reason", "ugly", "--approve")
     assert unknown.code == 1 and "no drop reason 'ugly'" in unknown.err
     assert inf_here("review", "many", "--run", 99, "--approve", "--json").json == {

@@ -94,7 +94,7 @@ def train(store: Store, study_id: int, judge_id: int, *, right: bool) -> list[bo
 
 def draw(store: Store, study_id: int, part: str, count: int) -> None:
     with store.write() as session:
-        gold_items.draw_known_items(session, study_id, part, count)
+        gold_items.sample_gold_items(session, study_id, part, count)
         session.commit()
 
 
@@ -102,15 +102,15 @@ def test_nothing_is_judged_before_the_training_is_passed(store: Store) -> None:
     study_id = make_study(store)
     draw(store, study_id, "training", 3)
     ann = judge(store, "ann")
-    with store.write() as session, pytest.raises(Refused, match="training comes first"):
+    with store.write() as session, pytest.raises(Refused, match="qualification comes first"):
         assignments.next_item(session, study_id, ann)
     assert train(store, study_id, ann, right=False) == [False] * 3
     with store.read() as session:
-        state = qualification.training_state(session, study_id, ann)
+        state = qualification.qualification_state(session, study_id, ann)
     assert (state.passed, state.round, state.answered) == (False, 1, 0)
     assert train(store, study_id, ann, right=True) == [True] * 3
     with store.read() as session:
-        assert qualification.training_state(session, study_id, ann).passed
+        assert qualification.qualification_state(session, study_id, ann).passed
     assert answer(store, study_id, ann) is not None
     with store.read() as session:
         assert len(judgment_frame(session, study_id)) == 1
@@ -121,12 +121,12 @@ def test_who_fails_every_round_is_paused_until_a_curator_lets_them_in(store: Sto
     study_id = make_study(store)
     draw(store, study_id, "training", 2)
     ann = judge(store, "ann")
-    for _ in range(qualification.MOST_ROUNDS):
+    for _ in range(qualification.DEFAULT_ROUNDS):
         train(store, study_id, ann, right=False)
     with store.write() as session:
         with pytest.raises(Refused, match="not passed in 3 rounds"):
             assignments.next_item(session, study_id, ann)
-        quality.let_in(session, study_id, ann)
+        quality.readmit_judge(session, study_id, ann)
         session.commit()
     assert train(store, study_id, ann, right=True) == [True, True]
     assert answer(store, study_id, ann) is not None
@@ -155,7 +155,7 @@ def test_missed_gold_pauses_where_the_study_says_so(store: Store) -> None:
     draw(store, study_id, "gold", 4)
     settle(store, study_id, gold_every=1, gold_action="pause")
     ann = judge(store, "ann")
-    with pytest.raises(Refused, match="0 of 3 control items right"):
+    with pytest.raises(Refused, match="0 of 3 gold items correct"):
         for _ in range(10):
             answer(store, study_id, ann)
 
@@ -202,7 +202,7 @@ def test_more_overlap_opens_finished_items_again(store: Store) -> None:
     assert answer(store, study_id, bob) is None
     with store.write() as session:
         studies.extend_overlap(session, study_id, 2)
-        with pytest.raises(BadInput, match="only ask for more"):
+        with pytest.raises(BadInput, match="can only be raised"):
             studies.extend_overlap(session, study_id, 1)
         session.commit()
     assert answer(store, study_id, bob) is not None
@@ -231,8 +231,8 @@ def test_disputes_come_first_and_the_decision_is_a_judge_of_its_own(store: Store
         answer(store, study_id, bob, label=label, note="unsure" if number == 2 else "")
     with store.write() as session:
         assert adjudication.disputed_ids(session, study_id) == [items[1], items[2]]
-        disputed = adjudication.show_disputed(session, study_id, items[1] or 0)
-        assert {(one.judge, one.choice) for one in disputed.said} == {
+        disputed = adjudication.get_disputed(session, study_id, items[1] or 0)
+        assert {(one.judge, one.choice) for one in disputed.answers} == {
             ("ann", "positive"),
             ("bob", "query_negative"),
         }
@@ -240,7 +240,7 @@ def test_disputes_come_first_and_the_decision_is_a_judge_of_its_own(store: Store
             adjudication.adjudicate(session, study_id, items[1] or 0, "positive", by="cora")
         adjudication.adjudicate(session, study_id, items[1] or 0, "none", by="dan", note="neither")
         session.commit()
-        disputed = adjudication.show_disputed(session, study_id, items[1] or 0)
+        disputed = adjudication.get_disputed(session, study_id, items[1] or 0)
         assert (disputed.decision, disputed.decided_by) == ("none", "dan")
         assert adjudication.disputed_ids(session, study_id, open_only=True) == [items[2]]
         assert len(judgment_frame(session, study_id)) == 6

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from db.errors import InfError
-from db.jobs.resources import told_resources
+from db.jobs.resources import report_resources
 from trainer.parallel.processes import (
     Processes,
     count_from_environment,
@@ -34,7 +34,7 @@ def follow(processes: Processes, node: str) -> None:
         raise InfError("the first process refused the training: the reason is in its log")
     settings = parse_settings(plan["settings"])
     warn_of_missing_gpu()
-    with told_resources(plan["job_id"], plan["attempt"], processes.rank, node):
+    with report_resources(plan["job_id"], plan["attempt"], processes.rank, node):
         groups = groups_of(Path(plan["release"]), settings)
         fit(
             load_backbone(settings),

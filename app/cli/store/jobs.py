@@ -11,7 +11,7 @@ from app.jobs.processes import command_of
 from app.jobs.ray_cluster import RayCluster
 from app.jobs.ray_supervisor import supervise_ray
 from db.jobs import jobs as queue
-from db.jobs.resources import parts_of, sum_of, told_missing
+from db.jobs.resources import missing_gpu_warning, parts_of, sum_of
 from db.people.accounts import record_audit
 from db.tables import Job
 
@@ -87,7 +87,7 @@ def show(job_id: int) -> Result:
             "config": job.config,
             "result": job.result,
             "remedy": launching.what_to_do(job) or None,
-            "warning": told_missing(found) or None,
+            "warning": missing_gpu_warning(found) or None,
         }
 
 

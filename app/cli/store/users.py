@@ -9,7 +9,7 @@ from db.errors import BadInput
 from db.people import accounts, invitations
 from db.people.emails import set_email
 from db.tables import Account
-from db.words import ACCOUNT_ROLES
+from db.values import ACCOUNT_ROLES
 
 
 @click.group()

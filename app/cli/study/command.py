@@ -24,7 +24,7 @@ from db.corpus.datasets import get_dataset
 from db.errors import BadInput
 from db.people.accounts import record_audit
 from db.study import studies
-from db.words import STUDY_STATUSES
+from db.values import STUDY_STATUSES
 
 
 @click.group()

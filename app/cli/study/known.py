@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from app.cli.kit.report import Result, lines, me, ready_store, reporting
-from curation.judging.known_item_file import add_from_file, template_rows
+from curation.judging.gold_item_file import add_from_file, template_rows
 from db.errors import BadInput
 from db.people.accounts import record_audit
-from db.study.gold_items import draw_known_items
+from db.study.gold_items import sample_gold_items
 from db.study.rules import GOLD_ACTIONS, set_rules
 from db.study.studies import count_parts
 
@@ -32,7 +32,7 @@ def _change(
     with ready_store().write() as session:
         added = [] if file is None else add_from_file(session, study_id, part, file)
         if sample is not None:
-            added += draw_known_items(session, study_id, part, sample)
+            added += sample_gold_items(session, study_id, part, sample)
         now = set_rules(session, study_id, **changes)
         record_audit(session, me(), f"study.{part}", str(study_id), items=len(added), rules=changes)
         total = count_parts(session, study_id).get(part, 0)

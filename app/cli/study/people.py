@@ -89,10 +89,10 @@ def _do(store: Store, study_id: int, action: str, name: str, *, reason: str, to:
             quality.pause_judge(session, study_id, judge_id, reason)
             message, noted = f"{name} is paused; the items they held go to others", "pause_judge"
         elif action == "let_in":
-            quality.let_in(session, study_id, judge_id)
+            quality.readmit_judge(session, study_id, judge_id)
             message, noted = f"{name} may continue", "let_in_judge"
         elif action == "take_back":
-            number = quality.take_back(session, study_id, judge_id)
+            number = quality.return_leases(session, study_id, judge_id)
             message, noted = (
                 f"{counted(number, 'item')} of {name} returned to the queue",
                 "take_back",
@@ -117,7 +117,7 @@ def _item(item: Disputed) -> Result:
         "candidates": [{"label": label, "text": text} for label, text in item.candidates],
         "said": [
             {"judge": one.judge, "choice": one.choice, "note": one.note, "flagged": one.flagged}
-            for one in (*item.said, *item.skips)
+            for one in (*item.answers, *item.skips)
         ],
         "decision": item.decision,
         "decided_by": item.decided_by,
@@ -141,19 +141,26 @@ def _disputed(result: Result) -> str:
 @click.option("--item", "item_id", type=int, help="Decide this item; without it, list items.")
 @click.option("--choice", help="The right answer: a candidate's label, or none.")
 @click.option("--note", default="", help="Reason for the decision.")
-@click.option("--all", "agreed_too", is_flag=True, help="Also list items on which people agree.")
+@click.option(
+    "--all", "include_agreed", is_flag=True, help="Also list items on which people agree."
+)
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
 @reporting(_disputed)
 def adjudicate(
-    study_id: int, item_id: int | None, choice: str | None, note: str, agreed_too: bool, limit: int
+    study_id: int,
+    item_id: int | None,
+    choice: str | None,
+    note: str,
+    include_agreed: bool,
+    limit: int,
 ) -> Result:
     """List the items on which people disagree, with all answers; decide one."""
     if (item_id is None) != (choice is None):
         raise click.UsageError("--item ITEM and --choice LABEL must be given together")
     if item_id is None or choice is None:
         with ready_store().read() as session:
-            ids = adjudication.disputed_ids(session, study_id, agreed_too=agreed_too)
-            items = [adjudication.show_disputed(session, study_id, one) for one in ids[:limit]]
+            ids = adjudication.disputed_ids(session, study_id, include_agreed=include_agreed)
+            items = [adjudication.get_disputed(session, study_id, one) for one in ids[:limit]]
         rows = [_item(item) for item in items]
         return {"study_id": study_id, "disputed": len(ids), "items": rows}
     with ready_store().write() as session:

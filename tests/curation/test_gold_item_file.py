@@ -9,11 +9,11 @@ from conftest import Ran
 from sqlalchemy import select
 from study_world import make_world
 
-from curation.judging.known_item_file import add_from_file, template_rows
+from curation.judging.gold_item_file import add_from_file, template_rows
 from db.errors import BadInput, BadRows
 from db.store.store import Store
 from db.study import studies
-from db.study.gold_items import list_known_items
+from db.study.gold_items import list_gold_items
 from db.study.rules import rules_of, set_rules
 from db.tables import Item, StudyItem
 
@@ -42,7 +42,7 @@ def test_a_template_that_was_filled_in_becomes_gold(store: Store, tmp_path: Path
         add_from_file(session, study_id, "gold", write(tmp_path / "gold.jsonl", *rows))
         session.commit()
     with store.read() as session:
-        found = list_known_items(session, study_id)
+        found = list_gold_items(session, study_id)
         second = session.get_one(Item, rows[1]["item"]).candidates[1]["label"]
     assert [one.right for one in found] == ["positive", second, "none"]
     assert {(one.part, one.explanation) for one in found} == {("gold", "because")}
@@ -75,7 +75,7 @@ def test_bad_rows_are_named_with_line_and_remedy_and_nothing_is_added(
     for line, why in (
         (2, "'the first'"),
         (3, "no item of run"),
-        (4, "its answer is not known"),
+        (4, "it cannot be a gold item"),
         (5, "'sideways'"),
         (6, "name the item"),
         (7, "twice"),
@@ -84,7 +84,7 @@ def test_bad_rows_are_named_with_line_and_remedy_and_nothing_is_added(
         assert f"rows.jsonl, line {line}:" in words and why in words
     assert "inf study template" in words
     with store.read() as session:
-        assert list_known_items(session, study_id) == []
+        assert list_gold_items(session, study_id) == []
 
 
 def test_the_command_adds_rows_sets_rules_and_refuses_what_cannot_be(

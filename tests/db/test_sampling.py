@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from db.scenarios import ROLES
-from db.study.sampling import draw_highest, draw_items, even_quotas
+from db.study.sampling import even_quotas, sample_items, take_highest
 
 SCENARIOS = st.sets(st.sampled_from(ROLES), min_size=1)
 GROUPS = st.dictionaries(st.integers(1, 60), SCENARIOS, min_size=1, max_size=30).map(
@@ -22,8 +22,8 @@ def test_one_item_of_a_group_as_many_as_there_are_and_the_seed_decides(
     groups: dict[int, dict[str, int]], count: int, seed: int, even: bool, strata: int
 ) -> None:
     of = {group: group % strata for group in groups}
-    drawn = draw_items(groups, count, seed, strata=of, even_scenarios=even)
-    assert drawn == draw_items(groups, count, seed, strata=of, even_scenarios=even)
+    drawn = sample_items(groups, count, seed, strata=of, even_scenarios=even)
+    assert drawn == sample_items(groups, count, seed, strata=of, even_scenarios=even)
     assert len(drawn) == min(count, len(groups))
     assert len({item // 10 for item in drawn}) == len(drawn)
     assert all(item in groups[item // 10].values() for item in drawn)
@@ -38,7 +38,7 @@ def test_scenarios_are_even_where_every_group_has_all(groups: int, count: int, s
     whole = {
         group: {role: 10 * group + n for n, role in enumerate(ROLES)} for group in range(groups)
     }
-    used = Counter(item % 10 for item in draw_items(whole, count, seed))
+    used = Counter(item % 10 for item in sample_items(whole, count, seed))
     counts = [used[n] for n in range(3)]
     assert max(counts) - min(counts) <= 1
 
@@ -63,8 +63,8 @@ def test_the_highest_come_first_each_group_with_its_highest(
 ) -> None:
     items = [item for found in groups.values() for item in found.values()]
     value = data.draw(st.dictionaries(st.sampled_from(items), st.sampled_from([0.0, 0.5, 1.0])))
-    drawn = draw_highest(groups, value, 10, seed)
-    assert drawn == draw_highest(groups, value, 10, seed)
+    drawn = take_highest(groups, value, 10, seed)
+    assert drawn == take_highest(groups, value, 10, seed)
     best = {
         group: max(value[item] for item in found.values() if item in value)
         for group, found in groups.items()

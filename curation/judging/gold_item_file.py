@@ -15,10 +15,10 @@ from sqlalchemy.orm import Session
 from analysis.files.rows import Row, read_rows
 from db.errors import BadInput, BadRow, BadRows
 from db.scenarios import ROLES
-from db.study.gold_items import add_known_item
+from db.study.gold_items import add_gold_item
 from db.study.studies import get_study, judged_groups
 from db.tables import Group, Item, Pair, Passage, StudyItem
-from db.words import NONE
+from db.values import NONE
 
 REMEDY = (
     "Nothing was added. `inf study template --study ID --out FILE` writes rows to fill in: "
@@ -45,7 +45,7 @@ def add_from_file(session: Session, study_id: int, part: str, path: Path) -> lis
                     raise BadInput(f"item {item.id} stands in the file twice: keep one row")
                 right = _right(item, row.values)
                 why = str(row.values.get("explanation") or "").strip()
-                add_known_item(session, study_id, item.id, part, right, why)
+                add_gold_item(session, study_id, item.id, part, right, why)
                 added.append(item.id)
             except BadInput as error:
                 bad.append(BadRow(path.name, row.line, str(error)))

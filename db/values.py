@@ -1,11 +1,11 @@
-"""The words that are values in the store: origins, choices and states (roles: `db.scenarios`).
+"""The values of columns in the store: origins, choices and states (roles: `db.scenarios`).
 
-One word per thing: the same in a table, a function, a widget key, a config, a figure and the docs.
+One name per thing: the same in a table, a function, a widget key, a config, a figure and the docs.
 """
 
 from typing import Final
 
-# What a judge may answer besides the label of a candidate.
+# The answers of a judge besides the label of a candidate.
 NONE: Final = "none"
 AMBIGUOUS: Final = "ambiguous"
 
