@@ -92,3 +92,23 @@ def write_t5(folder: Path, *, framed: bool = True) -> Path:
     tokenizer.model_max_length = 4096
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def write_cross_encoder(folder: Path, labels: int = 1) -> Path:
+    """A one-layer BERT that scores pairs, with random weights."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    tokenizer = _byte_tokenizer(framed=True)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_labels=labels,
+    )
+    torch.manual_seed(0)
+    BertForSequenceClassification(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

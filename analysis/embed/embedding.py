@@ -27,6 +27,11 @@ from pathlib import Path
 
 import numpy as np
 
+from analysis.embed.chat_template import (
+    plain_folder_with_template,
+    set_chat_template,
+    stores_its_reading,
+)
 from analysis.embed.encoder import BATCH, Encoder
 from analysis.embed.server import PREFIX, EmbeddingServer, server_identity
 from db.corpus.datasets import text_sha256
@@ -55,6 +60,8 @@ def embed_texts(
     if not texts:
         return np.zeros((0, 0), dtype=np.float32)
     identity = model_identity(model)
+    if plain_folder_with_template(model):
+        identity += " on plain texts"  # vectors from before were of texts in the chat template
     keys = [text_sha256(text) for text in texts]
     different = dict(zip(keys, texts, strict=True))
     with store.read() as session:
@@ -99,8 +106,12 @@ def encoder_of(name: str = DEFAULT_MODEL) -> Encoder:
     """
     from sentence_transformers import SentenceTransformer
 
+    source = model_source(name)
     try:
-        return Encoder(SentenceTransformer(model_source(name), trust_remote_code=False))
+        model = SentenceTransformer(source, trust_remote_code=False)
+        if not stores_its_reading(source):
+            set_chat_template(model, applied=False)
+        return Encoder(model)
     except Exception as error:  # whatever the libraries raise, the user needs the same remedy
         first_line = str(error).strip().splitlines()[:1] or [type(error).__name__]
         raise BadInput(

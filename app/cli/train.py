@@ -11,6 +11,7 @@ import click
 from app.cli.kit.report import Result, detach_option, lines, ready_store, reporting, work
 from app.jobs.launching import chosen_launcher
 from app.text.numbers import score
+from app.training.scores import COLUMNS, score_rows
 from db.errors import BadInput, NotFound
 from db.jobs.jobs import LOCAL
 from db.modules import run_module
@@ -21,19 +22,24 @@ from trainer.settings.table import GROUPS, settings_of
 
 
 def _report(result: Result) -> str:
-    before, after = result["held_out"]["before"], result["held_out"]["after"]
-    scores = [
-        (name, f"{score(before.get(name))} → {score(value)}") for name, value in after.items()
-    ]
-    return lines(
+    facts = lines(
         ("checkpoint", f"{result['checkpoint_id']} in {result['path']}"),
         ("made offline", {True: "yes", False: "no", None: "unknown"}[result["offline"]]),
         ("steps", result["steps"]),
         ("seconds", f"{result['seconds']:.0f}"),
         ("loss", f"{result['loss_first']:.4f} → {result['loss_last']:.4f}"),
         ("held-out groups", result["held_out"]["groups"]),
-        *scores,
     )
+    rows = score_rows(result)
+    if not rows:
+        return facts
+    width = max(len(name) for name, *_ in rows)
+    table = [
+        f"{name:<{width}}" + "".join(f"{'' if v is None else score(v):>19}" for v in values)
+        for name, *values in rows
+    ]
+    head = f"{COLUMNS[0]:<{width}}" + "".join(f"{name:>19}" for name in COLUMNS[1:])
+    return "\n".join([facts, "", head, *table])
 
 
 class TrainCommand(click.Command):

@@ -12,6 +12,8 @@ from app.jobs.card import LIVE
 from app.jobs.curves import PROBE
 from app.text.texts import draw_text
 from app.training import actions
+from app.training.scores import score_rows
+from app.training.sweeps import MEASURES
 from db.scenarios import TEXTS
 from db.tables import Job
 
@@ -76,6 +78,7 @@ def _draw(job_id: int) -> None:
 def _draw_shown(job: Job) -> None:
     if dtypes := job.shown.get("dtypes"):
         st.caption("Weights: " + ", ".join(f"{name} {kind}" for name, kind in dtypes.items()))
+    _draw_scores(job)
     if batch := job.shown.get("batch"):
         with st.expander("Texts of the first batch, as the model sees them"):
             for column, texts in batch.items():
@@ -84,6 +87,24 @@ def _draw_shown(job: Job) -> None:
     if probes := job.shown.get("probes"):
         with st.expander("Probe items: rank of the positive passage", expanded=True):
             _draw_probes(job.id, probes)
+
+
+def _draw_scores(job: Job) -> None:
+    """The scores of a training that is done, each beside its controls and BM25."""
+    rows = score_rows(job.result or {})
+    if not rows:
+        return
+    titles = ("Measure", "Base", "Trained", "Query alone", "Instruction alone", "BM25")
+    named = [(MEASURES.get(name, name), *values) for name, *values in rows]
+    st.dataframe(
+        [dict(zip(titles, row, strict=True)) for row in named],
+        hide_index=True,
+        column_config={name: st.column_config.NumberColumn(format="%.4f") for name in titles[1:]},
+    )
+    st.caption(
+        "Query alone, Instruction alone: the trained model reads one half of the text. A flip that "
+        "one of them also reaches shows no joint reading of both."
+    )
 
 
 def _draw_probes(job_id: int, probes: Sequence[Mapping[str, Any]]) -> None:

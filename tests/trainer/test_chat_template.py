@@ -5,17 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from instruct_models import write_instruct
+from instruct_models import CHAT, write_instruct
 from sentence_transformers import SentenceTransformer
+from tiny_language_models import write_cross_encoder
 from trainer_jobs import claim, config_for
 
+from analysis.embed.chat_template import applies_chat_template, reading_of
 from db.errors import BadInput
 from db.jobs import jobs
 from db.store.store import Store
 from trainer.evaluate.mteb_model import MtebModel
+from trainer.evaluate.reranking import load_reranker
 from trainer.loop.job import train
 from trainer.model.backbone import load_backbone, load_model
-from trainer.model.chat_template import applies_chat_template, reading_of
 from trainer.serve.model_server import Searcher
 from trainer.settings.settings import parse_settings
 
@@ -31,7 +33,7 @@ def read_by(model: Any, text: str = "In metres. how long", task: str = "query") 
 
 
 def test_sentence_transformers_itself_wraps_the_texts_of_an_instruct_model(instruct: str) -> None:
-    """Why `trainer.model.chat_template` is there; without this the other tests show nothing."""
+    """Why `analysis.embed.chat_template` is there; without this the other tests show nothing."""
     assert "user:" in read_by(SentenceTransformer(instruct))
 
 
@@ -41,6 +43,25 @@ def test_no_path_wraps_plain_texts(instruct: str, task: str, encoders: str) -> N
     model = load_backbone(parse_settings({"base_model": instruct, "encoders": encoders}))
     assert read_by(model, task=task) == "In metres. how long"
     assert read_by(load_model(instruct), task=task) == "In metres. how long"
+
+
+def test_embeddings_for_maps_read_plain_texts(sqlite_store: Store, instruct: str) -> None:
+    from analysis.embed.embedding import embed_texts, encoder_of
+
+    plain = load_model(instruct).encode(["hello world"], normalize_embeddings=True)
+    (found,) = embed_texts(sqlite_store, ["hello world"], model=instruct)
+    assert found == pytest.approx(plain[0], abs=1e-5)
+    encoder_of.cache_clear()
+
+
+def test_a_cross_encoder_with_a_chat_template_reads_plain_pairs(tmp_path: Path) -> None:
+    """Its scores are those of the same weights without the template."""
+    plain = write_cross_encoder(tmp_path / "plain")
+    chat = write_cross_encoder(tmp_path / "chat")
+    (chat / "chat_template.jinja").write_text(CHAT)
+    pairs = [("how long", "it is 330 m long"), ("how", "by boat")]
+    found = [load_reranker(f"cross-encoder:{folder}")(pairs) for folder in (plain, chat)]
+    assert found[0] == pytest.approx(found[1], abs=1e-6) and found[0][0] != found[0][1]
 
 
 def test_prefixes_stand_at_the_start_of_the_plain_text(instruct: str) -> None:

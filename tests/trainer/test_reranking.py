@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tiny_language_models import write_t5
+from tiny_language_models import write_cross_encoder, write_t5
 from trainer_folders import write_beir, write_followir
 from trainer_jobs import claim
 
@@ -11,28 +11,8 @@ from db.errors import BadInput
 from db.store.store import Store
 from trainer.evaluate.job import evaluate
 from trainer.evaluate.reranking import load_reranker, score_reranker
-from trainer.model.tiny import _byte_tokenizer
 from trainer.settings.template import Template
 from trainer.suites.registry import read_benchmark
-
-
-def write_cross_encoder(folder: Path, labels: int = 1) -> Path:
-    import torch
-    from transformers import BertConfig, BertForSequenceClassification
-
-    tokenizer = _byte_tokenizer(framed=True)
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_labels=labels,
-    )
-    torch.manual_seed(0)
-    BertForSequenceClassification(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
 
 
 @pytest.mark.parametrize("kind", ["monot5", "flan-t5"])

@@ -86,14 +86,21 @@ def test_a_training_of_two_processes_by_ddp_and_fsdp_has_the_losses_of_one(
     given = QWEN | {"epochs": "2", "learning_rate": "1e-4"}
     start = load_model(QWEN["base_model"])[0].model.state_dict()
     found, weights = [], []
-    for count, extra in ((1, {}), (2, {"evaluate_steps": "2"}), (2, {"fsdp": "on"})):
+    scores = []
+    evaluated = {"evaluate_steps": "2", "best_by": "ndcg@10"}
+    for count, extra in ((1, evaluated), (2, evaluated), (2, evaluated | {"fsdp": "on"})):
         folder = tmp_path / str(len(found))
         config: dict[str, Any] = config_for(folder, **given, **extra) | {"processes": count}
         job = launching.run_in_foreground(sqlite_store, "train", config, started_by="test")
         assert job.result is not None and job.result["steps"] == 4
         assert [part["pid"] == job.pid for part in parts_of(job.resources)] == [True, False][:count]
         found.append(losses(sqlite_store, job.id))
+        scores.append(job.result["held_out"] | {"best_step": job.result["best_step"]})
         weights.append(load_file(folder / "out" / "model.safetensors"))
+    for theirs in scores[1:]:  # also where no process holds the whole model
+        assert theirs["best_step"] == scores[0]["best_step"]
+        for when in ("before", "after"):
+            assert theirs[when] == pytest.approx(scores[0][when], abs=1e-6)
     assert job.log_path is not None
     told = re.search(r"FSDP: (\d+) of (\d+) weights", Path(job.log_path).read_text())
     assert told is not None

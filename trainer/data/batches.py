@@ -10,9 +10,10 @@ batch that is prefetched, or built again after a resume, is the same batch.
 """
 
 import hashlib
+import os
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from trainer.data.release_files import Group, group_of
@@ -55,9 +56,9 @@ def build_batch(
     """Flatten groups to triplets and list the texts that the objective's terms need.
 
     Instruction negatives of anchor i are iq_{j,i} for every triplet j of the batch whose
-    instruction is another text, or `instructions_sampled` of them: always the row's own
-    contrasting instruction (I- for I+, and the reverse), the rest sampled from the other different
-    instructions of the batch.
+    instruction is another text (plain rows have none and are none), or `instructions_sampled` of
+    them: always the row's own contrasting instruction (I- for I+, and the reverse), the rest
+    sampled from the other different instructions of the batch.
     """
     triplets = [triplet for group in groups for triplet in group.triplets()]
     texts = [template.apply(i, q) for i, q, _ in triplets]
@@ -99,13 +100,18 @@ def _negatives(
     """For each anchor its negative instructions; None where there is none to fill the row."""
     instructions = [instruction for instruction, _, _ in triplets]
     if sampled == 0:
-        return [[other if other != own else None for other in instructions] for own in instructions]
-    different = list(dict.fromkeys(instructions))
-    text = "\0".join(text for triplet in triplets for text in triplet)
-    generator = random.Random(hashlib.sha256(text.encode()).digest())
+        return [
+            [other if own and other and other != own else None for other in instructions]
+            for own in instructions
+        ]
+    different = [each for each in dict.fromkeys(instructions) if each]
+    generator = _generator(groups)
     rows: list[list[str | None]] = []
     for group in groups:
         for own, _, _ in group.triplets():
+            if not own:
+                rows.append([None] * sampled)
+                continue
             contrast = (
                 group.instruction_negative
                 if own == group.instruction_positive
@@ -117,6 +123,29 @@ def _negatives(
             row: list[str | None] = [*first, *others]
             rows.append(row + [None] * (sampled - len(row)))
     return rows
+
+
+def with_plain_rows(groups: Sequence[Group], share: float) -> list[Group]:
+    """The groups, each with probability `share` without its instructions.
+
+    Without one, P+ and P1- both answer Q+ (the masks know it), and P2- answers Q-. Instructions
+    are not contrasted there: the query alone is no negative of its passage.
+    """
+    if share == 0:
+        return list(groups)
+    generator = _generator(groups, "plain rows")
+    return [
+        replace(group, instruction_positive="", instruction_negative="")
+        if generator.random() < share
+        else group
+        for group in groups
+    ]
+
+
+def _generator(groups: Sequence[Group], purpose: str = "") -> random.Random:
+    """Random numbers that depend on the batch's own text alone."""
+    text = "\0".join(text for group in groups for triplet in group.triplets() for text in triplet)
+    return random.Random(hashlib.sha256((purpose + text).encode()).digest())
 
 
 def _different(texts: Sequence[str]) -> tuple[list[str], list[int]]:
@@ -142,6 +171,7 @@ class Collator:
         objective: Objective,
         instructions_sampled: int = 0,
         *,
+        standard_share: float = 0.0,
         packing: bool = False,
         processes: Processes = ALONE,
     ) -> None:
@@ -150,12 +180,14 @@ class Collator:
         self.prompts = dict(model.prompts)
         self.template, self.objective = template, objective
         self.instructions_sampled, self.packing = instructions_sampled, packing
-        self.processes = processes
+        self.processes, self.standard_share = processes, standard_share
 
     def __call__(self, rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
         import torch
 
-        groups = [group_of(row) for row in rows]
+        if torch.utils.data.get_worker_info() is not None:  # forked: tokenizers' threads are gone
+            os.environ["TOKENIZERS_PARALLELISM"] = "false"
+        groups = with_plain_rows([group_of(row) for row in rows], self.standard_share)
         batch = build_batch(groups, self.template, self.objective, self.instructions_sampled)
         tables = {
             "matched_of": torch.tensor(batch.matched_of),  # (N,)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.embed.chat_template import reading_of
 from analysis.embed.server import PREFIX as OPENAI
 from analysis.embed.server import EmbeddingServer
 from analysis.figures import paired
@@ -29,7 +30,6 @@ from trainer.evaluate.rankings import unanswerable
 from trainer.evaluate.reranking import PairScorer, is_reranker, load_reranker, score_reranker
 from trainer.evaluate.vector_cache import VectorCache, identity_of
 from trainer.model.backbone import load_backbone, load_model, read_memory
-from trainer.model.chat_template import reading_of
 from trainer.settings.settings import TrainSettings, stored_settings
 from trainer.settings.template import DEFAULT_TEMPLATE, Template
 from trainer.suites.hub import is_hub_name, load_hub_benchmarks, spelled

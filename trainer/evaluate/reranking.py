@@ -13,6 +13,7 @@ document that is not among them has no score (its rank is behind all others).
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from analysis.embed.chat_template import set_chat_template, stores_its_reading
 from db.errors import BadInput
 
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ def _cross_encoder(source: str) -> PairScorer:
     model: Any = CrossEncoder(
         source, trust_remote_code=False, model_kwargs={"use_safetensors": True}
     )
+    if not stores_its_reading(source):
+        set_chat_template(model, applied=False)
     if model.num_labels != 1:
         raise ValueError(f"it gives {model.num_labels} numbers for a pair, and one is needed")
 

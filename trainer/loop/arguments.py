@@ -9,12 +9,28 @@ from sentence_transformers import SentenceTransformerTrainingArguments
 from trainer.loop.precision import uses_bf16
 from trainer.settings.settings import TrainSettings
 
+SCHEDULERS = {"linear": "linear", "cosine": "cosine", "constant": "constant_with_warmup"}
+
+
+def prefetches(settings: TrainSettings) -> bool:
+    """Whether a process of its own prepares batches: where the device computes beside it."""
+    if settings.prefetch == "auto":
+        return torch.cuda.is_available()
+    return settings.prefetch == "on"
+
+
+def _optimizer(settings: TrainSettings) -> str:
+    if settings.optimizer == "adamw-8bit":
+        return "adamw_bnb_8bit"
+    return "adamw_torch_fused" if torch.cuda.is_available() else "adamw_torch"
+
 
 def step_count(settings: TrainSettings, groups: int) -> int:
     """The steps of the training."""
     if settings.max_steps:
         return settings.max_steps
-    return math.ceil(settings.epochs * math.ceil(groups / settings.rows_per_batch))
+    batches = math.ceil(groups / settings.rows_per_batch)
+    return math.ceil(settings.epochs * math.ceil(batches / settings.accumulation_steps))
 
 
 def training_arguments(settings: TrainSettings, work: Path) -> SentenceTransformerTrainingArguments:
@@ -25,10 +41,12 @@ def training_arguments(settings: TrainSettings, work: Path) -> SentenceTransform
         num_train_epochs=settings.epochs,
         max_steps=settings.max_steps or -1,
         learning_rate=settings.learning_rate,
-        lr_scheduler_type="linear",
-        warmup_steps=0,
-        weight_decay=0.0,
-        optim="adamw_torch_fused" if torch.cuda.is_available() else "adamw_torch",
+        lr_scheduler_type=SCHEDULERS[settings.schedule],
+        warmup_steps=settings.warmup,
+        weight_decay=settings.weight_decay,
+        max_grad_norm=settings.clip_norm,
+        gradient_accumulation_steps=settings.accumulation_steps,
+        optim=_optimizer(settings),
         seed=settings.seed,
         logging_strategy="steps",
         logging_steps=1,
@@ -38,6 +56,7 @@ def training_arguments(settings: TrainSettings, work: Path) -> SentenceTransform
         eval_strategy="no",
         report_to="none",
         disable_tqdm=True,
+        dataloader_num_workers=int(prefetches(settings)),
         dataloader_pin_memory=torch.cuda.is_available(),
         bf16=uses_bf16(settings.precision),
         use_cpu=not torch.cuda.is_available(),

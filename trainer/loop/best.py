@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+    from collections.abc import Callable, Mapping
+
+    from torch import Tensor
 
 
 class Best:
@@ -34,13 +36,27 @@ class Best:
         """The step of the best score; None before the first."""
         return max(self.scores, key=lambda pair: (pair[1], -pair[0]))[0] if self.scores else None
 
-    def record(self, model: "SentenceTransformer", step: int, value: float) -> bool:
-        """Note a score; keep the weights where it is the best. Returns whether it is."""
+    def record(
+        self,
+        weights: "Callable[[], Mapping[str, Tensor]]",
+        step: int,
+        value: float,
+        *,
+        writes: bool = True,
+    ) -> bool:
+        """Note a score; keep the weights where it is the best. Returns whether it is.
+
+        weights: called only for the best; where weights are sharded, every process calls this with
+        the same value, and only the one that `writes` keeps them.
+        """
         self.forget_after(step - 1)
         self.scores.append((step, value))
         is_best = self.step == step
+        state = weights() if is_best else {}
+        if not writes:
+            return is_best
         if is_best:
-            self._keep(model, step)
+            self._keep(state, step)
         self.work.mkdir(parents=True, exist_ok=True)
         partial = self.file.with_suffix(".partial")
         partial.write_text(json.dumps(self.scores))
@@ -53,22 +69,18 @@ class Best:
         since = sum(step > (self.step or 0) for step, _ in self.scores)
         return 0 < self.patience <= since
 
-    def restore(self, model: "SentenceTransformer") -> int | None:
-        """Load the best weights into the model. Returns their step; None where none are kept."""
+    @property
+    def folder(self) -> Path | None:
+        """The folder with the best weights; None where none are kept."""
         folder = self.work / f"best-{self.step}"
-        if self.step is None or not folder.is_dir():
-            return None
-        from trainer.model.weights import read_weights
+        return folder if self.step is not None and folder.is_dir() else None
 
-        model.load_state_dict(read_weights(folder))
-        return self.step
-
-    def _keep(self, model: "SentenceTransformer", step: int) -> None:
+    def _keep(self, state: "Mapping[str, Tensor]", step: int) -> None:
         from trainer.model.weights import write_weights
 
         partial = self.work / "best.partial"
         shutil.rmtree(partial, ignore_errors=True)
-        write_weights(model.state_dict(), partial)
+        write_weights(state, partial)
         place = self.work / f"best-{step}"
         shutil.rmtree(place, ignore_errors=True)
         partial.rename(place)

@@ -119,11 +119,14 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
         temperature: float,
         positive_as_printed: bool = False,
         texts_at_once: int = 0,
+        sizes: tuple[int, ...] = (),
     ) -> None:
+        """sizes: the loss is the mean over the whole vectors and their first so many numbers."""
         super().__init__()
         self.model = model
         self.objective, self.temperature = objective, temperature
         self.positive_as_printed = positive_as_printed
+        self.sizes = sizes
         self.mini_batch_size = texts_at_once
         self.uses_gradient_cache = texts_at_once > 0
         self.of_terms: dict[str, Tensor] = {}  # of the last step
@@ -137,7 +140,9 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
         self, sentence_features: Iterable[dict[str, Tensor]], labels: dict[str, Tensor]
     ) -> Tensor:
         columns = list(sentence_features)
-        self.tokens = torch.stack([column["attention_mask"].sum() for column in columns]).sum()
+        tokens = torch.stack([column["attention_mask"].sum() for column in columns]).sum()
+        # Several batches make one step where gradients are accumulated.
+        self.tokens = tokens if self.tokens is None else self.tokens + tokens
         if self.on_first is not None:
             self.on_first(columns, labels)
             self.on_first = None
@@ -158,15 +163,29 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
         if "rows_of" in labels:  # several processes, each with its share of the texts
             rows_of = labels["rows_of"].tolist()
             columns = [gather(own, rows) for own, rows in zip(columns, rows_of, strict=True)]
-        loss = objective_loss(
-            self.objective,
-            columns,
-            labels,
-            self.temperature,
-            positive_as_printed=self.positive_as_printed,
-            of_terms=self.of_terms,
-        )
+        loss = self._objective(columns, labels, self.of_terms)
+        if self.sizes:
+            parts = [
+                self._objective([column[:, :size] for column in columns], labels)
+                for size in self.sizes
+            ]
+            loss = torch.stack([loss, *parts]).mean()
         if with_backward:
             loss.backward()
             loss = loss.detach()
         return loss
+
+    def _objective(
+        self,
+        columns: list[Tensor],
+        tables: dict[str, Any],
+        of_terms: dict[str, Tensor] | None = None,
+    ) -> Tensor:
+        return objective_loss(
+            self.objective,
+            columns,
+            tables,
+            self.temperature,
+            positive_as_printed=self.positive_as_printed,
+            of_terms=of_terms,
+        )

@@ -4,6 +4,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,8 @@ from trainer.loop.packing_check import make_collator
 from trainer.loop.precision import uses_bf16
 from trainer.loop.states import STATE, newest_state
 from trainer.loop.watch import Evaluate, Report, Stream, Watch
-from trainer.model.lora import attach_lora, merge_lora
+from trainer.model.lora import adapters_of, attach_lora, merge_lora
+from trainer.model.trained_weights import freeze, require_sizes, set_dropout
 from trainer.model.weight_dtype import describe_dtypes
 from trainer.parallel.processes import ALONE, Processes
 from trainer.parallel.sharding import Sharded
@@ -36,6 +38,8 @@ from trainer.settings.settings import TrainSettings
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+Score = Callable[["SentenceTransformer", int], None]
+"""(the model, the step it is at)."""
 log = logging.getLogger("inf.train")
 
 
@@ -49,11 +53,15 @@ def fit(
     stream: Stream,
     stopping: Callable[[], bool] = lambda: False,
     evaluate: Evaluate | None = None,
+    score_before: Score | None = None,
+    score_after: Score | None = None,
     show: Callable[..., None] | None = None,
     processes: Processes = ALONE,
 ) -> dict[str, Any]:
     """Train the model in place; returns steps, epochs, seconds, dtypes and every logged loss.
 
+    evaluate, score_before, score_after: called between steps, before the first and after the last
+    with the model; where weights are sharded every process must give them.
     show: receives `dtypes` before the first step and the texts of the first batch as `batch`.
     Goes on from the newest complete state in `work`, where there is one. With several `processes`
     all call it with the same arguments; only the first reports, scores and saves.
@@ -66,6 +74,7 @@ def fit(
         temperature=settings.temperature,
         positive_as_printed=settings.positive_counted == "as-printed",
         texts_at_once=settings.texts_at_once,
+        sizes=settings.matryoshka_sizes,
     )
     dtypes = describe_dtypes(model, model_source(settings.base_model))
     log.info("weights: %s", ", ".join(f"{name} {kind}" for name, kind in dtypes.items()))
@@ -79,34 +88,64 @@ def fit(
     watch = Watch(settings, report, stream, stopping, evaluate, best, processes, loss, sharded)
     trainer = _trainer(model, groups, settings, work, loss, collator, watch)
     trainer.processes, trainer.sharded = processes, sharded
+    if score_before:
+        with sharded.encoding() if sharded else nullcontext():
+            score_before(model, 0)
     began = trainer.began = time.monotonic()
     history = _run(trainer, settings, len(groups), work, best, processes)
+    seconds = time.monotonic() - began
+    kept = best.step if settings.best_by != "last" and best.folder else None
+    kept = processes.agree(kept)
+    if kept is not None and (processes.is_first or sharded):
+        trainer._load_from_checkpoint(str(work / f"best-{kept}"))
+    if processes.agree(stopping()):
+        score_after = None
     if sharded:
+        if score_after:
+            with sharded.encoding():
+                score_after(model, history["global_step"])
         sharded.restore()
-    kept = best.restore(model) if processes.is_first and settings.best_by != "last" else None
+    adapters = {}
     if processes.is_first:  # the others' weights are of no use any more
+        adapters = adapters_of(model) if settings.keep_adapters == "on" else {}
         merge_lora(model)
+    if score_after and not sharded:
+        score_after(model, history["global_step"])
     return {
         "steps": history["global_step"],
         "epochs": history["epoch"],
-        "seconds": time.monotonic() - began,
+        "seconds": seconds,
         "best_step": kept,
         "losses": [entry["loss"] for entry in history["log_history"] if "loss" in entry],
         "dtypes": dtypes,
+        "adapters": adapters,
     }
 
 
 def prepare_weights(model: "SentenceTransformer", settings: TrainSettings) -> None:
-    """Attach the adapters and turn on recomputation, where the settings want them."""
+    """Freeze, attach adapters, recompute and compile, as the settings want."""
+    if settings.dropout >= 0:
+        set_dropout(model, settings.dropout)
+    freeze(model, settings.frozen_patterns)
     if settings.lora_rank:
         trained = attach_lora(
-            model, rank=settings.lora_rank, alpha=settings.lora_alpha, seed=settings.seed
+            model,
+            rank=settings.lora_rank,
+            alpha=settings.lora_alpha,
+            seed=settings.seed,
+            targets=settings.lora_layers,
+            dropout=settings.lora_dropout,
         )
         log.info("LoRA: %d weights are trained", trained)
+    require_sizes(model, settings.matryoshka_sizes)
     if settings.gradient_checkpointing == "on":
         for module in model.modules():
             if isinstance(module, PreTrainedModel):
                 module.activation_checkpointing_enable({"use_reentrant": False})
+    if settings.compile == "on":
+        for module in model.modules():
+            if isinstance(module, PreTrainedModel):
+                module.compile(dynamic=True)  # in place: names and the saved model stay the same
 
 
 def _trainer(
@@ -146,6 +185,7 @@ def _run(
     state = processes.agree(newest_state(work))
     if state is not None:
         best.forget_after(state[0])
+    best.scores = processes.agree(best.scores)
     # At the last step, or where patience had ended it, the trainer would do one step more.
     ended = processes.agree(best.should_stop)
     if state is not None and (state[0] >= step_count(settings, groups) or ended):

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 from db.errors import InfError
 from db.jobs.resources import report_resources
@@ -27,6 +28,7 @@ def follow(processes: Processes, node: str) -> None:
     from trainer.loop.fitting import fit
     from trainer.loop.plan import groups_of
     from trainer.model.backbone import load_backbone
+    from trainer.report.held_out_scores import HeldOutScores
     from trainer.settings.settings import parse_settings
 
     plan = processes.agree(None)
@@ -36,6 +38,14 @@ def follow(processes: Processes, node: str) -> None:
     warn_of_missing_gpu()
     with report_resources(plan["job_id"], plan["attempt"], processes.rank, node):
         groups = groups_of(Path(plan["release"]), settings)
+        scoring: dict[str, Any] = {}
+        if settings.fsdp == "on":  # no process has the whole model: all score together
+            scores = HeldOutScores(settings, groups, check=lambda: None)
+            scoring = {
+                "evaluate": scores.score_now,
+                "score_before": lambda model, step: scores.score_before(model),
+                "score_after": lambda model, step: scores.score_after(model),
+            }
         fit(
             load_backbone(settings),
             groups.training,
@@ -44,6 +54,7 @@ def follow(processes: Processes, node: str) -> None:
             report=lambda done, total, message: None,
             stream=lambda step, values: None,
             processes=processes,
+            **scoring,
         )
 
 

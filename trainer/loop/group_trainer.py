@@ -5,6 +5,7 @@ steps and time is further), so that a training that is cut short has still decay
 training is not repeatable to the bit. Without it, it is.
 """
 
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -115,14 +116,17 @@ class GroupTrainer(SentenceTransformerTrainer):
         return self._train_dataloader
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
-        """Linear to zero in steps and, where there is a limit, in time."""
+        """By the settings in steps and, where there is a limit, in time too."""
         if self.deadline_seconds == 0:
             return super().create_scheduler(num_training_steps, optimizer)
+
+        warmup = self.args.get_warmup_steps(num_training_steps)
 
         def share_left(step: int) -> float:
             used = (time.monotonic() - self.began) / self.deadline_seconds if self.began else 0.0
             used = self.processes.agree(used)  # the weights must stay equal
-            return max(0.0, 1.0 - max(step / num_training_steps, used))
+            done = max(step / num_training_steps, used)
+            return rate_share(self.args.lr_scheduler_type, done, step, warmup)
 
         stepped: Any = optimizer or self.optimizer
         self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(stepped, share_left)
@@ -133,3 +137,10 @@ def _inner(optimizer: Any) -> torch.optim.Optimizer:
     """PyTorch's own optimizer, inside accelerate's."""
     inner: torch.optim.Optimizer = getattr(optimizer, "optimizer", optimizer)
     return inner
+
+
+def rate_share(schedule: str, done: float, step: int, warmup: int) -> float:
+    """The share of the learning rate at a step, when the share `done` of the training is over."""
+    left = max(0.0, 1.0 - done)
+    falling = {"linear": left, "cosine": 0.5 * (1.0 - math.cos(math.pi * left))}
+    return falling.get(schedule, 1.0) * min(1.0, (step + 1) / (warmup + 1))

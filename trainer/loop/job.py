@@ -5,7 +5,7 @@ Queued again after a kill it goes on from the newest state in its work folder.
 
 import shutil
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from db.jobs.runner import JobHandle
 from trainer.loop.plan import Folders, Groups, plan_folders, plan_groups, plan_settings
@@ -17,6 +17,9 @@ from trainer.report.card import write_card
 from trainer.report.held_out_scores import HeldOutScores
 from trainer.report.record import record_training, training_memory
 from trainer.settings.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 
 def train(handle: JobHandle) -> dict[str, Any]:
@@ -70,8 +73,15 @@ def _train(
                 handle.metrics(step, dict(values))
                 write(step, values)
 
-        handle.report(0, None, f"scoring {len(groups.held_out)} held-out groups before training")
-        stream(0, scores.score_before(model))
+        def score_before(model: "SentenceTransformer", step: int) -> None:
+            count = len(groups.held_out)
+            handle.report(0, None, f"scoring {count} held-out groups before training")
+            stream(step, scores.score_before(model))
+
+        def score_after(model: "SentenceTransformer", step: int) -> None:
+            handle.report(step, step, "scoring the held-out groups after training")
+            stream(step, scores.score_after(model))
+
         done = fit(
             model,
             groups.training,
@@ -81,15 +91,16 @@ def _train(
             stream=stream,
             stopping=lambda: handle.stopping,
             evaluate=scores.score_now,
+            score_before=score_before,
+            score_after=score_after,
             show=handle.show,
             processes=processes,
         )
         handle.check()
-        handle.report(done["steps"], done["steps"], "scoring the held-out groups after training")
-        stream(done["steps"], scores.score_after(model))
+    adapters = done.pop("adapters")
     first, last = ends_of(done.pop("losses"))
     result = {**done, "loss_first": first, "loss_last": last, **scores.as_result()}
     memory = training_memory(settings, groups, handle.id, result)
-    write_checkpoint(model, folders.out, memory, write_card(settings, groups, result))
+    write_checkpoint(model, folders.out, memory, write_card(settings, groups, result), adapters)
     handle.report(done["steps"], done["steps"], f"loss {first:.3f} → {last:.3f}")
     return memory

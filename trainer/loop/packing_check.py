@@ -34,6 +34,7 @@ def make_collator(
             settings.parsed_template,
             objective,
             settings.instructions_sampled,
+            standard_share=settings.standard_share,
             packing=packing,
             processes=of,
         )

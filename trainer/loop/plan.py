@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from db.errors import BadInput
 from db.store.settings import home
 from db.store.store import Store
 from trainer.data.release_files import Group, ReleaseData, find_release, read_release
@@ -38,6 +40,8 @@ def plan_settings(config: Mapping[str, Any], processes: int) -> TrainSettings:
     check_processes(settings, processes)
     if settings.tensorboard == "on":
         require_tensorboard()
+    if settings.optimizer == "adamw-8bit" and find_spec("bitsandbytes") is None:
+        raise BadInput("optimizer=adamw-8bit needs the package bitsandbytes: pip install it")
     return settings
 
 

@@ -60,6 +60,7 @@ class Watch(TrainerCallback):
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.step_began = time.monotonic()
+        self.loss_module.tokens = None
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         rates = [group["lr"] for group in kwargs["optimizer"].param_groups]
@@ -91,9 +92,7 @@ class Watch(TrainerCallback):
         if settings.evaluate_steps and state.global_step % settings.evaluate_steps == 0:
             if self.loss_module.value is not None:
                 require_finite(float(self.loss_module.value), state.global_step)
-            # Every process takes part in gathering sharded weights; the first scores.
-            with self.sharded.whole() if self.sharded else nullcontext(kwargs["model"]) as model:
-                self._score(model, state.global_step, control)
+            self._score(kwargs["model"], state.global_step, control)
         control.should_training_stop, control.should_save = self.processes.agree(
             (control.should_training_stop, control.should_save)
         )
@@ -101,13 +100,19 @@ class Watch(TrainerCallback):
             self.saved = now
 
     def _score(self, model: "SentenceTransformer", step: int, control: Any) -> None:
+        """The first process scores; where weights are sharded all do, as each holds a part."""
         if self.evaluate is None:
             return
-        scores = self.evaluate(model)
+        with self.sharded.encoding() if self.sharded else nullcontext():
+            scores = self.evaluate(model)
         self.stream(step, scores)
         if self.settings.best_by in scores:
             value = scores[self.settings.best_by]
-            control.should_save |= self.best.record(model, step, value)
+            # Sums may differ in the last digit: all processes must agree on which is the best.
+            value = self.processes.agree(value) if self.sharded else value
+            weights = self.sharded.weights if self.sharded else model.state_dict
+            is_best = self.best.record(weights, step, value, writes=self.processes.is_first)
+            control.should_save |= is_best
             control.should_training_stop |= self.best.should_stop
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kw: Any) -> None:

@@ -7,12 +7,13 @@ loaded.
 
 import json
 import logging
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.embed.chat_template import applies_chat_template, set_chat_template
 from analysis.embed.embedding import model_source
 from db.errors import BadInput
-from trainer.model.chat_template import applies_chat_template, set_chat_template
 from trainer.model.tiny import PREFIX, build_tiny_model
 from trainer.settings.settings import TrainSettings
 from trainer.settings.template import Template
@@ -23,16 +24,23 @@ if TYPE_CHECKING:
 log = logging.getLogger("inf.train")
 MEMORY = "inf_embed.json"
 SAFE = {"use_safetensors": True}
+ATTENTIONS = {"sdpa": "sdpa", "eager": "eager", "flash": "flash_attention_2"}
 INTERACTION = "trainer.model.interaction.CrossAttentionTransformer"
 
 
 def load_model(
-    name: str, *, remote_code: bool = False, fp32: bool = False
+    name: str,
+    *,
+    remote_code: bool = False,
+    fp32: bool = False,
+    attention: str = "auto",
+    quantize: str = "off",
 ) -> "SentenceTransformer":
     """A SentenceTransformer by name or folder, a checkpoint with its template.
 
     Code that comes with the model runs only with `remote_code`. fp32: weights in float32, whatever
-    they are stored in. A model that stores no choice about its chat template reads plain texts.
+    they are stored in. attention and quantize: as the settings of these names. A model that stores
+    no choice about its chat template reads plain texts.
     Raises BadInput with the remedy.
     """
     import torch
@@ -40,11 +48,20 @@ def load_model(
 
     from trainer.model.inference import InstructedModel
 
+    require_packages(attention=attention, quantize=quantize)
     if name.startswith(PREFIX):
-        return build_tiny_model(name)
+        tiny = build_tiny_model(name)
+        if attention != "auto":
+            backbone: Any = tiny[0]
+            backbone.model.set_attn_implementation(ATTENTIONS[attention])
+        return tiny
     transformers_logging.disable_progress_bar()
     source = model_source(name)
     options: dict[str, Any] = dict(SAFE) | ({"dtype": torch.float32} if fp32 else {})
+    if attention != "auto":
+        options["attn_implementation"] = ATTENTIONS[attention]
+    if quantize == "4bit":
+        options["quantization_config"] = _four_bits()
     if not source.strip() or (source.startswith(("/", ".", "~")) and not Path(source).is_dir()):
         raise BadInput(f"no model folder {source!r}: give a folder or the name of a model")
     try:
@@ -64,6 +81,33 @@ def load_model(
     elif applies_chat_template(model):
         log.warning("%s wraps its texts in its chat template: it was saved so", name)
     return model
+
+
+def require_packages(*, attention: str = "auto", quantize: str = "off") -> None:
+    """Raise BadInput with the reason where this machine lacks what a setting needs."""
+    import torch
+
+    for wanted, setting, package in (
+        (attention == "flash", "attention=flash", "flash_attn"),
+        (quantize == "4bit", "quantize=4bit", "bitsandbytes"),
+    ):
+        if wanted and not torch.cuda.is_available():
+            raise BadInput(f"{setting} needs an NVIDIA GPU, and PyTorch sees none here")
+        if wanted and find_spec(package) is None:
+            raise BadInput(f"{setting} needs the package {package}: pip install {package}")
+
+
+def _four_bits() -> Any:
+    """QLoRA's weights: NF4 with double quantization, products in bfloat16. Not run in our tests."""
+    import torch
+    from transformers import BitsAndBytesConfig
+
+    return BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=torch.bfloat16,
+    )
 
 
 def _own_modules(source: str) -> dict[str, type[Any]]:
@@ -89,6 +133,8 @@ def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
         remote_code=settings.remote_code == "run",
         # With LoRA the frozen weights stay as they are stored; FSDP needs one type for all.
         fp32=not settings.lora_rank or settings.fsdp == "on",
+        attention=settings.attention,
+        quantize=settings.quantize,
     )
     set_chat_template(model, applied=settings.chat_template == "on")
     transformer: Any = model[0]

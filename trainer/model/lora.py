@@ -7,6 +7,7 @@ loads without us, and without an adapter library.
 """
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 class LoraLinear(nn.Module):
     """A frozen linear layer with a trained low-rank addition."""
 
-    def __init__(self, base: nn.Linear, rank: int, alpha: float) -> None:
+    def __init__(self, base: nn.Linear, rank: int, alpha: float, dropout: float = 0.0) -> None:
         super().__init__()
         self.base, self.scale = base, alpha / rank
+        self.dropout = nn.Dropout(dropout)
         base.requires_grad_(False)
         # float32 whatever the frozen weights are: bfloat16 would lose most updates.
         like: dict[str, Any] = {"device": base.weight.device, "dtype": torch.float32}
@@ -32,21 +34,48 @@ class LoraLinear(nn.Module):
         nn.init.kaiming_uniform_(self.down, a=math.sqrt(5))
 
     def forward(self, x: Tensor) -> Tensor:
-        low = nn.functional.linear(x.to(self.down.dtype), self.down)  # (..., r)
+        low = nn.functional.linear(self.dropout(x.to(self.down.dtype)), self.down)  # (..., r)
         whole: Tensor = self.base(x)
         return whole + (self.scale * nn.functional.linear(low, self.up)).to(whole.dtype)
 
     def merged(self) -> nn.Linear:
         """The linear layer with the addition inside."""
+        base = unquantized(self.base)
         with torch.no_grad():
-            self.base.weight += self.scale * (self.up @ self.down)
-        return self.base
+            base.weight += self.scale * (self.up @ self.down)
+        return base
 
 
-def attach_lora(model: "SentenceTransformer", *, rank: int, alpha: float, seed: int) -> int:
+def unquantized(base: nn.Linear) -> nn.Linear:
+    """The layer with float32 weights; itself unless bitsandbytes keeps it in 4 bits.
+
+    Not run in this project's tests, which have no GPU.
+    """
+    state = getattr(base.weight, "quant_state", None)
+    if state is None:
+        return base
+    from bitsandbytes.functional import dequantize_4bit
+
+    weight = dequantize_4bit(base.weight.data, state).float()
+    plain = nn.Linear(base.in_features, base.out_features, bias=base.bias is not None)
+    plain.weight = nn.Parameter(weight)
+    if base.bias is not None:
+        plain.bias = nn.Parameter(base.bias.float())
+    return plain
+
+
+def attach_lora(
+    model: "SentenceTransformer",
+    *,
+    rank: int,
+    alpha: float,
+    seed: int,
+    targets: Sequence[str] = (),
+    dropout: float = 0.0,
+) -> int:
     """Freeze the model, add an adapter to every linear layer; returns how many weights train.
 
-    Raises BadInput for a model without linear layers.
+    targets: the last parts of the layers' names; empty: all. Raises BadInput where there is none.
     """
     model.requires_grad_(False)
     with torch.random.fork_rng(devices=[]):
@@ -55,13 +84,51 @@ def attach_lora(model: "SentenceTransformer", *, rank: int, alpha: float, seed: 
             (parent, name, child)
             for parent in model.modules()
             for name, child in parent.named_children()
-            if isinstance(child, nn.Linear) and not isinstance(parent, LoraLinear)
+            if isinstance(child, nn.Linear)
+            and not isinstance(parent, LoraLinear)
+            and (not targets or name in targets)
         ]
         for parent, name, child in found:
-            setattr(parent, name, LoraLinear(child, rank, alpha))
-    if not found:
-        raise BadInput("lora_rank: the model has no linear layer to add to")
+            setattr(parent, name, LoraLinear(child, rank, alpha, dropout))
+    missing = [target for target in targets if target not in {name for _, name, _ in found}]
+    if missing or not found:
+        layers = {
+            name.rpartition(".")[2]
+            for name, module in model.named_modules()
+            if isinstance(module, nn.Linear) and not name.endswith(".base")
+        }
+        raise BadInput(
+            f"lora_targets: the model has no linear layer {missing[0]!r}, there is "
+            f"{', '.join(sorted(layers))}"
+            if missing
+            else "lora_rank: the model has no linear layer to add to"
+        )
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+def adapters_of(model: "SentenceTransformer") -> dict[str, Any]:
+    """{"weights": {name in PEFT's layout: tensor}, "config": PEFT's adapter_config.json}."""
+    weights: dict[str, Tensor] = {}
+    targets: set[str] = set()
+    rank, scale = 0, 0.0
+    transformer: Any = model[0]
+    for name, module in transformer.model.named_modules():
+        if isinstance(module, LoraLinear):
+            key = f"base_model.model.{name}"
+            weights[f"{key}.lora_A.weight"] = module.down.detach().cpu().clone()
+            weights[f"{key}.lora_B.weight"] = module.up.detach().cpu().clone()
+            rank, scale = module.down.shape[0], module.scale
+            targets.add(name.rpartition(".")[2])
+    config = {
+        "peft_type": "LORA",
+        "task_type": "FEATURE_EXTRACTION",
+        "r": rank,
+        "lora_alpha": scale * rank,
+        "target_modules": sorted(targets),
+        "lora_dropout": 0.0,
+        "bias": "none",
+    }
+    return {"weights": weights, "config": config}
 
 
 def merge_lora(model: "SentenceTransformer") -> None:
@@ -71,7 +138,8 @@ def merge_lora(model: "SentenceTransformer") -> None:
     """
     if not any(isinstance(module, LoraLinear) for module in model.modules()):
         return
-    model.float()
+    if not any(hasattr(weights, "quant_state") for weights in model.parameters()):
+        model.float()  # those in 4 bits become float32 one by one
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
             if isinstance(child, LoraLinear):

@@ -24,9 +24,15 @@ def require_free(out: Path, job_id: int) -> None:
 
 
 def write_checkpoint(
-    model: "SentenceTransformer", out: Path, memory: dict[str, Any], card: str
+    model: "SentenceTransformer",
+    out: Path,
+    memory: dict[str, Any],
+    card: str,
+    adapters: dict[str, Any] | None = None,
 ) -> None:
     """Save the model, what it remembers and its card; `out` appears complete or not at all.
+
+    adapters: what `trainer.model.lora.adapters_of` gives, saved in the folder `adapters`.
 
     Raises BadInput where the disk is full: what was there before stays intact.
     """
@@ -40,6 +46,8 @@ def write_checkpoint(
             json.dumps(memory, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
         )
         (partial / "README.md").write_text(card, encoding="utf-8")
+        if adapters:
+            _write_adapters(partial / "adapters", adapters, memory["settings"]["base_model"])
         if out.exists():
             shutil.rmtree(out)  # empty, or this job's own: `require_free` saw to it
         partial.rename(out)
@@ -50,6 +58,15 @@ def write_checkpoint(
                 f"no space left on the disk of {out}: free some, then resume the job"
             ) from error
         raise
+
+
+def _write_adapters(folder: Path, adapters: dict[str, Any], base_model: str) -> None:
+    from safetensors.torch import save_file
+
+    folder.mkdir()
+    save_file(adapters["weights"], folder / "adapter_model.safetensors")
+    config = adapters["config"] | {"base_model_name_or_path": base_model}
+    (folder / "adapter_config.json").write_text(json.dumps(config, indent=2) + "\n")
 
 
 def is_disk_full(error: BaseException) -> bool:

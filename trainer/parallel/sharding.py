@@ -1,8 +1,8 @@
 """FSDP 2: every process holds a shard of the weights, their gradients and Adam's two moments.
 
 Each layer's weights are gathered while it computes and freed afterwards; the gradients equal those
-of DDP. The first process also has an ordinary copy in main memory: the weights are gathered into it
-to be scored or kept, and after the training it is the model. A state to resume from is unsharded:
+of DDP. The first process also has an ordinary copy in main memory, which after the training is the
+model. Scoring is done by all processes with the sharded model. A state to resume from is unsharded:
 all weights and moments, written by the first process.
 
 What would surprise: transformers' own FSDP setting is not used, because accelerate takes it on
@@ -12,7 +12,7 @@ GPUs alone and passes over it silently elsewhere; so the same code is tested wit
 import copy
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -88,15 +88,32 @@ class Sharded:
         set_optimizer_state_dict(self.model, optimizer, state, options=SCATTERED)
 
     @contextmanager
-    def whole(self) -> "Iterator[SentenceTransformer]":
-        """An unsharded copy in the first process, the sharded model in the others."""
-        state = self.weights()
-        if self.plain is None:
-            yield self.model
-            return
-        self.plain.load_state_dict(state)
-        yield self.plain.to(self.model.device)
-        self.plain.cpu()
+    def encoding(self) -> "Iterator[None]":
+        """Within it every process can encode texts, the same ones in the same order.
+
+        No process holds the whole model: layers are gathered one after another, as in training.
+        """
+        model: Any = self.model
+        contexts = ExitStack()
+
+        # `encode` computes in inference mode, whose tensors FSDP could not write to in training.
+        def leave_inference_mode(*_: Any) -> None:
+            contexts.enter_context(torch.inference_mode(False))
+            contexts.enter_context(torch.no_grad())
+
+        def return_to_it(*_: Any) -> None:
+            contexts.close()
+
+        hooks = [  # around FSDP's own hooks
+            model.register_forward_pre_hook(leave_inference_mode, prepend=True),
+            model.register_forward_hook(return_to_it, always_call=True),
+        ]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+            model.reshard()  # else the next step would compute with old weights
 
     def restore(self) -> None:
         """The trained weights into the first process's model, which is an ordinary one again."""
@@ -104,10 +121,10 @@ class Sharded:
         if self.plain is None:
             return
         self.plain.load_state_dict(state)
-        device = self.model.device
-        # The same object for everybody who holds it, without FSDP's hooks and classes.
+        # The same object for everybody who holds it, without FSDP's hooks and classes. It stays in
+        # main memory: scoring is over, and one GPU may be too small for it.
         self.model.__class__ = self.plain.__class__
-        self.model.__dict__ = self.plain.to(device).__dict__
+        self.model.__dict__ = self.plain.__dict__
 
 
 def clip_gradients(parameters: Any, max_norm: float, kind: float = 2.0) -> torch.Tensor:

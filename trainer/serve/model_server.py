@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
+from analysis.embed.chat_template import reading_of
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, InfError
 from db.store.settings import home
@@ -25,7 +26,6 @@ from db.store.store import Store, open_store
 from db.tables import Passage
 from trainer.evaluate.vector_cache import identity_of
 from trainer.model.backbone import load_model, template_of
-from trainer.model.chat_template import reading_of
 from trainer.serve.passage_vectors import (
     PassageVectors,
     as_unit,

@@ -28,6 +28,19 @@ class TrainSettings(SettingFields):
         return parse_objective(self.objective)
 
     @property
+    def matryoshka_sizes(self) -> tuple[int, ...]:
+        """The lengths of the truncated vectors that are trained too, longest first."""
+        return _sizes(self.matryoshka)
+
+    @property
+    def frozen_patterns(self) -> tuple[str, ...]:
+        return split_list(self.freeze)
+
+    @property
+    def lora_layers(self) -> tuple[str, ...]:
+        return split_list(self.lora_targets)
+
+    @property
     def parsed_template(self) -> Template:
         return Template(APART if self.interaction == "II" else self.template)
 
@@ -94,6 +107,16 @@ def _check(settings: TrainSettings) -> None:
         raise BadInput("patience needs a measure: give best_by=strict, for example")
     if settings.evaluate_steps and settings.held_out == 0:
         raise BadInput("evaluate_steps needs held-out groups: give held_out=0.1, for example")
+    _check_lora(settings)
+    if settings.matryoshka_sizes and settings.parsed_objective.baseline:
+        raise BadInput(
+            f"matryoshka={settings.matryoshka!r} is for our objectives, and "
+            f"objective={settings.objective} is a baseline"
+        )
+    if settings.dropout < 0 and settings.dropout != -1:
+        raise BadInput(f"dropout={settings.dropout:g}: give -1 or a probability from 0 up")
+    if settings.standard_share and settings.interaction == "II":
+        raise BadInput("standard_share needs interaction=I: plain queries have no instruction")
     if settings.fsdp == "on":
         _check_fsdp(settings)
     if settings.interaction == "II" and settings.encoders == "two":
@@ -116,6 +139,32 @@ def _check(settings: TrainSettings) -> None:
         )
 
 
+def _check_lora(settings: TrainSettings) -> None:
+    if settings.lora_rank == 0:
+        for name in ("lora_targets", "lora_dropout", "keep_adapters", "quantize"):
+            if getattr(settings, name) != SETTINGS[name].default:
+                raise BadInput(
+                    f"{name}={getattr(settings, name)} applies only to LoRA: give lora_rank=16, "
+                    "for example"
+                )
+    elif settings.freeze:
+        raise BadInput(
+            f"freeze={settings.freeze!r} has no effect with lora_rank: only adapters are trained"
+        )
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """The entries of a list with commas."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    parts = split_list(text)
+    if wrong := [part for part in parts if not part.isdecimal() or int(part) < 1]:
+        raise BadInput(f"matryoshka={text!r}: {wrong[0]!r} is not a number of dimensions")
+    return tuple(sorted({int(part) for part in parts}, reverse=True))
+
+
 def _check_fsdp(settings: TrainSettings) -> None:
     """Refuse what is not tested with sharded weights."""
     if settings.texts_at_once:
@@ -123,10 +172,17 @@ def _check_fsdp(settings: TrainSettings) -> None:
             f"fsdp=on cannot do texts_at_once={settings.texts_at_once} (processes with different "
             "numbers of parts would wait for one another): give texts_at_once=0"
         )
-    for name, wanted in (("encoders", "shared"), ("interaction", "I")):
+    for name, wanted in (
+        ("encoders", "shared"),
+        ("interaction", "I"),
+        ("compile", "off"),
+        ("quantize", "off"),
+        ("optimizer", "adamw"),
+        ("freeze", ""),
+    ):
         if getattr(settings, name) != wanted:
             raise BadInput(
-                f"fsdp=on needs {name}={wanted}: with {getattr(settings, name)} its "
+                f"fsdp=on needs {name}={wanted or 'empty'}: with {getattr(settings, name)} its "
                 "gradients are not tested against one process"
             )
 

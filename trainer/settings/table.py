@@ -142,6 +142,24 @@ class SettingFields:
         "Divides similarities; a smaller value puts more weight on the hardest negatives.",
         above=0,
     )
+    standard_share: float = _setting(
+        0.0,
+        OBJECTIVE,
+        "Share of plain rows",
+        "Share of groups that a step reads without their instructions, so that ordinary retrieval "
+        "is kept.",
+        minimum=0,
+        below=1,
+        advanced=True,
+    )
+    matryoshka: str = _setting(
+        "",
+        OBJECTIVE,
+        "Matryoshka dimensions",
+        "Also train the first so many dimensions by themselves, e.g. `64, 128`: vectors may then "
+        "be cut there.",
+        advanced=True,
+    )
     positive_counted: str = _setting(
         "once",
         OBJECTIVE,
@@ -185,8 +203,74 @@ class SettingFields:
         5e-5,
         SCHEDULE,
         "Learning rate",
-        "Initial rate of AdamW; linear decay, no warm-up, no weight decay.",
+        "Highest rate of AdamW.",
         above=0,
+    )
+    schedule: str = _setting(
+        "linear",
+        SCHEDULE,
+        "Learning rate schedule",
+        "How the rate falls to 0 over the training (linear, cosine), or stays (constant).",
+        choices=("linear", "cosine", "constant"),
+        advanced=True,
+    )
+    warmup: float = _setting(
+        0.0,
+        SCHEDULE,
+        "Warm-up",
+        "Steps over which the rate rises from 0; less than 1: a share of all steps.",
+        minimum=0,
+        advanced=True,
+    )
+    weight_decay: float = _setting(
+        0.0,
+        SCHEDULE,
+        "Weight decay",
+        "Decoupled decay of AdamW; biases and norms are left out.",
+        minimum=0,
+        advanced=True,
+    )
+    clip_norm: float = _setting(
+        1.0,
+        SCHEDULE,
+        "Gradient clipping",
+        "Gradients are scaled down to this norm; 0: no clipping.",
+        minimum=0,
+        advanced=True,
+    )
+    accumulation_steps: int = _setting(
+        1,
+        SCHEDULE,
+        "Accumulation steps",
+        "Batches whose gradients are averaged for one step; negatives come from each batch alone "
+        "(texts_at_once gives large batches instead).",
+        minimum=1,
+        advanced=True,
+    )
+    optimizer: str = _setting(
+        "adamw",
+        SCHEDULE,
+        "Optimizer",
+        "AdamW (fused on a GPU), or with 8-bit moments (needs bitsandbytes).",
+        choices=("adamw", "adamw-8bit"),
+        advanced=True,
+    )
+    dropout: float = _setting(
+        -1.0,
+        SCHEDULE,
+        "Dropout",
+        "Probability in every dropout of the model; -1: the model's own.",
+        minimum=-1,
+        below=1,
+        advanced=True,
+    )
+    freeze: str = _setting(
+        "",
+        SCHEDULE,
+        "Frozen weights",
+        "Patterns of weight names that are not trained, separated by commas, e.g. "
+        "`*embeddings*, *layer.0.*`.",
+        advanced=True,
     )
     query_tokens: int = _setting(
         256,
@@ -300,6 +384,31 @@ class SettingFields:
         choices=("auto", "off"),
         advanced=True,
     )
+    attention: str = _setting(
+        "auto",
+        RESOURCES,
+        "Attention",
+        "How attention is computed; auto: as transformers chooses (sdpa). flash needs a GPU and "
+        "the package flash-attn.",
+        choices=("auto", "sdpa", "eager", "flash"),
+        advanced=True,
+    )
+    compile: str = _setting(
+        "off",
+        RESOURCES,
+        "Compile",
+        "Compile the transformer (torch.compile): slow first steps, then faster ones.",
+        choices=ON_OFF,
+        advanced=True,
+    )
+    prefetch: str = _setting(
+        "auto",
+        RESOURCES,
+        "Prepare batches ahead",
+        "Tokenise the next batches in a process of its own; auto: on a GPU.",
+        choices=("auto", "off", "on"),
+        advanced=True,
+    )
     save_steps: int = _setting(
         0,
         RESOURCES,
@@ -323,6 +432,40 @@ class SettingFields:
         "LoRA alpha",
         "The adapters are scaled by alpha / rank.",
         above=0,
+        advanced=True,
+    )
+    lora_targets: str = _setting(
+        "",
+        RESOURCES,
+        "LoRA layers",
+        "Names of the linear layers that get adapters, separated by commas, e.g. `q_proj, v_proj`; "
+        "empty: all.",
+        advanced=True,
+    )
+    lora_dropout: float = _setting(
+        0.0,
+        RESOURCES,
+        "LoRA dropout",
+        "Dropout of the adapters' input.",
+        minimum=0,
+        below=1,
+        advanced=True,
+    )
+    keep_adapters: str = _setting(
+        "off",
+        RESOURCES,
+        "Keep adapters",
+        "Also save the LoRA adapters by themselves, in PEFT's layout, in the checkpoint's folder "
+        "`adapters`.",
+        choices=ON_OFF,
+        advanced=True,
+    )
+    quantize: str = _setting(
+        "off",
+        RESOURCES,
+        "Quantize frozen weights",
+        "LoRA on weights in 4 bits (4bit, QLoRA); needs a GPU and bitsandbytes.",
+        choices=("off", "4bit"),
         advanced=True,
     )
     fsdp: str = _setting(

@@ -8,29 +8,30 @@ it did in training.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from db.errors import BadInput
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.model import BaseModel
 
 MESSAGE = "message"  # sentence-transformers' modality of chat messages
 
 
-def applies_chat_template(model: "SentenceTransformer") -> bool:
+def applies_chat_template(model: "BaseModel") -> bool:
     """Whether texts are wrapped in a chat template before they are tokenised."""
     return any(MESSAGE in each.modality_config for each in _transformers(model))
 
 
-def reading_of(model: "SentenceTransformer") -> str:
+def reading_of(model: "BaseModel") -> str:
     """What a vector cache adds to the model's identity; empty where there is no chat template."""
     if not any(getattr(each.tokenizer, "chat_template", None) for each in _transformers(model)):
         return ""
     return " in its chat template" if applies_chat_template(model) else " on plain texts"
 
 
-def set_chat_template(model: "SentenceTransformer", *, applied: bool) -> None:
+def set_chat_template(model: "BaseModel", *, applied: bool) -> None:
     """Wrap texts in the tokenizer's chat template, or leave them as they are.
 
     Raises BadInput where it is requested and the tokenizer has none. A model that reads no plain
@@ -51,7 +52,26 @@ def set_chat_template(model: "SentenceTransformer", *, applied: bool) -> None:
         transformer.input_formatter.supported_modalities = list(modalities)
 
 
-def _transformers(model: "SentenceTransformer") -> Iterator[Any]:
-    from sentence_transformers.sentence_transformer.modules import Transformer
+def _transformers(model: "BaseModel") -> Iterator[Any]:
+    """The modules that read texts, of embedding models and of cross-encoders."""
+    from sentence_transformers.base.modules.transformer import Transformer
 
     return (module for module in model.modules() if isinstance(module, Transformer))
+
+
+def stores_its_reading(source: str) -> bool:
+    """Whether the model is sentence-transformers' own, which says how its texts are read."""
+    from sentence_transformers.util import is_sentence_transformer_model
+
+    return bool(is_sentence_transformer_model(source))
+
+
+def plain_folder_with_template(source: str) -> bool:
+    """Whether a folder holds a plain transformer whose tokenizer has a chat template."""
+    folder = Path(source)
+    if not folder.is_dir() or (folder / "modules.json").is_file():
+        return False
+    config = folder / "tokenizer_config.json"
+    return (folder / "chat_template.jinja").is_file() or (
+        config.is_file() and '"chat_template"' in config.read_text(encoding="utf-8")
+    )
