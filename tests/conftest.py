@@ -3,12 +3,15 @@
 `INF_TEST_REQUIRE=browser,postgres,ray` turns a skip for something missing into a failure.
 """
 
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +23,14 @@ from postgres_cluster import Cluster, missing_programs
 from sqlalchemy import text
 
 from app.cli.main import main
+from app.jobs import entry, launching
+from db.jobs import jobs
+from db.jobs.runner import JobHandle, run
 from db.modules import run_module
 from db.store import schema
+from db.store.settings import logs
 from db.store.store import Store, open_store
+from db.tables import Job
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -41,7 +49,16 @@ hypothesis.settings.load_profile("everywhere")
 # The ring of fast tests: pure functions and the store on SQLite, in this process. What a test needs
 # beyond that shows in its marks and fixtures.
 NOT_FAST_MARKS = ("slow", "long", "browser", "postgres", "gpu")
-NOT_FAST_FIXTURES = {"inf", "postgres_cluster", "chromium", "hub", "there", "real_data", "server"}
+NOT_FAST_FIXTURES = {
+    "inf",
+    "inf_process",
+    "postgres_cluster",
+    "chromium",
+    "hub",
+    "there",
+    "real_data",
+    "server",
+}
 FAST_FOLDERS = {"tests", "db", "analysis", "curation", "trainer"}
 # Files whose tests start processes or servers, train, encode, compile or read every source file.
 NOT_FAST_FILES = {
@@ -56,6 +73,19 @@ NOT_FAST_FILES = {
         *("vector_cache", "watched_training", "weight_dtype"),
     )
 }
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave unread what holds no fast test where only fast ones are requested.
+
+    Reading it would import Streamlit, Ray and all of the pages in every worker.
+    """
+    if config.option.markexpr != "fast":
+        return None
+    if collection_path.is_dir():
+        is_in = collection_path.name in FAST_FOLDERS or collection_path == ROOT
+        return None if is_in else True
+    return True if collection_path.name in NOT_FAST_FILES else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -156,8 +186,8 @@ class Ran:
 
 
 @pytest.fixture
-def inf(own_home: Path) -> Callable[..., Ran]:
-    """Run `inf …` as a process: `inf("jobs", "list", "--json")`."""
+def inf_process(own_home: Path) -> Callable[..., Ran]:
+    """Run `inf …` as a process: where a process of its own is the claim, or is killed."""
 
     def run(*words: object, timeout: float = 300, **environment: str) -> Ran:
         done = subprocess.run(
@@ -174,17 +204,83 @@ def inf(own_home: Path) -> Callable[..., Ran]:
 
 
 @pytest.fixture
-def inf_here(own_home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """`inf …` in this process: for a test of many commands that start no job."""
+def inf(inf_process: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
+    """Run `inf …`: `inf("jobs", "list", "--json")`; in this process, a foreground job included.
 
-    def run(*words: object) -> Ran:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main([str(word) for word in words])
-        told = capsys.readouterr()
-        return Ran(int(ended.value.code or 0), told.out, told.err)
+    A command is a second of imports, and its job another one or, with PyTorch, five: here they are
+    paid once for all tests. What reads its environment at start (`inf(…, HF_ENDPOINT=…)`), and what
+    is detached, is a process all the same. That commands and their jobs are processes in earnest
+    is tested in tests/app (`test_launching.py`, `test_jobs_outlive.py`) and tests/test_wheel.py.
+    """
+
+    def run(*words: object, **environment: str) -> Ran:
+        if environment or "--detach" in words:
+            return inf_process(*words, **environment)
+        before = dict(os.environ)
+        with monkeypatch.context() as patch, outputs() as (out, err):
+            patch.setattr(launching, "start_process", run_job_here)
+            patch.setattr(launching, "end_rest_of_group", lambda pid: None)
+            patch.setattr(sys, "stdin", io.StringIO())
+            with pytest.raises(SystemExit) as ended:
+                main([str(word) for word in words])
+            os.environ.clear()
+            os.environ.update(before)
+        return Ran(int(ended.value.code or 0), text_of(out), text_of(err))
 
     return run
+
+
+@pytest.fixture
+def inf_here(inf: Callable[..., Ran]) -> Callable[..., Ran]:
+    """The former name of `inf`."""
+    return inf
+
+
+@dataclass
+class EndedJob:
+    """What `subprocess.Popen` is to a job that has run here."""
+
+    pid: int
+    code: int
+
+    def poll(self) -> int:
+        """The exit status."""
+        return self.code
+
+
+def run_job_here(store: Store, job: Job, *, ends_with_us: bool = False) -> EndedJob:
+    """Run a claimed job as its process would, with its output in its log file."""
+    logs().mkdir(parents=True, exist_ok=True)
+    path = logs() / f"job-{job.id}-{job.attempt}.log"
+    own = open_store(store.url)
+    try:
+        with own.write() as session:
+            jobs.note_process(session, job.id, job.attempt, os.getpid(), str(path))
+            session.commit()
+        with outputs() as (out, err):
+            handle = JobHandle(own, job.id, job.attempt)
+            beating = threading.Thread(target=handle.beat_until_over, daemon=True)
+            beating.start()
+            code = run(handle, entry.handle)
+            beating.join()
+        path.write_text(text_of(out) + text_of(err), encoding="utf-8")
+    finally:
+        own.close()
+    return EndedJob(os.getpid(), code)
+
+
+@contextmanager
+def outputs() -> Iterator[tuple[io.TextIOWrapper, io.TextIOWrapper]]:
+    """Standard output and error as files in memory, with bytes beneath as the real ones."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    with redirect_stdout(out), redirect_stderr(err):
+        yield out, err
+
+
+def text_of(file: io.TextIOWrapper) -> str:
+    """What was written."""
+    file.seek(0)
+    return file.read()
 
 
 @pytest.fixture

@@ -205,14 +205,14 @@ def test_two_trainings_never_see_the_same_gpu_and_nothing_else_sees_one() -> Non
 
 
 def test_every_launch_cancel_and_resume_is_in_the_audit_log_with_who_did_it(
-    toys: Store, monkeypatch: pytest.MonkeyPatch, inf_here: Callable[..., Any]
+    toys: Store, monkeypatch: pytest.MonkeyPatch, inf: Callable[..., Any]
 ) -> None:
     monkeypatch.setattr(supervisors, "ensure_supervisor", lambda store: None)
     queued = launching.launch(toys, "export", {}, started_by="cora")
     run = launching.run_in_foreground(toys, "curate", {"steps": 1}, started_by="cli:rita")
     monkeypatch.setattr(supervisors, "ensure_taken", lambda store, launcher: None)
     for action in ("cancel", "resume"):
-        assert inf_here("jobs", action, queued).code == 0
+        assert inf("jobs", action, queued).code == 0
     with toys.read() as session:
         rows, _ = list_audit(session)
     told = [(row.actor, row.action, row.subject, row.detail) for row in reversed(rows)]

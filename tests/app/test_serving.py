@@ -115,10 +115,10 @@ def test_signing_out_on_all_devices_ends_the_other_sessions_too(server: Server) 
 
 
 def test_a_disabled_account_is_out_at_once_and_stays_out(
-    server: Server, team_store: Store, inf: Callable[..., Ran]
+    server: Server, team_store: Store, inf_process: Callable[..., Ran]
 ) -> None:
     with signed_in(server, "bob") as client:
-        assert inf("users", "disable", "bob", INF_DATABASE_URL=team_store.url).code == 0
+        assert inf_process("users", "disable", "bob", INF_DATABASE_URL=team_store.url).code == 0
         assert client.get("/", headers=HTML).status_code == 303
         again = client.post("/sign-in", data={"name": "bob", "password": PASSWORD})
         assert again.status_code == 401
@@ -201,17 +201,17 @@ def test_a_name_that_points_here_from_elsewhere_does_not_reach_the_local_admin(
 
 
 def test_it_listens_elsewhere_only_when_there_are_accounts(
-    sqlite_store: Store, inf: Callable[..., Ran]
+    sqlite_store: Store, inf_process: Callable[..., Ran]
 ) -> None:
-    ran = inf("serve", "--host", "0.0.0.0", "--json", timeout=180)
+    ran = inf_process("serve", "--host", "0.0.0.0", "--json", timeout=180)
     assert ran.code == 1
     assert "inf users add" in ran.json["error"]
 
 
 def test_it_refuses_a_store_that_is_behind_with_the_command_to_run(
-    inf: Callable[..., Ran], tmp_path: Path
+    inf_process: Callable[..., Ran], tmp_path: Path
 ) -> None:
-    ran = inf("serve", timeout=180, INF_DATABASE_URL=f"sqlite:///{tmp_path / 'new.db'}")
+    ran = inf_process("serve", timeout=180, INF_DATABASE_URL=f"sqlite:///{tmp_path / 'new.db'}")
     assert ran.code == 1
     assert "inf db upgrade" in ran.err
 

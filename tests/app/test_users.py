@@ -62,7 +62,7 @@ def test_a_password_comes_from_standard_input_and_is_stored_only_as_a_hash(
 
 
 def test_the_commands_reset_a_password_change_a_role_disable_and_are_noted(
-    sqlite_store: Store, inf_here: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+    sqlite_store: Store, inf: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with sqlite_store.write() as session:
         add_account(session, "root", PASSWORD, role="admin", actor="test")
@@ -70,17 +70,17 @@ def test_the_commands_reset_a_password_change_a_role_disable_and_are_noted(
         session.commit()
         cookie = (ann.id, ann.epoch)
     monkeypatch.setattr(sys, "stdin", io.StringIO("another long password\n"))
-    assert "signed out everywhere" in inf_here("users", "reset-password", "ann").out
+    assert "signed out everywhere" in inf("users", "reset-password", "ann").out
     with sqlite_store.write() as session:
         assert account_of_cookie(session, *cookie) is None
         assert check_password(session, "ann", PASSWORD) is None
         assert check_password(session, "ann", "another long password") is not None
-    assert inf_here("users", "role", "ann", "curator", "--json").json["role"] == "curator"
-    assert inf_here("users", "disable", "ann", "--json").json["disabled"] is True
-    assert inf_here("users", "disable", "ann", "--enable", "--json").json["disabled"] is False
-    last = inf_here("users", "disable", "root", "--json")
+    assert inf("users", "role", "ann", "curator", "--json").json["role"] == "curator"
+    assert inf("users", "disable", "ann", "--json").json["disabled"] is True
+    assert inf("users", "disable", "ann", "--enable", "--json").json["disabled"] is False
+    last = inf("users", "disable", "root", "--json")
     assert last.code == 1 and "the last admin" in last.json["error"]
-    assert inf_here("users", "reset-password", "eve").code == 1
+    assert inf("users", "reset-password", "eve").code == 1
     with sqlite_store.read() as session:
         actions = [row.action for row in reversed(list_audit(session)[0]) if row.subject == "ann"]
     assert actions == [

@@ -112,7 +112,7 @@ def test_four_workers_share_a_run_and_one_may_be_killed(store: Store, server: Se
 
 
 def test_a_command_that_is_killed_goes_on_with_resume(
-    sqlite_store: Store, server: Server, inf: Callable[..., Any]
+    sqlite_store: Store, server: Server, inf_process: Callable[..., Any]
 ) -> None:
     add_dataset(sqlite_store, pairs=20, pool=10)
     server.faults.clear()
@@ -130,15 +130,15 @@ def test_a_command_that_is_killed_goes_on_with_resume(
         job = session.scalars(select(Job)).one()
     wait_for(lambda: not is_alive(job.pid))
     server.hold_after = None
-    done = inf("curate", "--resume", 1, "--json")
+    done = inf_process("curate", "--resume", 1, "--json")
     assert done.code == 0, done.err
     assert done.json["kept"] == 20 and done.json["dropped"] == {}
     made = done.json["calls"]["made"]
     assert stored_calls(sqlite_store) == 20 * 8 and made < 20 * 8 - 40
     assert sum(server.answered.values()) - 20 * 8 <= 4 * CALLS_AT_ONCE
-    again = inf("curate", "--resume", 1, "--json")
+    again = inf_process("curate", "--resume", 1, "--json")
     assert again.code == 1 and "nothing to resume" in again.json["error"]
-    assert inf("curate", "--resume", 1, "--limit", 3).code == 2
+    assert inf_process("curate", "--resume", 1, "--limit", 3).code == 2
 
 
 def is_alive(pid: int | None) -> bool:

@@ -87,13 +87,15 @@ def test_an_object_of_another_kind_is_refused_by_name(
 
 
 def test_a_study_is_judged_by_a_judge_of_another_package(
-    plugin: Path, sqlite_store: Store, inf: Callable[..., Ran]
+    plugin: Path, sqlite_store: Store, inf_process: Callable[..., Ran]
 ) -> None:
     make_world(sqlite_store, 4)
-    inf("study", "create", "--dataset", "world", "--items", 3, "--overlap", 1)
-    judged = inf("study", "judge", "--study", 1, "--judge", "longest", "--json")
+    inf_process("study", "create", "--dataset", "world", "--items", 3, "--overlap", 1)
+    judged = inf_process("study", "judge", "--study", 1, "--judge", "longest", "--json")
     assert (judged.json["judged"], judged.json["judge"]) == (3, "longest")
-    assert "longest: the longest candidate" in " ".join(inf("study", "judge", "--help").out.split())
+    assert "longest: the longest candidate" in " ".join(
+        inf_process("study", "judge", "--help").out.split()
+    )
 
 
 def test_a_run_is_written_and_validated_by_a_provider_of_another_package(
@@ -110,13 +112,13 @@ def test_a_run_is_written_and_validated_by_a_provider_of_another_package(
 
 
 def test_a_collection_is_converted_by_a_source_of_another_package(
-    plugin: Path, tmp_path: Path, inf: Callable[..., Ran]
+    plugin: Path, tmp_path: Path, inf_process: Callable[..., Ran]
 ) -> None:
     (tmp_path / "faq.txt").write_text("who lives here? | a fox lives here\nno answer\n")
-    done = inf("convert", "faq", tmp_path / "faq.txt", "--out", tmp_path / "out", "--json")
+    done = inf_process("convert", "faq", tmp_path / "faq.txt", "--out", tmp_path / "out", "--json")
     assert (done.json["pairs"], done.json["passages"], done.json["left_out"]) == (
         1,
         1,
         {"no bar": 1},
     )
-    assert "Questions and answers" in inf("convert", "--help").out
+    assert "Questions and answers" in inf_process("convert", "--help").out

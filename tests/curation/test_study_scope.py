@@ -74,7 +74,7 @@ def judge_all(store: Store, study_id: int) -> None:
 
 
 def test_card_page_and_command_say_which_studies_speak_for_the_run(
-    sqlite_store: Store, tmp_path: Path, inf_here: Callable[..., Ran]
+    sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran]
 ) -> None:
     run_id = make_run(sqlite_store)
     kept = tuple(str(one) for one in group_ids(sqlite_store, run_id, "kept"))
@@ -100,7 +100,7 @@ def test_card_page_and_command_say_which_studies_speak_for_the_run(
         assert NOT_OF_RUN in told[number]
     page = open_page("agreement")
     for number, of_run in ((1, True), (2, False), (3, False)):
-        shown = inf_here("analyze", "agreement", "--study", number, "--resamples", 0)
+        shown = inf("analyze", "agreement", "--study", number, "--resamples", 0)
         assert (NOT_OF_RUN in shown.out) is not of_run, shown.out
         page.selectbox(key="agreement.study").select_index(3 - number).run()
         warned = "\n".join(str(each.value) for each in page.warning)

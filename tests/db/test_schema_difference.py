@@ -159,12 +159,12 @@ def test_a_column_added_by_hand_is_reported_a_further_plain_index_is_not(store: 
 
 
 def test_a_store_without_a_table_is_reported_by_the_command(
-    sqlite_store: Store, inf_here: Callable[..., object]
+    sqlite_store: Store, inf: Callable[..., object]
 ) -> None:
     run_sql(sqlite_store, "DROP TABLE metric_point")
     sqlite_store.close()
     for words in (("db", "check"), ("jobs", "list")):
-        ran = inf_here(*words)
+        ran = inf(*words)
         assert ran.code == 1
         assert "table metric_point is missing" in ran.err
     assert open_store().url == sqlite_store.url

@@ -73,14 +73,14 @@ def test_what_the_other_may_not_be_given_goes_back_to_the_queue(store: Store) ->
     assert lease(store, study_id, eve, 3) == [held[0]]
 
 
-def test_the_commands_do_what_a_curators_pages_do(sqlite_store: Store, inf_here: Inf) -> None:
+def test_the_commands_do_what_a_curators_pages_do(sqlite_store: Store, inf: Inf) -> None:
     study_id = make_study(sqlite_store, items=3, overlap=2)
     ann, bob = make_judges(sqlite_store, "ann", "bob")
     held = lease(sqlite_store, study_id, ann, 3)
     lease(sqlite_store, study_id, bob, 1)
 
     def people(*words: str) -> dict[str, tuple[int, str]]:
-        told = inf_here("study", "people", "--study", study_id, *words, "--json")
+        told = inf("study", "people", "--study", study_id, *words, "--json")
         assert told.code == 0, told.out
         return {each["judge"]: (each["holds"], each["state"]) for each in told.json["people"]}
 
@@ -89,9 +89,9 @@ def test_the_commands_do_what_a_curators_pages_do(sqlite_store: Store, inf_here:
     assert people("--pause", "bob", "--reason", "on leave")["bob"] == (0, "paused")
     assert people("--let-in", "bob")["bob"] == (0, "active")
     assert people("--take-back", "bob")["bob"] == (0, "active")
-    nobody = inf_here("study", "people", "--study", study_id, "--pause", "eve", "--reason", "x")
+    nobody = inf("study", "people", "--study", study_id, "--pause", "eve", "--reason", "x")
     assert nobody.code == 1 and "no judge 'eve' in study 1: ann, bob" in nobody.err
-    assert inf_here("study", "people", "--study", study_id, "--give", "ann").code == 2
+    assert inf("study", "people", "--study", study_id, "--give", "ann").code == 2
 
     for judge_id, position in ((ann, 0), (bob, 1)):
         lease(sqlite_store, study_id, judge_id, 3)
@@ -102,14 +102,14 @@ def test_the_commands_do_what_a_curators_pages_do(sqlite_store: Store, inf_here:
             assignments.submit_decision(session, study_id, judge_id, decision)
             session.commit()
     asked = ("study", "adjudicate", "--study", study_id)
-    listed = inf_here(*asked, "--json").json
+    listed = inf(*asked, "--json").json
     assert (listed["disputed"], listed["items"][0]["item_id"]) == (1, held[0])
     said = {one["judge"]: one["choice"] for one in listed["items"][0]["said"]}
     assert said == {"ann": "positive", "bob": "query_negative"}
-    wrong = inf_here(*asked, "--item", held[0], "--choice", "best")
+    wrong = inf(*asked, "--item", held[0], "--choice", "best")
     assert wrong.code == 1 and "best" in wrong.err
-    assert inf_here(*asked, "--item", held[0], "--choice", "positive").code == 0
-    after = inf_here(*asked, "--json").json["items"][0]
+    assert inf(*asked, "--item", held[0], "--choice", "positive").code == 0
+    after = inf(*asked, "--json").json["items"][0]
     assert after["decision"] == "positive" and after["decided_by"].startswith("cli:")
     with sqlite_store.read() as session:
         actions = session.scalars(select(Audit.action).order_by(Audit.id)).all()

@@ -6,10 +6,8 @@ import pytest
 from conftest import Ran
 from trainer_release import write_release
 
-from app.jobs import entry, supervisors
 from db.errors import BadInput, NotFound
 from db.jobs import jobs
-from db.jobs.runner import JobHandle, run
 from db.outcome.checkpoints import list_checkpoints
 from db.store.store import Store
 from trainer.model.backbone import load_model
@@ -64,27 +62,19 @@ def test_every_experiment_trains_by_its_name(
     name: str,
     sqlite_store: Store,
     tmp_path: Path,
-    inf_here: Callable[..., Ran],
-    monkeypatch: pytest.MonkeyPatch,
+    inf: Callable[..., Ran],
 ) -> None:
     """`inf train --experiment NAME` with the architecture's tiny model and the preset's own batch
-    of 32 rows, of which the groups fill two: the command queues the job, which runs here."""
-    monkeypatch.setattr(
-        supervisors, "ensure_supervisor", lambda store: None
-    )  # nobody else takes it
+    of 32 rows, of which the groups fill two: the command and its job run here."""
     release, out = write_release(tmp_path / "release", 2), tmp_path / "out"
     arguments = ("train", "--release", release, "--out", out, "--experiment", name)
     settings = (f"backbone={backbone_for(name)}", "max_steps=2", "held_out=0")
-    ran = inf_here(*arguments, *settings, "--detach", "--json")
+    ran = inf(*arguments, *settings, "--json")
     assert ran.code == 0, ran.err
-    with sqlite_store.write() as session:
-        job = jobs.claim_job(session, ran.json["job_id"])
-        assert job is not None
-        session.commit()
-    assert run(JobHandle(sqlite_store, job.id, job.attempt), entry.handle) == 0
     with sqlite_store.read() as session:
         (checkpoint,) = list_checkpoints(session)
-        losses = [p.value for p in jobs.metric_points(session, job.id) if p.name == "loss"]
+        points = jobs.metric_points(session, ran.json["job_id"])
+        losses = [point.value for point in points if point.name == "loss"]
     assert len(losses) == 2 and all(0 < loss < 50 for loss in losses)
     objective = parse_settings(read_experiment(name)).parsed_objective
     assert checkpoint.path == str(out) and checkpoint.config["objective"] == objective.name
@@ -96,10 +86,11 @@ def test_every_experiment_trains_by_its_name(
 
 
 def test_an_experiment_trains_by_a_command_of_its_own(
-    sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran]
+    sqlite_store: Store, tmp_path: Path, inf_process: Callable[..., Ran]
 ) -> None:
     release, out = write_release(tmp_path / "release", 4), tmp_path / "out"
     arguments = ("train", "--release", release, "--out", out, "--experiment", "table4-two-last-2")
-    ran = inf(*arguments, "backbone=tiny-random-qwen2", "max_steps=1", "held_out=0", "--json")
+    settings = ("backbone=tiny-random-qwen2", "max_steps=1", "held_out=0")
+    ran = inf_process(*arguments, *settings, "--json")
     assert ran.code == 0, ran.err
     assert ran.json["steps"] == 1 and ran.json["loss_first"] > 0
