@@ -1,0 +1,156 @@
+"""Coverage of the intervals of a study's estimates about its run, by simulation.
+
+    python bench/study_estimates.py [--simulations 1000] [--draws 1000] [--workers 2]
+
+A run of 1,200 groups, 60 % kept, from two sources of 85 and 15 %; the rarer one is harder. Whether
+people confirm an item is fixed before sampling. The sample is that of `db.study.sampling`: at
+random, evenly by source (so that the rare source weighs too much without weights), evenly by
+verdict, or at random with as many items again added by the planner. The interval has to hold the
+share of the finite run. Seeds are fixed. The table stands in docs/concepts/study-estimates.md.
+"""
+
+import argparse
+import itertools
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+# A script's own folder comes first on the path: bench/analysis.py would replace the package.
+sys.path[:] = [place for place in sys.path if Path(place).resolve() != Path(__file__).parent]
+
+from analysis.study import run_estimates  # noqa: E402
+from analysis.study.design import design_of  # noqa: E402
+from analysis.study.planning import added_items, plan_items  # noqa: E402
+from analysis.study.run_report import Estimator  # noqa: E402
+from db.scenarios import ROLES  # noqa: E402
+from db.study.run_items import ItemKind, JudgedItem, population_of  # noqa: E402
+from db.study.sampling import draw_items  # noqa: E402
+
+GROUPS = 1200
+SAMPLES_OF_A_RUN = 10
+DESIGNS = {
+    "at random": {"sampling": "random"},
+    "evenly by source": {"strata": ["scenario", "source"]},
+    "evenly by verdict": {"strata": ["scenario", "verdict"]},
+    "at random, doubled by plan": {"sampling": "random"},
+}
+ITEMS = (20, 40, 80, 200)
+PRECISIONS = (0.7, 0.9, 0.98)
+FIGURES = ("precision", "overturned", "recall")
+MISSED_CONFIRMED = 0.25  # of the items that the validator missed
+
+
+def make_run(precision: float, generator: np.random.Generator) -> tuple[dict, dict]:
+    """(group and kind by item, value by item) of a run."""
+    kinds, values = {}, {}
+    for group in range(GROUPS):
+        source = "rare" if generator.random() < 0.15 else "common"
+        kept = generator.random() < 0.6
+        missed = 0 if kept else int(generator.choice([1, 2, 3], p=[0.7, 0.2, 0.1]))
+        wrong = set(generator.permutation(3)[:missed].tolist())
+        for place, role in enumerate(ROLES):
+            passed = place not in wrong
+            chance = precision if passed else MISSED_CONFIRMED
+            chance -= 0.1 if source == "rare" and chance < 0.95 else 0
+            item = group * 3 + place
+            kinds[item] = (
+                group,
+                ItemKind("kept" if kept else "dropped", source, "", role, passed, missed),
+            )
+            values[item] = float(generator.random() < chance)
+    return kinds, values
+
+
+def truth(kinds: dict, values: dict) -> dict[str, float]:
+    """The figures of the finite run."""
+    kept = [values[i] for i, (_, kind) in kinds.items() if kind.verdict == "kept"]
+    missed = [values[i] for i, (_, kind) in kinds.items() if not kind.passed]
+    passed = [values[i] for i, (_, kind) in kinds.items() if kind.passed]
+    recall = sum(passed) / (sum(passed) + sum(missed))
+    return {"precision": np.mean(kept), "overturned": np.mean(missed), "recall": recall}
+
+
+def sampled(design: str, kinds: dict, values: dict, count: int, seed: int) -> tuple[list, dict]:
+    """The judged items and the settings of the study."""
+    groups: dict[int, dict[str, int]] = {}
+    for item, (group, kind) in kinds.items():
+        groups.setdefault(group, {})[kind.scenario] = item
+    settings = dict(DESIGNS[design])
+    by = [name for name in settings.get("strata", ()) if name != "scenario"]
+    first = {group: kinds[items["positive"]][1] for group, items in groups.items()}
+    strata = {g: tuple(getattr(k, name) for name in by) for g, k in first.items()} if by else None
+    even = settings.get("sampling") != "random"
+    items = draw_items(groups, count, seed, strata=strata, even_scenarios=even)
+
+    def judged(chosen: list[int]) -> list[JudgedItem]:
+        return [JudgedItem(i, *kinds[i], values[i]) for i in chosen]
+
+    if "plan" in design:
+        plan = plan_items(
+            kinds, judged(items), design_of(settings), target="recall", items=count, used=items
+        )
+        items += added_items(kinds, items, plan, seed)
+        settings["additions"] = [{"strata": list(plan.strata)}]
+    return judged(items), settings
+
+
+def coverage(design: str, precision: float, count: int, simulations: int, draws: int) -> dict:
+    """By figure: (coverage among those shown, mean width, share refused)."""
+    run_estimates.DRAWS = draws  # type: ignore[misc]
+    place = [*DESIGNS].index(design)
+    held = {name: [] for name in FIGURES}
+    widths: dict[str, list[float]] = {name: [] for name in FIGURES}
+    for number in range(simulations):
+        seed = [place, round(100 * precision), count, number]
+        if number % SAMPLES_OF_A_RUN == 0:
+            kinds, values = make_run(precision, np.random.default_rng(seed))
+            population, right = population_of(kinds), truth(kinds, values)
+        sample, settings = sampled(design, kinds, values, count, hash(tuple(seed)) % 2**31)
+        report = Estimator(population, sample, design_of(settings)).per_item()
+        for name in FIGURES:
+            if (interval := report[name]["interval"]) is not None:
+                held[name].append(interval[0] <= right[name] <= interval[1])
+                widths[name].append(interval[1] - interval[0])
+    return {
+        name: (
+            float(np.mean(held[name])) if held[name] else float("nan"),
+            float(np.mean(widths[name])) if held[name] else float("nan"),
+            1 - len(held[name]) / simulations,
+        )
+        for name in FIGURES
+    }
+
+
+def main() -> None:
+    """Simulate every cell and print the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--simulations", type=int, default=1000)
+    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    cells = list(itertools.product(DESIGNS, PRECISIONS, ITEMS))
+    with ProcessPoolExecutor(given.workers) as pool:
+        jobs = [pool.submit(coverage, *cell, given.simulations, given.draws) for cell in cells]
+        found = {cell: job.result() for cell, job in zip(cells, jobs, strict=True)}
+    every = np.array([held for each in found.values() for held, _, _ in each.values()])
+    every = every[~np.isnan(every)]
+    error = np.sqrt(0.95 * 0.05 / given.simulations)
+    print(
+        f"{len(every)} figures in {len(cells)} cells, {given.simulations:,} simulations each; "
+        f"standard error {error:.4f}. Least {every.min():.3f}, mean {every.mean():.3f}, most "
+        f"{every.max():.3f}.\n"
+    )
+    print("| sample | items | confirmed | " + " | ".join(FIGURES) + " |")
+    print("|---|---:|---:|" + "---|" * len(FIGURES))
+    for design, precision, count in cells:
+        texts = []
+        for held, width, refused in found[design, precision, count].values():
+            note = f"; {refused:.1%} refused" if refused else ""
+            texts.append(f"{held:.3f} ({width:.2f}{note})")
+        print(f"| {design} | {count} | {precision} | " + " | ".join(texts) + " |")
+
+
+if __name__ == "__main__":
+    main()

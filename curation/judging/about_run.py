@@ -1,0 +1,141 @@
+"""What a study says about its run: gathered from the store, and the items that would say more."""
+
+from typing import Any, Final
+
+from sqlalchemy.orm import Session
+
+from analysis.study.design import design_of
+from analysis.study.planning import Kinds, Plan, added_items, plan_items
+from analysis.study.run_report import run_report
+from db.errors import BadInput, Refused
+from db.study.additions import add_items
+from db.study.judgments import JudgmentRow, judgment_frame
+from db.study.run_items import (
+    JudgedItem,
+    decided_items,
+    judged_items,
+    population_of,
+    run_item_kinds,
+    used_item_ids,
+)
+from db.study.studies import get_study
+from db.tables import Study
+
+NO_RUN: Final = "the study has no run: its items were not grown here"
+
+
+def about_run(session: Session, study_id: int) -> dict[str, Any]:
+    """The report of `analysis.study.run_report` for a study, with `simulated`. Raises NotFound,
+    BadInput for a study without a run."""
+    study, kinds, sample, simulated = _gather(session, study_id)
+    report = run_report(population_of(kinds), sample, design_of(study.settings))
+    return {"study_id": study_id, "run_id": study.run_id, "simulated": simulated, **report}
+
+
+def plan_for(
+    session: Session,
+    study_id: int,
+    *,
+    target: str,
+    reach: float | None = None,
+    items: int | None = None,
+) -> Plan:
+    """Which items to add so that the target's interval is as narrow as ±`reach`, or the best
+    `items` to add. Raises NotFound, BadInput."""
+    if (reach is None) == (items is None):
+        raise BadInput("give either a half-width to reach or a number of items")
+    study, kinds, sample, _ = _gather(session, study_id)
+    used = used_item_ids(session, study_id)
+    return plan_items(
+        kinds,
+        sample,
+        design_of(study.settings),
+        target=target,
+        used=used,
+        reach=reach,
+        items=items,
+    )
+
+
+def extend_by_plan(
+    session: Session, study_id: int, *, target: str, reach: float | None, items: int | None = None
+) -> Plan:
+    """Add the items of `plan_for` to the study, sampled with the study's seed.
+
+    Raises Refused for a closed study or an empty plan, BadInput, NotFound. Does not commit.
+    """
+    plan = plan_for(session, study_id, target=target, reach=reach, items=items)
+    study = get_study(session, study_id)
+    if study.status == "closed":
+        raise Refused(f"study {study_id} is closed: open it first")
+    if not plan.items:
+        raise Refused(f"nothing to add to study {study_id} for {target}: {why_empty(plan)}")
+    used = used_item_ids(session, study_id)
+    kinds = _kinds(session, study)
+    seed = study.seed + len(used)  # another sample than the study's first
+    chosen = added_items(kinds, used, plan, seed)
+    add_items(
+        session,
+        study_id,
+        chosen,
+        {"strata": list(plan.strata), "items": len(chosen), "seed": seed, "target": target},
+    )
+    return plan
+
+
+def why_empty(plan: Plan) -> str:
+    """Why a plan has no item."""
+    if plan.is_enough:
+        return "the interval is as narrow already"
+    return "every group of the run that would help is in the study already"
+
+
+def plan_numbers(plan: Plan, overlap: int) -> dict[str, Any]:
+    """A plan as `--json` prints it; judgments are items times judges per item."""
+    return {
+        "target": plan.target,
+        "reach": plan.reach,
+        "now": plan.now,
+        "expected": plan.expected,
+        "is_enough": plan.is_enough,
+        "items": plan.items,
+        "judgments": plan.items * overlap,
+        "cells": [
+            {
+                "verdict": cell.verdict,
+                "asked": asked_of(cell.verdict, cell.passed, cell.missed),
+                **dict(zip(plan.strata, cell.stratum, strict=True)),
+                "items": number,
+            }
+            for cell, number in sorted(plan.cells.items(), key=lambda each: -each[1])
+        ],
+    }
+
+
+def asked_of(verdict: str, passed: bool | None, missed: int | None) -> str:
+    """Which item of which groups a cell of a plan asks for, in words."""
+    if verdict == "kept":
+        return "kept groups"
+    misses = "one item" if missed == 1 else f"{missed} items"
+    which = "an item that the validator missed" if passed is False else "an item that it passed"
+    return f"dropped groups with {misses} missed, {which}"
+
+
+def _gather(session: Session, study_id: int) -> tuple[Study, Kinds, list[JudgedItem], bool]:
+    study = get_study(session, study_id)
+    kinds = _kinds(session, study)
+    rows, simulated = rows_of_people(judgment_frame(session, study_id))
+    return study, kinds, judged_items(kinds, rows, decided_items(session, study_id)), simulated
+
+
+def _kinds(session: Session, study: Study) -> Kinds:
+    if study.run_id is None:
+        raise BadInput(NO_RUN)
+    return run_item_kinds(session, study.run_id)
+
+
+def rows_of_people(rows: list[JudgmentRow]) -> tuple[list[JudgmentRow], bool]:
+    """The judgments of people, of simulated ones only where no real person judged; whether so."""
+    persons = [row for row in rows if row.kind == "person"]
+    real = [row for row in persons if not row.simulated]
+    return real or persons, bool(persons) and not real

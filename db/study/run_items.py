@@ -1,0 +1,148 @@
+"""What is known of every item of a run, and what people decided about those of a study."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from db.corpus.texts import pair_source
+from db.study.judgments import JudgmentRow
+from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, StudyItem
+
+
+class ItemKind(NamedTuple):
+    """What is known of an item without asking people.
+
+    `passed`: whether the run's validator chose the passage written for the scenario; `missed`: in
+    how many of its group's items it did not. None where the store has no answer of a validator.
+    `drop_reason` is empty for kept groups.
+    """
+
+    verdict: str
+    source: str = ""
+    drop_reason: str = ""
+    scenario: str = ""
+    passed: bool | None = None
+    missed: int | None = None
+
+
+@dataclass(frozen=True)
+class JudgedItem:
+    """An item that people judged; `value`: 1 where they confirm its passage, 0 where not."""
+
+    item_id: int
+    group_id: int
+    kind: ItemKind
+    value: float
+
+
+def run_item_kinds(session: Session, run_id: int) -> dict[int, tuple[int, ItemKind]]:
+    """Of every item that the run's validator was to judge: its group and its kind.
+
+    Only first revisions: an edited text is not what the run's verdict is about. Groups that were
+    dropped before validation have no items and are not in it.
+    """
+    answers = _validator_choices(session, run_id)
+    rows = session.execute(
+        select(
+            Item.id,
+            Item.group_id,
+            Item.scenario,
+            Group.verdict,
+            func.coalesce(Group.drop_reason, ""),
+            pair_source(),
+        )
+        .join(Group, Group.id == Item.group_id)
+        .join(Pair, Pair.id == Group.pair_id)
+        .join(Dataset, Dataset.id == Pair.dataset_id)
+        .where(Group.run_id == run_id, Group.verdict.is_not(None), Item.revision == 1)
+        .order_by(Item.id)
+    ).all()
+    missed: dict[int, int | None] = {}
+    for item_id, group_id, scenario, *_ in rows:
+        before = missed.get(group_id, 0)
+        if item_id not in answers or before is None:
+            missed[group_id] = None
+        else:
+            missed[group_id] = before + (answers[item_id] != scenario)
+    return {
+        item_id: (
+            group_id,
+            ItemKind(
+                verdict,
+                source or "",
+                reason,
+                scenario,
+                answers[item_id] == scenario if item_id in answers else None,
+                missed[group_id],
+            ),
+        )
+        for item_id, group_id, scenario, verdict, reason, source in rows
+    }
+
+
+def _validator_choices(session: Session, run_id: int) -> dict[int, str]:
+    """The choice of the run's validator by item."""
+    query = (
+        select(Judgment.item_id, Judgment.choice)
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .join(Item, Item.id == Judgment.item_id)
+        .where(
+            Judgment.run_id == run_id,
+            Judgment.study_id.is_(None),
+            Judge.kind == "model",
+            Item.revision == 1,
+        )
+        .order_by(Judgment.id)
+    )
+    return dict(session.execute(query).all())
+
+
+def population_of(kinds: Mapping[int, tuple[int, ItemKind]]) -> Counter[ItemKind]:
+    """How many items of each kind the run has."""
+    return Counter(kind for _, kind in kinds.values())
+
+
+def used_item_ids(session: Session, study_id: int) -> list[int]:
+    """The study's items, qualification and gold items too, in their order."""
+    query = select(StudyItem.item_id).where(StudyItem.study_id == study_id)
+    return list(session.scalars(query.order_by(StudyItem.position)))
+
+
+def decided_items(session: Session, study_id: int) -> dict[int, str]:
+    """The adjudicated choice by item of the study."""
+    query = (
+        select(Judgment.item_id, Judgment.choice)
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .where(Judgment.study_id == study_id, Judgment.is_current, Judge.kind == "adjudicator")
+    )
+    return dict(session.execute(query).all())
+
+
+def judged_items(
+    kinds: Mapping[int, tuple[int, ItemKind]],
+    rows: Iterable[JudgmentRow],
+    decided: Mapping[int, str] | None = None,
+) -> list[JudgedItem]:
+    """The items with the verdict of people, by item. Pure.
+
+    `rows` are those of people only. A decision of an adjudicator counts; else what more than half
+    of the people chose, and a half where they are split evenly between the passage and others.
+    """
+    decided = decided or {}
+    votes: dict[int, list[str]] = defaultdict(list)
+    for row in rows:
+        votes[row.item_id].append(row.label)
+    found = []
+    for item_id in sorted(votes.keys() | decided.keys()):
+        if item_id not in kinds:
+            continue
+        group_id, kind = kinds[item_id]
+        choices = [decided[item_id]] if item_id in decided else votes[item_id]
+        share = sum(choice == kind.scenario for choice in choices) / len(choices)
+        value = 0.5 if share == 0.5 else float(share > 0.5)
+        found.append(JudgedItem(item_id, group_id, kind, value))
+    return found
