@@ -2,7 +2,7 @@
 
     python bench/study_estimates.py [--simulations 1000] [--draws 1000] [--workers 2]
 
-A run of 1,200 groups, 60 % kept, from two sources of 85 and 15 %; the rarer one is harder. Whether
+A run of 900 groups, 60 % kept, from two sources of 85 and 15 %; the rarer one is harder. Whether
 people confirm an item is fixed before sampling. The sample is that of `db.study.sampling`: at
 random, evenly by source (so that the rare source weighs too much without weights), evenly by
 verdict, or at random with as many items again added by the planner. The interval has to hold the
@@ -26,9 +26,9 @@ from analysis.study.planning import added_items, plan_items  # noqa: E402
 from analysis.study.run_report import Estimator  # noqa: E402
 from db.scenarios import ROLES  # noqa: E402
 from db.study.run_items import ItemKind, JudgedItem, population_of  # noqa: E402
-from db.study.sampling import draw_items  # noqa: E402
+from db.study.sampling import sample_items  # noqa: E402
 
-GROUPS = 1200
+GROUPS = 900
 SAMPLES_OF_A_RUN = 10
 DESIGNS = {
     "at random": {"sampling": "random"},
@@ -36,7 +36,7 @@ DESIGNS = {
     "evenly by verdict": {"strata": ["scenario", "verdict"]},
     "at random, doubled by plan": {"sampling": "random"},
 }
-ITEMS = (20, 40, 80, 200)
+ITEMS = (20, 60, 200)
 PRECISIONS = (0.7, 0.9, 0.98)
 FIGURES = ("precision", "overturned", "recall")
 MISSED_CONFIRMED = 0.25  # of the items that the validator missed
@@ -82,7 +82,7 @@ def sampled(design: str, kinds: dict, values: dict, count: int, seed: int) -> tu
     first = {group: kinds[items["positive"]][1] for group, items in groups.items()}
     strata = {g: tuple(getattr(k, name) for name in by) for g, k in first.items()} if by else None
     even = settings.get("sampling") != "random"
-    items = draw_items(groups, count, seed, strata=strata, even_scenarios=even)
+    items = sample_items(groups, count, seed, strata=strata, even_scenarios=even)
 
     def judged(chosen: list[int]) -> list[JudgedItem]:
         return [JudgedItem(i, *kinds[i], values[i]) for i in chosen]

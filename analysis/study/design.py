@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from db.words import VERDICTS
+from db.values import VERDICTS
 
 LISTED = (
     "its items were listed by hand: nobody knows with what chance each item of the run was chosen"

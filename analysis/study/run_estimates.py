@@ -148,9 +148,13 @@ def _cells(
     total, known = sum(sizes.values()), sum(sized.values())
     cells = []
     for key, groups in found.items():
-        means = [np.average([v for v, _ in each]) for each in groups.values()]
-        weights = [float(np.mean([w for _, w in each])) for each in groups.values()]
-        mean = float(np.average(means, weights=weights))
+        # plain sums: a call of numpy per group costs more than all else here
+        weights = [sum(w for _, w in each) / len(each) for each in groups.values()]
+        totals = [
+            w * sum(v * part for v, part in each) / sum(part for _, part in each)
+            for w, each in zip(weights, groups.values(), strict=True)
+        ]
+        mean = sum(totals) / sum(weights)
         cells.append(_Cell(sized[key] / known, mean, len(groups)))
     return cells, known / total if total else 0.0
 

@@ -19,6 +19,7 @@ from db.study.judgments import judgment_frame
 from db.study.sampled_groups import group_facts, model_answers
 from db.study.sampling import Groups, sample_items, take_highest
 from db.study.studies import get_study, judged_groups
+from db.values import VERDICTS
 
 SAMPLES: Final = ("stratified", "random", "disagreement", "list")
 STRATA: Final = ("scenario", "source", "verdict")
@@ -31,7 +32,8 @@ class Sampling:
     `strata` (stratified): what the items are even over; a scenario is named after its role.
     `of_study`, `judges` (disagreement): the judgments that count in an earlier study, or those of
     all model judges on the run; of these judges only, or of all. `lines` (list), `file`: what
-    `curation.judging.item_list` reads, and what to call it.
+    `curation.judging.item_list` reads, and what to call it. `only`: groups of this verdict alone,
+    which then is all that the sample knows of the run.
     """
 
     sample: str = "stratified"
@@ -40,6 +42,7 @@ class Sampling:
     judges: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     file: str = "the list"
+    only: str = ""
 
     def __post_init__(self) -> None:
         if self.sample not in SAMPLES:
@@ -51,6 +54,10 @@ class Sampling:
             raise BadInput("an earlier study and judges are for sampling by disagreement")
         if self.sample != "list" and self.lines:
             raise BadInput("a list is for sampling by a list")
+        if self.only and self.only not in VERDICTS:
+            raise BadInput(f"no verdict {self.only!r}: one of {', '.join(VERDICTS)}")
+        if self.only and self.sample == "list":
+            raise BadInput("a list names its groups itself: leave the verdict out")
         if len(self.judges) == 1:
             raise BadInput(f"{self.judges[0]!r} cannot disagree with itself: name two judges")
 
@@ -77,6 +84,12 @@ def draw_sample(
     if count is None:
         raise BadInput("how many items? Only a list says so itself")
     facts = group_facts(session, run_id)
+    if sampling.only:
+        groups = {
+            group_id: items
+            for group_id, items in groups.items()
+            if facts[group_id]["verdict"] == sampling.only
+        }
     if sampling.sample == "disagreement":
         value = disagreement_of(session, run_id, sampling)
         drawn = take_highest(groups, value, count, seed)
@@ -105,6 +118,8 @@ def draw_sample(
             told["file"] = sampling.file
     if len(drawn) < count:
         raise BadInput(_too_few(run_id, sampling, len(drawn), count))
+    if sampling.only:
+        told["only"] = sampling.only
     group_of = {item_id: group for group, items in groups.items() for item_id in items.values()}
     sources = Counter(facts[group_of[item_id]]["source"] for item_id in drawn)
     return Drawn(drawn, {"sampling": sampling.sample, **told, "sources": dict(sources)})
@@ -142,13 +157,14 @@ def disagreement_of(session: Session, run_id: int, sampling: Sampling) -> dict[i
 def sampling_words(settings: dict[str, Any]) -> str:
     """How a study's items were drawn, from its settings, in words."""
     sample = str(settings.get("sampling", "stratified"))
+    only = f" among {settings['only']} groups" if settings.get("only") else ""
     if sample == "stratified":
-        return f"evenly by {' and '.join(settings.get('strata') or ['scenario'])}"
+        return f"evenly by {' and '.join(settings.get('strata') or ['scenario'])}{only}"
     if sample == "disagreement":
         earlier = settings.get("of_study")
         whose = "model judges" if earlier is None else f"the judges of study {earlier}"
-        return f"by disagreement of {', '.join(settings.get('judges') or [whose])}"
-    return "at random" if sample == "random" else f"from {settings.get('file', 'a list')}"
+        return f"by disagreement of {', '.join(settings.get('judges') or [whose])}{only}"
+    return f"at random{only}" if sample == "random" else f"from {settings.get('file', 'a list')}"
 
 
 def _too_few(run_id: int, sampling: Sampling, there: int, asked: int) -> str:
@@ -160,7 +176,8 @@ def _too_few(run_id: int, sampling: Sampling, there: int, asked: int) -> str:
         )
     if sampling.sample == "list":
         return f"{sampling.file} lists {there} groups: asked for {asked}, leave --items out"
+    only = f"{sampling.only} " * bool(sampling.only)
     return (
-        f"run {run_id} has {there} groups that reached validation, and a study takes at most one "
-        f"item of each: asked for {asked}, use --items {there} or fewer"
+        f"run {run_id} has {there} {only}groups that reached validation, and a study takes at most "
+        f"one item of each: asked for {asked}, use --items {there} or fewer"
     )

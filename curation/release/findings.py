@@ -12,6 +12,8 @@ from sqlalchemy.orm import Session
 from analysis.agreement.agreement import Decision, agreement_report
 from analysis.agreement.measures import MEASURES
 from analysis.map.coverage import points_frame
+from analysis.study import run_text
+from curation.judging.about_run import about_run
 from curation.judging.scope import study_scope
 from curation.release.coverage_picture import draw_map
 from curation.release.plan import Plan
@@ -81,7 +83,27 @@ def _study(session: Session, study_id: int) -> str | None:
         f"{'Agreement' if scope.of_run else 'Agreement on chosen items'}, study {study_id} "
         f"({report['items']:,} items, {report['judgments']:,} judgments): mean pairwise Cohen's "
         f"kappa and measures of all judges, with 95 % intervals. {scope.sentence}{warning}\n\n"
-        "| | kappa |\n|---|---|\n" + "\n".join(lines)
+        "| | kappa |\n|---|---|\n" + "\n".join(lines) + "\n\n" + _about_run(session, study_id)
+    )
+
+
+def _about_run(session: Session, study_id: int) -> str:
+    """What the study says about the validator over the whole run, or why nothing."""
+    report = about_run(session, study_id)
+    if not report["known"] or report["precision"]["value"] is None:
+        return run_text.headline(report)
+    rows = [
+        f"| {label} | {run_text.estimate(report[name])} |"
+        for name, label in run_text.FIGURES.items()
+    ]
+    rows += [
+        f"| {label} | {run_text.bounds(report[name])} |"
+        for name, label in run_text.GROUP_FIGURES.items()
+    ]
+    return (
+        f"Validator over the run, by study {study_id}: {run_text.headline(report)} "
+        f"{run_text.basis(report)} {run_text.WHY_BOUNDS}\n\n"
+        "| | share (95 % interval) |\n|---|---|\n" + "\n".join(rows)
     )
 
 

@@ -72,7 +72,7 @@ def run_item_kinds(session: Session, run_id: int) -> dict[int, tuple[int, ItemKi
         item_id: (
             group_id,
             ItemKind(
-                verdict,
+                str(verdict),
                 source or "",
                 reason,
                 scenario,

@@ -15,7 +15,7 @@ from db.errors import BadInput
 from db.scenarios import ROLES
 from db.study.judgments import JudgmentRow
 from db.study.run_items import ItemKind, JudgedItem, judged_items, population_of
-from db.study.sampling import draw_items
+from db.study.sampling import sample_items
 from db.tables import utc_now
 
 RANDOM = design_of({"sampling": "random"})
@@ -236,7 +236,7 @@ def drawn(kinds: Kinds, count: int, seed: int) -> list[int]:
     for item, (group, of) in kinds.items():
         groups.setdefault(group, {})[of.scenario] = item
     strata = {group: kinds[3 * group][1].source for group in groups}
-    return draw_items(groups, count, seed, strata=strata)
+    return sample_items(groups, count, seed, strata=strata)
 
 
 def look(kinds: Kinds, values: dict[int, float], items: Iterable[int]) -> list[JudgedItem]:
@@ -269,7 +269,7 @@ def test_a_plan_puts_items_where_they_help_and_its_width_comes_true() -> None:
     groups: dict[int, dict[str, int]] = {}
     for item, (group, of) in kinds.items():
         groups.setdefault(group, {})[of.scenario] = item
-    first = draw_items(groups, 60, 1)
+    first = sample_items(groups, 60, 1)
     plan = plan_items(
         kinds, look(kinds, values, first), design, target="precision", used=first, reach=0.05
     )

@@ -15,6 +15,7 @@ from app.cli.kit.report import (
     reporting,
     work,
 )
+from app.cli.study import about_run as study_about_run
 from app.cli.study import known as study_known
 from app.cli.study import people as study_people
 from curation.judging.registry import describe_judges
@@ -24,7 +25,7 @@ from db.corpus.datasets import get_dataset
 from db.errors import BadInput
 from db.people.accounts import record_audit
 from db.study import studies
-from db.values import STUDY_STATUSES
+from db.values import STUDY_STATUSES, VERDICTS
 
 
 @click.group()
@@ -38,6 +39,8 @@ for command_of_a_study in (
     study_known.template,
     study_people.people,
     study_people.adjudicate,
+    study_about_run.estimate,
+    study_about_run.plan,
 ):
     study.add_command(command_of_a_study)
 
@@ -79,6 +82,11 @@ def _created(result: Result) -> str:
     multiple=True,
     help="Strata of a stratified sample; repeatable [scenario].",
 )
+@click.option(
+    "--only",
+    type=click.Choice(VERDICTS),
+    help="Only kept or only dropped groups [both]; such a study knows one part of the run.",
+)
 @click.option("--of-study", type=int, help="For disagreement: the judges of this earlier study.")
 @click.option(
     "--judge",
@@ -119,6 +127,7 @@ def create(
     seed: int,
     sample: str,
     strata: tuple[str, ...],
+    only: str | None,
     of_study: int | None,
     judges: tuple[str, ...],
     list_file: Path | None,
@@ -139,6 +148,7 @@ def create(
     sampling = Sampling(
         sample=sample,
         strata=strata or ("scenario",),
+        only=only or "",
         of_study=of_study,
         judges=judges,
         lines=() if list_file is None else tuple(_text(list_file).splitlines()),

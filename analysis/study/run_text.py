@@ -1,0 +1,134 @@
+"""The estimates about a run in sentences and rows, the same on page, card and command. Pure."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+FIGURES: Final = {
+    "precision": "Items of kept groups that people confirm (precision)",
+    "overturned": "Items the validator missed that people confirm (wrongly dropped)",
+    "recall": "Confirmed items that the validator passed (recall)",
+}
+GROUP_FIGURES: Final = {
+    "kept_groups": "Kept groups that people confirm as a whole",
+    "dropped_groups": "Dropped groups that people would keep",
+    "group_recall": "Groups people would keep that the run kept",
+}
+PARTS: Final = {"kept": "items of kept groups", "dropped": "missed items of dropped groups"}
+WHY_BOUNDS: Final = (
+    "A study asks about one item of a group, so of whole groups only bounds are known; the limits "
+    "add the uncertainty of the sample."
+)
+
+
+def headline(report: Mapping[str, Any]) -> str:
+    """What the study says about the run, or why nothing, in one or two sentences."""
+    precision, recall = report["precision"], report["recall"]
+    if not report["known"]:
+        return f"This study says nothing about the run as a whole: {report['reason']}."
+    if precision["value"] is None and recall["value"] is None:
+        reason = precision.get("reason") or recall.get("reason")
+        return f"This study says nothing about the run yet: {reason}."
+    who = "Simulated judges" if report["simulated"] else "People"
+    parts = []
+    if precision["value"] is not None:
+        parts.append(f"{who} confirm {estimate(precision)} of the items in kept groups.")
+    if recall["value"] is not None:
+        parts.append(
+            f"Of the items that {who.lower()} confirm, the validator passed {estimate(recall)}."
+        )
+    else:
+        parts.append(f"Recall is not known: {recall['reason']}.")
+    return " ".join(parts)
+
+
+def estimate(share: Mapping[str, Any]) -> str:
+    """A share with its interval; "undefined" without a value."""
+    if share["value"] is None:
+        return "undefined"
+    if not share["interval"]:
+        return f"{share['value']:.1%} (too few groups for an interval)"
+    low, high = share["interval"]
+    return f"{share['value']:.1%} ({low:.1%} to {high:.1%})"
+
+
+def bounds(found: Mapping[str, Any]) -> str:
+    """A range with the limits of its sample."""
+    if found["from"] is None:
+        return "undefined"
+    same = f"{found['from']:.1%}" == f"{found['to']:.1%}"
+    text = f"{found['from']:.1%}" if same else f"{found['from']:.1%} to {found['to']:.1%}"
+    if not found["interval"]:
+        return text
+    low, high = found["interval"]
+    return f"{text} (limits {low:.1%} to {high:.1%})"
+
+
+def basis(report: Mapping[str, Any]) -> str:
+    """What the estimates are made from."""
+    groups = report["groups"]
+    ties = f" {report['ties']:,} split evenly count half." if report["ties"] else ""
+    weighted = f" within {' and '.join(report['strata'])}" if report["strata"] else ""
+    return (
+        f"From {report['judged']:,} judged groups of {groups['kept']:,} kept and "
+        f"{groups['dropped']:,} dropped ones that reached the validator, weighted by how they were "
+        f"sampled{weighted}.{ties}"
+    )
+
+
+def rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row per figure of the whole run, with its 95 % interval."""
+    found = []
+    for name, label in FIGURES.items():
+        share = report[name]
+        low, high = share["interval"] or (None, None)
+        found.append(
+            {
+                "Figure": label,
+                "Estimate": share["value"],
+                "95 % from": low,
+                "to": high,
+                "Groups judged": share.get("judged"),
+                "Reason if undefined": share.get("reason", ""),
+            }
+        )
+    return found
+
+
+def group_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row per figure of whole groups: bounds, and the limits of the sample."""
+    found = []
+    for name, label in GROUP_FIGURES.items():
+        each = report[name]
+        low, high = each["interval"] or (None, None)
+        found.append(
+            {
+                "Figure": label,
+                "At least": each["from"],
+                "At most": each["to"],
+                "95 % from": low,
+                "to": high,
+                "Reason if undefined": each.get("reason", ""),
+            }
+        )
+    return found
+
+
+def part_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row per scenario, source and drop reason."""
+    found = []
+    for row in report["parts"]:
+        low, high = row["interval"] or (None, None)
+        found.append(
+            {
+                "Part": PARTS[row["part"]],
+                "By": row["by"].replace("_", " "),
+                "Name": row["name"].replace("_", " ") or "none",
+                "Confirmed": row["value"],
+                "95 % from": low,
+                "to": high,
+                "Groups judged": row["judged"],
+                "Items in the run": row["items"],
+                "Reason if undefined": row.get("reason", ""),
+            }
+        )
+    return found

@@ -1,0 +1,116 @@
+"""`inf study estimate|plan`: what a study says about its run, and the items that would say more."""
+
+from typing import Any
+
+import click
+
+from analysis.study import run_text
+from analysis.study.planning import TARGETS
+from app.cli.kit.report import Result, me, ready_store, reporting
+from app.text.numbers import counted
+from curation.judging.about_run import about_run, extend_by_plan, plan_for, plan_numbers
+from db.people.accounts import record_audit
+from db.study.studies import get_study
+
+study_option = click.option("--study", "study_id", type=int, required=True, help="Id of the study.")
+
+
+def _shown(report: Result) -> str:
+    lines = [run_text.headline(report)]
+    if not report["known"]:
+        return lines[0]
+    lines.append(run_text.basis(report))
+    if report["simulated"]:
+        lines.append("the people are simulated judges: demo data, not evidence")
+    for name, label in run_text.FIGURES.items():
+        lines.append(f"{label}: {run_text.estimate(report[name])}{_reason(report[name])}")
+    lines.append(run_text.WHY_BOUNDS)
+    for name, label in run_text.GROUP_FIGURES.items():
+        lines.append(f"{label}: {run_text.bounds(report[name])}{_reason(report[name])}")
+    for row in report["parts"]:
+        lines.append(
+            f"{run_text.PARTS[row['part']]}, {row['by'].replace('_', ' ')} "
+            f"{row['name'] or 'none'}: {run_text.estimate(row)}, "
+            f"{counted(row['judged'], 'group')} judged"
+        )
+    return "\n".join(lines)
+
+
+def _reason(found: dict[str, Any]) -> str:
+    return f" ({found['reason']})" if "reason" in found else ""
+
+
+@click.command()
+@study_option
+@reporting(_shown)
+def estimate(study_id: int) -> Result:
+    """Estimate the validator's precision and recall over the whole run.
+
+    Judged items are weighted by how they were sampled; intervals are over groups. A study of listed
+    or disputed items says nothing about the run, and the command says why.
+    """
+    with ready_store().read() as session:
+        return about_run(session, study_id)
+
+
+def _planned(result: Result) -> str:
+    lines = [plan_sentence(result)]
+    lines += [
+        f"  {cell['items']:>6}  {cell['asked']}"
+        + "".join(
+            f", {name} {value or 'none'}"
+            for name, value in cell.items()
+            if name not in ("verdict", "asked", "items")
+        )
+        for cell in result["cells"]
+    ]
+    if result["added"]:
+        lines.append(f"added to study {result['study_id']}: {counted(result['items'], 'item')}")
+    elif result["items"]:
+        lines.append("nothing added: repeat with --add")
+    return "\n".join(lines)
+
+
+def plan_sentence(plan: dict[str, Any]) -> str:
+    """What a plan costs and what it brings."""
+    more = f"{counted(plan['judgments'], 'more judgment')} of {counted(plan['items'], 'item')}"
+    now = "" if plan["now"] is None else f" (now ±{100 * plan['now']:.1f})"
+    expected = f"±{100 * plan['expected']:.1f} points"
+    if plan["reach"] is None:
+        return f"{more}: {plan['target']} to about {expected}{now}"
+    wanted = f"to know {plan['target']} to ±{100 * plan['reach']:g} points{now}"
+    if not plan["items"] and plan["is_enough"]:
+        return f"{wanted}: nothing more is needed"
+    if plan["is_enough"]:
+        return f"{wanted}: {more}"
+    return f"{wanted}: the run has too few groups; {more} would bring it to {expected}"
+
+
+@click.command()
+@study_option
+@click.option(
+    "--target",
+    type=click.Choice(TARGETS),
+    default="precision",
+    show_default=True,
+    help="The figure to know better; `overturned` are missed items that people confirm.",
+)
+@click.option("--reach", type=click.FloatRange(0.1, 50), help="Half-width in points, such as 2.")
+@click.option("--items", type=click.IntRange(min=1), help="Or so many items, where they help most.")
+@click.option("--add", is_flag=True, help="Add exactly these items to the study.")
+@reporting(_planned)
+def plan(study_id: int, target: str, reach: float | None, items: int | None, add: bool) -> Result:
+    """Plan how many more judgments a figure needs, and among which items they help most."""
+    share = None if reach is None else reach / 100
+    store = ready_store()
+    if not add:
+        with store.read() as session:
+            overlap = get_study(session, study_id).overlap
+            found = plan_for(session, study_id, target=target, reach=share, items=items)
+        return {"study_id": study_id, "added": False, **plan_numbers(found, overlap)}
+    with store.write() as session:
+        found = extend_by_plan(session, study_id, target=target, reach=share, items=items)
+        record_audit(session, me(), "study.extend", str(study_id), items=found.items)
+        overlap = get_study(session, study_id).overlap
+        session.commit()
+    return {"study_id": study_id, "added": True, **plan_numbers(found, overlap)}

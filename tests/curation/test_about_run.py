@@ -1,0 +1,150 @@
+"""What a study says about its run, from the store: sampled, listed, disputed and kept-only."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from conftest import Ran
+from exporting import export
+from records_world import group_ids, make_run
+from sqlalchemy import select
+
+from analysis.study.design import DISPUTED, LISTED
+from curation.judging.about_run import about_run, extend_by_plan, plan_for
+from curation.judging.sampling import Sampling
+from curation.judging.studies import make_study
+from db.errors import BadInput, Refused
+from db.scenarios import ROLES
+from db.store.store import Store
+from db.study import studies
+from db.study.judgments import get_or_create_judge, record_judgment
+from db.study.run_items import run_item_kinds
+from db.tables import Item, StudyItem
+
+
+def judge_all(store: Store, study_id: int, people: Sequence[str] = ("ada", "bob")) -> None:
+    """People confirm what the validator passed, and every fourth item that it missed."""
+    with store.write() as session:
+        study = studies.get_study(session, study_id)
+        assert study.run_id is not None
+        kinds = run_item_kinds(session, study.run_id)
+        items = select(Item).join(StudyItem).where(StudyItem.study_id == study_id)
+        for item in session.scalars(items):
+            is_right = kinds[item.id][1].passed or item.group_id % 4 == 0
+            for name in people:
+                judge = get_or_create_judge(session, name, kind="person")
+                record_judgment(
+                    session,
+                    judge_id=judge.id,
+                    item_id=item.id,
+                    choice=item.scenario if is_right else "none",
+                    order_shown=list(ROLES),
+                    event_id=f"{name} {study_id} {item.id}",
+                    study_id=study_id,
+                )
+        session.commit()
+
+
+def make(store: Store, items: int | None, sampling: Sampling, study_id: int = 1) -> None:
+    made = make_study(store, dataset="books", items=items, overlap=2, sampling=sampling)
+    assert made["study_id"] == study_id
+    judge_all(store, study_id)
+
+
+def test_a_sampled_study_estimates_the_run(store: Store) -> None:
+    make_run(store, kept=30, dropped=20)
+    make(store, 30, Sampling(strata=("scenario", "verdict")))
+    with store.read() as session:
+        report = about_run(session, 1)
+    assert report["groups"] == {"kept": 30, "dropped": 20}  # one was dropped before validation
+    assert report["judged"] == 30 and not report["simulated"]
+    assert report["precision"]["value"] == 1
+    overturned, recall = report["overturned"]["value"], report["recall"]["value"]
+    assert 0 < overturned < 0.6
+    # the validator missed all three items of its dropped groups: 90 passed, 60 missed
+    assert recall == pytest.approx(90 / (90 + 60 * overturned))
+    assert report["dropped_groups"]["to"] == pytest.approx(overturned)
+
+
+def test_listed_disputed_and_kept_only_studies_say_only_what_is_known(
+    sqlite_store: Store, inf_here: Callable[..., Ran]
+) -> None:
+    run_id = make_run(sqlite_store, kept=20, dropped=12)
+    make(sqlite_store, 20, Sampling())
+    kept = tuple(str(one) for one in group_ids(sqlite_store, run_id, "kept"))
+    make(sqlite_store, None, Sampling("list", lines=kept), 2)
+    make(sqlite_store, 6, Sampling("disagreement", of_study=1), 3)
+    make(sqlite_store, 12, Sampling("random", only="kept"), 4)
+    for study_id, reason in ((2, LISTED), (3, DISPUTED)):
+        shown = inf_here("study", "estimate", "--study", study_id).out
+        assert "says nothing about the run" in shown and reason in shown
+        assert "%" not in shown
+        with pytest.raises(BadInput, match="no plan"), sqlite_store.read() as session:
+            plan_for(session, study_id, target="precision", reach=0.05)
+    shown = inf_here("study", "estimate", "--study", 4).out
+    assert "People confirm 100.0%" in shown
+    assert "Recall is not known: only kept groups were sampled" in shown
+    assert "of the items that people confirm" not in shown.lower()
+
+
+def test_the_planned_items_are_added_and_the_study_stays_a_sample(store: Store) -> None:
+    make_run(store, kept=60, dropped=40)
+    make(store, 20, Sampling())
+    with store.write() as session:
+        plan = extend_by_plan(session, 1, target="recall", reach=None, items=25)
+        session.commit()
+    with store.read() as session:
+        places = session.execute(
+            select(StudyItem.position, StudyItem.places).where(StudyItem.study_id == 1)
+        ).all()
+        settings = studies.get_study(session, 1).settings
+    assert plan.items == 25 and len(places) == 45
+    assert sorted(position for position, _ in places) == list(range(45))
+    assert {overlap for _, overlap in places} == {2}
+    assert settings["additions"][0]["items"] == 25
+    judge_all(store, 1, ("cas", "dan"))
+    with store.read() as session:
+        report = about_run(session, 1)
+    assert report["judged"] == 45 and report["recall"]["interval"] is not None
+
+
+def test_the_command_plans_first_and_adds_only_with_add(
+    sqlite_store: Store, inf_here: Callable[..., Ran]
+) -> None:
+    make_run(sqlite_store, kept=60, dropped=30)
+    make(sqlite_store, 15, Sampling())
+    arguments = ("study", "plan", "--study", 1, "--target", "precision", "--reach", 6)
+    shown = inf_here(*arguments).out
+    assert "to know precision to ±6 points (now ±" in shown
+    assert "more judgments" in shown and "kept groups" in shown and "nothing added" in shown
+    result = inf_here(*arguments, "--json").json
+    assert result["judgments"] == 2 * result["items"]
+    with sqlite_store.read() as session:
+        assert len(session.scalars(select(StudyItem)).all()) == 15
+    inf_here(*arguments, "--add")
+    with sqlite_store.read() as session:
+        assert len(session.scalars(select(StudyItem)).all()) == 15 + result["items"]
+
+
+def test_a_closed_study_takes_no_items(sqlite_store: Store) -> None:
+    make_run(sqlite_store, kept=20, dropped=10)
+    make(sqlite_store, 10, Sampling())
+    with sqlite_store.write() as session:
+        studies.set_status(session, 1, "closed")
+        with pytest.raises(Refused, match="study 1 is closed"):
+            extend_by_plan(session, 1, target="precision", reach=0.02)
+
+
+def test_the_card_has_estimates_of_a_sampled_study_and_none_of_a_list(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    run_id = make_run(sqlite_store, kept=20, dropped=12)
+    make(sqlite_store, 24, Sampling())
+    kept = tuple(str(one) for one in group_ids(sqlite_store, run_id, "kept"))
+    make(sqlite_store, None, Sampling("list", lines=kept), 2)
+    export(sqlite_store, tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "Validator over the run, by study 1: People confirm 100.0% (" in card
+    assert "| Dropped groups that people would keep | 0.0% to " in card
+    assert "Validator over the run, by study 2" not in card
+    assert f"This study says nothing about the run as a whole: {LISTED}." in card
