@@ -19,7 +19,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from aiohttp import web
@@ -44,6 +44,10 @@ LASTING = (
 SILENCE_SECONDS = 30.0
 MODELS = ("small", "judge")
 GERMAN = "Der Turm des Dorfes ist in dem Jahr der Flut gebaut und er ist alt."
+
+
+# what a request is answered, from the request, its body, its prompt and how often it came before
+Reply = Callable[[web.Request, dict[str, Any], str, int], Awaitable[web.StreamResponse | None]]
 
 
 class Server:
@@ -80,6 +84,7 @@ class Server:
         self.down: tuple[int, int, str] | None = None  # after N answers, with status and code
         self.poison: str | None = None  # prompts that hold this always meet a 500
         self.other_model: tuple[int, str] | None = None  # after N answers, reported by this name
+        self.reply: Reply | None = None  # a test's own response to a request; None: as usual
         self.schema = schema
         self.batches = Batches(self)
         self.asked: Counter[str] = Counter()
@@ -180,6 +185,10 @@ class Server:
         tries = self.asked[identity]
         self.asked[identity] += 1
         self.bodies.append({key: value for key, value in body.items() if key != "messages"})
+        if self.reply is not None:
+            found = await self.reply(request, body, prompt, tries)
+            if found is not None:
+                return found
         if self.schema == "refused" and "response_format" in body:
             return _error(400, "invalid_request_error", "response_format json_schema is unknown")
         asked_form = body.get("response_format", {}).get("type")

@@ -13,7 +13,7 @@ from typing import Final
 import openai
 from openai import AsyncAzureOpenAI, AsyncOpenAI
 
-from curation.providers.failures import error_code
+from curation.providers.failures import WIRE_ERRORS, error_code
 
 log = logging.getLogger("inf.curate")
 LEFT_OUT_SECONDS: Final = 5.0  # after the first failure; doubled with each further one
@@ -110,7 +110,7 @@ def _is_of_endpoint(error: Exception) -> bool:
             or error.status_code >= 500
             or error_code(error) == "insufficient_quota"
         )
-    return isinstance(error, openai.APIError | ValueError)
+    return isinstance(error, WIRE_ERRORS)
 
 
 def _may_be_of_request(error: Exception) -> bool:

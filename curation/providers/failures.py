@@ -5,12 +5,13 @@ server refuses. What costs one row: a refusal, an input that is too long. Everyt
 succeed at the next attempt.
 """
 
-import json
 import math
 import os
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+import aiohttp
+import httpx2
 import openai
 
 from curation.providers.provider import Request, RowFailed
@@ -18,6 +19,11 @@ from db.errors import ProviderError
 from db.tables import utc_now
 
 MAX_RETRY_AFTER_SECONDS: Final = 600.0  # some servers request a day
+# what a server or the way to it may cause; the SDK passes on aiohttp's error for what is no HTTP
+WIRE_ERRORS: Final = (
+    *(openai.APIError, aiohttp.ClientError, httpx2.HTTPError),
+    *(ValueError, TimeoutError, OSError),
+)
 QUOTA, TOO_LONG = "insufficient_quota", "context_length_exceeded"
 
 
@@ -46,7 +52,7 @@ def raise_if_final(error: Exception, request: Request, server: str) -> None:
         raise RowFailed("request_refused", error.message) from error
     if isinstance(error, openai.APIStatusError) and error.status_code == 413:
         raise RowFailed("too_long_for_model", error.message) from error
-    if isinstance(error, openai.APIError | json.JSONDecodeError | ValueError):
+    if isinstance(error, WIRE_ERRORS):
         return
     raise error
 

@@ -97,6 +97,11 @@ class Gate:
             self.width = min(self.width, float(ceiling))
             self._admit_waiting()
 
+    def check(self) -> None:
+        """Raise Stopped once the gate is closed."""
+        if self._closed.is_set():
+            raise Stopped
+
     def close(self) -> None:
         """Admit no further call."""
         self._closed.set()

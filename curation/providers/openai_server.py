@@ -5,6 +5,7 @@
 is dropped, or the failure is the server's and stops the run.
 """
 
+import asyncio
 import logging
 import math
 import random
@@ -193,12 +194,14 @@ class OpenAIProvider:
                     # not `chat.completions.create`, which walks through every message and schema
                     # to rename fields, and builds models of the response: a third of all CPU
                     # time, and there is nothing to rename
-                    completion = await endpoint.client.post(
-                        endpoint.path,
-                        cast_to=object,
-                        body=body,
-                        options=self._options(request),
-                    )
+                    # the SDK's timeout is one of silence: a slow drip never ends by it
+                    async with asyncio.timeout(self._timeout(request)):
+                        completion = await endpoint.client.post(
+                            endpoint.path,
+                            cast_to=object,
+                            body=body,
+                            options=self._options(request),
+                        )
                     answer = self.read(request, completion, time.monotonic() - started)
                     check_reported_model(endpoint, request.model, completion)
                 except Exception as error:
@@ -233,6 +236,7 @@ class OpenAIProvider:
                     return replace(answer, attempts=attempts)
                 finally:
                     endpoint.open_requests -= 1
+            self.gate.check()  # a run that stops judges no row: those beside it were stopped, too
             if of_row >= MAX_ATTEMPTS - 1:
                 raise RowFailed("server_error", f"gave up after {attempts} attempts: {failed}")
             silent = time.monotonic() - max(self._last_answer, first)
@@ -240,11 +244,12 @@ class OpenAIProvider:
                 await self._give_up(failed, attempts)
             await self.gate.pause(delay if delay else self._backoff(attempts))
 
+    def _timeout(self, request: Request) -> float:
+        return self.timeouts.get(request.task, self._timeout_seconds)
+
     def _options(self, request: Request) -> Any:
         """The SDK's options of a request; the SDK does not export their type."""
-        options: dict[str, Any] = {
-            "timeout": self.timeouts.get(request.task, self._timeout_seconds)
-        }
+        options: dict[str, Any] = {"timeout": self._timeout(request)}
         if headers := self.headers.get(request.task):
             options["headers"] = headers
         return options

@@ -19,6 +19,7 @@ from curation.recipe.tasks import TASKS, Gives, Task
 from db.values import AMBIGUOUS, NONE
 
 NO_CHARACTER = "\ufffd"
+MAX_CHARACTERS = 200_000  # of an answer without its thinking: no text of ours is so long
 _UNSTORABLE = re.compile("[\\x00\\ud800-\\udfff]")
 _FENCED = re.compile(r"\s*(```|~~~)[\w+#.-]*(?:[ \t]*\n|[ \t]+|(?=[{\[]))(.*?)\s*\1\s*", re.DOTALL)
 _REFUSAL = re.compile(
@@ -93,6 +94,8 @@ def parse(
     if not plain:
         what = "the answer is empty" if not answer.strip() else "nothing but thinking came"
         raise Unparsable("empty", f"{task}: {what}")
+    if len(plain) > MAX_CHARACTERS:
+        raise Unparsable("too_long", f"{task}: the answer has {len(plain):,} characters")
     if gives == "Choice":
         return _choice(task, plain, candidates)
     return _text(task, gives, plain, prompt, given)

@@ -29,7 +29,12 @@ class Completion:
 
 
 def read_completion(body: Any) -> Completion:
-    """The completion in a response. Raises ValueError for what is none."""
+    """The completion in a response. Raises ValueError for what is none.
+
+    A text is read as JSON: servers name other content types, and a byte order mark may begin it.
+    """
+    if isinstance(body, str):
+        body = json.loads(body.removeprefix("\ufeff"))
     if not isinstance(body, dict) or not isinstance(body.get("choices"), list):
         raise ValueError(f"the server sent no completion: {str(body)[:200]!r}")
     text, finish = "", "no_choice"
