@@ -25,6 +25,7 @@ from analysis.map.projection import MIN_DIST, NEIGHBOURS, place, project
 from analysis.text import diversity as numbers
 from analysis.text import sharing as duplicates
 from analysis.text.diversity import Sampling, describe_corpus, sample_sizes
+from analysis.text.paraphrases import THRESHOLD
 from db.corpus.datasets import text_sha256
 from db.corpus.embeddings import cached_vectors
 from db.errors import BadInput
@@ -194,7 +195,8 @@ def near_duplicates(handle: JobHandle) -> dict[str, Any]:
 
 
 def contamination(handle: JobHandle) -> dict[str, Any]:
-    """Texts that the corpora share with evaluation sets; config: the corpora and `against`."""
+    """Texts that the corpora share with evaluation sets; config: the corpora and `against`,
+    `model` and `paraphrase_threshold` (0: paraphrases are not looked for)."""
     corpora = _corpora(handle)
     with handle.store.read() as session:
         against = load_corpora(
@@ -205,12 +207,28 @@ def contamination(handle: JobHandle) -> dict[str, Any]:
                 "groups": "all",
             },
         )
-    sha256 = corpora_sha256([*corpora, *against], {"version": duplicates.VERSION})
+    model = handle.config.get("model") or DEFAULT_MODEL
+    threshold = float(handle.config.get("paraphrase_threshold", THRESHOLD))
+    settings: dict[str, Any] = {"version": duplicates.CONTAMINATION_VERSION, "above": threshold}
+    if threshold:
+        settings["model"] = model_identity(model)
+    sha256 = corpora_sha256([*corpora, *against], settings)
     sha256 = text_sha256(f"{sha256} {len(corpora)}")
     if (known := _known(handle, "contamination", sha256)) is not None:
         return known
     handle.report(0, 1, "comparing texts")
-    result = duplicates.describe_contamination(corpora, against)
+    paraphrases = duplicates.Paraphrases(
+        lambda texts: embed_texts(
+            handle.store,
+            texts,
+            model=model,
+            progress=lambda done, total: handle.report(done, total, "embedding"),
+            check=handle.check,
+        ),
+        model,
+        threshold,
+    )
+    result = duplicates.describe_contamination(corpora, against, paraphrases if threshold else None)
     return _keep(handle, "contamination", sha256, corpora, result)
 
 

@@ -1,6 +1,6 @@
 """Coverage of the 95 % intervals of paired differences, by simulation: docs/intervals.md.
 
-    python bench/paired_coverage.py [--simulations 1000] [--resamples 400] [--workers 2]
+    python bench/paired_coverage.py [--simulations 4000] [--resamples 400] [--workers 1]
 
 A cluster is a base query with several questions; its differences share one effect and each adds its
 own noise. The interval is that of `analysis.figures.paired`. Seeds are fixed.
@@ -65,9 +65,9 @@ def coverage(kind: str, sizes: str, clusters: int, simulations: int, resamples: 
 def main() -> None:
     """Simulate every cell and print the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--simulations", type=int, default=1000)
+    parser.add_argument("--simulations", type=int, default=4000)
     parser.add_argument("--resamples", type=int, default=400)
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
     rows = list(itertools.product(EFFECTS, SIZES))
     cells = [(*row, clusters) for row in rows for clusters in CLUSTERS]

@@ -15,6 +15,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from analysis.text.folding import SEPARATORS
+from analysis.text.postings import mixed
+
 SHINGLE = 5
 THRESHOLD = 0.7
 BANDS, ROWS = 16, 4
@@ -69,7 +72,7 @@ def near_pairs(
 def normal_form(text: str) -> str:
     """The text's letters and digits, NFKC and case-folded; a text without any: itself, stripped."""
     folded = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(character for character in folded if character.isalnum()) or text.strip()
+    return SEPARATORS.sub("", folded) or text.strip()
 
 
 def jaccard(one: str, other: str) -> float:
@@ -82,30 +85,35 @@ def jaccard(one: str, other: str) -> float:
 @lru_cache(maxsize=4096)
 def _shingles(form: str) -> np.ndarray:
     """Hashes of the form's different shingles, sorted: uint64."""
+    return np.unique(_hashes(form))
+
+
+def _hashes(form: str) -> np.ndarray:
+    """A hash per shingle, in their order: uint64."""
     data = np.frombuffer(form.encode(), dtype=np.uint8).astype(np.uint64)
     if len(data) < SHINGLE:
         data = np.pad(data, (0, SHINGLE - len(data)))
-    windows = np.lib.stride_tricks.sliding_window_view(data, SHINGLE)
-    return np.unique(_mixed((windows * _POWERS).sum(axis=1, dtype=np.uint64)))
-
-
-def _mixed(values: np.ndarray) -> np.ndarray:
-    """splitmix64's finaliser: neighbouring numbers become independent ones."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: np.ndarray = values ^ (values >> np.uint64(31))
-    return mixed
+    count = len(data) - SHINGLE + 1
+    keys = data[:count] * _POWERS[0]
+    for step in range(1, SHINGLE):
+        keys += data[step : step + count] * _POWERS[step]
+    return mixed(keys)
 
 
 def _buckets(forms: Sequence[str]) -> list[list[int]]:
     """Places of the forms that share a band of their signatures, a list per band value."""
     buckets: dict[tuple[int, bytes], list[int]] = defaultdict(list)
     for place, form in enumerate(forms):
-        hashed = _shingles.__wrapped__(form)[:, None] * _FACTORS + _OFFSETS
-        signature = (hashed >> np.uint64(32)).min(axis=0).astype(np.uint32).reshape(BANDS, ROWS)
-        for band, values in enumerate(signature):
+        for band, values in enumerate(signature(form)):
             buckets[band, values.tobytes()].append(place)
     return [bucket for bucket in buckets.values() if len(bucket) > 1]
+
+
+def signature(form: str) -> np.ndarray:
+    """The MinHash signature of a normal form: uint32, shape (BANDS, ROWS)."""
+    hashed = _hashes(form)[:, None] * _FACTORS + _OFFSETS  # a shingle twice: the same minimum
+    lowest: np.ndarray = (hashed >> np.uint64(32)).min(axis=0).astype(np.uint32)
+    return lowest.reshape(BANDS, ROWS)
 
 
 def _root(parents: list[int], place: int) -> int:

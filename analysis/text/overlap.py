@@ -1,29 +1,47 @@
-"""Texts that two corpora share: exactly, up to writing, nearly, or in runs of words.
+"""Texts that two corpora share: exactly, up to writing, nearly, edited, or in runs of words.
 
 How two texts overlap, the strongest that holds:
     exact        the same text
-    normalised   the same letters and digits (case, spacing and punctuation aside)
+    normalised   the same letters and digits (case, spacing, punctuation, accents and look-alike
+                 letters aside; `analysis.text.folding`)
     near         Jaccard similarity of 5-character shingles ≥ 0.7
+    edited       at most every fifth word (rounded up) is another, and a content word is not; or
+                 88 % of the letters are the same (optimal string alignment). Compared are texts of
+                 2 to 12 words and longer ones that share a tenth of their 3-word runs
     ngram        at least half of the shorter one's 8-word runs stand in the other; a text of 5 to
                  7 words counts as one run and is looked for whole
 
-`ngram` compares like with like only: questions and instructions with each other, passages and
-free texts with each other. A five-word question inside an encyclopedia's passage shows nothing.
-Runs that stand in more than 100 texts of the other side are boilerplate and do not count.
+`edited` and `ngram` compare like with like only: questions and instructions with each other,
+passages and free texts with each other. A five-word question inside an encyclopedia's passage shows
+nothing. Runs that stand in more than 100 texts of the other side are boilerplate and do not count.
+
+The second list is indexed once, in arrays (about 10 KB for a passage of 100 words); the first goes
+through in blocks, so that its length costs time and no memory. `bench/contamination.py` measures
+both, and the recall on edits; docs/contamination.md has the table.
 """
 
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from analysis.text.near_duplicates import near_pairs, normal_form
+import numpy as np
+from rapidfuzz.distance import OSA, Levenshtein
+
+from analysis.text.folding import letters, words
+from analysis.text.near_duplicates import BANDS, THRESHOLD, jaccard, normal_form, signature
+from analysis.text.postings import Postings, different, mixed, runs, without_some, word_hashes
+from analysis.text.words import FUNCTION_WORDS
 from db.corpus.texts import CorpusText
 
 RUN, MIN_WORDS, SHARE, BOILERPLATE = 8, 5, 0.5, 100
+SHORT, FEWEST = 12, 2  # words of a text that is compared with up to two of them left out
+EDIT_RUN, EDIT_RUNS_SHARE = 3, 0.1
+EDITED_EVERY = 5  # at most every fifth word of an edited text is another
+SAME_LETTERS = 0.88
+BLOCK = 2000
 ASKING = ("query", "instruction")
-HOW = ("exact", "normalised", "near", "ngram")
-_WORD = re.compile(r"\w+")
+HOW = ("exact", "normalised", "near", "edited", "ngram", "paraphrase")
+Candidates = Iterable[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -38,99 +56,199 @@ class Overlap:
 
 def overlaps(ours: Sequence[CorpusText], theirs: Sequence[CorpusText]) -> list[Overlap]:
     """Every two texts of the two lists that overlap, by place; each once, the strongest way."""
-    found: dict[tuple[int, int], Overlap] = {}
-    for overlap in (*_same(ours, theirs), *_near(ours, theirs), *_runs(ours, theirs)):
-        found.setdefault((overlap.one, overlap.other), overlap)
-    return [found[key] for key in sorted(found)]
+    return list(stream_overlaps(ours, theirs))
 
 
-def words(text: str) -> list[str]:
-    """The words of a text as runs compare them."""
-    return _WORD.findall(text.casefold())
+def stream_overlaps(ours: Iterable[CorpusText], theirs: Sequence[CorpusText]) -> Iterator[Overlap]:
+    """As `overlaps`, one block of ours after the other."""
+    index = OverlapIndex(theirs)
+    block: list[CorpusText] = []
+    start = 0
+    for row in ours:
+        block.append(row)
+        if len(block) == BLOCK:
+            yield from index.find(block, start)
+            start += BLOCK
+            block = []
+    if block:
+        yield from index.find(block, start)
 
 
-def _same(ours: Sequence[CorpusText], theirs: Sequence[CorpusText]) -> Iterable[Overlap]:
-    by_form: dict[str, list[int]] = defaultdict(list)
-    for place, row in enumerate(theirs):
-        by_form[normal_form(row.text)].append(place)
-    for place, row in enumerate(ours):
-        for other in by_form.get(normal_form(row.text), ()):
-            how = "exact" if theirs[other].text == row.text else "normalised"
-            yield Overlap(place, other, how, 1.0)
+class _Side:
+    """Texts of one kind (questions and instructions, or passages and free texts) as arrays."""
+
+    def __init__(self, rows: Sequence[CorpusText], asking: bool) -> None:
+        places = [place for place, row in enumerate(rows) if (row.field in ASKING) == asking]
+        self.places = np.array(places, dtype=np.int64)
+        self.hashes, self.lengths = word_hashes([words(rows[place].text) for place in places])
+
+    def runs(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """The runs of so many words (of `RUN`: each once), and the places of their texts."""
+        keys, owners = runs(self.hashes, self.lengths, size)
+        if size == RUN:  # only their number counts; of the others it is candidates that count
+            keys, owners = different(keys, owners)
+        return keys, self.places[owners]
+
+    def whole(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Texts of exactly so many words, each as one run, and their places."""
+        keys, owners = runs(self.hashes, self.lengths, size)
+        exact = self.lengths[owners] == size
+        return keys[exact], self.places[owners[exact]]
+
+    def shortened(self) -> tuple[np.ndarray, np.ndarray]:
+        """Short texts with up to two words left out, and the places of these texts."""
+        keys, owners = without_some(self.hashes, self.lengths, FEWEST, SHORT)
+        return keys, self.places[owners]
 
 
-def _near(ours: Sequence[CorpusText], theirs: Sequence[CorpusText]) -> Iterable[Overlap]:
-    by_form: dict[str, tuple[list[int], list[int]]] = {}
-    for side, rows in enumerate((ours, theirs)):
-        for place, row in enumerate(rows):
-            by_form.setdefault(normal_form(row.text), ([], []))[side].append(place)
-    forms = list(by_form)
-    for a, b, share in near_pairs(forms):
-        for one, other in ((forms[a], forms[b]), (forms[b], forms[a])):
-            for place in by_form[one][0]:
-                for there in by_form[other][1]:
-                    yield Overlap(place, there, "near", share)
+class _KindIndex:
+    """The texts of one kind of the second list, ready to be looked up."""
+
+    def __init__(self, side: _Side, count: int) -> None:
+        self.runs = Postings(*side.runs(RUN))
+        self.edit_runs = Postings(*side.runs(EDIT_RUN))
+        self.shortened = Postings(*side.shortened())
+        self.whole = {size: Postings(*side.whole(size)) for size in range(MIN_WORDS, RUN)}
+        self.inside = {size: Postings(*side.runs(size)) for size in range(MIN_WORDS, RUN)}
+        self.number_of_runs = _number_of(side.runs(RUN)[1], count)
+        self.number_of_edit_runs = _number_of(side.runs(EDIT_RUN)[1], count)
 
 
-def _runs(ours: Sequence[CorpusText], theirs: Sequence[CorpusText]) -> Iterable[Overlap]:
-    for asking in (True, False):
-        mine = _kind(ours, asking)
-        there = _kind(theirs, asking)
-        index: dict[int, list[int]] = defaultdict(list)
-        for other, runs in there.items():
-            for run in runs:
-                index[run].append(other)
-        short = _short(theirs, there)
-        for place, runs in mine.items():
-            shared: dict[int, int] = defaultdict(int)
-            for run in runs:
-                holders = index.get(run, ())
-                if len(holders) <= BOILERPLATE:
-                    for other in holders:
-                        shared[other] += 1
-            for other, count in shared.items():
-                share = count / min(len(runs), len(there[other]))
+class OverlapIndex:
+    """The second list of texts, indexed; `find` compares blocks of the first with it."""
+
+    def __init__(self, theirs: Sequence[CorpusText]) -> None:
+        self.theirs = theirs
+        self._by_letters: dict[str, list[int]] = {}
+        for place, row in enumerate(theirs):
+            self._by_letters.setdefault(letters(row.text), []).append(place)
+        self._bands = Postings(*_bands(theirs))
+        self._kinds = {
+            asking: _KindIndex(_Side(theirs, asking), len(theirs)) for asking in (True, False)
+        }
+
+    def find(self, ours: Sequence[CorpusText], start: int = 0) -> list[Overlap]:
+        """Overlaps of a block, whose first text has the place `start`; by place."""
+        found: dict[tuple[int, int], Overlap] = {}
+        for overlap in (*self._same(ours), *self._near(ours), *self._edited_and_runs(ours)):
+            key = (overlap.one, overlap.other)
+            known = found.get(key)
+            if known is None or HOW.index(overlap.how) < HOW.index(known.how):
+                found[key] = overlap
+        return [
+            Overlap(start + one, other, found[one, other].how, found[one, other].share)
+            for one, other in sorted(found)
+        ]
+
+    def _same(self, ours: Sequence[CorpusText]) -> Iterator[Overlap]:
+        for place, row in enumerate(ours):
+            for other in self._by_letters.get(letters(row.text), ()):
+                how = "exact" if self.theirs[other].text == row.text else "normalised"
+                yield Overlap(place, other, how, 1.0)
+
+    def _near(self, ours: Sequence[CorpusText]) -> Iterator[Overlap]:
+        for one, other in _unique(*self._bands.pairs(*_bands(ours), BOILERPLATE)):
+            forms = normal_form(ours[one].text), normal_form(self.theirs[other].text)
+            share = jaccard(*forms)
+            if share >= THRESHOLD and forms[0] != forms[1]:
+                yield Overlap(one, other, "near", share)
+
+    def _edited_and_runs(self, ours: Sequence[CorpusText]) -> Iterator[Overlap]:
+        for asking, index in self._kinds.items():
+            side = _Side(ours, asking)
+            if not len(side.places):
+                continue
+            yield from self._edited(
+                ours, _unique(*index.shortened.pairs(*side.shortened(), BOILERPLATE))
+            )
+            few = _shared(side, EDIT_RUN, index.edit_runs, index.number_of_edit_runs, len(ours))
+            yield from self._edited(
+                ours, ((one, other) for one, other, share in few if share >= EDIT_RUNS_SHARE)
+            )
+            shared = _shared(side, RUN, index.runs, index.number_of_runs, len(ours))
+            for one, other, share in shared:
                 if share >= SHARE:
-                    yield Overlap(place, other, "ngram", share)
-            yield from _contained(place, words(ours[place].text), short)
-        backwards = _short(ours, mine)
-        for other in there:
-            for overlap in _contained(other, words(theirs[other].text), backwards):
-                yield Overlap(overlap.other, other, overlap.how, overlap.share)
+                    yield Overlap(one, other, "ngram", share)
+            for size in range(MIN_WORDS, RUN):
+                pairs = (
+                    index.whole[size].pairs(*side.runs(size), len(self.theirs)),
+                    index.inside[size].pairs(*side.whole(size), len(self.theirs)),
+                )
+                for one, other in (*_unique(*pairs[0]), *_unique(*pairs[1])):
+                    yield Overlap(one, other, "ngram", 1.0)
+
+    def _edited(self, ours: Sequence[CorpusText], candidates: Candidates) -> Iterator[Overlap]:
+        for one, other in candidates:
+            share = edit_share(ours[one].text, self.theirs[other].text)
+            if share is not None:
+                yield Overlap(one, other, "edited", share)
 
 
-def _kind(rows: Sequence[CorpusText], asking: bool) -> dict[int, set[int]]:
-    """The runs of the texts of that kind, as hashes, by place."""
-    return {
-        place: _hashes(words(row.text), RUN)
-        for place, row in enumerate(rows)
-        if (row.field in ASKING) == asking
-    }
+def edit_share(one: str, other: str) -> float | None:
+    """How much of two texts is the same after a light edit; None where they are two texts.
+
+    The share of words (of the longer text) that need no change, else the share of letters.
+    """
+    a, b = _words(one), _words(other)
+    longest = max(len(a), len(b))
+    if longest:
+        changed = Levenshtein.distance(a, b)
+        # a quarter of a long text: a word between spaces ("14-inch") can be two words here
+        if changed <= max(-(-longest // EDITED_EVERY), longest // 4) and content_words_of(
+            a
+        ) & content_words_of(b):
+            return 1 - changed / longest
+    first, second = "".join(a), "".join(b)
+    least = int((1 - SAME_LETTERS) * max(len(first), len(second)))
+    distance = OSA.distance(first, second, score_cutoff=least)
+    return 1 - distance / max(len(first), len(second), 1) if distance <= least else None
 
 
-def _short(rows: Sequence[CorpusText], places: Iterable[int]) -> dict[int, dict[int, list[int]]]:
-    """Texts of fewer words than a run: by length, then by the hash of the whole text."""
-    found: dict[int, dict[int, list[int]]] = {
-        length: defaultdict(list) for length in range(MIN_WORDS, RUN)
-    }
-    for place in places:
-        tokens = words(rows[place].text)
-        if len(tokens) in found:
-            found[len(tokens)][hash(tuple(tokens))].append(place)
-    return found
+def content_words_of(tokens: Sequence[str]) -> set[str]:
+    """The words that are no function words."""
+    return {word for word in tokens if word not in FUNCTION_WORDS}
 
 
-def _contained(
-    place: int, tokens: list[str], short: dict[int, dict[int, list[int]]]
-) -> Iterable[Overlap]:
-    for length, by_hash in short.items():
-        if by_hash:
-            for run in _hashes(tokens, length):
-                for other in by_hash.get(run, ()):
-                    yield Overlap(place, other, "ngram", 1.0)
+@lru_cache(maxsize=20_000)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(words(text))
 
 
-def _hashes(tokens: list[str], length: int) -> set[int]:
-    return {
-        hash(tuple(tokens[start : start + length])) for start in range(len(tokens) - length + 1)
-    }
+def _shared(
+    side: _Side, size: int, index: Postings, theirs: np.ndarray, ours: int
+) -> list[tuple[int, int, float]]:
+    """Our and their text, and the share of the shorter one's runs that both hold."""
+    keys, owners = side.runs(size)
+    number = _number_of(owners, ours)
+    pairs, counts = np.unique(_codes(*index.pairs(keys, owners, BOILERPLATE)), return_counts=True)
+    one, other = pairs >> 32, pairs & 0xFFFFFFFF
+    shares = counts / np.minimum(number[one], theirs[other])
+    return list(zip(one.tolist(), other.tolist(), shares.tolist(), strict=True))
+
+
+def _unique(one: np.ndarray, other: np.ndarray) -> list[tuple[int, int]]:
+    """The different pairs."""
+    pairs = np.unique(_codes(one, other))
+    return list(zip((pairs >> 32).tolist(), (pairs & 0xFFFFFFFF).tolist(), strict=True))
+
+
+def _codes(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """A pair of places as one number: sorting numbers is far faster than sorting columns."""
+    codes: np.ndarray = (one << 32) | other
+    return codes
+
+
+def _number_of(owners: np.ndarray, count: int) -> np.ndarray:
+    return np.bincount(owners, minlength=count)
+
+
+def _bands(rows: Sequence[CorpusText]) -> tuple[np.ndarray, np.ndarray]:
+    """Keys of the MinHash bands of every text, and its place."""
+    if not rows:
+        return np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    bands = np.stack([signature(normal_form(row.text)) for row in rows]).astype(np.uint64)
+    keys = np.zeros(bands.shape[:2], dtype=np.uint64)
+    for column in range(bands.shape[2]):
+        keys = mixed(keys ^ bands[:, :, column])
+    keys = mixed(keys + np.arange(BANDS, dtype=np.uint64))
+    return keys.ravel(), np.repeat(np.arange(len(rows)), BANDS)

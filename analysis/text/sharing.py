@@ -1,15 +1,21 @@
 """What corpora repeat: near-duplicates inside and between them, overlap with evaluation sets."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from analysis.files.corpora import Corpus
+from analysis.text.folding import letters
 from analysis.text.near_duplicates import near_duplicate_keys
-from analysis.text.overlap import HOW, overlaps
+from analysis.text.overlap import ASKING, HOW, Overlap, overlaps
+from analysis.text.paraphrases import THRESHOLD, paraphrase_pairs
 from db.corpus.texts import CorpusText
 
-VERSION = 1
+VERSION = 1  # of near-duplicates
+CONTAMINATION_VERSION = 2
 MAX_LISTED = 500  # clusters or pairs in a result; the counts are of all
 
 
@@ -39,14 +45,30 @@ def describe_duplicates(corpora: Sequence[Corpus]) -> dict[str, Any]:
     }
 
 
-def describe_contamination(corpora: Sequence[Corpus], against: Sequence[Corpus]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Paraphrases:
+    """How paraphrased questions are found: by the vectors of a model, above a threshold."""
+
+    vectors: Callable[[Sequence[str]], np.ndarray]
+    model: str
+    threshold: float = THRESHOLD
+
+
+def describe_contamination(
+    corpora: Sequence[Corpus], against: Sequence[Corpus], paraphrases: Paraphrases | None = None
+) -> dict[str, Any]:
     """Every text of the corpora that overlaps with one of the evaluation sets, and how.
 
-    `groups` are the ids of the groups a release would have to leave out.
+    `groups` are the ids of the groups a release would have to leave out. Paraphrases are looked for
+    where `paraphrases` says how, among questions and among instructions.
     """
     ours = [(corpus.name, row) for corpus in corpora for row in _different(corpus.texts)]
     theirs = [(corpus.name, row) for corpus in against for row in _different(corpus.texts)]
     found = overlaps([row for _, row in ours], [row for _, row in theirs])
+    if paraphrases is not None:
+        known = {(each.one, each.other) for each in found}
+        more = _paraphrased([row for _, row in ours], [row for _, row in theirs], paraphrases)
+        found += [each for each in more if (each.one, each.other) not in known]
     groups_of: dict[str, set[int]] = {}
     for corpus in corpora:
         for row in corpus.texts:
@@ -61,6 +83,9 @@ def describe_contamination(corpora: Sequence[Corpus], against: Sequence[Corpus])
         "texts": len({each.one for each in found}),
         "how": dict(Counter(each.how for each in found)),
         "groups": sorted(groups),
+        "paraphrases": None
+        if paraphrases is None
+        else {"model": paraphrases.model, "threshold": paraphrases.threshold},
         "pairs": [
             {
                 "how": each.how,
@@ -72,6 +97,27 @@ def describe_contamination(corpora: Sequence[Corpus], against: Sequence[Corpus])
             for each in ordered[:MAX_LISTED]
         ],
     }
+
+
+def _paraphrased(
+    ours: Sequence[CorpusText], theirs: Sequence[CorpusText], how: Paraphrases
+) -> list[Overlap]:
+    found = []
+    for field in ASKING:
+        mine = [place for place, row in enumerate(ours) if row.field == field]
+        # a question that stands there twice would be its own neighbour
+        different = {
+            letters(row.text): place for place, row in enumerate(theirs) if row.field == field
+        }
+        there = list(different.values())
+        if mine and there:
+            pairs = paraphrase_pairs(
+                how.vectors([ours[place].text for place in mine]),
+                how.vectors([theirs[place].text for place in there]),
+                how.threshold,
+            )
+            found += [Overlap(mine[a], there[b], "paraphrase", score) for a, b, score in pairs]
+    return found
 
 
 def _clusters(corpora: Sequence[Corpus], field: str) -> list[list[dict[str, Any]]]:

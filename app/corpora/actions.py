@@ -69,4 +69,9 @@ def _settings(page: str) -> dict[str, Any]:
     }
     if not any(against.values()):
         raise BadInput("no evaluation set: choose one or upload its files")
-    return {"what": "contamination", **against}
+    threshold = state.get("contamination.threshold")
+    return {
+        "what": "contamination",
+        **against,
+        **({} if threshold is None else {"paraphrase_threshold": float(threshold)}),
+    }

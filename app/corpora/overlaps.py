@@ -5,6 +5,7 @@ from typing import Any
 
 import streamlit as st
 
+from analysis.text.folding import words
 from app.kit.figure import Origin, draw_rows
 from app.kit.page import draw_labels
 from app.text.numbers import counted
@@ -83,9 +84,49 @@ def draw_contamination(result: Mapping[str, Any], origin: Origin) -> None:
         if len(rows) < result["overlapping"]:
             st.caption(f"First {len(rows):,} of {result['overlapping']:,} pairs.")
         st.caption(
-            "exact: identical texts; normalised: same letters and digits; near: 70 % of shingles "
-            "shared; ngram: half of the 8-word n-grams of the shorter text shared."
+            "exact: identical texts; normalised: same letters and digits, look-alike letters "
+            "included; near: 70 % of shingles shared; edited: at most every fifth word or a few "
+            "letters changed; ngram: half of the 8-word n-grams of the shorter text shared; "
+            "paraphrase: the same in other words, by embedding."
         )
+        draw_evidence(result["pairs"])
+
+
+def draw_evidence(pairs: Sequence[Mapping[str, Any]]) -> None:
+    """One pair side by side; words that only one of the two texts has are marked."""
+    number = st.selectbox(
+        "Evidence",
+        range(len(pairs)),
+        format_func=lambda place: f"{place + 1}: {pairs[place]['how']}, {_start(pairs[place])}",
+        key="contamination.evidence",
+    )
+    pair = pairs[number]
+    there = pair["against"]
+    left, right = st.columns(2)
+    for column, title, mine, other in (
+        (left, pair["corpus"], pair, there),
+        (right, there["corpus"], there, pair),
+    ):
+        with column.container(border=True):
+            st.caption(plain(f"{title} · {mine['field']}"))
+            st.markdown(marked(mine["text"], other["text"]))
+    st.caption(f"{pair['how']}, {pair['share']:.2f}. Marked words stand in one of the texts only.")
+
+
+def marked(text: str, other: str) -> str:
+    """The text as Markdown, verbatim; words that the other does not have are highlighted."""
+    known = set(words(other))
+
+    def shown(part: str) -> str:
+        escaped = r"\`".join(map(plain, part.split("`")))
+        return escaped if set(words(part)) <= known else f":orange-background[{escaped}]"
+
+    return "  \n".join(" ".join(map(shown, line.split())) for line in text.splitlines())
+
+
+def _start(pair: Mapping[str, Any]) -> str:
+    text = str(pair["text"])
+    return text if len(text) <= 70 else f"{text[:69]}…"
 
 
 def pair_rows(pairs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

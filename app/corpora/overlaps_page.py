@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from analysis.text.paraphrases import THRESHOLD
 from app.corpora.form import draw_corpora, draw_files
 from app.corpora.overlaps import draw_contamination, draw_duplicates
 from app.corpora.stored_analysis import choose_analysis, draw_start, origin_of
@@ -37,6 +38,17 @@ def draw_contamination_form(names: Sequence[str], releases: Sequence[Release]) -
     draw_files(
         "contamination.against_files",
         "Evaluation sets as published (queries and corpus of FollowIR, MAIR, BRIGHT) or texts",
+    )
+    st.number_input(
+        "Paraphrase threshold",
+        0.0,
+        2.0,
+        THRESHOLD,
+        0.05,
+        key="contamination.threshold",
+        width=300,
+        help="Score from which two questions count as paraphrases: twice their cosine, less how "
+        "close each is to its neighbours in the evaluation set. 0: do not look for paraphrases.",
     )
 
 

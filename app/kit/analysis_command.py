@@ -26,6 +26,7 @@ ONE = {
     "seed": "--seed",
     "onto": "--onto",
     "fit": "--fit",
+    "paraphrase_threshold": "--paraphrase-threshold",
 }
 
 

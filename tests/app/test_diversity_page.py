@@ -103,6 +103,13 @@ def test_clusters_and_offending_pairs_are_listed_with_their_groups(sqlite_store:
     assert list(pairs["Match"]) == ["normalised", "near"]  # group 9 asks about bees 8
     assert list(pairs["Group"]) == ["groups?group=1", "groups?group=9"]
     assert "--against /e/queries.jsonl" in words(page)
+    evidence = page.selectbox(key="contamination.evidence")
+    assert evidence.value == 0
+    evidence.set_value(1).run()
+    assert not page.exception
+    marked = [each.value for each in page.markdown if "orange-background" in each.value]
+    assert len(marked) == 2  # "8" on our side, "0" on theirs
+    assert ":orange-background[8]" in marked[0].replace("\\", "")
 
 
 def test_without_an_evaluation_set_the_comparison_says_what_is_missing(sqlite_store: Store) -> None:

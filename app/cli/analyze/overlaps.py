@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from analysis.text.paraphrases import THRESHOLD
 from app.cli.analyze.corpora import PLACE, corpora_config, corpora_options
 from app.cli.kit.report import Result, counts, detach_option, ready_store, reporting, work
 
@@ -61,21 +62,34 @@ def _shown_contamination(result: Result) -> str:
     help="An evaluation set as published, or any texts: a file or a folder; repeatable.",
 )
 @click.option("--against-dataset", multiple=True, help="A dataset used for evaluation; repeatable.")
+@click.option(
+    "--paraphrase-threshold",
+    default=THRESHOLD,
+    show_default=True,
+    type=click.FloatRange(0, 2),
+    help="Score from which two questions count as paraphrases (docs/contamination.md); 0: "
+    "paraphrases are not looked for and nothing is embedded.",
+)
 @detach_option
 @reporting(_shown_contamination)
 def contamination(
-    detach: bool, against: tuple[Path, ...], against_dataset: tuple[str, ...], **corpora: Any
+    detach: bool,
+    against: tuple[Path, ...],
+    against_dataset: tuple[str, ...],
+    paraphrase_threshold: float,
+    **corpora: Any,
 ) -> Result:
     """Find texts that a dataset or a release shares with evaluation sets.
 
-    Exact matches, matches after normalization, near-duplicates (Jaccard 0.7), or shared runs of
-    eight words.
+    Exact matches, matches after normalization (case, accents, look-alike letters), near-duplicates
+    (Jaccard 0.7), light edits, shared runs of eight words, and paraphrases by embedding.
     """
     if not against and not against_dataset:
         raise click.UsageError("give --against PATH or --against-dataset NAME")
     config = {
         **corpora_config(**corpora),
         "what": "contamination",
+        "paraphrase_threshold": paraphrase_threshold,
         "against": [str(path.resolve()) for path in against],
         "against_datasets": list(against_dataset),
     }

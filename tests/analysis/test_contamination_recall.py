@@ -1,0 +1,122 @@
+"""The contamination check finds edited and paraphrased questions; see docs/contamination.md."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.embed.embedding import encode
+from analysis.files.corpora import Corpus
+from analysis.text.folding import letters, words
+from analysis.text.overlap import edit_share, overlaps
+from analysis.text.paraphrases import THRESHOLD, paraphrase_pairs
+from analysis.text.sharing import Paraphrases, describe_contamination
+from db.corpus.texts import CorpusText
+
+ROOT = Path(__file__).resolve().parents[2]
+# by its path: with bench/ on the path its analysis.py would replace the package
+_spec = importlib.util.spec_from_file_location("contamination", ROOT / "bench" / "contamination.py")
+assert _spec is not None and _spec.loader is not None
+bench = sys.modules["contamination"] = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(bench)
+
+
+def query(text: str) -> CorpusText:
+    return CorpusText("query", "positive", text)
+
+
+@pytest.mark.parametrize("name", list(bench.EDITS))
+def test_nineteen_of_twenty_lightly_edited_questions_are_found(name: str) -> None:
+    questions = [row["query"] for row in bench.pairs()]
+    share, wrong = bench.recall(questions, "query", bench.EDITS[name])
+    assert share >= 0.95
+    assert wrong <= 3
+
+
+@pytest.mark.parametrize("name", ["one word changed", "every 5th word changed"])
+def test_edited_passages_are_found(name: str) -> None:
+    share, _ = bench.recall(bench.passages()[:150], "passage", bench.EDITS[name])
+    assert share >= 0.95
+
+
+def test_real_questions_are_found_after_edits(real_data: Path) -> None:
+    questions = [text for _, text in bench.real_questions(real_data)][::15]
+    for name, edit in bench.EDITS.items():
+        assert bench.recall(questions, "query", edit)[0] >= 0.94, name
+
+
+def test_look_alike_letters_full_width_and_invisible_marks_are_folded() -> None:
+    assert words("Раris") == words("paris")  # the first two letters are Cyrillic
+    assert letters("\uff28\uff41\uff4d\u200blet") == "hamlet"
+    assert words("Café") == words("cafe")
+    assert words("Москва") == words("МОСКВА")  # Cyrillic still equals itself
+
+
+def test_an_edit_keeps_four_of_five_words_and_a_content_word() -> None:
+    assert edit_share("when to plant garlic cloves", "when to plant onion cloves") == 0.8
+    assert edit_share("when to plant garlic cloves", "when to eat onion cloves") is None
+    assert edit_share("what is it", "what is that") is None  # no content word stays
+    assert edit_share("who wrote hamlet", "who wrote hamlte") is not None  # letters
+
+
+def test_the_first_list_goes_through_in_blocks_with_the_same_result(monkeypatch) -> None:
+    questions = [query(row["query"]) for row in bench.pairs()[:60]]
+    whole = overlaps(questions, questions)
+    monkeypatch.setattr("analysis.text.overlap.BLOCK", 7)
+    assert overlaps(questions, questions) == whole
+    assert len(whole) >= 60
+
+
+def test_four_of_five_frozen_paraphrases_are_found_and_hardly_another_pair() -> None:
+    rows = bench.pairs()
+    assert len(rows) >= 300
+    ours, theirs = (encode([row[name] for row in rows]) for name in ("paraphrase", "query"))
+    found = [(a, b) for a, b, _ in paraphrase_pairs(ours, theirs)]
+    right = sum(a == b for a, b in found)
+    assert right / len(rows) >= 0.8
+    assert right / len(found) >= 0.95
+
+
+def test_a_dense_neighbourhood_needs_a_closer_pair() -> None:
+    """Eleven questions at cosine 0.9 of each other are a template; two alone at 0.9 a paraphrase.
+
+    In the template: 2 · 0.9 - 0.9 - 0.9 = 0. Alone: our 10 nearest are one at 0.9 and nine missing
+    ones, (0.9 + 9 · 0.45) / 10 = 0.495; theirs ten missing ones, 0.45: 1.8 - 0.495 - 0.45 = 0.855.
+    """
+    many = 12
+    cosines = np.full((many, many), 0.9) + 0.1 * np.eye(many)
+    vectors = np.linalg.cholesky(cosines)
+    template = list(paraphrase_pairs(vectors[:1], vectors[1:], THRESHOLD))
+    assert template == []
+    ((_, _, score),) = paraphrase_pairs(vectors[:1], vectors[1:2], THRESHOLD)
+    assert score == pytest.approx(0.855)
+
+
+def test_paraphrases_are_reported_with_model_and_threshold_within_their_field() -> None:
+    rows = bench.pairs()[:40]
+    ours = Corpus(
+        "mine",
+        "dataset",
+        [CorpusText("query", "positive", row["paraphrase"], n) for n, row in enumerate(rows)],
+    )
+    theirs = Corpus("eval", "published", [query(row["query"]) for row in rows])
+    how = Paraphrases(encode, "mini", THRESHOLD)
+    found = describe_contamination([ours], [theirs], how)
+    assert found["paraphrases"] == {"model": "mini", "threshold": THRESHOLD}
+    assert found["how"]["paraphrase"] >= 30
+    assert len(found["groups"]) >= 32
+    without = describe_contamination([ours], [theirs])
+    assert without["paraphrases"] is None and "paraphrase" not in without["how"]
+    other = Corpus("eval", "published", [CorpusText("instruction", "positive", rows[0]["query"])])
+    assert describe_contamination([ours], [other], how)["overlapping"] == 0
+
+
+def test_the_frozen_paraphrases_are_of_our_own_questions() -> None:
+    lines = (ROOT / "curation" / "demo" / "pairs.jsonl").read_text().splitlines()
+    own = {row["query_id"]: row["query"] for row in map(json.loads, lines)}
+    lines = (ROOT / "trainer" / "probe" / "natural.jsonl").read_text().splitlines()
+    own |= {row["id"]: row["query"] for row in map(json.loads, lines)}
+    assert all(own[row["id"]] == row["query"] for row in bench.pairs())
