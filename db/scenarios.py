@@ -9,6 +9,7 @@ Order matters: of TEXTS, for the columns of a release (as InF-IR publishes them)
 items, samples and pages.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -36,6 +37,12 @@ class GroupText:
     def label(self) -> str:
         """As pages name it: "Instruction I-"."""
         return f"{self.field.capitalize()} {self.sign}"
+
+    @property
+    def counterpart(self) -> "GroupText | None":
+        """The first text of its field, from which it must differ (I+ of I-); None for itself."""
+        first = next(text for text in TEXTS.values() if text.field == self.field)
+        return None if first is self else first
 
 
 TEXTS: Final[dict[str, GroupText]] = {
@@ -119,6 +126,7 @@ SCENARIOS: Final[dict[Role, Scenario]] = {
     )
 }
 ROLES: Final[tuple[Role, ...]] = tuple(SCENARIOS)
+FIRST_ROLE, LAST_ROLE = ROLES[0], ROLES[-1]
 LABELS: Final[dict[Role, str]] = {role: each.label for role, each in SCENARIOS.items()}
 SIGNS: Final[dict[tuple[str, str], str]] = {
     (text.field, text.introduced_by): text.sign for text in TEXTS.values()
@@ -136,3 +144,8 @@ def places(text: GroupText) -> tuple[tuple[Role, Field], ...]:
         (role, text.field) for role, scenario in SCENARIOS.items() if text.sign in scenario.signs
     ]
     return tuple(sorted(found, key=lambda place: place[0] != text.introduced_by))
+
+
+def complete(texts: Mapping[str, str]) -> tuple[Scenario, ...]:
+    """The scenarios of which all texts are there; `texts` by sign."""
+    return tuple(each for each in SCENARIOS.values() if texts.keys() >= set(each.signs))

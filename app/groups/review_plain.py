@@ -8,7 +8,7 @@ from app.groups.group import draw_group
 from app.kit.page import draw_empty
 from db.review.reviews import FIELDS
 from db.run.groups import GroupDetail
-from db.scenarios import TEXTS
+from db.scenarios import SCENARIOS, TEXTS
 
 FIELD_NAMES = {text.column: text.label for text in TEXTS.values() if not text.from_source}
 
@@ -54,7 +54,7 @@ def draw_decision(group: GroupDetail) -> None:
             on_click=actions.later,
             args=(group.id,),
         )
-    if len(group.triplets) == 3:
+    if len(group.triplets) == len(SCENARIOS):
         with st.expander("Edit the texts"):
             draw_edit(group)
 

@@ -16,7 +16,7 @@ from curation.judging.registry import judge_named
 from curation.judging.studies import Waiting, enrol, judge_waiting, record_choice
 from curation.providers.registry import PROVIDERS
 from curation.recipe.recipe import Filters
-from curation.rules.filters import Drop, check_instruction, check_passage, check_query
+from curation.rules.filters import check_text
 from db.errors import BadInput, Refused
 from db.jobs.runner import JobHandle
 from db.run.groups import get_group
@@ -33,36 +33,24 @@ def check_edit(session: Session, group_id: int, changes: Mapping[str, str]) -> N
     Raises BadInput with everything that they find, NotFound.
     """
     group = get_group(session, group_id)
-    if len(group.triplets) < 3:
+    if len(group.triplets) < len(SCENARIOS):
         return  # `edit_group` refuses it
     run = session.get_one(Run, group.run_id)
     body = session.get_one(Recipe, run.recipe_id).body
     rules = Filters(**body.get("filters", {}))
-    instructions = {
+    texts = {
         text.sign: changes.get(text.column, getattr(group.triplets[text.introduced_by], text.field))
         for text in TEXTS.values()
-        if text.field == "instruction"
     }
     meta = session.scalars(
         select(Pair.meta).join(Group, Group.pair_id == Pair.id).where(Group.id == group_id)
     ).one()
     language = str(meta.get("language") or "")
-    query, document = group.query_positive, group.document_positive
-    found: list[Drop | None] = []
-    for text in TEXTS.values():
-        if text.column not in changes:
-            continue
-        new = changes[text.column]
-        if text.field == "instruction":
-            positive = None if text.sign == "I+" else instructions["I+"]
-            found.append(check_instruction(new, rules, positive=positive, language=language))
-        elif text.field == "query":
-            found.append(check_query(new, rules, positive=query))
-        else:
-            instruction = instructions[SCENARIOS[text.introduced_by].instruction]
-            found.append(
-                check_passage(text.sign, new, rules, positive=document, instruction=instruction)
-            )
+    found = [
+        check_text(text, changes[text.column], rules, texts, language=language)
+        for text in TEXTS.values()
+        if text.column in changes
+    ]
     drops = [drop for drop in found if drop is not None]
     if drops:
         told = "; ".join(f"{drop.detail} ({drop.reason.replace('_', ' ')})" for drop in drops)

@@ -2,6 +2,8 @@
 
 from typing import Final, NamedTuple
 
+from db.scenarios import SCENARIOS
+
 
 class Reason(NamedTuple):
     """What a drop reason means, and the remedy where many groups of a run share it."""
@@ -42,9 +44,12 @@ DROP_REASONS: Final[dict[str, Reason]] = {
     "quotes_instruction": Reason("the passage quotes its instruction", _PROMPT),
     "judge_none": Reason("the judge found no passage that fits", _JUDGE),
     "judge_ambiguous": Reason("the judge found several passages that fit", _JUDGE),
-    "judge_missed_positive": Reason("the judge chose another passage than P+", _JUDGE),
-    "judge_missed_instruction_negative": Reason("the judge chose another one than P1-", _JUDGE),
-    "judge_missed_query_negative": Reason("the judge chose another one than P2-", _JUDGE),
+    **{
+        f"judge_missed_{role}": Reason(
+            f"the judge chose another passage than {scenario.passage}", _JUDGE
+        )
+        for role, scenario in SCENARIOS.items()
+    },
     "request_refused": Reason(
         "the server refuses the request with a status that trying again does not mend",
         "read the server's message and change the recipe with --set",

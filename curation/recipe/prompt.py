@@ -20,11 +20,6 @@ _PLACE = re.compile(r"\{([a-z_]+)\}")
 FENCED = "fenced_"  # before the name of a place: its texts stand between tags
 _TAG = re.compile(r"[<＜﹤](?=\s*[/／]?\s*passage\b)", re.IGNORECASE)
 _ENTRY = re.compile(r"^\s*\[(\d+)\]", re.MULTILINE)
-NEEDED: dict[Task, tuple[str, ...]] = {
-    "passage_instruction_negative": ("query_positive", "instruction_negative"),
-    "passage_query_negative": ("query_negative", "instruction_positive"),
-    "validation": ("query", "instruction", "passages"),
-}
 Inputs = Mapping[str, str | list[str]]
 
 
@@ -89,7 +84,7 @@ def read_prompt(task: Task, name: str, beside: Path) -> Prompt:
         raise BadInput(f"the prompt {name!r} is not UTF-8 text") from error
     given, named = TASKS[task].inputs, Prompt(path.name, text).places
     unknown = sorted(named - set(given))
-    missing = sorted(set(NEEDED.get(task, ())) - named)
+    missing = sorted(set(TASKS[task].needed) - named)
     if unknown:
         raise BadInput(
             f"the prompt {name!r} names {{{unknown[0]}}}; {task} is given: {', '.join(given)}"

@@ -183,7 +183,7 @@ def _build(tables: dict[str, Any], path: Path) -> Recipe:
     _only(given, tuple(TASKS), f"{where}, [stages]")
     stages: dict[Task, Stage] = {}
     for task in TASKS:
-        table = given.get(task)
+        table = given.get(task) or _like_an_earlier(task, given)
         if not isinstance(table, dict):
             raise BadInput(f"{where} has no [stages.{task}]")
         place = f"{where}, [stages.{task}]"
@@ -236,6 +236,18 @@ def _check_servers(tables: dict[str, Any], where: str) -> None:
         raise BadInput(f"{where}: endpoints = {endpoints!r} is not a list of addresses")
     if not isinstance(tables.get("server_group", ""), str):
         raise BadInput(f"{where}: server_group = {tables['server_group']!r} is not a name")
+
+
+def _like_an_earlier(task: Task, given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """For a task the recipe does not name: the last stage before it that writes the same kind.
+
+    Its prompt is `TASK.md`. A recipe written before a scenario was added stays usable.
+    """
+    names = list(TASKS)
+    for earlier in reversed(names[: names.index(task)]):
+        if TASKS[earlier].gives == TASKS[task].gives and isinstance(given.get(earlier), dict):
+            return dict(given[earlier], prompt=f"{task}.md")
+    return None
 
 
 def _check_transport(table: dict[str, Any], place: str) -> None:

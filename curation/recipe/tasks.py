@@ -1,4 +1,4 @@
-"""The tasks of a curation run: what each is given and what it gives back.
+"""The tasks of a curation run: one for each text of `db.scenarios` to write, and validation.
 
 `inputs` is what a prompt may name in braces. The passages a validator sees come in the order
 shown, without labels or roles: it cannot know which is which.
@@ -7,39 +7,78 @@ shown, without labels or roles: it cannot know which is which.
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Task = Literal[
-    "instruction_positive",
-    "instruction_negative",
-    "query_negative",
-    "passage_instruction_negative",
-    "passage_query_negative",
-    "validation",
-]
+from db.scenarios import FIRST_ROLE, SCENARIOS, GroupText, introduced
+
+Task = str
 Gives = Literal["Instruction", "Query", "Passage", "Choice"]
+GIVES: Final[dict[str, Gives]] = {
+    "instruction": "Instruction",
+    "query": "Query",
+    "passage": "Passage",
+}
+VALIDATION: Final = "validation"
 
 
 @dataclass(frozen=True)
-class TaskWords:
-    """A task: the inputs its prompt may name, the label of its answer, the stage it belongs to.
+class TaskFacts:
+    """A task: the inputs its prompt may name, those it must name, and the label of its answer.
 
-    Only what the prompt names is sent, and only that is part of a call's key.
+    Only what the prompt names is sent, and only that is part of a call's key. `text` is the text
+    of a group that the task writes; None for validation.
     """
 
     inputs: tuple[str, ...]
     gives: Gives
     stage: str
+    needed: tuple[str, ...] = ()
+    text: GroupText | None = None
 
 
 _GIVEN = ("document", "query_positive", "language")
-_GIVEN_LATER = (*_GIVEN, "instruction_positive")
 
-TASKS: Final[dict[Task, TaskWords]] = {
-    "instruction_positive": TaskWords(_GIVEN, "Instruction", "instruction"),
-    "instruction_negative": TaskWords(_GIVEN_LATER, "Instruction", "negatives"),
-    "query_negative": TaskWords(_GIVEN_LATER, "Query", "negatives"),
-    "passage_instruction_negative": TaskWords(
-        (*_GIVEN_LATER, "instruction_negative"), "Passage", "passages"
-    ),
-    "passage_query_negative": TaskWords((*_GIVEN_LATER, "query_negative"), "Passage", "passages"),
-    "validation": TaskWords(("instruction", "query", "passages"), "Choice", "validation"),
+
+def task_of(text: GroupText) -> Task:
+    """The task that writes a text: its column, or `passage_ROLE`."""
+    return f"passage_{text.introduced_by}" if text.field == "passage" else text.column
+
+
+def _stage_of(text: GroupText) -> str:
+    """I+ first; then what differs from it or from Q+; then the passages written for those."""
+    if text.field == "passage":
+        return "passages"
+    return "instruction" if text.introduced_by == FIRST_ROLE else "negatives"
+
+
+_WRITTEN = tuple(text for role in SCENARIOS for text in introduced(role) if not text.from_source)
+# The stages of writing in their order, each with the texts that are written side by side.
+STAGES: Final[dict[str, tuple[GroupText, ...]]] = {
+    stage: tuple(text for text in _WRITTEN if _stage_of(text) == stage)
+    for stage in ("instruction", "negatives", "passages")
+}
+
+
+def _facts(text: GroupText) -> TaskFacts:
+    stage = _stage_of(text)
+    before = tuple(one.column for one in STAGES["instruction"]) if stage != "instruction" else ()
+    scenario = SCENARIOS[text.introduced_by]
+    instruction, query, _ = scenario.columns
+    own = (instruction, query) if text.field == "passage" else ()
+    return TaskFacts(
+        inputs=tuple(dict.fromkeys((*_GIVEN, *before, *own))),
+        gives=GIVES[text.field],
+        stage=stage,
+        needed=(query, instruction) if text.field == "passage" else (),
+        text=text,
+    )
+
+
+TASKS: Final[dict[Task, TaskFacts]] = {
+    task_of(text): _facts(text) for texts in STAGES.values() for text in texts
+} | {
+    VALIDATION: TaskFacts(
+        ("instruction", "query", "passages"),
+        "Choice",
+        VALIDATION,
+        needed=("query", "instruction", "passages"),
+    )
 }

@@ -2,12 +2,14 @@
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from analysis.text.words import shared_run, words
 from curation.recipe.recipe import Filters
 from curation.rules.language import changed_language
 from curation.rules.personal_data import find_personal_data
+from db.scenarios import SCENARIOS, GroupText
 
 
 @dataclass(frozen=True)
@@ -18,14 +20,39 @@ class Drop:
     detail: str
 
 
+def check_text(
+    text: GroupText, written: str, rules: Filters, texts: Mapping[str, str], *, language: str = ""
+) -> Drop | None:
+    """A text of a group by its field; `texts`: what it must differ from and was written for.
+
+    `texts` is by sign and holds at least the pair's two and the instruction of a passage.
+    """
+    first = text.counterpart
+    positive = None if first is None else texts[first.sign]
+    if text.field == "instruction":
+        return check_instruction(
+            written, rules, positive=positive, language=language, what=text.column
+        )
+    if text.field == "query":
+        return check_query(written, rules, positive=positive or "", what=text.column)
+    instruction = texts[SCENARIOS[text.introduced_by].instruction]
+    return check_passage(
+        text.sign, written, rules, positive=positive or "", instruction=instruction
+    )
+
+
 def check_instruction(
-    text: str, rules: Filters, *, positive: str | None = None, language: str = ""
+    text: str,
+    rules: Filters,
+    *,
+    positive: str | None = None,
+    language: str = "",
+    what: str = "instruction",
 ) -> Drop | None:
     """An instruction; the poisoned one must differ from the positive one.
 
     Where the recipe says `same_language`, both must name the pair's programming language.
     """
-    what = "instruction_positive" if positive is None else "instruction_negative"
     return (
         _length(what, text, rules.most_instruction_words)
         or _changed(what, text, positive)
@@ -35,9 +62,8 @@ def check_instruction(
     )
 
 
-def check_query(text: str, rules: Filters, *, positive: str) -> Drop | None:
+def check_query(text: str, rules: Filters, *, positive: str, what: str = "query") -> Drop | None:
     """A poisoned query."""
-    what = "query_negative"
     return (
         _length(what, text, rules.most_query_words)
         or _changed(what, text, positive)

@@ -15,7 +15,7 @@ from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import FREE, Price, load_prices
 from curation.recipe.recipe import Recipe, load_recipe
 from curation.recipe.tasks import TASKS, Task
-from db.scenarios import ROLES
+from db.scenarios import ROLES, TEXTS
 from db.tables import Group, Item, Pair, Passage
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -72,15 +72,13 @@ def estimate_run(
         .where(Pair.dataset_id == dataset_id)
     ).one()
     pairs = min(pairs, limit) if limit is not None else pairs
-    lengths = {
-        "document": float(passage_length or 0) / CHARACTERS_PER_TOKEN,
-        "query_positive": float(query_length or 0) / CHARACTERS_PER_TOKEN,
+    by_field = {
         "query": float(query_length or 0) / CHARACTERS_PER_TOKEN,
-        "query_negative": float(query_length or 0) / CHARACTERS_PER_TOKEN,
         "instruction": USUAL_TOKENS["Instruction"],
-        "instruction_positive": USUAL_TOKENS["Instruction"],
-        "instruction_negative": USUAL_TOKENS["Instruction"],
+        "passage": float(passage_length or 0) / CHARACTERS_PER_TOKEN,
     }
+    lengths = {text.column: by_field[text.field] for text in TEXTS.values()}
+    lengths |= by_field | {"document": by_field["passage"]}
     rules = recipe.validation
     candidates = len(ROLES) + rules.distractors + rules.hard_distractors
     lengths["passages"] = candidates * (lengths["document"] + LABEL_TOKENS)

@@ -1,13 +1,14 @@
 """One group from its pair to its verdict (section 4.1 of the paper).
 
 I+; then I- and Q- in parallel; then P1- for (I-, Q+) and P2- for (I+, Q-); then the judge's choice
-in all three scenarios. The group is dropped at the first text that a rule rejects, and kept only if
-the judge chooses the passage written for the scenario in all three.
+in every scenario. `db.scenarios` says which texts and scenarios there are. The group is dropped at
+the first text that a rule rejects, and kept only if the judge chooses the passage written for the
+scenario in all of them.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -16,11 +17,11 @@ from curation.providers.provider import Request, RowFailed
 from curation.recipe.answers import Unparsable, parse
 from curation.recipe.prompt import Inputs
 from curation.recipe.recipe import Recipe
-from curation.recipe.tasks import TASKS, Task
-from curation.rules.filters import Drop, check_instruction, check_passage, check_query
+from curation.recipe.tasks import STAGES, TASKS, VALIDATION, Task, task_of
+from curation.rules.filters import Drop, check_text
 from db.run.calls import StoredCall
 from db.run.group_queue import ClaimedGroup, DoneGroup, DoneItem
-from db.scenarios import ROLES, Role
+from db.scenarios import ROLES, SCENARIOS, TEXTS, GroupText, Role, complete
 from db.values import AMBIGUOUS, NONE, distractor
 
 Ask = Callable[[Request], Awaitable[StoredCall]]
@@ -66,7 +67,7 @@ class GroupWork:
     ) -> None:
         self._setting, self._group, self._ask = setting, group, ask
         self._distractors = list(distractors)
-        self._stage = "instruction"
+        self._stage = next(iter(STAGES))
         self._calls: dict[tuple[str, int], tuple[int, str]] = {}
         self._triplets: dict[str, tuple[str, str, str | None]] = {}
 
@@ -94,76 +95,45 @@ class GroupWork:
         )
 
     async def _grow(self) -> tuple[DoneItem, ...]:
-        rules, query, document = (
-            self._setting.recipe.filters,
-            self._group.query,
-            self._group.passage,
-        )
-        language = self._group.language
+        """Write the texts stage by stage, those of a stage side by side; then validate.
 
-        def check(text: str, positive: str | None) -> Drop | None:
-            return check_instruction(text, rules, positive=positive, language=language)
-
-        given = {"document": document, "query_positive": query, "language": language}
-        instruction = await self._text(
-            "instruction_positive",
-            given,
-            lambda text: check(text, None),
-        )
-        self._triplets["positive"] = (instruction, query, None)
-
-        self._stage = "negatives"
-        given["instruction_positive"] = instruction
-        other_instruction, other_query = await _both(
-            self._text(
-                "instruction_negative",
-                given,
-                lambda text: check(text, instruction),
-            ),
-            self._text(
-                "query_negative", given, lambda text: check_query(text, rules, positive=query)
-            ),
+        A scenario becomes a triplet at the end of the stage that completes it.
+        """
+        texts = {
+            sign: self._group.query if text.field == "query" else self._group.passage
+            for sign, text in TEXTS.items()
+            if text.from_source
+        }
+        for stage, missing in STAGES.items():
+            self._stage = stage
+            written = await _all([self._text(text, texts) for text in missing])
+            texts |= {text.sign: new for text, new in zip(missing, written, strict=True)}
+            for scenario in complete(texts):
+                instruction, query, passage = (texts[sign] for sign in scenario.signs)
+                is_source = TEXTS[scenario.passage].from_source
+                self._triplets[scenario.role] = instruction, query, None if is_source else passage
+        self._stage = VALIDATION
+        return await self._validate(
+            {role: texts[scenario.passage] for role, scenario in SCENARIOS.items()}
         )
 
-        self._stage = "passages"
-        first, second = await _both(
-            self._text(
-                "passage_instruction_negative",
-                {**given, "instruction_negative": other_instruction},
-                lambda text: check_passage(
-                    "P1-", text, rules, positive=document, instruction=other_instruction
-                ),
-            ),
-            self._text(
-                "passage_query_negative",
-                {**given, "query_negative": other_query},
-                lambda text: check_passage(
-                    "P2-", text, rules, positive=document, instruction=instruction
-                ),
-            ),
-        )
-        self._triplets["instruction_negative"] = (other_instruction, query, first)
-        self._triplets["query_negative"] = (instruction, other_query, second)
-
-        self._stage = "validation"
-        return await self._validate({"positive": document} | _written(self._triplets))
-
-    async def _text(self, task: Task, inputs: Inputs, check: Callable[[str], Drop | None]) -> str:
-        """Request a text, store the answer, parse it, filter it."""
-        answer = await self._answer(task, dict(inputs))
+    async def _text(self, text: GroupText, texts: Mapping[str, str]) -> str:
+        """Request a text, store the answer, parse it, filter it; `texts`: those there, by sign."""
+        task, language = task_of(text), self._group.language
+        known = {"document": self._group.passage, "language": language}
+        known |= {TEXTS[sign].column: one for sign, one in texts.items()}
+        given = {name: known[name] for name in TASKS[task].inputs}
+        answer = await self._answer(task, dict(given))
         try:
-            text = parse(
-                task,
-                answer.answer,
-                prompt=self._setting.recipe.stages[task].prompt,
-                given={name: text for name, text in inputs.items() if isinstance(text, str)},
+            new = parse(
+                task, answer.answer, prompt=self._setting.recipe.stages[task].prompt, given=given
             )
         except Unparsable as error:
             raise self._drop(task, 0, Drop(error.reason, f"{task}: {error}")) from error
-        drop = check(text)
+        drop = check_text(text, new, self._setting.recipe.filters, texts, language=language)
         if drop is not None:
             raise self._drop(task, 0, drop)
-        return text
+        return new
 
     async def _answer(self, task: Task, inputs: Inputs, sample: int = 0) -> StoredCall:
         stage = self._setting.recipe.stages[task]
@@ -191,11 +161,15 @@ class GroupWork:
         return answer
 
     async def _validate(self, written: dict[str, str]) -> tuple[DoneItem, ...]:
-        """Have all three scenarios judged over the same candidates, shuffled for each call."""
+        """Have all scenarios judged over the same candidates, shuffled for each call."""
         texts = written | {
             distractor(number): text for number, (_, text) in enumerate(self._distractors, 1)
         }
-        ids = {"positive": self._group.passage_id} | {
+        ids = {
+            role: self._group.passage_id
+            for role, scenario in SCENARIOS.items()
+            if TEXTS[scenario.passage].from_source
+        } | {
             distractor(number): passage_id
             for number, (passage_id, _) in enumerate(self._distractors, 1)
         }
@@ -241,7 +215,7 @@ class GroupWork:
         seeded(self._setting.seed, self._group.query_id, *names).shuffle(order)
         sample = number + len(ROLES) * vote
         answer = await self._answer(
-            "validation",
+            VALIDATION,
             {
                 "instruction": instruction,
                 "query": query,
@@ -250,9 +224,9 @@ class GroupWork:
             sample=sample,
         )
         try:
-            chosen = parse("validation", answer.answer, candidates=len(order))
+            chosen = parse(VALIDATION, answer.answer, candidates=len(order))
         except Unparsable as error:
-            self._calls["validation", sample] = (answer.id, error.reason)
+            self._calls[VALIDATION, sample] = (answer.id, error.reason)
             detail = {"unusable": error.reason, "words": str(error)}
             return _Vote(NONE, tuple(order), detail)
         choice = chosen if chosen in (NONE, AMBIGUOUS) else order[int(chosen) - 1]
@@ -285,15 +259,12 @@ def _majority(choices: Sequence[str]) -> str:
     return choice if 2 * count > len(choices) else AMBIGUOUS
 
 
-def _written(triplets: dict[str, tuple[str, str, str | None]]) -> dict[str, str]:
-    return {role: text for role, (_, _, text) in triplets.items() if text is not None}
-
-
-async def _both(first: Awaitable[str], second: Awaitable[str]) -> tuple[str, str]:
-    """Both texts; if one is dropped, the other is still awaited: its answer is paid for."""
-    one, other = await asyncio.gather(first, second, return_exceptions=True)
-    for result in (one, other):
+async def _all(works: Sequence[Awaitable[str]]) -> list[str]:
+    """All texts; if one is dropped, the others are still awaited: their answers are paid for."""
+    results = await asyncio.gather(*works, return_exceptions=True)
+    texts = []
+    for result in results:
         if isinstance(result, BaseException):
             raise result
-    assert isinstance(one, str) and isinstance(other, str)
-    return one, other
+        texts.append(result)
+    return texts

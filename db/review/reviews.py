@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput, NotFound, Refused
 from db.people.accounts import record_audit
-from db.scenarios import TEXTS, Role, places
+from db.scenarios import SCENARIOS, TEXTS, Role, places
 from db.tables import Group, Item, Passage, Review, Run, Triplet
 
 # The column of a release, and where its text is stored: (role, column) of the triplets.
@@ -75,7 +75,7 @@ def edit_group(
             select(Triplet).where(Triplet.group_id == group_id).with_for_update()
         )
     }
-    if len(triplets) < 3:
+    if len(triplets) < len(SCENARIOS):
         raise Refused(
             f"group {group_id} was dropped before its triplets were written: nothing to edit"
         )

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session, aliased
 
 from db.corpus.texts import pair_source
 from db.errors import NotFound
+from db.scenarios import LAST_ROLE
 from db.tables import (
     Call,
     Dataset,
@@ -229,8 +230,8 @@ def matching_groups(
 
 
 def complete_groups() -> Select[int]:
-    """The ids of groups with all three triplets: both negatives are written together, last."""
-    return select(Triplet.group_id).where(Triplet.role == "query_negative")
+    """The ids of groups with all their triplets: the negatives are written together, last."""
+    return select(Triplet.group_id).where(Triplet.role == LAST_ROLE)
 
 
 def get_group(session: Session, group_id: int) -> GroupDetail:

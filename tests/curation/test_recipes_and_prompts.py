@@ -267,3 +267,40 @@ def test_the_reasoning_of_a_judge_is_kept_with_its_answer_and_does_not_choose(
     found = read_completion({"choices": [{"message": message, "finish_reason": "stop"}]})
     assert "The second names it." in found.text
     assert parse("validation", found.text, candidates=6) == "2"
+
+
+def test_the_tasks_and_what_their_prompts_need_follow_from_the_scenarios() -> None:
+    assert list(TASKS) == [
+        "instruction_positive",
+        "instruction_negative",
+        "query_negative",
+        "passage_instruction_negative",
+        "passage_query_negative",
+        "validation",
+    ]
+    assert TASKS["passage_instruction_negative"].needed == (
+        "query_positive",
+        "instruction_negative",
+    )
+    assert TASKS["passage_query_negative"].needed == ("query_negative", "instruction_positive")
+
+
+def test_a_recipe_without_a_later_passage_stage_takes_that_of_the_earlier_one(
+    tmp_path: Path,
+) -> None:
+    text = (FOLDER.parent / "recipes" / "offline.toml").read_text()
+    before, after = text.split("[stages.passage_query_negative]")
+    path = tmp_path / "older.toml"
+    path.write_text(before + after[after.index("[stages.validation]") :])
+    stages = load_recipe(str(path)).stages
+    assert stages["passage_query_negative"].prompt.name == "passage_query_negative.md"
+    assert stages["passage_query_negative"].model == stages["passage_instruction_negative"].model
+
+
+def test_a_recipe_without_its_first_passage_stage_is_refused(tmp_path: Path) -> None:
+    text = (FOLDER.parent / "recipes" / "offline.toml").read_text()
+    start = text.index("[stages.passage_instruction_negative]")
+    path = tmp_path / "broken.toml"
+    path.write_text(text[:start] + text[text.index("[stages.validation]") :])
+    with pytest.raises(BadInput, match=r"no \[stages.passage_instruction_negative\]"):
+        load_recipe(str(path))

@@ -4,7 +4,18 @@ import pytest
 
 from db.corpus.texts import INTRODUCES
 from db.review.reviews import FIELDS, FROM_THE_SOURCE
-from db.scenarios import COLUMNS, LABELS, ROLES, SCENARIOS, SIGNS, TEXTS, Role, introduced, places
+from db.scenarios import (
+    COLUMNS,
+    LABELS,
+    ROLES,
+    SCENARIOS,
+    SIGNS,
+    TEXTS,
+    Role,
+    complete,
+    introduced,
+    places,
+)
 
 
 def test_the_columns_are_those_that_inf_ir_publishes_in_their_order() -> None:
@@ -48,3 +59,10 @@ def test_an_edited_instruction_is_written_into_both_triplets_that_hold_it() -> N
     )
     assert set(FIELDS) | set(FROM_THE_SOURCE) == set(COLUMNS)
     assert INTRODUCES["instruction_negative"] == ("instruction", "passage")
+
+
+def test_a_scenario_is_complete_once_its_three_texts_are_there() -> None:
+    pair = {"Q+": "a query", "P+": "a passage"}
+    assert complete(pair) == ()
+    assert [each.role for each in complete(pair | {"I+": "x"})] == ["positive"]
+    assert len(complete(dict.fromkeys(TEXTS, "x"))) == len(SCENARIOS)
