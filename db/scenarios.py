@@ -9,7 +9,7 @@ Order matters: of TEXTS, for the columns of a release (as InF-IR publishes them)
 items, samples and pages.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -149,3 +149,12 @@ def places(text: GroupText) -> tuple[tuple[Role, Field], ...]:
 def complete(texts: Mapping[str, str]) -> tuple[Scenario, ...]:
     """The scenarios of which all texts are there; `texts` by sign."""
     return tuple(each for each in SCENARIOS.values() if texts.keys() >= set(each.signs))
+
+
+def shaded(shades: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """A colour for every sign, field by field: the n-th text of a field has its n-th shade."""
+    found: dict[str, str] = {}
+    for field, family in shades.items():
+        signs = [text.sign for text in TEXTS.values() if text.field == field]
+        found |= dict(zip(signs, family, strict=False))
+    return found

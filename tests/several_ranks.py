@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from trainer_release import make_rows
 
 from db.scenarios import COLUMNS
-from trainer.data.release_files import Group
+from trainer.data.release_files import group_of
 from trainer.loop.best import Best
 from trainer.loop.embedding_loss import EmbeddingLoss
 from trainer.loop.packing_check import make_collator
@@ -52,7 +52,7 @@ def compute(out: Path, processes: Processes, case: dict[str, object]) -> None:
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0  # what is dropped differs by process
-    groups = [Group("", **{name: row[name] for name in COLUMNS}) for row in ROWS]
+    groups = [group_of(row) for row in ROWS]
     batch = make_collator(model, groups, settings, processes)([group.row() for group in groups])
     tables = batch.pop("label")
     columns: dict[str, dict[str, object]] = {}

@@ -13,16 +13,13 @@ import plotly.graph_objects as go
 from db import scenarios
 
 SIGNS: Final = {**scenarios.SIGNS, ("text", "text"): "text"}
-SIGN_COLOURS: Final = {
-    "I+": "#2166ac",
-    "I-": "#8cbfe0",
-    "Q+": "#1b7837",
-    "Q-": "#8fce8b",
-    "P+": "#b2182b",
-    "P1-": "#f4a582",
-    "P2-": "#e08fc0",
-    "text": "#666666",
+# A family of shades per field, in the order of the field's texts: I+, I-; Q+, Q-; P+, P1-, P2-.
+SHADES: Final = {
+    "instruction": ("#2166ac", "#8cbfe0", "#5a7fb8", "#b9cfe6"),
+    "query": ("#1b7837", "#8fce8b", "#5aa66a", "#c5e6c0"),
+    "passage": ("#b2182b", "#f4a582", "#e08fc0", "#a6611a", "#dfc27d"),
 }
+SIGN_COLOURS: Final = scenarios.shaded(SHADES) | {"text": "#666666"}
 CATEGORY_COLOURS: Final = (
     "#4477aa",
     "#ee6677",

@@ -4,24 +4,20 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from db.scenarios import TEXTS
+from db.scenarios import TEXTS, shaded
 
 WIDTH, HEIGHT, LEGEND, MARGIN = 1200, 800, 60, 30
 SCALE = 2  # drawn twice as large and shrunk: smooth dots
 DOT = 4.0
-COLOURS = {  # blue, green and red families, in the order of the legend
-    "I+": "#1f77b4",
-    "I-": "#8fc1e3",
-    "Q+": "#2a8c4a",
-    "Q-": "#98d3a5",
-    "P+": "#c0392b",
-    "P1-": "#e59866",
-    "P2-": "#c39bd3",
+SHADES = {  # a family per field, in the order of the legend
+    "instruction": ("#1f77b4", "#8fc1e3", "#4c6f9c", "#b9d3ea"),
+    "query": ("#2a8c4a", "#98d3a5", "#5aa66a", "#c5e6c0"),
+    "passage": ("#c0392b", "#e59866", "#c39bd3", "#a6611a", "#dfc27d"),
 }
 # The role and field of a text, its name on the card and its colour.
 KINDS: dict[tuple[str, str], tuple[str, str]] = {
     (TEXTS[sign].introduced_by, TEXTS[sign].field): (sign, colour)
-    for sign, colour in COLOURS.items()
+    for sign, colour in shaded(SHADES).items()
 }
 
 

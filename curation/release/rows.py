@@ -97,7 +97,7 @@ KINDS = {
 
 def release_row(found: ReleaseRow, *, source: str, licence: str, offline: bool) -> dict[str, Any]:
     """A group as a row; a `source` or `licence` of the pair goes before the data set's."""
-    row: dict[str, Any] = {name: getattr(found, name) for name in COLUMNS}
+    row: dict[str, Any] = dict(zip(COLUMNS, found.texts, strict=True))
     return row | {
         "group_id": found.group_id,
         "query_id": found.query_id,

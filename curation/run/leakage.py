@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from db.errors import InfError
 from db.modules import run_module
 from db.release.releases import ReleaseRow, release_rows
-from db.scenarios import ROLES, GroupText, introduced
+from db.scenarios import COLUMNS, ROLES, GroupText, introduced
 from db.store.store import Store, open_store
 from db.tables import Group, Job, Triplet
 
@@ -123,7 +123,7 @@ def _compared() -> list[tuple[GroupText, GroupText]]:
 def _text(row: ReleaseRow, text: GroupText, negative: bool) -> "LabelledText":
     from analysis.text.leakage import LabelledText
 
-    return LabelledText(row.query_id, getattr(row, text.column), negative)
+    return LabelledText(row.query_id, row.texts[COLUMNS.index(text.column)], negative)
 
 
 COMPARED = _compared()

@@ -72,13 +72,10 @@ class ReleaseRow(NamedTuple):
     drop_reason: str | None
     review: str | None
     meta: dict[str, Any]
-    query_positive: str
-    instruction_positive: str
-    document_positive: str
-    query_negative: str
-    instruction_negative: str
-    hard_negative_document_1: str
-    hard_negative_document_2: str
+    texts: tuple[str, ...]
+
+
+_FACTS = ReleaseRow._fields.index("texts")
 
 
 def use_snapshot(session: Session) -> None:
@@ -127,7 +124,7 @@ def release_rows(session: Session, group_ids: Sequence[int]) -> Iterator[list[Re
     for start in range(0, len(group_ids), BATCH):
         ids = list(group_ids[start : start + BATCH])
         rows = session.execute(query.where(Group.id.in_(ids)).order_by(Group.id))
-        yield [ReleaseRow(*row) for row in rows]
+        yield [ReleaseRow._make((*row[:_FACTS], tuple(row[_FACTS:]))) for row in rows]
 
 
 def split_texts(

@@ -10,7 +10,7 @@ from trainer_jobs import claim, config_for
 
 from db.store.store import Store
 from trainer.data.batches import NOWHERE, build_batch
-from trainer.data.release_files import Group
+from trainer.data.release_files import Group, group_of
 from trainer.loop.embedding_loss import objective_loss, scores_of_terms
 from trainer.loop.job import train
 from trainer.objectives.names import BASELINES, OBJECTIVES, Objective, parse_objective
@@ -22,9 +22,9 @@ MNRL, PROMPTRIEVER = BASELINES["mnrl"], BASELINES["promptriever"]
 
 
 def make_group(number: int, **changes: str) -> Group:
-    names = list(Group("", *ROLES).row())
+    names = list(Group("", ROLES).row())
     texts = {name: f"{role}{number}" for name, role in zip(names, ROLES, strict=True)}
-    return Group(str(number), **(texts | changes))
+    return group_of(texts | changes, group_id=str(number))
 
 
 ROWS = [
@@ -142,7 +142,7 @@ def test_promptrievers_gradients_are_right() -> None:
 
 def test_where_all_texts_are_equal_promptriever_has_nothing_to_contrast() -> None:
     same = dict.fromkeys(make_group(1).row(), "x")
-    assert computed(PROMPTRIEVER, [Group("1", **same)] * 2) == pytest.approx(0.0, abs=1e-6)
+    assert computed(PROMPTRIEVER, [group_of(same)] * 2) == pytest.approx(0.0, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", BASELINES)

@@ -10,7 +10,7 @@ from trainer.settings.template import Template
 
 def make_groups(count: int) -> list[Group]:
     return [
-        Group(str(n), f"q{n}", f"i{n}", f"p{n}", f"q-{n}", f"i-{n}", f"p1-{n}", f"p2-{n}")
+        Group(str(n), (f"q{n}", f"i{n}", f"p{n}", f"q-{n}", f"i-{n}", f"p1-{n}", f"p2-{n}"))
         for n in range(count)
     ]
 
@@ -68,6 +68,6 @@ def test_a_batch_depends_on_its_own_text_not_on_a_global_generator() -> None:
 
 
 def test_a_row_whose_two_instructions_are_equal_has_no_contrast_of_its_own() -> None:
-    group = Group("1", "q", "i", "p", "q-", "i", "p1", "p2")
+    group = Group("1", ("q", "i", "p", "q-", "i", "p1", "p2"))
     batch = build_batch([group], Template(), OBJECTIVES["I"], 2)
     assert batch.crossed_of == [[NOWHERE, NOWHERE]] * 3

@@ -56,14 +56,14 @@ def test_held_out_groups_ask_three_questions_each_over_all_their_passages(tmp_pa
     assert "figure in metres" in benchmark.questions[original].instruction
     assert "builder" in benchmark.questions[changed].instruction
     (document,) = benchmark.changed_documents["g000001"]
-    assert passages[document] == groups[1].document_positive
+    assert passages[document] == groups[1].text("P+")
     assert benchmark.judgments[original] == {document: 1}
 
 
 def test_equal_questions_of_two_groups_share_their_right_passages() -> None:
     texts = ("q", "i", "P", "q-", "i-", "P1", "P2")
-    one = Group("1", *texts)
-    other = Group("2", *texts[:2], "P'", *texts[3:])
+    one = Group("1", texts)
+    other = Group("2", (*texts[:2], "P'", *texts[3:]))
     benchmark = held_out_benchmark("x", [one, other])
     assert len(benchmark.corpus) == 4
     assert len(benchmark.judgments["g000000-positive"]) == 2

@@ -66,8 +66,11 @@ class WordModel:
 
 GROUPS = [
     Group(
-        *(f"{n}", f"q{n}", f"i{n}", f"q{n} i{n} x"),
-        *(f"r{n}", f"j{n}", f"q{n} j{n} x", f"r{n} i{n} x"),
+        f"{n}",
+        (
+            *(f"q{n}", f"i{n}", f"q{n} i{n} x"),
+            *(f"r{n}", f"j{n}", f"q{n} j{n} x", f"r{n} i{n} x"),
+        ),
     )
     for n in range(5)
 ]
@@ -117,8 +120,11 @@ def test_p_mrr_ranks_one_fixed_list_of_bm25s_best_and_the_group() -> None:
     """With 60 groups (180 passages) a list has 100 to 103, the same for I+ and I-."""
     groups = [
         Group(
-            *(f"{n}", f"query word{n} shared", f"first{n}", f"right word{n} shared"),
-            *(f"other{n}", f"second{n}", f"wrong{n}", f"unlike{n}"),
+            f"{n}",
+            (
+                *(f"query word{n} shared", f"first{n}", f"right word{n} shared"),
+                *(f"other{n}", f"second{n}", f"wrong{n}", f"unlike{n}"),
+            ),
         )
         for n in range(60)
     ]

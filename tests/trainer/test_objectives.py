@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trainer.data.batches import build_batch
-from trainer.data.release_files import Group
+from trainer.data.release_files import Group, group_of
 from trainer.loop.embedding_loss import scores_of_terms
 from trainer.objectives.multivariate import multivariate_loss
 from trainer.objectives.names import OBJECTIVES, Objective
@@ -35,7 +35,7 @@ def make_group(number: int, **changes: str) -> Group:
         "hard_negative_document_1": f"p1-{number}",
         "hard_negative_document_2": f"p2-{number}",
     }
-    return Group(str(number), **(texts | changes))
+    return group_of(texts | changes, group_id=str(number))
 
 
 def unit_vectors(texts: list[str], dtype: torch.dtype = torch.float64) -> Tensor:
@@ -213,5 +213,5 @@ def test_masked_negatives_add_nothing_and_get_no_gradient(name: str) -> None:
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_equal_texts_give_no_loss(name: str) -> None:
     same = dict.fromkeys(make_group(1).row(), "x")
-    rows = [Group(str(number), **same) for number in range(3)]
+    rows = [group_of(same, group_id=str(number)) for number in range(3)]
     assert computed(OBJECTIVES[name], rows) == pytest.approx(0.0, abs=1e-9)

@@ -7,9 +7,8 @@ import pytest
 import torch
 from trainer_release import make_rows
 
-from db.scenarios import COLUMNS
 from trainer.data.batches import PASSAGES, QUERIES, Collator
-from trainer.data.release_files import Group
+from trainer.data.release_files import group_of
 from trainer.loop.embedding_loss import EmbeddingLoss
 from trainer.loop.packing_check import MAX_DIFFERENCE, make_collator, packing_difference
 from trainer.model import packing, tree_attention
@@ -283,7 +282,7 @@ def test_where_packing_is_wrong_training_falls_back_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, way: str
 ) -> None:
     settings = parse_settings({"base_model": "tiny-random-qwen2", "objective": "P,I:multi"})
-    groups = [Group("", **{name: row[name] for name in COLUMNS}) for row in ragged_rows(3)]
+    groups = [group_of(row) for row in ragged_rows(3)]
     assert make_collator(load_backbone(settings), groups, settings).packing
     break_packing(monkeypatch, way)
     assert not make_collator(load_backbone(settings), groups, settings).packing

@@ -76,7 +76,7 @@ def test_probes_are_spread_evenly_and_reported_with_their_ranks(tmp_path: Path) 
     assert probes == ["g000000", "g000002", "g000005", "g000007"]
     described = describe_probes(benchmark, probes)
     assert [probe["passage"] for probe in described] == [
-        groups[place].document_positive for place in (0, 2, 5, 7)
+        groups[place].text("P+") for place in (0, 2, 5, 7)
     ]
     document = benchmark.changed_documents["g000002"][0]
     ranks = {

@@ -13,7 +13,7 @@ import hashlib
 import os
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trainer.data.release_files import Group, group_of
@@ -112,11 +112,7 @@ def _negatives(
             if not own:
                 rows.append([None] * sampled)
                 continue
-            contrast = (
-                group.instruction_negative
-                if own == group.instruction_positive
-                else group.instruction_positive
-            )
+            contrast = group.text("I-") if own == group.text("I+") else group.text("I+")
             first = [contrast] if contrast != own else []
             rest = [other for other in different if other not in (own, contrast)]
             others = generator.sample(rest, min(len(rest), sampled - len(first)))
@@ -135,10 +131,7 @@ def with_plain_rows(groups: Sequence[Group], share: float) -> list[Group]:
         return list(groups)
     generator = _generator(groups, "plain rows")
     return [
-        replace(group, instruction_positive="", instruction_negative="")
-        if generator.random() < share
-        else group
-        for group in groups
+        group.without_instructions() if generator.random() < share else group for group in groups
     ]
 
 

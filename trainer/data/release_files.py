@@ -7,8 +7,8 @@ too (InF-IR from another source): its licence and whether it was made offline ar
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from operator import attrgetter
+from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,14 @@ from db.tables import Release
 
 SUFFIXES = (".parquet", ".jsonl")
 HELD_OUT_SUFFIX = "_held_out"
-# Compiled once: training reads these of every group in every epoch.
-_TRIPLETS: tuple[Callable[[Any], tuple[str, str, str]], ...] = tuple(
-    attrgetter(*scenario.columns) for scenario in SCENARIOS.values()
+_PLACES = {sign: place for place, sign in enumerate(TEXTS)}
+# Made once: training reads these of every group in every epoch.
+_TRIPLETS: tuple[Callable[[tuple[str, ...]], tuple[str, str, str]], ...] = tuple(
+    itemgetter(*(_PLACES[sign] for sign in scenario.signs)) for scenario in SCENARIOS.values()
 )
-_SPLIT_KEYS = attrgetter(
+_SPLIT_KEYS: Callable[[tuple[str, ...]], tuple[str, ...]] = itemgetter(
     *(
-        text.column
+        _PLACES[text.sign]
         for field in ("query", "passage")
         for text in TEXTS.values()
         if text.field == field
@@ -36,16 +37,13 @@ _SPLIT_KEYS = attrgetter(
 
 @dataclass(frozen=True)
 class Group:
-    """One row of InF-IR: three triplets (definitions, section 1)."""
+    """One row of InF-IR: a triplet per scenario (definitions, section 1).
+
+    `texts` are the text columns, in the order of `db.scenarios.TEXTS`.
+    """
 
     group_id: str
-    query_positive: str
-    instruction_positive: str
-    document_positive: str
-    query_negative: str
-    instruction_negative: str
-    hard_negative_document_1: str
-    hard_negative_document_2: str
+    texts: tuple[str, ...]
     dropped: bool = False
     """Released although validation dropped it (`inf export --include-dropped`)."""
     approved: bool = False
@@ -53,23 +51,33 @@ class Group:
     set_aside: bool = False
     """In a split that the release itself holds out (`<split>_held_out`)."""
 
+    def text(self, sign: str) -> str:
+        """The text of that sign (I+, P1-, …)."""
+        return self.texts[_PLACES[sign]]
+
+    def without_instructions(self) -> "Group":
+        """The same group with "" for every instruction."""
+        kinds = zip(self.texts, TEXTS.values(), strict=True)
+        return replace(
+            self, texts=tuple("" if kind.field == "instruction" else text for text, kind in kinds)
+        )
+
     def triplets(self) -> tuple[tuple[str, str, str], ...]:
         """(instruction, query, passage) of each scenario, in the order of `db.scenarios`."""
-        return tuple(read(self) for read in _TRIPLETS)
+        return tuple(read(self.texts) for read in _TRIPLETS)
 
     def split_keys(self) -> tuple[str, ...]:
         """What must not be on both sides of a split: queries and passages."""
-        keys: tuple[str, ...] = _SPLIT_KEYS(self)
-        return keys
+        return _SPLIT_KEYS(self.texts)
 
     def row(self) -> dict[str, str]:
-        """The seven columns."""
-        return {name: getattr(self, name) for name in COLUMNS}
+        """The text columns by name."""
+        return dict(zip(COLUMNS, self.texts, strict=True))
 
 
-def group_of(row: Mapping[str, Any], **more: Any) -> Group:
-    """The group with the seven columns of a row."""
-    return Group(**{"group_id": "", **{name: row[name] for name in COLUMNS}, **more})
+def group_of(row: Mapping[str, Any], *, group_id: str = "", **more: bool) -> Group:
+    """The group with the text columns of a row."""
+    return Group(group_id, tuple(row[name] for name in COLUMNS), **more)
 
 
 @dataclass(frozen=True)
@@ -156,8 +164,8 @@ def _groups(file: Path, root: Path, licences: dict[str, None]) -> Iterator[Group
             if not isinstance(value, str) or not value.strip():
                 found = "no" if value is None else "an empty" if value == "" else "no usable"
                 raise BadInput(
-                    f"{place}, row {number}: {found} `{column}`; every group needs the seven "
-                    "columns of InF-IR"
+                    f"{place}, row {number}: {found} `{column}`; every group needs the "
+                    f"{len(COLUMNS)} text columns of a release"
                 )
         if row.get("licence"):
             licences[str(row["licence"])] = None

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from db.scenarios import SCENARIOS
 from trainer.data.release_files import Group
 from trainer.evaluate.following import GroupPlaces
 
@@ -47,12 +48,12 @@ class Benchmark:
     originals_count: bool = False
 
 
-ROLES = ("positive", "instruction-negative", "query-negative")
+ROLES = tuple(role.replace("_", "-") for role in SCENARIOS)
 P_MRR_CANDIDATES = 100
 
 
 def held_out_benchmark(name: str, groups: list[Group]) -> Benchmark:
-    """The three questions of every held-out group over all passages of the held-out groups.
+    """One question per scenario of every held-out group, over all passages of these groups.
 
     p-MRR: original (I+,Q+), changed (I-,Q+), changed document P+, which the changed instruction
     makes wrong, ranked over one fixed list: BM25's best 100 for Q+ and the group's own passages.
@@ -75,12 +76,8 @@ def held_out_benchmark(name: str, groups: list[Group]) -> Benchmark:
     ids = {f"g{number:06d}": group for number, group in enumerate(groups)}
     in_benchmark = {
         key: GroupPlaces(
-            questions=(f"{key}-{ROLES[0]}", f"{key}-{ROLES[1]}", f"{key}-{ROLES[2]}"),
-            documents=(
-                places[group.document_positive],
-                places[group.hard_negative_document_1],
-                places[group.hard_negative_document_2],
-            ),
+            questions=tuple(f"{key}-{role}" for role in ROLES),
+            documents=tuple(places[passage] for _, _, passage in group.triplets()),
         )
         for key, group in ids.items()
     }
@@ -98,7 +95,7 @@ def held_out_benchmark(name: str, groups: list[Group]) -> Benchmark:
         judgments=judgments,
         original={key: f"{key}-positive" for key in ids},
         changed={key: f"{key}-instruction-negative" for key in ids},
-        changed_documents={key: [places[group.document_positive]] for key, group in ids.items()},
+        changed_documents={key: [places[group.text("P+")]] for key, group in ids.items()},
     )
 
 
@@ -111,7 +108,7 @@ def _p_mrr_candidates(
         return dict.fromkeys(groups, ids)
     from analysis.text.bm25 import Bm25
 
-    queries = [group.query_positive for group in groups.values()]
+    queries = [group.text("Q+") for group in groups.values()]
     best, _ = Bm25(list(places)).top(queries, P_MRR_CANDIDATES)
     return {
         key: list(dict.fromkeys([*found[key].documents, *(ids[place] for place in row)]))

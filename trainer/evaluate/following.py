@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.figures.student import Z_97_5
+from db.scenarios import ROLES
 from trainer.settings.template import Template
 
 if TYPE_CHECKING:
@@ -47,22 +48,27 @@ ScoreTexts = Callable[[Sequence[str], Sequence[Sequence[str]]], Sequence[Sequenc
 @dataclass(frozen=True)
 class GroupPlaces:
     """Where a held-out group stands in a benchmark: ids of its questions and documents, in the
-    order positive, instruction negative, query negative.
+    order of `db.scenarios`.
     """
 
-    questions: tuple[str, str, str]
-    documents: tuple[str, str, str]
+    questions: tuple[str, ...]
+    documents: tuple[str, ...]
 
 
 def follows(scores: np.ndarray) -> dict[str, float]:
-    """Every measure of one group, 0.0 or 1.0; scores (3 scenarios, 3 passages)."""
+    """Every measure of one group, 0.0 or 1.0; scores (S, S) of S scenarios for their passages."""
     own = np.diag(scores)
-    others = scores + np.diag([-np.inf] * 3)
+    others = scores + np.diag([-np.inf] * len(scores))
     return {
         STRICT: float((own > others.max(axis=1)).all()),
-        INSTRUCTION_FLIP: float(scores[0, 0] > scores[0, 1] and scores[1, 1] > scores[1, 0]),
-        QUERY_FLIP: float(scores[0, 0] > scores[0, 2] and scores[2, 2] > scores[2, 0]),
+        INSTRUCTION_FLIP: _flips(scores, ROLES.index("instruction_negative")),
+        QUERY_FLIP: _flips(scores, ROLES.index("query_negative")),
     }
+
+
+def _flips(scores: np.ndarray, other: int) -> float:
+    """Whether scenario 0 and the other one each prefer their own of the two passages."""
+    return float(scores[0, 0] > scores[0, other] and scores[other, other] > scores[other, 0])
 
 
 def texts_of(benchmark: "Benchmark", template: Template, control: str = "") -> list[str]:
@@ -86,7 +92,7 @@ def follow_by_group(
     """{group: {measure: 0.0 or 1.0}}; empty for a benchmark without groups."""
     texts = texts_of(benchmark, template, control)
     wanted = [group.documents for group in benchmark.groups.values() for _ in group.questions]
-    scores = np.asarray(score(texts, wanted), dtype=np.float64).reshape(-1, 3, 3)
+    scores = np.asarray(score(texts, wanted), dtype=np.float64).reshape(-1, len(ROLES), len(ROLES))
     return {name: follows(of) for name, of in zip(benchmark.groups, scores, strict=True)}
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from db.errors import BadInput
+from db.scenarios import SCENARIOS
 
 Term = Literal["P", "I", "IQ"]
 Mode = Literal["uni", "multi"]
@@ -22,10 +23,10 @@ TERMS: Final[tuple[Term, ...]] = ("P", "I", "IQ")
 class Baseline:
     """An objective to compare with: how it is named, and how it differs from ℓ_P.
 
-    every: of a row's three triplets every so many is an anchor (3: (I+,Q+) alone). loss: a function
-    of its own, as `module:function` (imported where it is computed: this module loads no torch),
-    with the signature of `trainer.objectives.mnrl.mnrl_loss`; empty: ℓ_P with our masks for equal
-    texts. symbol and negatives: its name and the index set of its negatives in LaTeX.
+    every: every N-th triplet is an anchor (N the number of scenarios: (I+,Q+) alone). loss: a
+    function of its own, as `module:function` (imported where it is computed: this module loads no
+    torch), with the signature of `trainer.objectives.mnrl.mnrl_loss`; empty: ℓ_P with our masks for
+    equal texts. symbol and negatives: its name and the index set of its negatives in LaTeX.
     """
 
     name: str
@@ -114,7 +115,7 @@ BASELINES: Final = {
             "Anchors are (I+,Q+) alone; P1- and P2- are their instance negatives.",
             symbol="Promptriever",
             negatives=r"P_1^-,P_2^-,\,P\text{ of the batch}",
-            every=3,
+            every=len(SCENARIOS),
         ),
     )
 }
