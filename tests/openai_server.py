@@ -82,7 +82,7 @@ class Server:
         self.usage, self.reasoning_tokens, self.hits = usage, reasoning_tokens, hits
         assert schema in ("ignored", "taken", "refused", "object")
         self.down: tuple[int, int, str] | None = None  # after N answers, with status and code
-        self.poison: str | None = None  # prompts that hold this always meet a 500
+        self.poison: tuple[str, ...] = ()  # prompts that hold one of these always meet a 500
         self.other_model: tuple[int, str] | None = None  # after N answers, reported by this name
         self.reply: Reply | None = None  # a test's own response to a request; None: as usual
         self.schema = schema
@@ -196,7 +196,7 @@ class Server:
             return _error(422, "bad_request", "unknown variant")
         if self.down is not None and self.answered.total() >= self.down[0]:
             return _error(self.down[1], self.down[2], "out of order")
-        if self.poison is not None and self.poison in prompt:
+        if any(each in prompt for each in self.poison):
             return _error(500, "server_error", "this prompt breaks the server")
         limited = self._over_the_limit()
         fault = self._fault(identity, tries)

@@ -167,6 +167,14 @@ def _ask_for_prices(provider: str, recipe: Recipe) -> None:
 )
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--resume", type=int, metavar="RUN", help="Resume a run.")
+@click.option(
+    "--retry",
+    metavar="REASON",
+    help="With --resume: try the groups dropped for this reason again.",
+)
+@click.option(
+    "--no-guard", is_flag=True, help="Do not pause when the first 25 groups are all dropped alike."
+)
 @click.option("--estimate", is_flag=True, help="Estimate time and cost without starting.")
 @click.option("--worker", type=int, metavar="RUN", help="Join a running run as another worker.")
 @detach_option
@@ -187,6 +195,8 @@ def curate(
     budget_usd: float | None,
     seed: int,
     resume: int | None,
+    retry: str | None,
+    no_guard: bool,
     estimate: bool,
     worker: int | None,
     detach: bool,
@@ -201,10 +211,12 @@ def curate(
             raise click.UsageError(
                 "--resume and --worker use the run's own dataset, recipe, timeout, pairs and mode"
             )
-        if worker is not None and (resume is not None or budget_usd is not None):
+        if worker is not None and (resume is not None or budget_usd is not None or no_guard):
             raise click.UsageError("--worker can be combined with --concurrency only")
     elif not dataset or not provider:
         raise click.UsageError("give --dataset and --provider, or --resume RUN, or --worker RUN")
+    if retry is not None and resume is None:
+        raise click.UsageError("--retry requires --resume RUN")
     if batch and provider and not PROVIDERS.find(provider).batches:
         raise click.UsageError("--batch requires --provider openai")
     if estimate:
@@ -221,7 +233,14 @@ def curate(
         if worker is not None:
             run = get_run(session, worker)
         elif resume is not None:
-            run = resume_run(session, resume, budget_usd=budget_usd, concurrency=concurrency)
+            run = resume_run(
+                session,
+                resume,
+                budget_usd=budget_usd,
+                concurrency=concurrency,
+                guard=not no_guard,
+                retry=retry,
+            )
         else:
             assert dataset is not None and provider is not None
             run = start_run(
@@ -238,6 +257,7 @@ def curate(
                 requests_per_minute=requests_per_minute,
                 tokens_per_minute=tokens_per_minute,
                 batch=batch,
+                guard=not no_guard,
                 seed=seed,
                 created_by=me(),
             )

@@ -81,14 +81,25 @@ def save_prices(models: tuple[str, ...]) -> None:
 
 
 @action
-def resume(run_id: int) -> None:
-    """Queue the rest of a run with the budget of the form."""
+def resume(run_id: int, guard: bool = True) -> None:
+    """Queue the rest of a run with the budget of the form, without its guard if so chosen."""
     require_permission("curate")
     budget = float(st.session_state.get(f"curate.raise-{run_id}") or 0.0)
     with open_store().write() as session:
-        resume_run(session, run_id, budget_usd=budget or None)
+        resume_run(session, run_id, budget_usd=budget or None, guard=guard)
         session.commit()
     _queue(run_id, f"The rest of run {run_id}")
+
+
+@action
+def retry(run_id: int) -> None:
+    """Open the groups dropped for the chosen reason again and queue them."""
+    require_permission("curate")
+    reason = st.session_state[f"curate.retry-{run_id}"]
+    with open_store().write() as session:
+        resume_run(session, run_id, retry=reason)
+        session.commit()
+    _queue(run_id, f"The retry of run {run_id}")
 
 
 @action

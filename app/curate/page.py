@@ -11,8 +11,10 @@ from app.curate.estimate import draw_estimate
 from app.curate.leakage import draw_leakage
 from app.curate.place_bias import draw_place_bias
 from app.curate.run_comparison import draw_comparison
-from app.curate.run_live import draw_calls, draw_controls, draw_pulse
+from app.curate.run_live import draw_calls, draw_controls, draw_pulse, draw_retry
+from app.curate.time_left import draw_time_left
 from app.curate.trial import MAX_PAIRS, draw_results, draw_trial
+from app.curate.trouble import draw_trouble
 from app.groups.funnel import draw_funnel
 from app.groups.run_label import LIVE as LIVE_RUN
 from app.groups.run_label import run_name, with_actual_status
@@ -23,14 +25,17 @@ from app.kit.page import draw_empty, draw_heading, draw_labels, draw_status
 from app.text.plain import plain
 from curation.providers.registry import PROVIDERS, describe_providers
 from curation.recipe.recipe import list_recipes
+from curation.run.guard import Guard
 from curation.run.leakage import stored_leakage
+from curation.run.time_left import time_left
 from db.corpus.datasets import DatasetSummary, list_datasets
 from db.jobs import jobs
-from db.run.runs import RunSummary, funnel, get_run, list_runs
+from db.run.runs import Outcomes, RunSummary, funnel, get_run, list_runs, outcomes, votes_of_run
 from db.run.workers import worker_totals
 from db.store.store import open_store
 
 EVERY_SECONDS = 2.0
+NOTHING = Outcomes(0, {})
 BY_DEFAULT = "by provider"
 NUMBERS = (
     ("Maximum pairs", 10**7, "curate.limit", "0: all pairs."),
@@ -107,7 +112,8 @@ def draw_form(found: list[DatasetSummary]) -> None:
 def draw_run(listed: RunSummary) -> None:
     with open_store().read() as session:
         run = with_actual_status(session, listed, worker_totals(session, listed.id))
-        concurrency = get_run(session, run.id).concurrency
+        row, ended = get_run(session, run.id), outcomes(session, run.id)
+        concurrency, guarded = row.concurrency, row.guard
     with st.container(horizontal=True, vertical_alignment="center"):
         draw_status(run.status)
         draw_labels(offline=run.offline)
@@ -123,10 +129,15 @@ def draw_run(listed: RunSummary) -> None:
             query_params={"run": str(run.id)},
             icon=":material/arrow_forward:",
         )
-    if run.error:
-        st.text(run.error)
     is_live = run.status in LIVE_RUN
-    draw_controls(run, concurrency)
+    tripped = not is_live and guarded and Guard(NOTHING).tripped_by(ended) is not None
+    if run.error and tripped:
+        st.warning(plain(run.error), icon=":material/front_hand:")
+    elif run.error:
+        st.text(run.error)
+    draw_controls(run, concurrency, guard_tripped=tripped)
+    if not is_live:
+        draw_retry(run, ended)
     st.fragment(draw_live, run_every=EVERY_SECONDS if is_live else None)(run, is_live)
 
 
@@ -134,12 +145,15 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
     with failures_shown():
         with open_store().read() as session:
             found, now = funnel(session, run.id), get_run(session, run.id)
-            workers = worker_totals(session, run.id)
+            workers, votes = worker_totals(session, run.id), votes_of_run(session, run.id)
             is_now = with_actual_status(session, replace(run, status=now.status), workers)
         if was_live and is_now.status != run.status:
             st.rerun()
         run = replace(run, spent_usd=now.spent_usd)
         draw_pulse(run, found, workers, live=was_live)
+        draw_trouble(workers.trouble, live=was_live)
+        if was_live and not now.batch:
+            draw_time_left(time_left(found, workers.pace, votes))
         draw_funnel(found)
         if now.batch:
             draw_batches(run.id)

@@ -9,7 +9,7 @@ from app.groups.run_label import LIVE
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.run.calls import CallTotals
-from db.run.runs import Funnel, RunSummary
+from db.run.runs import Funnel, Outcomes, RunSummary
 from db.run.workers import WorkerTotals
 
 STOPPED = ("paused", "failed", "cancelled", "lost")
@@ -17,8 +17,11 @@ COUNTS = ("Calls", "Tokens in", "Tokens out", "Reasoning")
 RATE_SECONDS = 10.0  # window of the calls-per-second rate
 
 
-def draw_controls(run: RunSummary, concurrency: int) -> None:
-    """Draw pause, cancel and concurrent calls while the run works, else budget and resume."""
+def draw_controls(run: RunSummary, concurrency: int, *, guard_tripped: bool = False) -> None:
+    """Draw pause, cancel and concurrent calls while the run works, else budget and resume.
+
+    `guard_tripped`: the guard paused the run; it can go on without.
+    """
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if run.status in LIVE:
             st.number_input(
@@ -67,6 +70,40 @@ def draw_controls(run: RunSummary, concurrency: int) -> None:
                 on_click=actions.resume,
                 args=(run.id,),
             )
+            if guard_tripped:
+                st.button(
+                    "Go on without guard",
+                    key="curate.no_guard",
+                    icon=":material/remove_moderator:",
+                    on_click=actions.resume,
+                    args=(run.id, False),
+                    help="Continue although all groups so far were dropped for one reason.",
+                )
+
+
+def draw_retry(run: RunSummary, ended: Outcomes) -> None:
+    """Draw the choice of a drop reason and the button that tries its groups again."""
+    if not ended.dropped:
+        return
+    key = f"curate.retry-{run.id}"
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.selectbox(
+            "Dropped groups",
+            sorted(ended.dropped, key=lambda reason: -ended.dropped[reason]),
+            format_func=lambda reason: f"{reason.replace('_', ' ')} · {ended.dropped[reason]:,}",
+            key=key,
+            width=280,
+        )
+        st.button(
+            "Try these again",
+            key="curate.retry",
+            icon=":material/replay:",
+            on_click=actions.retry,
+            args=(run.id,),
+            help="Opens the groups dropped for this reason. The answers that led to the drop are "
+            "requested anew, other answers are reused. Groups in a study, in a release or with a "
+            "review stay as they are.",
+        )
 
 
 def draw_pulse(run: RunSummary, found: Funnel, workers: WorkerTotals, *, live: bool) -> None:

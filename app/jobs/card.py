@@ -81,7 +81,8 @@ def progress_text(job: Job) -> str:
     if job.status == "queued":
         return "waiting for a free slot"
     count = f"{job.done:,} of {job.total:,}" if job.total else f"{job.done:,} done"
-    rest = "" if job.message.endswith(" left") else remaining(job)  # training says so itself
+    # training and curation report their own estimate, or that they have none yet
+    rest = "" if job.message.endswith(" left") or job.kind == "curate" else remaining(job)
     parts = [job.message, count if job.done or job.total else "", rest]
     return " · ".join(part for part in parts if part) or "starting"
 

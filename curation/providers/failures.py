@@ -92,13 +92,14 @@ def error_code(error: openai.APIError) -> str:
     return str(error.code or body.get("type") or "")
 
 
-def retry_after_seconds(error: openai.APIStatusError) -> float | None:
+def retry_after_seconds(error: openai.APIStatusError, ceiling: float | None = None) -> float | None:
     """Seconds to wait as the server requests, as a number or a date; None without a request.
 
-    At most INF_MAX_RETRY_AFTER_SECONDS, by default ten minutes.
+    At most `ceiling`, by default INF_MAX_RETRY_AFTER_SECONDS or ten minutes.
     """
     headers = error.response.headers
-    ceiling = float(os.environ.get("INF_MAX_RETRY_AFTER_SECONDS") or MAX_RETRY_AFTER_SECONDS)
+    if ceiling is None:
+        ceiling = float(os.environ.get("INF_MAX_RETRY_AFTER_SECONDS") or MAX_RETRY_AFTER_SECONDS)
     for name, factor in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         requested = headers.get(name)
         if requested is None:

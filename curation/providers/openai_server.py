@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import openai
@@ -25,13 +26,22 @@ from curation.providers.failures import (
 )
 from curation.providers.gate import Gate
 from curation.providers.models import check_models, check_reported_model
-from curation.providers.provider import Answer, ProviderState, Request, RowFailed
+from curation.providers.probe import PROBE_TOKENS, Probe, probe_body
+from curation.providers.provider import (
+    MAX_ROW_ATTEMPTS,
+    Answer,
+    ProviderState,
+    Request,
+    RowFailed,
+    ServerFailed,
+)
 from curation.providers.request_body import (
     build_body,
     estimated_input_tokens,
     max_input_tokens,
     max_output_tokens,
 )
+from curation.providers.trouble import TroubleLog, describe
 from curation.recipe.completion import read_completion
 from curation.recipe.prices import Price, how_to_price, load_prices
 from curation.recipe.recipe import Recipe
@@ -72,7 +82,9 @@ class OpenAIProvider:
         self._jitter = random.Random()
         self.failures = 0
         self._open_requests = 0  # requests without an answer yet, between attempts too
-        self._last_row_dropped_at = -math.inf
+        self._trouble = TroubleLog()
+        self._probe = Probe()
+        self.max_retry_after: dict[str, float] = {}  # by task
         self.limit_names: dict[str, str] = {}  # by task: the server's name of max_output_tokens
         self.timeouts: dict[str, float] = {}  # by task
         self.headers: dict[str, dict[str, str]] = {}  # by task
@@ -110,6 +122,9 @@ class OpenAIProvider:
                 provider.timeouts[task] = float(stage.transport["timeout_seconds"])
             if "limit_name" in stage.transport:
                 provider.limit_names[task] = str(stage.transport["limit_name"])
+            if "max_retry_after_seconds" in stage.transport:
+                limit = float(stage.transport["max_retry_after_seconds"])
+                provider.max_retry_after[task] = limit
             provider.headers[task] = dict(stage.transport.get("headers", {}))
         return provider
 
@@ -148,7 +163,12 @@ class OpenAIProvider:
     def state(self) -> ProviderState:
         """The gate's state and how many attempts failed."""
         return ProviderState(
-            self.gate.in_flight, self.gate.width, self.failures, self.gate.throttles
+            self.gate.in_flight,
+            self.gate.width,
+            self.failures,
+            self.gate.throttles,
+            self._trouble.state(),
+            self._probe.spent_usd,
         )
 
     def stop(self) -> None:
@@ -208,8 +228,9 @@ class OpenAIProvider:
                     if may_be_about_form(error) and "response_format" in body:
                         form += 1  # kept for the model where the simpler request is answered
                         continue
+                    self._trouble.failed(error)
                     if isinstance(error, openai.APIStatusError):
-                        delay = retry_after_seconds(error)
+                        delay = retry_after_seconds(error, self.max_retry_after.get(request.task))
                     failed = error
                     if (
                         self.endpoints.pass_on(endpoint, error, delay)
@@ -217,6 +238,7 @@ class OpenAIProvider:
                     ):
                         self.failures += 1
                         passed_on += 1
+                        self._trouble.retrying(None)
                         continue
                     passed_on = 0
                     raise_if_final(error, request, endpoint.url)
@@ -241,7 +263,9 @@ class OpenAIProvider:
                 raise RowFailed("server_error", f"gave up after {attempts} attempts: {failed}")
             silent = time.monotonic() - max(self._last_answer, first)
             if of_server >= MAX_ATTEMPTS or silent > THROTTLED_FOR_SECONDS:
-                await self._give_up(failed, attempts)
+                await self._give_up(request, failed, attempts)
+                of_server = 0
+            self._trouble.retrying(delay)
             await self.gate.pause(delay if delay else self._backoff(attempts))
 
     def _timeout(self, request: Request) -> float:
@@ -256,13 +280,12 @@ class OpenAIProvider:
 
     def body(self, request: Request, endpoint: Endpoint, form: int) -> dict[str, Any]:
         """The body of a request to an endpoint; `form` is its step of FORMS."""
+        return build_body(request, form=form, limit_name=self._limit_name(request, endpoint))
+
+    def _limit_name(self, request: Request, endpoint: Endpoint) -> str:
         # OpenAI's reasoning models refuse the old name, most other servers the new one
         usual = "max_tokens" if endpoint.own_server else "max_completion_tokens"
-        return build_body(
-            request,
-            form=form,
-            limit_name=self.limit_names.get(request.task, usual),
-        )
+        return self.limit_names.get(request.task, usual)
 
     def read(self, request: Request, completion: Any, seconds: float) -> Answer:
         """The answer of a completion. Raises ValueError for what is no completion."""
@@ -281,32 +304,44 @@ class OpenAIProvider:
             latency_seconds=seconds,
         )
 
-    async def _give_up(self, failed: Exception, attempts: int) -> None:
-        """Stop the run, or drop the row where it is the last one and the server itself lives.
+    async def _give_up(self, request: Request, failed: Exception, attempts: int) -> None:
+        """Stop the run, drop the row, or return for further attempts.
 
-        A last row has no other whose answer could tell its failure from the server's. A second
-        one without an answer in between stops the run: an outage costs one row at most.
+        No other request was answered since this one fails, which a small probe now makes up for.
+        Without its answer the server is down. With it the row is to blame; but where others fail
+        too, all of them have MAX_ROW_ATTEMPTS before they are dropped, as a server that is out of
+        memory, say, answers small requests only, and may recover.
         """
-        what = f"{type(failed).__name__}: {failed}"
-        alone = self._open_requests == 1 and self._last_row_dropped_at < self._last_answer
-        if alone and isinstance(failed, openai.APIStatusError) and await self._lists_models():
-            self._last_row_dropped_at = time.monotonic()
-            raise RowFailed("server_error", f"gave up after {attempts} attempts: {what}")
+        what = describe(failed)
+        if await self._answers_a_probe(request):
+            alone = self._open_requests == 1
+            total = attempts + request.failed_attempts
+            if alone or total >= MAX_ROW_ATTEMPTS:
+                raise RowFailed("server_error", f"gave up after {total} attempts: {what}")
+            return
         silent = time.monotonic() - self._last_answer
-        raise ProviderError(
+        raise ServerFailed(
             f"the server at {self.endpoints.urls()} has given no answer for {silent:.0f} s "
-            f"({what}); check it, then resume the run: no group is lost"
+            f"({what}); check it, then resume the run: no group is lost",
+            attempts=attempts,
+            last_error=what,
         ) from failed
 
-    async def _lists_models(self) -> bool:
-        """Whether an endpoint responds to anything at all."""
-        for endpoint in self.endpoints.all:
-            try:
-                await endpoint.client.models.list(timeout=20.0)
-            except openai.APIError:
-                continue
-            return True
-        return False
+    async def _answers_a_probe(self, request: Request) -> bool:
+        """Whether an endpoint answers a small request to the same model."""
+
+        async def send(endpoint: Endpoint) -> tuple[int, int]:
+            sent = await endpoint.client.post(
+                endpoint.path,
+                cast_to=object,
+                body=probe_body(request.model, self._limit_name(request, endpoint)),
+                options=self._options(request),
+            )
+            found = read_completion(sent)
+            return found.input_tokens or PROBE_TOKENS, found.output_tokens or PROBE_TOKENS
+
+        sends = [partial(send, endpoint) for endpoint in self.endpoints.all]
+        return await self._probe.answered(request.model, sends, self._prices.get(request.model))
 
     def _backoff(self, attempts: int) -> float:
         """Seconds before the next attempt: doubling, with jitter so that not all come at once."""

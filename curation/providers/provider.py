@@ -6,16 +6,19 @@ number. What is sent to a provider is the same whatever the group, the run or th
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
 from curation.recipe.prompt import Inputs, Prompt, escapes
 from curation.recipe.tasks import Task
 from db.corpus.datasets import text_sha256
+from db.errors import ProviderError
+from db.run.workers import Trouble
 from db.tables import utc_now
 
 LONG_TEXT = 160
+MAX_ROW_ATTEMPTS = 24  # of a request that fails again and again, over all resumes of the run
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Request:
     prompt: Prompt
     inputs: Inputs
     sample: int = 0
+    failed_attempts: int = 0  # of its group, in earlier lives of the run; no part of the key
 
     @cached_property
     def key(self) -> str:
@@ -101,6 +105,17 @@ class RowFailed(Exception):
         super().__init__(detail)
 
 
+class ServerFailed(ProviderError):
+    """The server answers nothing, after `attempts` of this request; the run stops.
+
+    `last_error` is the server's message.
+    """
+
+    def __init__(self, message: str, *, attempts: int, last_error: str) -> None:
+        self.attempts, self.last_error = attempts, last_error
+        super().__init__(message)
+
+
 class Stopped(Exception):
     """No further call is made: the budget is used up, or a stop was requested."""
 
@@ -113,6 +128,8 @@ class ProviderState:
     width: float = 0.0
     failures: int = 0
     throttled: int = 0
+    trouble: Trouble = field(default_factory=Trouble)
+    probes_usd: float = 0.0  # the cost so far of calls that only tested whether the server works
 
 
 class Provider(Protocol):

@@ -28,7 +28,8 @@ PARAMETERS = (
     "output",
     "extra_body",
 )
-TRANSPORT = ("timeout_seconds", "headers", "limit_name")  # no part of an answer's key
+# no part of an answer's key
+TRANSPORT = ("timeout_seconds", "max_retry_after_seconds", "headers", "limit_name")
 SERVERS = ("endpoints", "server_group")
 
 
@@ -251,9 +252,10 @@ def _like_an_earlier(task: Task, given: Mapping[str, Any]) -> dict[str, Any] | N
 
 
 def _check_transport(table: dict[str, Any], place: str) -> None:
-    seconds = table.get("timeout_seconds", 1)
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
-        raise BadInput(f"{place}: timeout_seconds = {seconds!r} is not a number above 0")
+    for name in ("timeout_seconds", "max_retry_after_seconds"):
+        seconds = table.get(name, 1)
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
+            raise BadInput(f"{place}: {name} = {seconds!r} is not a number above 0")
     for name in ("headers", "extra_body"):
         if not isinstance(table.get(name, {}), dict):
             raise BadInput(f"{place}: {name} = {table[name]!r} is not a table, as in {{a = 1}}")

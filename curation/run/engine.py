@@ -12,7 +12,6 @@ import asyncio
 import logging
 import time
 from collections import Counter, deque
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,20 +19,24 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from curation.judging.candidates import HardPassages, Pool, choose, draw, load_pool, passage_texts
-from curation.providers.provider import Provider, Request, Stopped
+from curation.judging.candidates import choose, draw, passage_texts
+from curation.providers.provider import MAX_ROW_ATTEMPTS, Provider, Request, Stopped
 from curation.providers.registry import PROVIDERS, WorkerSetting
-from curation.recipe.recipe import Recipe, recipe_from_store
+from curation.providers.trouble import clock_time
 from curation.run.answer_files import store_left_answers
+from curation.run.closing import close_run
 from curation.run.group_work import GroupWork, Setting
+from curation.run.guard import Guard, guard_message
 from curation.run.journal import Journal
 from curation.run.leakage import check_leakage
-from curation.run.starting import validator
+from curation.run.plan import Plan, make_plan
+from curation.run.time_left import RecentRate, time_left, time_left_text
 from curation.run.tuned_gc import tuned_gc
 from db.errors import ProviderError
 from db.jobs.runner import JobHandle
 from db.machine import is_dead, new_owner
-from db.run.calls import StoredCall
+from db.run.calls import StoredCall, add_spending
+from db.run.failing_groups import add_failed_attempts, others_finished_since
 from db.run.group_queue import (
     LEASE_SECONDS,
     ClaimedGroup,
@@ -43,10 +46,11 @@ from db.run.group_queue import (
     release_groups,
     renew_leases,
 )
-from db.run.runs import begin_run, funnel, get_run, set_run_status
+from db.run.runs import begin_run, funnel, outcomes, set_run_status
 from db.run.workers import (
     ROUNDING_USD,
     Grant,
+    Pace,
     add_worker,
     beat_worker,
     end_workers,
@@ -55,8 +59,7 @@ from db.run.workers import (
     working_owners,
 )
 from db.store.store import Store
-from db.tables import Prompt, Run
-from db.tables import Recipe as RecipeRow
+from db.tables import Group, Run
 
 log = logging.getLogger("inf.curate")
 GRACE_SECONDS = 10.0
@@ -64,22 +67,10 @@ REPORT_SECONDS = 0.5
 IDLE_SECONDS = 0.5
 BEAT_SECONDS = 1.0
 BUDGET_SECONDS = 0.05
+ESTIMATE_SECONDS = 5.0  # between two estimates of the time left, which count all groups
 MAX_CLAIMED = 128  # at once: a claim occupies the writer, and answers wait until it is done
 
 Claimed = tuple[ClaimedGroup, list[tuple[int, str]]]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a worker has to know about its run."""
-
-    run: Run
-    recipe: Recipe
-    pool: Pool
-    judge_id: int
-    concurrency: int
-    follows_run: bool
-    hard: HardPassages | None
 
 
 def curate(handle: JobHandle) -> dict[str, Any]:
@@ -92,7 +83,7 @@ def curate(handle: JobHandle) -> dict[str, Any]:
     worker: Worker | None = None
     if run.status != "done":
         try:
-            plan = _plan(handle.store, run_id, handle.config.get("concurrency"))
+            plan = make_plan(handle.store, run_id, handle.config.get("concurrency"))
             owner = new_owner()
             worker = Worker(handle, plan, owner, make_provider(handle.store, plan, owner))
             with tuned_gc():
@@ -103,7 +94,15 @@ def curate(handle: JobHandle) -> dict[str, Any]:
                     set_run_status(session, run_id, "failed", error=str(error) or repr(error))
                 session.commit()
             raise
-    result, ended_here = _close(handle, run_id, worker)
+    result, ended_here = close_run(
+        handle.store, run_id, out_of_budget=worker is not None and worker.out_of_budget
+    )
+    counts = Counter[str]() if worker is None else worker.counts
+    result |= {
+        "calls": {"made": counts["made"], "reused": counts["reused"]},
+        "kept_ms": {} if worker is None else worker.kept_ms,
+        "commit_ms": {} if worker is None else worker.commit_ms,
+    }
     handle.check()
     if ended_here and result["status"] == "done":
         handle.report(result["pairs"], result["pairs"], "checking for leakage")
@@ -141,6 +140,11 @@ class Worker:
         self._exhausted = False
         self._stopped_by_others = False
         self.out_of_budget = False
+        self._guard: Guard | None = None
+        self._active: set[GroupWork] = set()
+        self._rate = RecentRate()
+        self._billed_usd = 0.0  # of probes
+        self._time_left, self._estimated_at = "", time.monotonic()
         self.counts: Counter[str] = Counter()
         self.kept_ms: dict[str, int] = {}
         self.commit_ms: dict[str, int] = {}
@@ -209,6 +213,9 @@ class Worker:
         self._take_over(session)
         add_worker(session, self._run_id, self._owner)
         self._finished = funnel(session, self._run_id).finished
+        if self._plan.run.guard:
+            before = outcomes(session, self._run_id)
+            self._guard = None if before.kept else Guard(before)
 
     def _end(self, session: Session) -> None:
         self._count(session)
@@ -268,10 +275,16 @@ class Worker:
                 await self._wake.wait()
                 continue
             group, distractors = self._ready.popleft()
+            work = GroupWork(self._setting, group, distractors, self._ask, self._is_to_blame)
+            self._active.add(work)
             try:
-                done = await GroupWork(self._setting, group, distractors, self._ask).run()
+                done = await work.run()
                 if await self._journal.finish(done):
                     self._finished += 1
+                    if self._guard is not None:
+                        await self._journal.write(self._check_guard)
+                    if self._stopping:
+                        self._stop_calling()
                 else:
                     log.info("group %s was given to another worker", group.id)
             except Stopped:
@@ -279,6 +292,44 @@ class Worker:
             except Exception as error:
                 self._fail(error)
                 return
+            finally:
+                self._active.discard(work)
+
+    async def _is_to_blame(self, group: ClaimedGroup, attempts: int) -> bool:
+        """Count attempts that the server failed on; whether the row, not the server, fails.
+
+        It is where it has failed so often, in all lives of the run together, while other groups of
+        the run were finished since its first failure: then it must not end the run another time.
+        """
+
+        def count(session: Session) -> bool:
+            total = add_failed_attempts(session, group.id, attempts)
+            return total >= MAX_ROW_ATTEMPTS and others_finished_since(
+                session, self._run_id, group.id
+            )
+
+        return bool(await self._journal.write(count))
+
+    def _check_guard(self, session: Session) -> None:
+        """Pause the run for all its workers if its first groups were all dropped for one reason."""
+        now = outcomes(session, self._run_id)
+        if self._guard is None or self._guard.passed(now):
+            self._guard = None
+            return
+        reason = self._guard.tripped_by(now)
+        if reason is None or not any(open_states(session, self._run_id)):
+            return
+        example = session.scalar(
+            select(Group.drop_detail)
+            .where(Group.run_id == self._run_id, Group.drop_reason == reason)
+            .order_by(Group.finished_at.desc())
+            .limit(1)
+        )
+        message = guard_message(self._run_id, reason, now.dropped[reason], str(example or "")[:200])
+        set_run_status(session, self._run_id, "paused", error=message)
+        log.warning("%s", message)
+        self._guard = None
+        self._stopped_by_others = True
 
     async def _ask(self, request: Request) -> StoredCall:
         """The stored answer of a request, or the provider's, stored; one call at a time per key."""
@@ -322,6 +373,7 @@ class Worker:
             self.counts["in_flight"] += 1
             answer = await self._provider.answer(request)
         except BaseException:
+            self._journal.write(self._bill_probes)  # before what covers their cost is freed
             if max_usd:
                 self._journal.free(max_usd)
             raise
@@ -330,6 +382,11 @@ class Worker:
         self.counts["made"] += 1
         self._spent_usd += answer.cost_usd
         return await self._journal.add(request, answer, max_usd)
+
+    def _bill_probes(self, session: Session) -> None:
+        usd = self._provider.state().probes_usd
+        add_spending(session, self._run_id, usd - self._billed_usd)
+        self._billed_usd = usd
 
     def _stop_calling(self) -> None:
         self._provider.stop()
@@ -372,6 +429,9 @@ class Worker:
 
     def _count(self, session: Session) -> tuple[str, int]:
         state = self._provider.state()
+        self._bill_probes(session)
+        self._rate.add(self.counts["made"] + self.counts["reused"])
+        in_progress = sum((work.answers for work in list(self._active)), Counter[str]())
         beat_worker(
             session,
             self._owner,
@@ -381,6 +441,8 @@ class Worker:
             reused=self.counts["reused"],
             failures=state.failures,
             throttled=state.throttled,
+            trouble=state.trouble,
+            pace=Pace(self._rate.per_minute(), dict(in_progress)),
         )
         run = session.execute(
             select(Run.status, Run.concurrency).where(Run.id == self._run_id)
@@ -394,11 +456,32 @@ class Worker:
             await self._journal.between(
                 partial(self._handle.report, self._finished, total, self._message())
             )
+            if time.monotonic() - self._estimated_at >= ESTIMATE_SECONDS:
+                self._time_left = await self._journal.write(self._estimate)
+                self._estimated_at = time.monotonic()
             await asyncio.sleep(REPORT_SECONDS)
 
+    def _estimate(self, session: Session) -> str:
+        pace = worker_totals(session, self._run_id).pace
+        votes = self._plan.recipe.validation.votes
+        left = time_left(funnel(session, self._run_id), pace, votes)
+        return "" if left.seconds is None else time_left_text(left.seconds)
+
     def _message(self) -> str:
-        spent = f", ${self._spent_usd:.4f} spent" if self._spent_usd else ""
-        return f"{self.counts['made']:,} calls made, {self.counts['reused']:,} reused{spent}"
+        """One line for the terminal and the job's card: calls, money, trouble, time left."""
+        parts = [f"{self.counts['made']:,} calls made, {self.counts['reused']:,} reused"]
+        if self._spent_usd:
+            parts.append(f"${self._spent_usd:.4f} spent")
+        trouble = self._provider.state().trouble
+        if trouble.waiting_until is not None:
+            until = clock_time(trouble.waiting_until)
+            parts.append(f"waiting until {until} because the server said so")
+        if trouble.retries_per_minute and trouble.last_error_at is not None:
+            parts.append(
+                f"{trouble.retries_per_minute} retries in the last minute (at "
+                f"{clock_time(trouble.last_error_at)} {trouble.last_error})"
+            )
+        return ", ".join([*parts, self._time_left] if self._time_left else parts)
 
     def _fail(self, error: BaseException) -> None:
         if self._fatal is None:
@@ -406,75 +489,3 @@ class Worker:
             if not isinstance(error, ProviderError):
                 log.exception("the run stops", exc_info=error)
         self._stop_calling()
-
-
-def _plan(store: Store, run_id: int, concurrency: int | None) -> Plan:
-    with store.write() as session:
-        run = get_run(session, run_id)
-        row = session.get_one(RecipeRow, run.recipe_id)
-        wanted = [stage["prompt_sha256"] for stage in row.body["stages"].values()]
-        prompts = session.execute(
-            select(Prompt.sha256, Prompt.text).where(Prompt.sha256.in_(wanted))
-        )
-        recipe = recipe_from_store(row.body, dict(prompts.all()))
-        judge = validator(session, run.provider, recipe)
-        rules = recipe.validation
-        pool = load_pool(
-            session, run.dataset_id, distractors=rules.distractors + rules.hard_distractors
-        )
-        hard = HardPassages(session, pool) if rules.hard_distractors else None
-        session.commit()
-        return Plan(
-            run=run,
-            recipe=recipe,
-            pool=pool,
-            judge_id=judge.id,
-            concurrency=concurrency or run.concurrency,
-            follows_run=concurrency is None,
-            hard=hard,
-        )
-
-
-def _close(handle: JobHandle, run_id: int, worker: Worker | None) -> tuple[dict[str, Any], bool]:
-    """Set the run's status unless other workers are active; the result, and whether it changed.
-
-    Exactly one of several workers sees the change: that one does what is done once per run.
-    """
-    with handle.store.write() as session:
-        counted = funnel(session, run_id)
-        run = get_run(session, run_id)
-        status, message = run.status, run.error
-        if counted.finished == counted.pairs:
-            status, message = "done", None
-        elif run.status == "running" and worker_totals(session, run_id).alive == 0:
-            status, message = "paused", f"stopped; continue with `inf curate --resume {run_id}`"
-            if worker is not None and worker.out_of_budget:
-                left = max(0.0, (run.budget_usd or 0.0) - run.spent_usd)
-                message = (
-                    f"the budget of {run.budget_usd} USD is used up: the next call could cost more "
-                    f"than the {left:.4f} USD left; "
-                    f"`inf curate --resume {run_id} --budget-usd MORE` continues it"
-                )
-        changed = status != run.status
-        if changed:
-            set_run_status(session, run_id, status, error=message)
-        session.commit()
-        counts = Counter[str]() if worker is None else worker.counts
-        result = {
-            "run_id": run_id,
-            "dataset_id": run.dataset_id,
-            "provider": run.provider,
-            "offline": run.offline,
-            "pairs": counted.pairs,
-            "generated": counted.generated,
-            "kept": counted.kept,
-            "dropped": counted.dropped,
-            "calls": {"made": counts["made"], "reused": counts["reused"]},
-            "kept_ms": {} if worker is None else worker.kept_ms,
-            "commit_ms": {} if worker is None else worker.commit_ms,
-            "spent_usd": run.spent_usd,
-            "status": status,
-            "paused": status == "paused",
-            **({"reason": message} if message else {}),
-        }
-        return result, changed

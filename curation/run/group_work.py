@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from curation.judging.candidates import seeded
-from curation.providers.provider import Request, RowFailed
+from curation.providers.provider import Request, RowFailed, ServerFailed
 from curation.recipe.answers import Unparsable, parse
 from curation.recipe.prompt import Inputs
 from curation.recipe.recipe import Recipe
@@ -25,6 +25,8 @@ from db.scenarios import ROLES, SCENARIOS, TEXTS, GroupText, Role, complete
 from db.values import AMBIGUOUS, NONE, distractor
 
 Ask = Callable[[Request], Awaitable[StoredCall]]
+IsToBlame = Callable[[ClaimedGroup, int], Awaitable[bool]]
+RETRY_STRIDE = 1000  # between the sample numbers of an answer and of its retry: more than any vote
 GROWN_FROM = frozenset({"document", "query_positive"})
 CUT_OFF = ("length", "max_tokens", "model_length")
 REFUSED = ("refusal", "content_filter")
@@ -64,8 +66,11 @@ class GroupWork:
         group: ClaimedGroup,
         distractors: Sequence[tuple[int, str]],
         ask: Ask,
+        is_to_blame: IsToBlame,
     ) -> None:
         self._setting, self._group, self._ask = setting, group, ask
+        self._is_to_blame, self._failure_counted = is_to_blame, False
+        self.answers: Counter[str] = Counter()  # by stage, so far
         self._distractors = list(distractors)
         self._stage = next(iter(STAGES))
         self._calls: dict[tuple[str, int], tuple[int, str]] = {}
@@ -145,12 +150,21 @@ class GroupWork:
             parameters={**stage.parameters, **self._setting.parameters},
             prompt=stage.prompt,
             inputs={name: inputs[name] for name in TASKS[task].inputs if name in named},
-            sample=sample,
+            sample=sample + RETRY_STRIDE * self._group.retries.get(f"{task}/{sample}", 0),
+            failed_attempts=self._group.failed_attempts,
         )
         try:
             answer = await self._ask(request)
         except RowFailed as failed:
             raise _Dropped(Drop(failed.reason, f"{task}: {failed}")) from failed
+        except ServerFailed as failed:
+            if self._failure_counted:  # once per group: its calls in parallel meet the same server
+                raise
+            self._failure_counted = True
+            if not await self._is_to_blame(self._group, failed.attempts):
+                raise
+            raise _Dropped(Drop("server_error", f"{task}: {failed.last_error}")) from failed
+        self.answers[self._stage] += 1
         self._calls[task, sample] = (answer.id, "ok")
         if answer.finish_reason in REFUSED:
             raise self._drop(task, sample, Drop("refused", f"{task}: the model refused"))

@@ -35,7 +35,7 @@ def check_leakage(store: Store, run_id: int) -> dict[str, Any]:
             .where(Group.run_id == run_id, Group.verdict == "kept")
         )
     if (kept or 0) < SMALL:
-        return measure(store.url, run_id)
+        return measure(store, run_id)
     done = subprocess.run(
         [sys.executable, *run_module(__name__)],
         input=json.dumps([store.url, run_id]),
@@ -49,16 +49,12 @@ def check_leakage(store: Store, run_id: int) -> dict[str, Any]:
     return report
 
 
-def measure(url: str, run_id: int) -> dict[str, Any]:
+def measure(store: Store, run_id: int) -> dict[str, Any]:
     """The report, computed in this process."""
     from analysis.text.leakage import leakage_report
 
-    store = open_store(url)
-    try:
-        with store.read() as session:
-            texts = kept_texts(session, run_id)
-    finally:
-        store.close()
+    with store.read() as session:
+        texts = kept_texts(session, run_id)
     return {"groups": "kept", **leakage_report(texts)}
 
 
@@ -130,4 +126,5 @@ COMPARED = _compared()
 
 
 if __name__ == "__main__":
-    json.dump(measure(*json.load(sys.stdin)), sys.stdout)
+    url, number = json.load(sys.stdin)
+    json.dump(measure(open_store(url), number), sys.stdout)

@@ -13,7 +13,8 @@ from curation.providers.registry import PROVIDERS
 from curation.recipe.recipe import Recipe, load_recipe
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
-from db.run.runs import create_run, get_run, reopen_run, store_recipe
+from db.run.failing_groups import reopen_dropped
+from db.run.runs import create_run, get_run, reopen_run, set_run_status, store_recipe
 from db.study.judgments import get_or_create_judge
 from db.tables import Judge, Run
 
@@ -41,6 +42,7 @@ def start_run(
     requests_per_minute: int | None = None,
     tokens_per_minute: int | None = None,
     batch: bool = False,
+    guard: bool = True,
     created_by: str = "",
 ) -> Run:
     """A run with its recipe and its waiting groups. Raises BadInput, NotFound. Does not commit."""
@@ -76,6 +78,7 @@ def start_run(
         requests_per_minute=requests_per_minute,
         tokens_per_minute=tokens_per_minute,
         batch=batch,
+        guard=guard,
         created_by=created_by,
     )
 
@@ -112,15 +115,24 @@ def resume_run(
     *,
     budget_usd: float | None = None,
     concurrency: int | None = None,
+    guard: bool = True,
+    retry: str | None = None,
 ) -> Run:
-    """Make a run ready to continue. Raises NotFound, Refused if it is done. Does not commit."""
+    """Make a run ready to continue. Raises NotFound, Refused if it is done. Does not commit.
+
+    With `retry`, a drop reason, the groups dropped for it are opened again, which a run that is
+    done allows; raises BadInput without such a group, Refused if none of them may be opened.
+    """
     run = get_run(session, run_id)
     if budget_usd is not None and budget_usd <= run.spent_usd:
         raise BadInput(
             f"a budget of {budget_usd} USD, but run {run_id} has spent {run.spent_usd:.4f}: "
             "give more than that"
         )
-    return reopen_run(session, run_id, budget_usd=budget_usd, concurrency=concurrency)
+    if retry is not None:
+        reopen_dropped(session, run_id, retry)
+        set_run_status(session, run_id, "running" if run.status == "running" else "paused")
+    return reopen_run(session, run_id, budget_usd=budget_usd, concurrency=concurrency, guard=guard)
 
 
 def job_config(run_id: int, *, concurrency: int | None = None) -> dict[str, Any]:

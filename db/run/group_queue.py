@@ -52,7 +52,8 @@ _FINISH = (
 class ClaimedGroup:
     """A claimed group: its pair, and the attempt that guards every write.
 
-    `language` is the programming language of the pair, "" if it names none.
+    `language` is the programming language of the pair, "" if it names none. `failed_attempts` and
+    `retries` are those of `db.tables.Group`.
     """
 
     id: int
@@ -63,6 +64,8 @@ class ClaimedGroup:
     passage_id: int
     passage: str
     language: str = ""
+    failed_attempts: int = 0
+    retries: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -97,14 +100,22 @@ class DoneGroup:
 
 
 def claim_groups(session: Session, run_id: int, owner: str, limit: int) -> list[ClaimedGroup]:
-    """Lease up to `limit` waiting groups, or groups with an expired lease. Does not commit."""
+    """Lease up to `limit` waiting groups, or groups with an expired lease. Does not commit.
+
+    Groups that the server has failed on come last: what ended the run before must not keep the
+    others from being done.
+    """
     now = utc_now()
     # BETWEEN, not `=`: with stale statistics PostgreSQL would otherwise walk the primary key over
     # all groups that are done, instead of using the index of states
     free = Group.state.between("waiting", "waiting")
     expired = Group.state.between("leased", "leased") & (Group.lease_until < now)
     ids: list[int] = []
-    for state in (free, expired):
+    for state in (
+        free & (Group.failed_attempts == 0),
+        free & (Group.failed_attempts > 0),
+        expired,
+    ):
         if len(ids) < limit:
             ids += session.scalars(
                 select(Group.id)
@@ -135,6 +146,8 @@ def claim_groups(session: Session, run_id: int, owner: str, limit: int) -> list[
             Passage.id,
             Passage.text,
             Pair.meta,
+            Group.failed_attempts,
+            Group.retries,
         )
         .join(Pair, Pair.id == Group.pair_id)
         .join(Passage, Passage.id == Pair.passage_id)
@@ -151,8 +164,21 @@ def claim_groups(session: Session, run_id: int, owner: str, limit: int) -> list[
             passage_id=passage_id,
             passage=passage,
             language=str(meta.get("language") or ""),
+            failed_attempts=failed_attempts,
+            retries=retries,
         )
-        for key, attempt, pair_id, query_id, query, passage_id, passage, meta in rows
+        for (
+            key,
+            attempt,
+            pair_id,
+            query_id,
+            query,
+            passage_id,
+            passage,
+            meta,
+            failed_attempts,
+            retries,
+        ) in rows
     ]
 
 

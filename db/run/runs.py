@@ -49,6 +49,14 @@ class Funnel:
 
 
 @dataclass(frozen=True)
+class Outcomes:
+    """How many groups of a run are kept, and dropped for what."""
+
+    kept: int
+    dropped: dict[str, int]
+
+
+@dataclass(frozen=True)
 class RunSummary:
     """A run as a list shows it."""
 
@@ -111,6 +119,7 @@ def create_run(
     requests_per_minute: int | None = None,
     tokens_per_minute: int | None = None,
     batch: bool = False,
+    guard: bool = True,
     created_by: str = "",
 ) -> Run:
     """Create a run with a waiting group for each pair of the dataset (the first `limit` of them).
@@ -135,6 +144,7 @@ def create_run(
         requests_per_minute=requests_per_minute,
         tokens_per_minute=tokens_per_minute,
         batch=batch,
+        guard=guard,
         created_by=created_by,
     )
     session.add(run)
@@ -285,6 +295,26 @@ def funnel(session: Session, run_id: int) -> Funnel:
     )
 
 
+def outcomes(session: Session, run_id: int) -> Outcomes:
+    """As `funnel`, of finished groups only: cheap as long as they are few."""
+    rows = session.execute(
+        select(Group.drop_reason, func.count())
+        .where(Group.run_id == run_id, Group.state.between("done", "done"))
+        .group_by(Group.drop_reason)
+    )
+    counts: dict[str | None, int] = dict(rows.all())
+    kept = counts.pop(None, 0)
+    return Outcomes(kept, {str(reason): count for reason, count in counts.items()})
+
+
+def votes_of_run(session: Session, run_id: int) -> int:
+    """How often the judge answers each scenario of a group, by the run's recipe."""
+    body = session.scalars(
+        select(Recipe.body).join(Run, Run.recipe_id == Recipe.id).where(Run.id == run_id)
+    ).one()
+    return int(body.get("validation", {}).get("votes", 1))
+
+
 def set_run_status(session: Session, run_id: int, status: str, *, error: str | None = None) -> None:
     """Set the run's status; an end status also sets the end time. Does not commit."""
     ended = utc_now() if status in OVER else None
@@ -332,8 +362,11 @@ def reopen_run(
     *,
     budget_usd: float | None = None,
     concurrency: int | None = None,
+    guard: bool = True,
 ) -> Run:
     """Make an unfinished run ready to continue, with another budget or concurrency if given.
+
+    Without `guard` it will not be paused for its first drops.
 
     Raises Refused for a run that is done. Does not commit.
     """
@@ -344,6 +377,7 @@ def reopen_run(
         run.budget_usd = budget_usd
     if concurrency is not None:
         run.concurrency = concurrency
+    run.guard = run.guard and guard
     run.error, run.finished_at = None, None
     if run.status != "running":
         run.status = "created"  # like a new run that waits for its worker; pages show it so

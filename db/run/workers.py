@@ -6,7 +6,7 @@ answer with its real cost.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from sqlalchemy import func, select, update
@@ -16,6 +16,30 @@ from db.tables import Run, RunWorker, utc_now
 
 DEAD_AFTER_SECONDS = 45.0
 ROUNDING_USD = 1e-9
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What goes wrong with calls: the newest error, how often calls are retried, what is awaited.
+
+    `waiting_until`: no call starts before, because the server said so.
+    """
+
+    last_error: str | None = None
+    last_error_at: datetime | None = None
+    retries_per_minute: int = 0
+    waiting_until: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast answers come in the last minutes, None until there is enough to go by.
+
+    `in_progress`: answers so far of groups without a verdict, by stage.
+    """
+
+    answers_per_minute: float | None = None
+    in_progress: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -30,6 +54,8 @@ class WorkerTotals:
     failures: int
     throttled: int
     first_started_at: datetime | None
+    trouble: Trouble = field(default_factory=Trouble)
+    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass(frozen=True)
@@ -56,8 +82,11 @@ def beat_worker(
     reused: int,
     failures: int,
     throttled: int,
+    trouble: Trouble | None = None,
+    pace: Pace | None = None,
 ) -> None:
     """Renew a worker's heartbeat and its counts. Does not commit."""
+    trouble, pace = trouble or Trouble(), pace or Pace()
     session.execute(
         update(RunWorker)
         .where(RunWorker.owner == owner)
@@ -69,6 +98,12 @@ def beat_worker(
             reused=reused,
             failures=failures,
             throttled=throttled,
+            last_error=trouble.last_error,
+            last_error_at=trouble.last_error_at,
+            retries_per_minute=trouble.retries_per_minute,
+            waiting_until=trouble.waiting_until,
+            answers_per_minute=pace.answers_per_minute,
+            in_progress=pace.in_progress,
         )
     )
 
@@ -78,7 +113,15 @@ def end_workers(session: Session, owners: Sequence[str]) -> None:
     session.execute(
         update(RunWorker)
         .where(RunWorker.owner.in_(owners), RunWorker.ended_at.is_(None))
-        .values(ended_at=utc_now(), reserved_usd=0.0, in_flight=0)
+        .values(
+            ended_at=utc_now(),
+            reserved_usd=0.0,
+            in_flight=0,
+            retries_per_minute=0,
+            waiting_until=None,
+            answers_per_minute=None,
+            in_progress={},
+        )
     )
 
 
@@ -160,4 +203,31 @@ def worker_totals(session: Session, run_id: int) -> WorkerTotals:
             func.min(RunWorker.started_at),
         ).where(RunWorker.run_id == run_id)
     ).one()
-    return WorkerTotals(*row)
+    working = session.scalars(select(RunWorker).where(RunWorker.run_id == run_id, alive)).all()
+    return WorkerTotals(*row, _trouble(session, run_id, working), _pace(working))
+
+
+def _trouble(session: Session, run_id: int, working: Sequence[RunWorker]) -> Trouble:
+    """The newest error of any worker of the run; the rest of those that work now."""
+    newest = session.execute(
+        select(RunWorker.last_error, RunWorker.last_error_at)
+        .where(RunWorker.run_id == run_id, RunWorker.last_error_at.is_not(None))
+        .order_by(RunWorker.last_error_at.desc())
+        .limit(1)
+    ).first()
+    error, at = (None, None) if newest is None else newest
+    until = [each.waiting_until for each in working if each.waiting_until is not None]
+    return Trouble(
+        error, at, sum(each.retries_per_minute for each in working), max(until, default=None)
+    )
+
+
+def _pace(working: Sequence[RunWorker]) -> Pace:
+    """The rates added up; None as long as one of the workers has none, which would be too few."""
+    rates = [each.answers_per_minute for each in working]
+    known = [rate for rate in rates if rate is not None]
+    in_progress: dict[str, int] = {}
+    for each in working:
+        for stage, count in each.in_progress.items():
+            in_progress[stage] = in_progress.get(stage, 0) + count
+    return Pace(sum(known) if known and len(known) == len(rates) else None, in_progress)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, true
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.scenarios import ROLES
@@ -35,6 +35,7 @@ class Run(Base, kw_only=True):
     """A recipe applied to a dataset, with a budget.
 
     `verdicts_shown`: annotators who review its groups see the validator's verdict.
+    `guard`: the run pauses if its first groups are all dropped for one reason.
     """
 
     __tablename__ = "run"
@@ -53,6 +54,7 @@ class Run(Base, kw_only=True):
     tokens_per_minute: Mapped[int | None] = mapped_column(default=None)
     error: Mapped[str | None] = mapped_column(default=None)
     verdicts_shown: Mapped[bool] = mapped_column(default=False)
+    guard: Mapped[bool] = mapped_column(default=True, server_default=true())
     created_by: Mapped[str] = mapped_column(default="")
     created_at: Mapped[datetime] = created()
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
@@ -70,6 +72,9 @@ class RunWorker(Base, kw_only=True):
 
     `owner` is the name under which it holds leases. A worker without `ended_at` whose heartbeat
     is old is dead: its reservation is void.
+
+    `in_progress`: answers so far of groups without a verdict, by stage. `answers_per_minute`: over
+    the last minutes, NULL without a basis. `waiting_until`: no call starts before.
     """
 
     __tablename__ = "run_worker"
@@ -83,6 +88,12 @@ class RunWorker(Base, kw_only=True):
     failures: Mapped[int] = mapped_column(default=0)
     throttled: Mapped[int] = mapped_column(default=0)
     reserved_usd: Mapped[float] = mapped_column(default=0.0)
+    last_error: Mapped[str | None] = mapped_column(default=None)
+    last_error_at: Mapped[datetime | None] = mapped_column(default=None)
+    waiting_until: Mapped[datetime | None] = mapped_column(default=None)
+    retries_per_minute: Mapped[int] = mapped_column(default=0, server_default="0")
+    answers_per_minute: Mapped[float | None] = mapped_column(default=None)
+    in_progress: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
     started_at: Mapped[datetime] = created()
     heartbeat_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
     ended_at: Mapped[datetime | None] = mapped_column(default=None)
@@ -150,6 +161,9 @@ class Group(Base, kw_only=True):
     lease_owner: Mapped[str | None] = mapped_column(default=None)
     lease_until: Mapped[datetime | None] = mapped_column(default=None)
     attempt: Mapped[int] = mapped_column(default=0)
+    failed_attempts: Mapped[int] = mapped_column(default=0, server_default="0")
+    failed_at: Mapped[datetime | None] = mapped_column(default=None)
+    retries: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
     __table_args__ = (
         UniqueConstraint("run_id", "pair_id"),

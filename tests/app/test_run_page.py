@@ -17,8 +17,8 @@ from curation.run.starting import start_run
 from db.run.batches import create_batch, end_batch, mark_submitted
 from db.run.comparison import changed_pairs, count_shared
 from db.run.position_bias import PlaceCount
-from db.run.runs import begin_run, get_run
-from db.run.workers import add_worker, beat_worker
+from db.run.runs import begin_run, get_run, set_run_status
+from db.run.workers import Pace, Trouble, add_worker, beat_worker
 from db.store.store import Store
 from db.tables import Group, Job, RunWorker, utc_now
 
@@ -246,3 +246,73 @@ def test_a_run_whose_worker_was_killed_is_told_and_can_be_resumed(
     assert "lost" in words(at) and "No worker is running" in words(at)
     at.button(key="curate.resume").click().run()
     assert at.button(key="curate.pause"), "its new job is queued"
+
+
+def test_a_wait_the_last_error_and_the_basis_of_the_time_left_are_shown(
+    sqlite_store: Store, running: int
+) -> None:
+    at = open_page("curate")
+    assert "No time yet: too few groups are finished" in words(at).replace("\\", "")
+    now = utc_now()
+    with sqlite_store.write() as session:
+        trouble = Trouble("RateLimitError: slow down", now, 17, now + timedelta(minutes=9))
+        beat_worker(
+            session,
+            "me",
+            in_flight=7,
+            width=8.0,
+            made=120,
+            reused=3,
+            failures=2,
+            throttled=1,
+            trouble=trouble,
+            pace=Pace(240.0, {"instruction": 2}),
+        )
+        for group in session.scalars(select(Group).limit(11)):
+            group.state, group.stage, group.verdict = "done", "validation", "kept"
+        session.commit()
+    at = open_page("curate")
+    assert not at.exception
+    shown = words(at).replace("\\", "")
+    notice = at.info[0].value.replace("\\", "")
+    assert re.search(r"Waiting until .*\d\d:\d\d:\d\d because the server said so", notice)
+    assert "RateLimitError: slow down" in shown and "Retries in the last minute: 17" in shown
+    assert "About 2 s left: about 6 calls" in shown, "1 group of 8 calls, 2 of them answered"
+    at.toggle(key="curate.show_phases").set_value(True).run()
+    phases = next(each.value for each in at.dataframe if "Phase" in each.value.columns)
+    assert list(phases["Phase"]) == ["instruction", "negatives", "passages", "validation"]
+
+
+def test_a_guarded_run_can_go_on_and_its_dropped_groups_can_be_tried_again(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.jobs.supervisors.ensure_supervisor", lambda store: None)
+    add_dataset(sqlite_store, pairs=30)
+    with sqlite_store.write() as session:
+        run_id = start_run(session, dataset="small", provider="openai").id
+        for group in session.scalars(select(Group).limit(25)):
+            group.state, group.stage, group.verdict = "done", "instruction", "dropped"
+            group.drop_reason, group.drop_detail = "cut_off", "the answer hit its token limit"
+        set_run_status(session, run_id, "paused", error="all of the first 25 groups were dropped")
+        session.commit()
+    at = open_page("curate")
+    assert not at.exception
+    assert "all of the first 25 groups" in at.warning[0].value
+    at.button(key="curate.retry").click().run()
+    assert not at.exception and not at.error
+    with sqlite_store.read() as session:
+        waiting = session.scalars(select(Group.id).where(Group.state == "waiting")).all()
+        assert len(waiting) == 30 and get_run(session, run_id).guard
+    with sqlite_store.write() as session:
+        for group in session.scalars(select(Group).limit(25)):
+            group.state, group.stage, group.verdict = "done", "instruction", "dropped"
+            group.drop_reason = "cut_off"
+        session.execute(Job.__table__.update().values(status="done", finished_at=utc_now()))
+        set_run_status(session, run_id, "paused", error="again")
+        session.commit()
+    at = open_page("curate")
+    at.button(key="curate.no_guard").click().run()
+    assert not at.exception and not at.error
+    with sqlite_store.read() as session:
+        run = get_run(session, run_id)
+        assert not run.guard and run.status == "created"

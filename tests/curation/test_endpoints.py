@@ -87,7 +87,7 @@ def test_a_prompt_that_breaks_every_endpoint_costs_its_row_alone(
 
         poison = session.scalars(select(Pair.query).order_by(Pair.id)).first()
     for server in pair:
-        server.poison = poison
+        server.poison = (poison,)
     result = run_curation(sqlite_store, **ASKED)
     assert result["kept"] == 7 and result["dropped"] == {"server_error": 1}
 

@@ -75,7 +75,7 @@ def test_one_row_that_always_fails_is_dropped_and_the_run_ends(
     with sqlite_store.read() as session:
         from db.tables import Pair
 
-        server.poison = session.scalars(select(Pair.query).order_by(Pair.id)).first()
+        server.poison = tuple(session.scalars(select(Pair.query).order_by(Pair.id).limit(1)))
     result = run_curation(sqlite_store, **ASKED)
     assert result["status"] == "done"
     assert result["dropped"] == {"server_error": 1} and result["kept"] == 7

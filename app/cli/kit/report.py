@@ -27,6 +27,7 @@ from db.store.store import Store, open_store
 from db.tables import Job
 
 Result = dict[str, Any]
+WITHOUT_ESTIMATE = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 
 
 class Failed(click.ClickException):
@@ -141,7 +142,13 @@ def work(store: Store, kind: str, config: dict[str, Any], *, detach: bool, title
     if detach:
         return {"job_id": job_id}
     with tqdm(
-        desc=title, unit="", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr
+        desc=title,
+        unit="",
+        leave=False,
+        disable=not sys.stderr.isatty(),
+        file=sys.stderr,
+        # curation's own estimate is in its message: tqdm's is from the rate since the start
+        bar_format=WITHOUT_ESTIMATE if kind == "curate" else None,
     ) as bar:
         try:
             watch = functools.partial(_draw, bar)

@@ -1,0 +1,61 @@
+"""The end of a worker's share: the run's status and result."""
+
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from curation.recipe.prices import load_prices
+from db.run.runs import funnel, get_run, set_run_status
+from db.run.workers import worker_totals
+from db.store.store import Store
+from db.tables import Recipe, Run
+
+
+def close_run(store: Store, run_id: int, *, out_of_budget: bool) -> tuple[dict[str, Any], bool]:
+    """Set the run's status unless other workers are active; the result, and whether it changed.
+
+    Exactly one of several workers sees the change: that one does what is done once per run.
+    """
+    with store.write() as session:
+        counted = funnel(session, run_id)
+        run = get_run(session, run_id)
+        status, message = run.status, run.error
+        if counted.finished == counted.pairs:
+            status, message = "done", None
+        elif run.status == "running" and worker_totals(session, run_id).alive == 0:
+            status, message = "paused", f"stopped; continue with `inf curate --resume {run_id}`"
+            if out_of_budget:
+                left = max(0.0, (run.budget_usd or 0.0) - run.spent_usd)
+                message = (
+                    f"the budget of {run.budget_usd} USD is used up: the next call could cost more "
+                    f"than the {left:.4f} USD left; "
+                    f"`inf curate --resume {run_id} --budget-usd MORE` continues it"
+                )
+        changed = status != run.status
+        if changed:
+            set_run_status(session, run_id, status, error=message)
+        session.commit()
+        result = {
+            "run_id": run_id,
+            "dataset_id": run.dataset_id,
+            "provider": run.provider,
+            "offline": run.offline,
+            "pairs": counted.pairs,
+            "generated": counted.generated,
+            "kept": counted.kept,
+            "dropped": counted.dropped,
+            "unpriced": _unpriced(session, run),
+            "spent_usd": run.spent_usd,
+            "status": status,
+            "paused": status == "paused",
+            **({"reason": message} if message else {}),
+        }
+        return result, changed
+
+
+def _unpriced(session: Session, run: Run) -> list[str]:
+    """The models of the run's recipe whose calls cost an unknown amount."""
+    if run.offline:
+        return []
+    stages = session.get_one(Recipe, run.recipe_id).body["stages"].values()
+    return sorted({stage["model"] for stage in stages} - load_prices().keys())
