@@ -18,11 +18,10 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 from card_client import CardClient, add_annotators  # noqa: E402
 from postgres_cluster import Cluster, missing_programs  # noqa: E402
 from restartable import Restartable, restartable  # noqa: E402
-from study_world import make_world  # noqa: E402
+from study_world import make_world, sampled_study  # noqa: E402
 
 from db.store import schema  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
-from db.study import studies  # noqa: E402
 
 ENGINES = ("sqlite", "postgresql")
 
@@ -45,7 +44,7 @@ def opened(url: str, home: Path, *, clients: int, items: int, overlap: int) -> I
     schema.upgrade(store)
     run_id = make_world(store, items)
     with store.write() as session:
-        study_id = studies.create_study(session, run_id=run_id, items=items, overlap=overlap).id
+        study_id = sampled_study(session, run_id=run_id, items=items, overlap=overlap).id
         session.commit()
     people = add_annotators(store, clients)
     with restartable(home, url) as server:

@@ -30,11 +30,10 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout  # noqa: E402
 from records_world import make_run  # noqa: E402
 from restartable import restartable  # noqa: E402
 from sqlalchemy import select  # noqa: E402
-from study_world import make_world  # noqa: E402
+from study_world import make_world, sampled_study  # noqa: E402
 
 from db.store import schema  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
-from db.study import studies  # noqa: E402
 from db.tables import Group, Item, Judgment, Passage, Review  # noqa: E402
 
 WATCH = """
@@ -92,7 +91,7 @@ class Desk:
 def make_study(store: Store, name: str, items: int) -> int:
     run_id = make_world(store, items, name=name)
     with store.write() as session:
-        study = studies.create_study(session, run_id=run_id, items=items, overlap=1, name=name)
+        study = sampled_study(session, run_id=run_id, items=items, overlap=1, name=name)
         session.commit()
         return study.id
 

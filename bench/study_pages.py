@@ -26,11 +26,12 @@ from postgres_cluster import Cluster, missing_programs  # noqa: E402
 from sqlalchemy import insert, text  # noqa: E402
 from sqlalchemy.orm import Session  # noqa: E402
 
+from db.assignment import leasing, progress  # noqa: E402
 from db.review import queue as review_queue  # noqa: E402
 from db.review.queue import QueueFilter  # noqa: E402
 from db.store import schema  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
-from db.study import adjudication, assignments, quality, studies  # noqa: E402
+from db.study import adjudication, quality, studies  # noqa: E402
 from db.tables import (  # noqa: E402
     Assignment,
     Dataset,
@@ -197,8 +198,8 @@ def questions(study_id: int, judge_id: int) -> dict[str, Callable[[Session], obj
         "list of studies": studies.list_studies,
         "composition": lambda session: studies.compose(session, study_id),
         "quality per judge": lambda session: quality.judge_quality(session, study_id),
-        "next five items": lambda session: assignments.lease_items(session, study_id, judge_id, 5),
-        "own progress": lambda session: assignments.own_progress(session, study_id, judge_id),
+        "next five items": lambda session: leasing.lease_items(session, study_id, judge_id, 5),
+        "own progress": lambda session: progress.own_progress(session, study_id, judge_id),
         "disputed items": lambda session: adjudication.disputed_ids(session, study_id),
         "all items, disputed first": lambda session: adjudication.disputed_ids(
             session, study_id, include_agreed=True

@@ -5,9 +5,9 @@ A package adds one by an entry point, as `llm` plugins do:
     [project.entry-points."inf_studio.judges"]
     longest = "my_package:LONGEST"      # an object of the registry's kind, a JudgeKind here
 
-Entry points are read by name first and loaded when they are used, so a package that cannot be
-imported costs its own users an error and nobody else anything. A name that we hold cannot be taken:
-what `offline` or `openai` means is stored in runs and judgments.
+Entry points are read by name first and loaded when used, so that a package that cannot be imported
+affects only its own users. A name of ours cannot be replaced: the meaning of `offline` or `openai`
+is stored in runs and judgments.
 """
 
 import importlib.metadata
@@ -46,7 +46,7 @@ class Registry(Generic[K]):
         return [*self._ours, *sorted(self._added())]
 
     def find(self, name: str) -> K:
-        """The kind of that name. Raises BadInput where there is none or it cannot be loaded."""
+        """The kind of that name. Raises BadInput if there is none or it cannot be loaded."""
         if name in self._ours:
             return self._ours[name]
         entry = self._added().get(name)

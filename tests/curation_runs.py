@@ -17,7 +17,8 @@ from db.corpus.datasets import text_sha256
 from db.jobs import jobs
 from db.jobs.runner import JobHandle
 from db.jobs.runner import run as run_handler
-from db.run.groups import get_group, list_groups
+from db.run.group_detail import get_group
+from db.run.groups import list_groups
 from db.store.store import Store, open_store
 from db.tables import Call, Dataset, Pair, Passage
 

@@ -4,11 +4,10 @@ The texts hold what must be shown as it is: markup, formulas, long words, right-
 """
 
 from sqlalchemy.orm import Session
-from study_world import make_world
+from study_world import make_world, sampled_study
 
 from db.scenarios import ROLES
 from db.store.store import Store
-from db.study.studies import create_study
 from db.tables import (
     Checkpoint,
     Evaluation,
@@ -37,7 +36,7 @@ def fill(store: Store) -> None:
     run_id = make_world(store, groups=30)
     with store.write() as session:
         _triplets(session)
-        study = create_study(session, run_id=run_id, items=6, overlap=2, name="first study")
+        study = sampled_study(session, run_id=run_id, items=6, overlap=2, name="first study")
         _judgments(session, study)
         _reviews(session)
         jobs = _jobs(session)

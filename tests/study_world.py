@@ -5,7 +5,21 @@ from sqlalchemy.orm import Session
 
 from db.scenarios import ROLES
 from db.store.store import Store
-from db.tables import Dataset, Group, Item, Judgment, Pair, Passage, Recipe, Run, utc_now
+from db.study.sampling import sample_items
+from db.study.studies import add_study, judged_groups
+from db.tables import (
+    Dataset,
+    Group,
+    Item,
+    Judgment,
+    Pair,
+    Passage,
+    Recipe,
+    Review,
+    Run,
+    Study,
+    utc_now,
+)
 
 LABELS = (*ROLES, "distractor_1", "distractor_2")
 TOPICS = ("tea", "rain", "trains", "bread", "glass", "owls", "salt", "paper")
@@ -19,6 +33,20 @@ def make_world(
         run_id = _make(session, groups, name, dropped_every)
         session.commit()
     return run_id
+
+
+def sampled_study(
+    session: Session, *, run_id: int, items: int, overlap: int, seed: int = 0, **about: str
+) -> Study:
+    """A study of `items` items of a run, sampled as the product does; does not commit."""
+    chosen = sample_items(judged_groups(session, run_id), items, seed)
+    return add_study(session, run_id=run_id, item_ids=chosen, overlap=overlap, seed=seed, **about)
+
+
+def list_reviews(session: Session, group_id: int) -> list[Review]:
+    """All reviews of a group, newest first."""
+    query = select(Review).where(Review.group_id == group_id).order_by(Review.id.desc())
+    return list(session.scalars(query))
 
 
 def judgments(store: Store, study_id: int) -> list[Judgment]:

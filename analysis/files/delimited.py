@@ -65,7 +65,7 @@ def _read(source: Source, delimiter: str | None) -> Iterator[FileRow]:
 
 def _delimiter(source: Source) -> str:
     start = source.plain.tell()
-    first = source.readline(MAX_LINE_BYTES).decode("utf-8", "replace")
+    first = source.plain.readline(MAX_LINE_BYTES).decode("utf-8", "replace")
     source.plain.seek(start)
     return max(DELIMITERS, key=first.count)  # the first of equals: a comma
 

@@ -36,10 +36,10 @@ def _begins_array(source: Source) -> bool:
 
 def _read_lines(source: Source) -> Iterator[FileRow]:
     line = 0
-    while raw := source.readline(MAX_LINE_BYTES):
+    while raw := source.plain.readline(MAX_LINE_BYTES):
         line += 1
         if len(raw) == MAX_LINE_BYTES and not raw.endswith(b"\n"):
-            while (rest := source.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
+            while (rest := source.plain.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
                 pass
             reason = f"line longer than {MAX_LINE_BYTES:,} bytes"
             yield FileRow(line, {}, reason, source.position())

@@ -46,7 +46,7 @@ def require_file(path: Path) -> None:
 class Source:
     """The bytes of a text file, with `position` in the bytes on the disk.
 
-    Lines come whole; `readline(limit)` as of a file. Raises BadInput for damaged gzip.
+    `plain` is the uncompressed content as a binary file.
     """
 
     def __init__(self, path: Path, disk: IO[bytes], plain: IO[bytes]) -> None:
@@ -55,10 +55,6 @@ class Source:
     def position(self) -> int:
         """How many bytes of the file on the disk were read."""
         return self._disk.tell()
-
-    def readline(self, limit: int) -> bytes:
-        """The next line with its end, at most `limit` bytes; empty at the end of the file."""
-        return self.plain.readline(limit)
 
 
 @contextmanager

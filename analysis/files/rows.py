@@ -48,8 +48,9 @@ def read_rows(path: Path) -> Iterator[FileRow]:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = suffixes[-1:] == [".gz"] and len(suffixes) > 1 and suffixes[-2] in COMPRESSED
     reader = READERS.get(suffixes[-2] if packed else (suffixes or [""])[-1])
-    if path.is_dir() or reader is None:
-        if path.is_dir() or path.is_symlink():
+    is_folder = path.is_dir()
+    if reader is None or is_folder:
+        if is_folder or path.is_symlink():  # name the folder or the broken link, not the extension
             require_file(path)
         raise BadInput(
             f"{path.name}: the extension gives the format: use .jsonl, .json, .csv, .tsv, .xlsx or "

@@ -16,7 +16,8 @@ from db.release.releases import recipe_of_run
 from db.run.batches import BatchSummary, list_batches
 from db.run.calls import CallTotals, call_totals
 from db.run.comparison import SharedPair, changed_pairs, count_shared
-from db.run.groups import GroupDetail, get_group, list_groups
+from db.run.group_detail import GroupDetail, get_group
+from db.run.groups import list_groups
 from db.run.position_bias import PlaceCount, position_bias
 from db.run.runs import Funnel, funnel, set_concurrency, stop_run
 from db.store.store import open_store

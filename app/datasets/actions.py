@@ -11,7 +11,7 @@ from app.access.identity import SessionUser
 from app.access.session_user import require_permission
 from curation.importing.checking import Progress
 from curation.importing.importing import ImportReport, import_dataset
-from curation.importing.preview import Preview, preview_import
+from curation.importing.preview import ImportPreview, preview_import
 from db.errors import BadInput, Refused
 from db.people.accounts import record_audit
 from db.store.store import open_store
@@ -38,7 +38,7 @@ class Sources:
     columns: Mapping[str, str] = field(default_factory=dict)
 
 
-def preview_from_page(sources: Sources, *, name: str) -> Preview:
+def preview_from_page(sources: Sources, *, name: str) -> ImportPreview:
     """What an import would do; stores nothing. Raises Refused and BadInput."""
     _require_import(sources)
     with _files(sources) as (pairs, passages):

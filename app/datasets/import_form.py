@@ -6,7 +6,7 @@ from app.access.session_user import current_user, failures_shown, notify
 from app.datasets.actions import Sources, import_from_page, preview_from_page
 from app.text.numbers import counted
 from app.text.plain import plain
-from curation.importing.preview import Preview
+from curation.importing.preview import ImportPreview
 from db.errors import BadRow, BadRows
 
 TYPES = ["jsonl", "json", "csv", "tsv", "xlsx", "parquet", "gz"]
@@ -69,7 +69,7 @@ def draw_columns() -> dict[str, str]:
     return {ours: theirs.strip() for ours, theirs in typed.items() if theirs and theirs.strip()}
 
 
-def draw_preview(preview: Preview) -> None:
+def draw_preview(preview: ImportPreview) -> None:
     """What would be imported: the counts, the first rows, every row that would be refused."""
     pairs, passages = counted(preview.pairs, "pair"), counted(preview.passages, "passage")
     st.info(f"{pairs} and {passages} would be imported. Nothing was stored.")

@@ -20,13 +20,13 @@ from app.jobs import launching
 from app.jobs.actions import launch_job
 from app.text.numbers import counted
 from curation.judging.revalidation import check_edit
-from curation.recipe.asked import asked_of
+from curation.recipe.rendered_call import rendered_messages
 from db.errors import BadInput, Refused
 from db.jobs.jobs import list_jobs
 from db.review import queue as review_queue
 from db.review.queue import QueueFilter
 from db.review.reviews import FIELDS, approve_group, edit_group, reject_group
-from db.run.groups import GroupDetail, get_group
+from db.run.group_detail import GroupDetail, get_group
 from db.run.revalidations import revalidation_of
 from db.store.store import Store, open_store
 from db.tables import Run
@@ -171,7 +171,7 @@ def count_matching(wanted: QueueFilter) -> int:
 def prompts_of(group: GroupDetail) -> dict[int, list[dict[str, str]]]:
     """The messages sent in each call of the group, by call id."""
     with open_store().read() as session:
-        return {call.id: list(asked_of(session, call.id)) for call in group.calls}
+        return {call.id: list(rendered_messages(session, call.id)) for call in group.calls}
 
 
 def text_of(group: GroupDetail, field: str) -> str:

@@ -7,7 +7,7 @@ from app.kit.page import draw_labels, draw_status
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
-from db.run.groups import GroupDetail, ValidatorJudgment
+from db.run.group_detail import GroupDetail, ValidatorJudgment
 from db.scenarios import LABELS, ROLES, SCENARIOS, TEXTS, Role
 
 

@@ -9,7 +9,8 @@ from app.kit.choice import choose, draw_pages, page_offset
 from app.kit.page import draw_empty, draw_heading
 from app.text.numbers import counted
 from db.corpus.texts import pair_sources
-from db.run.groups import GroupRow, get_group, list_groups
+from db.run.group_detail import get_group
+from db.run.groups import GroupRow, list_groups
 from db.run.runs import STAGES, Funnel, funnel, list_runs
 from db.store.store import open_store
 

@@ -7,7 +7,7 @@ from app.groups.actions import Desk
 from app.groups.group import draw_group
 from app.kit.page import draw_empty
 from db.review.reviews import FIELDS
-from db.run.groups import GroupDetail
+from db.run.group_detail import GroupDetail
 from db.scenarios import SCENARIOS, TEXTS
 
 FIELD_NAMES = {text.column: text.label for text in TEXTS.values() if not text.from_source}

@@ -17,22 +17,18 @@ from app.access.identity import SessionUser
 from app.access.session_user import action, require_permission
 from app.judge.qualification_card import answer_examples, example_now
 from app.kit.outbox import store_outbox
+from db.assignment import qualification
+from db.assignment.answering import Decision
+from db.assignment.answering import skip_item as store_skip
+from db.assignment.answering import submit_decision as store_decision
+from db.assignment.leasing import lease_items, next_item
+from db.assignment.members import membership
+from db.assignment.progress import OwnProgress, own_progress
+from db.assignment.qualification import QualificationState
+from db.assignment.shown_items import ShownItem
 from db.errors import Refused
 from db.store.store import open_store
-from db.study import qualification
-from db.study.assignments import (
-    Decision,
-    OwnProgress,
-    ShownItem,
-    lease_items,
-    membership,
-    next_item,
-    own_progress,
-)
-from db.study.assignments import skip_item as store_skip
-from db.study.assignments import submit_decision as store_decision
 from db.study.judgments import get_or_create_judge
-from db.study.qualification import QualificationState
 from db.tables import Judge, utc_now
 
 SHOWN = "judge.shown"

@@ -14,8 +14,9 @@ from app.kit.choice import choose
 from app.kit.outbox_card import draw_lifeline
 from app.kit.page import draw_empty, draw_heading
 from app.text.texts import draw_text
+from db.assignment.progress import OwnProgress
+from db.assignment.shown_items import ShownItem
 from db.store.store import open_store
-from db.study.assignments import OwnProgress, ShownItem
 from db.study.studies import StudySummary, current_guideline, list_studies
 
 

@@ -10,15 +10,17 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.kit.outbox import whole_number
-from db.errors import InfError, Refused
-from db.study.assignments import ShownItem, lock_study, membership
-from db.study.qualification import (
+from db.assignment.members import membership
+from db.assignment.qualification import (
     Feedback,
     QualificationState,
     answer_example,
     next_example,
     qualification_state,
 )
+from db.assignment.shown_items import ShownItem
+from db.errors import InfError, Refused
+from db.study.studies import get_study
 
 EXAMPLE = "example"
 
@@ -73,7 +75,7 @@ def example_now(
     state = qualification_state(session, study_id, judge_id)
     if state.passed:
         return state, None
-    study = lock_study(session, study_id, lock=False)
+    study = get_study(session, study_id)
     if study.status != "open":
         raise Refused(f"the study {study.name!r} is {study.status}: nothing can be judged in it")
     member = membership(session, study_id, judge_id)

@@ -7,8 +7,8 @@ import streamlit as st
 from app.judge import actions
 from app.text.plain import plain
 from app.text.texts import draw_text
-from db.study.assignments import ShownItem
-from db.study.qualification import Feedback, QualificationState
+from db.assignment.qualification import Feedback, QualificationState
+from db.assignment.shown_items import ShownItem
 
 Draw = Callable[[ShownItem], None]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from db.assignment.answering import Decision, skip_item, submit_decision
 from db.errors import BadInput, InfError, Refused
-from db.study.assignments import Decision, skip_item, submit_decision
 
 MAX_EVENTS = 500
 MAX_NOTE_CHARACTERS = 2000

@@ -7,12 +7,12 @@ import streamlit as st
 
 from app.access.session_user import action, require_permission
 from app.jobs.actions import launch_job
-from curation.release.preview import Preview, foresee
+from curation.release.preview import ReleasePreview, preview_release
 from db.corpus.datasets import get_dataset
 from db.corpus.texts import pair_languages, pair_sources
 from db.errors import BadInput, Refused
+from db.release.choice import REVIEWS, Choice, ChosenCount, count_by_kind
 from db.release.diff import DiffRow, diff_releases
-from db.release.releases import REVIEWS, Choice, ChosenCount, count_by_kind
 from db.run.runs import RunSummary
 from db.store.settings import home
 from db.store.store import open_store
@@ -40,10 +40,10 @@ def read_counts(dataset: str, config: dict[str, Any]) -> list[ChosenCount]:
         return count_by_kind(session, choice_of(config), source)
 
 
-def read_preview(config: dict[str, Any]) -> Preview:
+def read_preview(config: dict[str, Any]) -> ReleasePreview:
     """First rows, splits, card and licence conflicts of such a release. Raises InfError."""
     with open_store().read() as session:
-        return foresee(session, config)
+        return preview_release(session, config)
 
 
 def read_diff(before: Release, after: Release) -> list[DiffRow]:

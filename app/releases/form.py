@@ -12,7 +12,7 @@ from app.text.numbers import counted
 from app.text.plain import plain
 from curation.release.rows import VIEWS
 from db.errors import InfError
-from db.release.releases import REVIEWS, ChosenCount
+from db.release.choice import REVIEWS, ChosenCount
 from db.run.runs import RunSummary
 
 FORMATS = ("parquet", "jsonl", "csv")

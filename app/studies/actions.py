@@ -7,11 +7,12 @@ from app.jobs.actions import launch_job
 from app.text.numbers import counted
 from curation.judging.sampling import Sampling
 from curation.judging.studies import make_study
+from db.assignment import members, places, reassigning
 from db.errors import BadInput
 from db.people.accounts import record_audit
 from db.run.runs import list_runs
 from db.store.store import open_store
-from db.study import adjudication, quality, reassigning, studies
+from db.study import adjudication, quality, studies
 from db.study.quality import JudgeQuality
 from db.study.rules import StudyRules, rules_of
 from db.study.sampled_groups import sampled_judges
@@ -112,7 +113,7 @@ def pause_judge(study_id: int) -> None:
     """Pause the chosen judge and return their leased items to the queue."""
     user, judge_id = require_permission("studies"), int(st.session_state["studies.quality_judge"])
     with open_store().write() as session:
-        quality.pause_judge(session, study_id, judge_id, st.session_state["studies.reason"] or "")
+        members.pause_judge(session, study_id, judge_id, st.session_state["studies.reason"] or "")
         record_audit(session, user.name, "study.pause_judge", str(study_id), judge=judge_id)
         session.commit()
     notify("The judge is paused in this study; their items went back to the queue.")
@@ -123,7 +124,7 @@ def readmit_judge(study_id: int) -> None:
     """Lift the pause of the chosen judge."""
     user, judge_id = require_permission("studies"), int(st.session_state["studies.quality_judge"])
     with open_store().write() as session:
-        quality.readmit_judge(session, study_id, judge_id)
+        members.readmit_judge(session, study_id, judge_id)
         record_audit(session, user.name, "study.let_in_judge", str(study_id), judge=judge_id)
         session.commit()
     notify("The judge may continue.")
@@ -134,7 +135,7 @@ def reclaim_items(study_id: int) -> None:
     """Return the chosen judge's leased items to the queue now."""
     user, judge_id = require_permission("studies"), int(st.session_state["studies.quality_judge"])
     with open_store().write() as session:
-        number = quality.return_leases(session, study_id, judge_id)
+        number = places.return_leases(session, study_id, judge_id)
         record_audit(session, user.name, "study.take_back", str(study_id), judge=judge_id)
         session.commit()
     notify(f"{counted(number, 'item')} went back to the queue.")

@@ -8,8 +8,8 @@ from app.kit.page import draw_labels
 from app.studies import actions
 from app.text.numbers import counted
 from app.text.plain import plain
+from db.assignment.members import GOLD_SEEN
 from db.study import studies
-from db.study.assignments import GOLD_SEEN
 from db.study.quality import JudgeQuality
 from db.study.rules import StudyRules
 

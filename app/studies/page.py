@@ -12,7 +12,7 @@ from app.studies.sampling_form import draw_sampling
 from app.studies.settings_form import draw_invite, draw_rules, sample_gold_items
 from app.text.plain import plain
 from curation.judging.registry import describe_judges
-from curation.judging.sampling import sampling_words
+from curation.judging.sampling import describe_sampling
 from db.run.runs import RunSummary, list_runs
 from db.store.store import open_store
 from db.study import studies
@@ -72,7 +72,7 @@ def draw_study(study: studies.StudySummary) -> None:
     sources = settings.get("sources", {})
     if len(sources) > 1:
         parts += [f"{name or 'no source'} {n}" for name, n in sources.items()]
-    sampled = f"Sampled {sampling_words(settings)}, seed {study.seed}: "
+    sampled = f"Sampled {describe_sampling(settings)}, seed {study.seed}: "
     st.caption(plain(sampled + " · ".join(parts)))
     draw_changes(study)
     sample_gold_items(study)

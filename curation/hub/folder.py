@@ -1,8 +1,7 @@
-"""The folder that goes to the Hub: which of its files go, and whether it is still the release.
+"""The folder pushed to the Hub: its files, and whether it is still the exported release.
 
-What a release's tag says of its content holds only while the folder is as the export left it: the
-manifest and the card are compared with the store, the data files with the manifest's sha256, read
-in blocks.
+A release's tag is correct only while the folder is as exported: the manifest and the card are
+compared with the store, the data files with the manifest's sha256, read in blocks.
 """
 
 from collections.abc import Callable
@@ -19,7 +18,7 @@ CARD = "README.md"
 
 
 def files_to_push(folder: Path) -> dict[str, Path]:
-    """The folder's files by their path in the repository; hidden ones stay here."""
+    """The folder's files by their path in the repository, without hidden ones."""
     return {
         path.relative_to(folder).as_posix(): path
         for path in sorted(folder.rglob("*"))
@@ -28,32 +27,32 @@ def files_to_push(folder: Path) -> dict[str, Path]:
 
 
 def require_as_exported(release: Release, check: Callable[[], None]) -> None:
-    """Raise Refused, naming the file, where the release's folder is not what was exported.
+    """Raise Refused, naming the file, if the release's folder differs from the export.
 
     `check` is called before each file that is read (a cancelled job ends there). Raises NotFound
-    for a folder that is gone.
+    for a missing folder.
     """
     folder = Path(release.path)
     if not folder.is_dir():
-        raise NotFound(f"{folder} is no longer there: export it again")
+        raise NotFound(f"{folder} does not exist any more: export it again")
     manifest = read_manifest(folder)
     if manifest is None or not _is_of(manifest, release):
         raise _changed(release, f"{MANIFEST} differs")
-    there = files_to_push(folder)
-    told = {str(file["path"]): file for file in manifest["files"]}
-    for path in (CARD, *told):
-        if path not in there:
-            raise _changed(release, f"{path} is gone")
-    for path in there:
-        if path not in told and path not in (CARD, MANIFEST, PICTURE):
+    present = files_to_push(folder)
+    listed = {str(file["path"]): file for file in manifest["files"]}
+    for path in (CARD, *listed):
+        if path not in present:
+            raise _changed(release, f"{path} is missing")
+    for path in present:
+        if path not in listed and path not in (CARD, MANIFEST, PICTURE):
             raise _changed(release, f"{path} was added")
     card = release.card.encode()
-    if card and (there[CARD].stat().st_size != len(card) or there[CARD].read_bytes() != card):
+    if card and (present[CARD].stat().st_size != len(card) or present[CARD].read_bytes() != card):
         raise _changed(release, f"{CARD} differs")
-    for path, file in told.items():
+    for path, file in listed.items():
         check()
-        size = there[path].stat().st_size
-        if size != file.get("bytes") or file_sha256(there[path]) != file.get("sha256"):
+        size = present[path].stat().st_size
+        if size != file.get("bytes") or file_sha256(present[path]) != file.get("sha256"):
             raise _changed(release, f"{path} differs")
 
 

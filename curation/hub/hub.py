@@ -1,7 +1,7 @@
-"""The Hugging Face Hub: who we are there, and its errors in our words.
+"""The Hugging Face Hub: the token's owner, and its errors translated.
 
-The token comes from the environment (HF_TOKEN) and from nowhere else; it is never stored, logged or
-put into a job. `HF_ENDPOINT` names another server that speaks the Hub's protocol.
+The token comes from the environment (HF_TOKEN) only; it is never stored, logged or put into a job.
+`HF_ENDPOINT` names another server with the Hub's protocol.
 """
 
 import os
@@ -13,8 +13,8 @@ from typing import Any
 from db.errors import BadInput, InfError, NotFound, Refused
 
 TOKEN = "HF_TOKEN"
-NOTHING_CAME = "Nothing was imported: run it again"
-GOES_ON = "What was uploaded is not uploaded again: run it again, or resume the job"
+NOTHING_IMPORTED = "Nothing was imported: run it again"
+UPLOAD_RESUMES = "What was uploaded is not uploaded again: run it again, or resume the job"
 
 
 class HubError(InfError):
@@ -22,9 +22,9 @@ class HubError(InfError):
 
 
 def connect() -> tuple[Any, dict[str, Any]]:
-    """The Hub's API under the environment's token, and what the Hub says of the token's owner.
+    """The Hub's API with the environment's token, and the Hub's whoami of its owner.
 
-    Asks before any work begins. Raises Refused without a token, HubError for one that is not valid
+    Called before any work begins. Raises Refused without a token, HubError for one that is invalid
     or may not write.
     """
     from huggingface_hub import HfApi
@@ -37,24 +37,24 @@ def connect() -> tuple[Any, dict[str, Any]]:
             "(huggingface.co/settings/tokens)"
         )
     api = HfApi(token=token)
-    with in_our_words("signing in"):
-        told = api.whoami()
-    if not _may_write(told):
+    with translated_errors("signing in"):
+        whoami = api.whoami()
+    if not _may_write(whoami):
         raise HubError(
-            f"the token of {told.get('name')!r} may only read: make one with the right to write "
+            f"the token of {whoami.get('name')!r} may only read: make one with the right to write "
             f"(huggingface.co/settings/tokens) and set {TOKEN}"
         )
-    return api, told
+    return api, whoami
 
 
-def require_may_write(told: dict[str, Any], repo_type: str, repo: str) -> None:
-    """Raise Refused where the token's owner, or its scope, has no part in the repository.
+def require_may_write(whoami: dict[str, Any], repo_type: str, repo: str) -> None:
+    """Raise Refused if the token's owner, or its scope, may not write to the repository.
 
-    `told` is the Hub's whoami. A fine-grained token is judged by its scopes alone: it need not see
-    the organisations that its owner is in.
+    `whoami` is the Hub's answer. A fine-grained token is judged by its scopes alone: it need not
+    include the organisations of its owner.
     """
     owner = repo.split("/")[0]
-    scopes = _write_scopes(told)
+    scopes = _write_scopes(whoami)
     if scopes is not None:
         entities = [scope.get("entity", {}) for scope in scopes]
         if not any(_covers(entity, repo_type, repo) for entity in entities):
@@ -64,16 +64,17 @@ def require_may_write(told: dict[str, Any], repo_type: str, repo: str) -> None:
                 f"them, or give the token the right to write to {owner}"
             )
         return
-    ours = [str(told.get("name")), *(str(org.get("name")) for org in told.get("orgs", []))]
+    ours = [str(whoami.get("name")), *(str(org.get("name")) for org in whoami.get("orgs", []))]
     if owner.casefold() not in {name.casefold() for name in ours}:
         raise Refused(
-            f"{repo} is another's: the token of {ours[0]!r} may write to {', '.join(ours)} alone. "
-            "Name a repository there, or push to one that is there with --pull-request"
+            f"{repo} belongs to another account: the token of {ours[0]!r} may only write to "
+            f"{', '.join(ours)}. "
+            "Name a repository there, or push to an existing one with --pull-request"
         )
 
 
 def reading_api() -> Any:
-    """The Hub's API for reading: with the environment's token where there is one."""
+    """The Hub's API for reading: with the environment's token if there is one."""
     from huggingface_hub import HfApi
 
     _bars_only_on_a_terminal()
@@ -81,7 +82,7 @@ def reading_api() -> Any:
 
 
 def _bars_only_on_a_terminal() -> None:
-    """No progress bars of huggingface_hub in logs and pipes, unless the environment asks."""
+    """Disable huggingface_hub's progress bars in logs and pipes, unless set by the environment."""
     from huggingface_hub import constants
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
@@ -90,15 +91,15 @@ def _bars_only_on_a_terminal() -> None:
 
 
 @contextmanager
-def in_our_words(doing: str, *, pulling: bool = False) -> Iterator[None]:
-    """Translate what `huggingface_hub` raises; `doing` says at what, `pulling` which way."""
+def translated_errors(doing: str, *, pulling: bool = False) -> Iterator[None]:
+    """Translate errors of `huggingface_hub`; `doing` names the action, `pulling` the direction."""
     import httpx2
     from huggingface_hub import errors
 
     try:
         yield
     except errors.OfflineModeIsEnabled as error:
-        raise HubError(f"{doing}: HF_HUB_OFFLINE is set, so the Hub is not asked") from error
+        raise HubError(f"{doing}: HF_HUB_OFFLINE is set, so the Hub is not used") from error
     except errors.HFValidationError as error:
         raise BadInput(f"{doing}: {error}. A repository is named USER/NAME") from error
     except errors.RevisionNotFoundError as error:
@@ -106,35 +107,35 @@ def in_our_words(doing: str, *, pulling: bool = False) -> Iterator[None]:
     except errors.RepositoryNotFoundError as error:
         status = error.response.status_code
         if status == 401:
-            raise HubError(f"{doing}: {_words(401, pulling)}") from error
+            raise HubError(f"{doing}: {_reason(401, pulling)}") from error
         raise NotFound(
-            f"{doing}: no such repository on the Hub, or a private one that the token does not see"
+            f"{doing}: no such repository on the Hub, or a private one that the token cannot see"
         ) from error
     except errors.HfHubHTTPError as error:
         raise HubError(
-            f"{doing}: {_words(error.response.status_code, pulling)}{_said(error)}"
+            f"{doing}: {_reason(error.response.status_code, pulling)}{_server_message(error)}"
         ) from error
-    except RuntimeError as error:  # huggingface_hub wraps what went wrong with one file
+    except RuntimeError as error:  # huggingface_hub wraps the error of a single file
         if not isinstance(error.__cause__, Exception):
             raise
-        with in_our_words(f"{doing}: {error}", pulling=pulling):
+        with translated_errors(f"{doing}: {error}", pulling=pulling):
             raise error.__cause__ from None
     except (httpx2.HTTPError, OSError) as error:
         raise HubError(
             f"{doing}: the Hub cannot be reached ({error or type(error).__name__}). "
-            f"{NOTHING_CAME if pulling else GOES_ON}"
+            f"{NOTHING_IMPORTED if pulling else UPLOAD_RESUMES}"
         ) from error
 
 
-def _words(status: int, pulling: bool) -> str:
-    words = {**ANSWERS, **(WHILE_PULLING if pulling else WHILE_PUSHING)}
-    if status >= 500 and status not in words:
-        return f"the Hub has trouble of its own (status {status}): run it again later"
-    return words.get(status, f"the Hub answered with status {status}")
+def _reason(status: int, pulling: bool) -> str:
+    reasons = {**ANSWERS, **(WHILE_PULLING if pulling else WHILE_PUSHING)}
+    if status >= 500 and status not in reasons:
+        return f"the Hub has an internal error (status {status}): run it again later"
+    return reasons.get(status, f"the Hub answered with status {status}")
 
 
 ANSWERS = {
-    401: f"the token is not valid: set {TOKEN} to one that is",
+    401: f"the token is not valid: set {TOKEN} to a valid one",
     404: "not found",
 }
 WHILE_PULLING = {
@@ -143,35 +144,34 @@ WHILE_PULLING = {
 }
 WHILE_PUSHING = {
     402: "the account's plan does not allow it",
-    403: "the token may not do this here (its scope, or the repository is another's)",
-    409: "the Hub says that it is taken or changed meanwhile: look at the difference again "
-    "with --dry-run",
-    412: "somebody pushed to the repository meanwhile: look at the difference again with --dry-run",
+    403: "the token may not do this here (its scope, or the repository is another account's)",
+    409: "the Hub reports a conflicting change: check the difference again with --dry-run",
+    412: "somebody pushed to the repository meanwhile: check the difference again with --dry-run",
     413: "too large for the Hub",
     429: "too many requests: wait a few minutes, then run it again or resume the job",
     507: "the account's storage is full: free some, or push to another account",
 }
 
 
-def _said(error: Any) -> str:
-    told = getattr(error, "server_message", None)
-    return f". It says: {told}" if told else ""
+def _server_message(error: Any) -> str:
+    message = getattr(error, "server_message", None)
+    return f". The Hub's message: {message}" if message else ""
 
 
-def _write_scopes(told: dict[str, Any]) -> list[dict[str, Any]] | None:
+def _write_scopes(whoami: dict[str, Any]) -> list[dict[str, Any]] | None:
     """The scopes in which a fine-grained token may write, None for any other token."""
-    token = told.get("auth", {}).get("accessToken", {})
+    token = whoami.get("auth", {}).get("accessToken", {})
     if token.get("role") != "fineGrained":
         return None
     scopes = token.get("fineGrained", {}).get("scoped", [])
     return [scope for scope in scopes if "repo.write" in scope.get("permissions", [])]
 
 
-def _may_write(told: dict[str, Any]) -> bool:
-    scopes = _write_scopes(told)
+def _may_write(whoami: dict[str, Any]) -> bool:
+    scopes = _write_scopes(whoami)
     if scopes is not None:
         return bool(scopes)
-    return bool(told.get("auth", {}).get("accessToken", {}).get("role") != "read")
+    return bool(whoami.get("auth", {}).get("accessToken", {}).get("role") != "read")
 
 
 def _covers(entity: dict[str, Any], repo_type: str, repo: str) -> bool:

@@ -1,8 +1,8 @@
-"""Pulling a data set from the Hub into the store, by name and revision.
+"""Pulling a dataset from the Hub into the store, by name and revision.
 
 Files with InF-IR's seven columns become groups; files with `query_id`, `query`, `passage_id` and
-`passage` become pairs. What was pulled is told by the commit it was at, whatever the revision asked
-for is called.
+`passage` become pairs. The origin is recorded by commit, whatever the name of the requested
+revision.
 """
 
 import tempfile
@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from analysis.files.rows import READERS
-from curation.hub.hub import in_our_words, reading_api
+from curation.hub.hub import reading_api, translated_errors
 from curation.importing.groups import GroupImport, Progress, has_groups, import_groups
 from curation.importing.importing import ImportReport, import_dataset
 from curation.release.plan import read_manifest
 from db.errors import BadInput, Refused
 from db.store.store import Store
 
-DATA = READERS.keys() - {".json"}  # on the Hub a .json tells about the data set
+DATA = READERS.keys() - {".json"}  # on the Hub a .json file describes the dataset
 
 
 @dataclass(frozen=True)
 class Pulled:
-    """What came: groups or pairs, and from which commit."""
+    """What was pulled: groups or pairs, and from which commit."""
 
     repo: str
     commit: str
@@ -43,15 +43,15 @@ def pull(
     imported_by: str = "",
     progress: Progress | None = None,
 ) -> Pulled:
-    """Download a data set and import it as `name`.
+    """Download a dataset and import it as `name`.
 
-    The licence is the card's where none is given. Raises HubError, NotFound, BadInput, BadRows,
-    Refused for a repository whose files we do not know how to read.
+    The licence is the card's if none is given. Raises HubError, NotFound, BadInput, BadRows, and
+    Refused for a repository with files of unknown columns.
     """
     api = reading_api()
     patterns = [f"*{suffix}" for suffix in DATA] + ["release.json"]
     with tempfile.TemporaryDirectory(prefix="inf-pull-") as folder:
-        with in_our_words(f"pulling {repo}", pulling=True):
+        with translated_errors(f"pulling {repo}", pulling=True):
             info = api.dataset_info(repo, revision=revision)
             licence = licence or _licence(info)
             api.snapshot_download(
@@ -86,16 +86,16 @@ def pull(
 
 
 def data_files(folder: Path) -> list[Path]:
-    """The files of the default configuration: the manifest's, those in `data`, or all there are."""
+    """The files of the default configuration: the manifest's, those in `data`, or all."""
     manifest = read_manifest(folder)
     if manifest is not None:
-        told = [
+        listed = [
             folder / file["path"]
             for file in manifest.get("files", [])
             if file.get("config", "default") == "default"
         ]
-        if told and all(path.is_file() for path in told):
-            return told
+        if listed and all(path.is_file() for path in listed):
+            return listed
     found = sorted(
         path
         for path in folder.rglob("*")
@@ -103,11 +103,11 @@ def data_files(folder: Path) -> list[Path]:
     )
     inner = [path for path in found if path.parent.name == "data"]
     if not found:
-        raise BadInput("the data set has no .parquet, .jsonl or .csv file")
+        raise BadInput("the dataset has no .parquet, .jsonl or .csv file")
     return inner or found
 
 
 def _licence(info: Any) -> str:
     card = getattr(info, "card_data", None)
-    told = getattr(card, "license", None) if card is not None else None
-    return told if isinstance(told, str) and told not in ("other", "unknown") else ""
+    listed = getattr(card, "license", None) if card is not None else None
+    return listed if isinstance(listed, str) and listed not in ("other", "unknown") else ""

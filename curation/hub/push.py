@@ -4,12 +4,12 @@ A new branch begins as a copy of main, on the Hub as here: it is compared with m
 has beside the source's files is deleted in the branch's first commit, so that a revision holds
 exactly what was pushed.
 
-Nothing that is there is silently overwritten: where the repository holds other content, the push
-goes to a branch or a pull request, or says by `replace` that it may. Large files are uploaded one
-by one before the commit, and the Hub is asked which it has: a push that broke off goes on there.
-The commit names the head it was compared with: a push that somebody else made meanwhile is not
-overwritten either. The tag comes last; where that failed, the next push of the same files makes it.
-A tag that is there stays where it is, and must hold these very files.
+Nothing is silently overwritten: if the repository holds other content, the push goes to a branch or
+a pull request, or needs `replace`. Large files are uploaded one by one before the commit, and the
+Hub is queried for those it has: an interrupted push continues there. The commit names the head it
+was compared with: a push by another user in between is not overwritten either. The tag comes last;
+if that failed, the next push of the same files creates it. An existing tag is never moved, and must
+name exactly these files.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from curation.hub.folder import files_to_push, require_as_exported
-from curation.hub.hub import connect, in_our_words, require_may_write
+from curation.hub.hub import connect, require_may_write, translated_errors
 from curation.release.files import file_sha256
 from db.errors import BadInput, NotFound, Refused
 from db.jobs.runner import JobHandle
@@ -33,7 +33,7 @@ MAIN = "main"
 
 @dataclass(frozen=True)
 class Source:
-    """The folder to push and what it is."""
+    """The folder to push, its kind and names."""
 
     folder: Path
     repo_type: str
@@ -43,7 +43,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Difference:
-    """What a push would do to a repository's files."""
+    """The changes that a push would make to a repository's files."""
 
     added: Sequence[str]
     changed: Sequence[str]
@@ -82,14 +82,14 @@ def push(handle: JobHandle) -> dict[str, Any]:
     if repo.count("/") != 1 or not all(repo.split("/")):
         raise BadInput(f"{repo!r}: a repository is named USER/NAME")
     source = _source(handle)
-    api, told_of_us = connect()
+    api, whoami = connect()
     if not config.get("pull_request"):
-        require_may_write(told_of_us, source.repo_type, repo)
+        require_may_write(whoami, source.repo_type, repo)
     branch = config.get("branch") or None
     handle.report(0, None, "comparing")
     difference = compare(api, source, repo, branch)
-    if not difference.exists:  # a pull request too begins with making the repository
-        require_may_write(told_of_us, source.repo_type, repo)
+    if not difference.exists:  # a pull request needs an existing repository too
+        require_may_write(whoami, source.repo_type, repo)
     result = {
         "repo": repo,
         "repo_type": source.repo_type,
@@ -101,38 +101,38 @@ def push(handle: JobHandle) -> dict[str, Any]:
         return {**result, "pushed": False}
     _require_allowed(config, repo, difference)
     if not difference.exists:
-        with in_our_words(f"making {repo}"):
+        with translated_errors(f"making {repo}"):
             api.create_repo(
                 repo, repo_type=source.repo_type, private=not config.get("public", False)
             )
-        # Somebody may have pushed to it since: from here on the commit names the head it is for.
+        # Another user may have pushed since: from here on the commit names the head it is for.
         difference = compare(api, source, repo, branch)
         _require_allowed(config, repo, difference)
     tagged = None if config.get("pull_request") else _find_tag(api, source, repo, difference)
-    told = _upload(handle, api, source, repo, branch, difference)
-    if not config.get("pull_request") and told["commit"] is not None:
+    uploaded = _upload(handle, api, source, repo, branch, difference)
+    if not config.get("pull_request") and uploaded["commit"] is not None:
         if tagged is None:
-            with in_our_words(f"tagging {repo}"):
+            with translated_errors(f"tagging {repo}"):
                 api.create_tag(
-                    repo, repo_type=source.repo_type, tag=source.tag, revision=told["commit"]
+                    repo, repo_type=source.repo_type, tag=source.tag, revision=uploaded["commit"]
                 )
-        told["tag"] = source.tag
+        uploaded["tag"] = source.tag
     with handle.store.write() as session:
         record_audit(
-            session, handle.started_by, "push", source.title, repo=repo, commit=told["commit"]
+            session, handle.started_by, "push", source.title, repo=repo, commit=uploaded["commit"]
         )
         session.commit()
-    return {**result, **told, "pushed": told["url"] is not None}
+    return {**result, **uploaded, "pushed": uploaded["url"] is not None}
 
 
 def compare(api: Any, source: Source, repo: str, branch: str | None) -> Difference:
-    """What the repository holds against what the folder holds; main where the branch is new."""
+    """The repository's files against the folder's; main's for a new branch."""
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
     local = files_to_push(source.folder)
     remote: dict[str, Any] = {}
     exists, new_branch, head = True, False, None
-    with in_our_words(f"looking at {repo}"):
+    with translated_errors(f"comparing {repo}"):
         try:
             try:
                 head = api.repo_info(repo, repo_type=source.repo_type, revision=branch or MAIN).sha
@@ -165,23 +165,23 @@ def compare(api: Any, source: Source, repo: str, branch: str | None) -> Differen
 
 
 def _require_allowed(config: dict[str, Any], repo: str, difference: Difference) -> None:
-    """Raise Refused where the push would overwrite what is there without being told to."""
+    """Raise Refused if the push would overwrite files without `replace`."""
     aside = bool(config.get("branch") or config.get("pull_request"))
     if not (difference.only_adds or difference.nothing or aside or config.get("replace")):
         raise Refused(
-            f"{repo} holds something else ({_counted(difference)}): look with --dry-run, then "
+            f"{repo} holds other files ({_counted(difference)}): check with --dry-run, then "
             "push with --pull-request, to another --branch, or with --replace"
         )
 
 
 def _find_tag(api: Any, source: Source, repo: str, difference: Difference) -> str | None:
-    """The commit that the source's tag names, None where there is no such tag.
+    """The commit that the source's tag names, None if there is no such tag.
 
-    Raises Refused where that commit holds other files than the folder: the tag would name them.
+    Raises Refused if that commit holds other files than the folder: the tag would name them.
     """
     if not difference.exists:
         return None
-    with in_our_words(f"looking at the tags of {repo}"):
+    with translated_errors(f"reading the tags of {repo}"):
         tags = api.list_repo_refs(repo, repo_type=source.repo_type).tags
     target = next((str(tag.target_commit) for tag in tags if tag.name == source.tag), None)
     if target is None or (target == difference.head and difference.nothing):
@@ -208,7 +208,7 @@ def _upload(
     pull_request = bool(handle.config.get("pull_request"))
     kind: dict[str, Any] = {"repo_id": repo, "repo_type": source.repo_type}
     if branch and difference.new_branch:
-        with in_our_words(f"making the branch {branch} of {repo}"):
+        with translated_errors(f"making the branch {branch} of {repo}"):
             # At the very commit that was compared: main may have moved since.
             api.create_branch(**kind, branch=branch, revision=difference.head, exist_ok=True)
     if difference.nothing:
@@ -221,7 +221,7 @@ def _upload(
         handle.check()
         handle.report(done, total, f"uploading {path}")
         addition = CommitOperationAdd(path, source.folder / path)
-        with in_our_words(f"uploading {path}"):
+        with translated_errors(f"uploading {path}"):
             api.preupload_lfs_files(
                 **kind,
                 additions=[addition],
@@ -234,7 +234,7 @@ def _upload(
     operations += [CommitOperationDelete(path) for path in difference.removed]
     handle.check()
     handle.report(total, total, "committing")
-    with in_our_words(f"committing to {repo}"):
+    with translated_errors(f"committing to {repo}"):
         commit = api.create_commit(
             **kind,
             operations=operations,
@@ -257,7 +257,7 @@ def _source(handle: JobHandle) -> Source:
             checkpoint = get_checkpoint(session, int(handle.config["checkpoint_id"]))
         folder, name = Path(checkpoint.path), f"checkpoint {checkpoint.id}"
         if not folder.is_dir():
-            raise NotFound(f"{folder} is no longer there: train it again")
+            raise NotFound(f"{folder} does not exist any more: train it again")
         return Source(folder, "model", name.replace(" ", "-"), f"InF Studio: {name}")
     with handle.store.read() as session:
         release = get_release(session, int(handle.config["release_id"]))

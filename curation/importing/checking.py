@@ -33,7 +33,7 @@ Row = TypeVar("Row")
 
 @dataclass
 class Checked:
-    """What the first pass found: bad lines, and per passage its digest and who refers to it."""
+    """The result of the first pass: bad lines, and per passage its digest and who refers to it."""
 
     bad: list[BadRow] = field(default_factory=list)
     bad_lines: set[tuple[str, int]] = field(default_factory=set)
@@ -49,7 +49,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class ImportFiles:
-    """The files of an import and our names for their columns."""
+    """The files of an import, and the mapping of our column names to theirs."""
 
     pairs: Path
     passages: Path | None
@@ -67,7 +67,7 @@ class ImportFiles:
 
 @dataclass(frozen=True)
 class Reading:
-    """How the rows of one file are read."""
+    """The way to read the rows of one file."""
 
     path: Path
     of_pairs: bool
@@ -75,7 +75,7 @@ class Reading:
     columns: Mapping[str, str]
 
     def parse(self, values: dict[str, Any]) -> PassageRow | PairRow:
-        """The row under our names. Raises BadValue with the reason."""
+        """The row under our column names. Raises BadValue with the reason."""
         return self._parse(renamed(values, self.columns))
 
 
@@ -98,9 +98,9 @@ class Meter:
 def import_files(
     pairs: Path, passages: Path | None, columns: Mapping[str, str] | None
 ) -> ImportFiles:
-    """The files and columns of an import. Raises BadInput for a mapping that cannot be meant."""
+    """The files and columns of an import. Raises BadInput for an impossible mapping."""
     if passages is not None and passages == pairs:
-        raise BadInput(f"{pairs.name} was given for the pairs and for the passages")
+        raise BadInput(f"{pairs.name} was given both for the pairs and for the passages")
     known = dict.fromkeys((*PAIR_COLUMNS, *PASSAGE_COLUMNS))
     for ours, theirs in (columns or {}).items():
         if ours not in known:
@@ -113,7 +113,7 @@ def import_files(
 def check_files(
     store: Store, dataset_id: int | None, readings: list[Reading], meter: Meter
 ) -> Checked:
-    """What is wrong with which line. Raises BadInput where a file cannot be used at all."""
+    """The bad lines with their reasons. Raises BadInput if a file cannot be used at all."""
     checked = Checked()
     for reading in readings:
         for batch in _batches(_parsed(reading, checked, meter)):
@@ -149,18 +149,18 @@ def _check_passage(
     passage: PassageRow,
     known: dict[str, StoredPassage],
 ) -> bool:
-    """Note a passage, or refuse its row; returns whether it is good."""
+    """Record a passage, or refuse its row; returns whether it is good."""
     external_id, text = passage.external_id, bytes.fromhex(passage.sha256)
     stored = known.get(external_id)
     if stored is not None and stored.origin == "generated":
         checked.refuse(path, line, f"passage_id {external_id!r} is that of a generated passage")
         return False
     seen = checked.texts.get(external_id)
-    there = "in the data set" if seen is None else "above"
+    place = "in the dataset" if seen is None else "above"
     before = bytes.fromhex(stored.sha256) if seen is None and stored is not None else seen
     if before is not None and before != text:
         checked.refuse(
-            path, line, f"duplicate passage_id {external_id!r}: {there} it has another text"
+            path, line, f"duplicate passage_id {external_id!r}: {place} it has another text"
         )
         return False
     if not passage.inline:
@@ -172,7 +172,7 @@ def _check_passage(
             checked.refuse(
                 path,
                 line,
-                f"duplicate passage_id {external_id!r}: {there} it has another title or columns",
+                f"duplicate passage_id {external_id!r}: {place} it has another title or columns",
             )
             return False
         checked.contents[external_id] = content
@@ -190,11 +190,11 @@ def _check_pair(
 ) -> None:
     external_id, content = pair.external_id, bytes.fromhex(pair.content)
     seen = checked.pairs.get(external_id)
-    there = "in the data set" if seen is None else "above"
+    place = "in the dataset" if seen is None else "above"
     if seen is None and external_id in known_pairs:
         seen = bytes.fromhex(known_pairs[external_id])
     if seen is not None and seen != content:
-        reason = f"duplicate query_id {external_id!r}: {there} it has another query or passage"
+        reason = f"duplicate query_id {external_id!r}: {place} it has another query or passage"
         checked.refuse(path, line, reason)
         return
     if pair.passage is not None:
@@ -221,7 +221,7 @@ def good_rows(reading: Reading, checked: Checked, meter: Meter) -> Iterator[Pass
 def _parsed(
     reading: Reading, checked: Checked, meter: Meter
 ) -> Iterator[tuple[int, PassageRow | PairRow]]:
-    """The rows that parse, with their lines; the others are noted as bad.
+    """The rows that parse, with their lines; the others are recorded as bad.
 
     A column that no row has is one error of the whole file, not one per row.
     """

@@ -1,11 +1,11 @@
-"""Import of finished groups: files with InF-IR's seven columns become a run of a data set.
+"""Import of finished groups: files with InF-IR's seven columns become a run of a dataset.
 
-So published InF-IR, or a release of another store, can be reviewed, judged, analysed and trained
-on. The run has no recipe of ours: its provider is `import`, its recipe says where it came from.
+Published InF-IR, or a release of another store, can thus be reviewed, judged, analysed and used for
+training. The run has no recipe of ours: its provider is `import`, its recipe names the origin.
 
-What would surprise: the items made for studies hold the three passages of the group and no random
-ones, since what was shown to the validator elsewhere is not known. Importing the same files again
-adds nothing; an import that was killed goes on with the groups that are missing.
+Note: the items made for studies hold the three passages of the group and no random ones, since the
+candidates shown to the validator elsewhere are unknown. Importing the same files again adds
+nothing; a killed import continues with the missing groups.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +41,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class GroupRow:
-    """A row with the seven texts, and what else it said."""
+    """A row with the seven texts and its other columns."""
 
     texts: dict[str, str]
     query_id: str
@@ -54,7 +54,7 @@ class GroupRow:
 
 @dataclass
 class GroupImport:
-    """What an import of groups did."""
+    """The result of an import of groups."""
 
     dataset_id: int
     run_id: int
@@ -80,16 +80,16 @@ def import_groups(
     imported_by: str = "",
     progress: Progress | None = None,
 ) -> GroupImport:
-    """Import the groups of the files into the data set `name`, as one run of it.
+    """Import the groups of the files into the dataset `name`, as one run of it.
 
-    Raises BadRows where rows are bad and `skip_bad` is not said, BadInput; then nothing was
+    Raises BadRows if rows are bad and `skip_bad` is not set, BadInput; then nothing was
     imported. Commits in batches.
     """
     total = 2 * sum(path.stat().st_size for path in files if path.is_file())
     meter = _Meter(total, progress)
     bad, offline = _check(files, meter)
     if bad and not skip_bad:
-        raise BadRows(bad, "nothing was imported; correct the rows, or leave them out (--skip-bad)")
+        raise BadRows(bad, "nothing was imported; correct the rows, or skip them (--skip-bad)")
     with store.write() as session:
         dataset_id = get_or_create_dataset(session, name, source=source, licence=licence).id
         run_id = _run(session, dataset_id, files, origin, offline, imported_by)
@@ -171,7 +171,7 @@ def _good(path: Path, meter: "_Meter") -> Iterator[GroupRow]:
         try:
             group = parse_group(row.values, _default_id(path, row.line))
         except BadValue:
-            continue  # told by the check before
+            continue  # reported by the check before
         text = text_sha256(group.texts["document_positive"])
         if group.query_id not in seen and passages.setdefault(group.passage_id, text) == text:
             seen.add(group.query_id)
@@ -191,7 +191,7 @@ def _run(
     offline: bool,
     imported_by: str,
 ) -> int:
-    """The run of these files: the one there is, or a new one."""
+    """The run of these files: the existing one, or a new one."""
     body = {
         "name": "import",
         "description": f"Groups imported from {origin}",
@@ -227,14 +227,14 @@ def _run(
 def _add(session: Session, report: GroupImport, batch: list[GroupRow]) -> int:
     """Add those groups of the batch whose pair has none in the run yet. Returns how many."""
     ids = [group.query_id for group in batch]
-    there = set(
+    stored = set(
         session.scalars(
             select(Pair.external_id)
             .join(Group, Group.pair_id == Pair.id)
             .where(Group.run_id == report.run_id, Pair.external_id.in_(ids))
         )
     )
-    new = [group for group in batch if group.query_id not in there]
+    new = [group for group in batch if group.query_id not in stored]
     if not new:
         return 0
     passages = _add_passages(session, report, new)
@@ -267,10 +267,10 @@ def _add(session: Session, report: GroupImport, batch: list[GroupRow]) -> int:
     triplets, items = [], []
     for group in new:
         group_id = groups[pairs[group.query_id]]
-        told = _triplets(group, passages, report.run_id)
-        candidates = [{"passage_id": told[role][2], "label": role} for role in ROLES]
+        triplets = _triplets(group, passages, report.run_id)
+        candidates = [{"passage_id": triplets[role][2], "label": role} for role in ROLES]
         for role in ROLES:
-            instruction, query, passage_id = told[role]
+            instruction, query, passage_id = triplets[role]
             shared = {"group_id": group_id, "instruction": instruction, "query": query}
             triplets.append({**shared, "role": role, "passage_id": passage_id})
             items.append(
@@ -309,8 +309,8 @@ def _add_passages(session: Session, report: GroupImport, new: list[GroupRow]) ->
     for external_id, found in known.items():
         if found.sha256 != text_sha256(wanted[external_id][0]):
             raise BadInput(
-                f"passage_id {external_id!r} has another text in the data set: import the groups "
-                "into a data set of their own"
+                f"passage_id {external_id!r} has another text in the dataset: import the groups "
+                "into a dataset of their own"
             )
     add_passages(
         session,

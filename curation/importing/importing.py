@@ -1,13 +1,13 @@
-"""Import: pairs and passages from files into a data set; importing again adds nothing.
+"""Import: pairs and passages from files into a dataset; importing again adds nothing.
 
-Two passes over the files. The first checks every row and writes nothing; where a row is bad,
-nothing is imported unless `skip_bad` says to leave such rows out. The second writes in batches,
-each in a short transaction, so that people at work are not kept waiting: an import that is
-killed leaves a part, and importing again adds the rest.
+Two passes over the files. The first checks every row and writes nothing; if a row is bad, nothing
+is imported unless `skip_bad` skips such rows. The second writes in batches, each in a short
+transaction, so that other users need not wait: a killed import leaves a part, and importing again
+adds the rest.
 
-A row is the same when everything it says is the same: text, title and all further columns, which
-are kept in `meta`. A passage inline in a pair says only its text. Memory holds, per row, the id
-and a digest, never the texts.
+Two rows are the same if all their content is the same: text, title and all further columns, which
+are kept in `meta`. A passage inline in a pair has only a text. Memory holds, per row, the id and a
+digest, never the texts.
 """
 
 from collections.abc import Mapping
@@ -44,12 +44,12 @@ from db.errors import BadInput, BadRow, BadRows
 from db.store.store import Store
 
 MAX_NAME_CHARACTERS = 200
-SKIP_REMEDY = "nothing was imported; correct the rows, or leave them out with --skip-bad"
+SKIP_REMEDY = "nothing was imported; correct the rows, or skip them with --skip-bad"
 
 
 @dataclass
 class ImportReport:
-    """What an import did. `unchanged` counts rows that were there already, or twice in a file."""
+    """The result of an import. `unchanged` counts rows that exist already, or twice in a file."""
 
     dataset_id: int
     imported: dict[str, int]
@@ -69,10 +69,10 @@ def import_dataset(
     skip_bad: bool = False,
     progress: Progress | None = None,
 ) -> ImportReport:
-    """Import the files into the dataset `name`, which is made where it is missing.
+    """Import the files into the dataset `name`, which is created if missing.
 
-    `columns` maps our names of columns to the files'. Raises BadRows where rows are bad and not
-    `skip_bad`, BadInput where a file cannot be read or lacks a column; then nothing was imported.
+    `columns` maps our names of columns to the files'. Raises BadRows if rows are bad and not
+    `skip_bad`, BadInput if a file cannot be read or lacks a column; then nothing was imported.
     Commits in batches.
     """
     name = _checked_name(name)
@@ -87,7 +87,7 @@ def import_dataset(
     if checked.bad and not skip_bad:
         raise BadRows(checked.bad, SKIP_REMEDY)
     if not checked.pairs and checked.bad:
-        raise BadRows(checked.bad, "nothing was imported: no pair is left without the bad rows")
+        raise BadRows(checked.bad, "nothing was imported: without the bad rows no pair is left")
     with store.write() as session:
         dataset_id = get_or_create_dataset(session, name, source=source, licence=licence).id
         session.commit()
@@ -104,7 +104,7 @@ def import_dataset(
 def _checked_name(name: str) -> str:
     if not name.strip() or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
         raise BadInput(
-            f"a data set cannot be named {name[:40]!r}: use 1 to {MAX_NAME_CHARACTERS} visible "
+            f"a dataset cannot be named {name[:40]!r}: use 1 to {MAX_NAME_CHARACTERS} visible "
             "characters"
         )
     return name.strip()

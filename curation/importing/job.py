@@ -13,8 +13,8 @@ def import_files(handle: JobHandle) -> dict[str, Any]:
     """The handler of `import` jobs.
 
     Config: name, source, licence, skip_bad, and pairs (with passages or None) or groups, as
-    absolute paths, and for pairs `columns`. Fails with the bad rows where there are any and
-    skip_bad is not set.
+    absolute paths, and for pairs `columns`. Fails with the bad rows if there are any and skip_bad
+    is not set.
     """
     config = handle.config
 
@@ -31,14 +31,14 @@ def import_files(handle: JobHandle) -> dict[str, Any]:
     }
     if config.get("groups"):
         files = [Path(path) for path in config["groups"]]
-        told = import_groups(
+        report = import_groups(
             handle.store,
             files=files,
             origin=", ".join(path.name for path in files),
             imported_by=handle.started_by,
             **shared,
         )
-        return groups_as_json(config["name"], told)
+        return groups_as_json(config["name"], report)
     passages = config.get("passages")
     report = import_dataset(
         handle.store,

@@ -1,4 +1,4 @@
-"""What an import would do, before anything is stored."""
+"""Preview of an import: its effect, before anything is stored."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ PREVIEW_ROWS = 20
 
 
 @dataclass(frozen=True)
-class Preview:
-    """What an import would do: its first rows, how many there are, and which would be refused."""
+class ImportPreview:
+    """The effect of an import: its first rows, their number, and the rows that would be refused."""
 
     pairs: int
     passages: int
@@ -38,11 +38,11 @@ def preview_import(
     pairs: Path,
     passages: Path | None = None,
     columns: Mapping[str, str] | None = None,
-) -> Preview:
-    """Check every row as an import would and store nothing.
+) -> ImportPreview:
+    """Check every row as an import would, and store nothing.
 
-    `rows` are the first `PREVIEW_ROWS` good pairs, each with its passage where the files hold it.
-    Raises BadInput where a file cannot be read or lacks a column.
+    `rows` are the first `PREVIEW_ROWS` good pairs, each with its passage if the files hold it.
+    Raises BadInput if a file cannot be read or lacks a column.
     """
     files = import_files(pairs, passages, columns)
     with store.read() as session:
@@ -63,11 +63,11 @@ def preview_import(
         }
         for row in first
     ]
-    return Preview(len(checked.pairs), len(checked.texts), rows, checked.bad)
+    return ImportPreview(len(checked.pairs), len(checked.texts), rows, checked.bad)
 
 
 def _texts_of(readings: list[Reading], checked: Checked, wanted: set[str]) -> dict[str, str]:
-    """The texts of these passages that stand in the file of passages."""
+    """The texts of these passages that are in the file of passages."""
     return {
         row.external_id: row.text
         for reading in readings

@@ -1,4 +1,4 @@
-"""One row of an import: what a passage and a pair must say, and why a row is bad. Pure."""
+"""One row of an import: the required content of passages and pairs, and bad rows. Pure."""
 
 import hashlib
 from collections.abc import Collection, Mapping
@@ -18,7 +18,7 @@ PAIR_COLUMNS = ("query_id", "query", "passage_id", "passage")
 
 @dataclass(frozen=True, slots=True)
 class PassageRow:
-    """A passage as a row says it. `inline`: it stood in a pair, without title and meta."""
+    """A passage of a row. `inline`: it was part of a pair, without title and meta."""
 
     external_id: str
     text: str
@@ -34,7 +34,7 @@ class PassageRow:
 
 @dataclass(frozen=True, slots=True)
 class PairRow:
-    """A pair as a row says it, with its passage where that stands inline."""
+    """A pair of a row, with its passage if that is inline."""
 
     external_id: str
     query: str
@@ -50,8 +50,8 @@ class PairRow:
 def renamed(values: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
     """The row under our names of columns; `columns` maps ours to the file's.
 
-    A column of the file that has one of our names and is not the one that was mapped to it keeps
-    its values under `NAME (file)`.
+    A column of the file that has one of our names, but is not the one mapped to it, keeps its
+    values under `NAME (file)`.
     """
     if not columns:
         return values
@@ -66,7 +66,7 @@ def renamed(values: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any
 
 
 def missing_columns(columns: Mapping[str, Any], *, of_pairs: bool) -> list[str]:
-    """Which columns a file lacks so that no row of it can be used.
+    """The required columns that a file lacks.
 
     Passages need `passage_id` and `text`; pairs need `query` and either `passage_id` or `passage`.
     """
@@ -79,7 +79,7 @@ def missing_columns(columns: Mapping[str, Any], *, of_pairs: bool) -> list[str]:
 
 
 def parse_passage(values: dict[str, Any]) -> PassageRow:
-    """A row of the passages. Raises BadValue with the reason."""
+    """A row of a file of passages. Raises BadValue with the reason."""
     external_id = _identifier(values, "passage_id")
     text = _text(values, "text", "empty text")
     title = values.get("title") or ""
@@ -91,9 +91,9 @@ def parse_passage(values: dict[str, Any]) -> PassageRow:
 
 
 def parse_pair(values: dict[str, Any], *, made: Collection[str] = ()) -> PairRow:
-    """A row of the pairs. Raises BadValue with the reason.
+    """A row of a file of pairs. Raises BadValue with the reason.
 
-    Ids whose columns are in `made` (the file has none of that name) are made from content: the same
+    Ids whose columns are in `made` (the file lacks them) are derived from the content: the same
     texts get the same ids in every file.
     """
     external_id = "" if "query_id" in made else _identifier(values, "query_id")
@@ -137,11 +137,11 @@ def _text(values: dict[str, Any], column: str, missing: str) -> str:
 
 
 def _require_short(text: str, column: str) -> None:
-    # a character is at most four bytes: most texts need no encoding to be known as short
+    # a character takes at most four bytes: most texts are known to be short without encoding them
     if len(text) * 4 > MAX_TEXT_BYTES and len(text.encode()) > MAX_TEXT_BYTES:
         raise BadValue(
-            f"text too long: `{column}` has {len(text.encode()):,} bytes, at most "
-            f"{MAX_TEXT_BYTES:,} are taken"
+            f"text too long: `{column}` has {len(text.encode()):,} bytes, the maximum is "
+            f"{MAX_TEXT_BYTES:,}"
         )
 
 
@@ -154,5 +154,5 @@ def _meta(values: dict[str, Any], known: set[str]) -> dict[str, Any]:
 
 
 def _kind(value: object) -> str:
-    words = {bool: "true or false", int: "a number", float: "a number", dict: "an object"}
-    return words.get(type(value), "a list")
+    names = {bool: "true or false", int: "a number", float: "a number", dict: "an object"}
+    return names.get(type(value), "a list")

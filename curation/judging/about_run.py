@@ -103,7 +103,7 @@ def plan_numbers(plan: Plan, overlap: int) -> dict[str, Any]:
         "cells": [
             {
                 "verdict": cell.verdict,
-                "asked": asked_of(cell.verdict, cell.passed, cell.missed),
+                "asked": rendered_messages(cell.verdict, cell.passed, cell.missed),
                 **dict(zip(plan.strata, cell.stratum, strict=True)),
                 "items": number,
             }
@@ -112,7 +112,7 @@ def plan_numbers(plan: Plan, overlap: int) -> dict[str, Any]:
     }
 
 
-def asked_of(verdict: str, passed: bool | None, missed: int | None) -> str:
+def rendered_messages(verdict: str, passed: bool | None, missed: int | None) -> str:
     """Which item of which groups a cell of a plan asks for, in words."""
     if verdict == "kept":
         return "kept groups"

@@ -1,8 +1,8 @@
-"""Random candidates of an item: passages of the same data set that are no answer themselves.
+"""Random candidates of an item: passages of the same dataset that do not answer its query.
 
-Drawn by place in the order of ids, seeded by the run and the pair: the same draw in every worker
-and after every resume. Never P+, a near-duplicate of P+, or the passage of another pair with the
-same query.
+Sampled by position in the order of ids, seeded by the run and the pair: the same sample in every
+worker and after every resume. Never P+, a near-duplicate of P+, or the passage of another pair with
+the same query.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ ALIKE = 0.5
 
 @dataclass(frozen=True)
 class Pool:
-    """The imported passages of a data set by id, and which passages share a query."""
+    """The imported passages of a dataset by id, and which passages share a query."""
 
     dataset_id: int
     ids: "array[int]"
@@ -33,7 +33,7 @@ class Pool:
 
 
 def load_pool(session: Session, dataset_id: int, *, distractors: int) -> Pool:
-    """The pool of a data set. Raises BadInput where it is too small for that many distractors."""
+    """The pool of a dataset. Raises BadInput if it is too small for that many distractors."""
     ids = array(
         "q",
         session.scalars(
@@ -44,7 +44,7 @@ def load_pool(session: Session, dataset_id: int, *, distractors: int) -> Pool:
     )
     if len(ids) <= distractors:
         raise BadInput(
-            f"the data set has {len(ids)} passages: too few for {distractors} random candidates; "
+            f"the dataset has {len(ids)} passages: too few for {distractors} random candidates; "
             "import more passages or set validation.distractors lower"
         )
     repeated = (
@@ -64,29 +64,31 @@ def load_pool(session: Session, dataset_id: int, *, distractors: int) -> Pool:
     return Pool(dataset_id, ids, answers)
 
 
-def draw(pool: Pool, group: ClaimedGroup, *, count: int, seed: int) -> list[int]:
+def sample_candidates(pool: Pool, group: ClaimedGroup, *, count: int, seed: int) -> list[int]:
     """Ids to choose from, in the order to try them: a few more than `count`."""
     chance = seeded(seed, group.query_id, "distractors")
     number = min(len(pool.ids), count + SPARE + 1)
-    drawn = [pool.ids[place] for place in chance.sample(range(len(pool.ids)), number)]
-    return [passage_id for passage_id in drawn if passage_id not in golds(pool, group)]
+    sampled = [pool.ids[place] for place in chance.sample(range(len(pool.ids)), number)]
+    return [
+        passage_id for passage_id in sampled if passage_id not in answering_passages(pool, group)
+    ]
 
 
 def choose(
     group: ClaimedGroup,
-    drawn: Sequence[int],
+    sampled: Sequence[int],
     texts: Mapping[int, str],
     *,
     count: int,
     beside: Sequence[int] = (),
 ) -> list[int]:
-    """The first `count` of the drawn that are near-duplicates neither of P+ nor of each other.
+    """The first `count` sampled passages that are not near-duplicates of P+ or each other.
 
-    Nor of those chosen already, which stand `beside`.
+    Nor of those chosen already, given as `beside`.
     """
     chosen: list[int] = []
     taken = [group.passage, *(texts[passage_id] for passage_id in beside)]
-    for passage_id in drawn:
+    for passage_id in sampled:
         if len(chosen) == count:
             break
         text = texts[passage_id]
@@ -97,9 +99,9 @@ def choose(
 
 
 def is_near_duplicate(one: str, other: str) -> bool:
-    """Whether two texts say the same, as `analysis.text.near_duplicates` has it.
+    """Whether two texts are near-duplicates, as defined in `analysis.text.near_duplicates`.
 
-    Texts that share few words cannot; numpy is loaded for the others only.
+    Texts that share few words cannot be; numpy is loaded for the others only.
     """
     if one == other:
         return True
@@ -116,7 +118,7 @@ def is_near_duplicate(one: str, other: str) -> bool:
 
 
 class HardPassages:
-    """The pool under BM25: passages that share the query's words without answering it.
+    """The pool under BM25: passages that share words with the query without answering it.
 
     All texts of the pool are read once; the index stays in memory.
     """
@@ -132,7 +134,7 @@ class HardPassages:
         self._pool, self._index = pool, Bm25([text for (text,) in rows])
 
     def find(self, groups: Sequence[ClaimedGroup], *, count: int) -> list[list[int]]:
-        """Ids to choose from for each group, best first: a few more than `count`, no golds."""
+        """Ids to choose from for each group, best first: a few more than `count`, no answers."""
         if not groups:
             return []
         number = min(len(self._pool.ids), count + SPARE + 1)
@@ -141,13 +143,13 @@ class HardPassages:
             [
                 self._pool.ids[int(place)]
                 for place in row
-                if self._pool.ids[int(place)] not in golds(self._pool, group)
+                if self._pool.ids[int(place)] not in answering_passages(self._pool, group)
             ]
             for group, row in zip(groups, places, strict=True)
         ]
 
 
-def golds(pool: Pool, group: ClaimedGroup) -> set[int]:
+def answering_passages(pool: Pool, group: ClaimedGroup) -> set[int]:
     """The passages that answer the group's query."""
     return pool.answers.get(group.query, set()) | {group.passage_id}
 
@@ -159,5 +161,5 @@ def passage_texts(session: Session, ids: Sequence[int]) -> dict[int, str]:
 
 
 def seeded(seed: int, *names: str) -> random.Random:
-    """A source of chance that depends on the seed and the names alone."""
+    """A random generator that depends on the seed and the names alone."""
     return random.Random(hashlib.sha256("\0".join([str(seed), *names]).encode()).digest())

@@ -44,10 +44,10 @@ def embedding_scores(
     check: Callable[[], None] | None = None,
 ) -> list[np.ndarray]:
     """Of each view: the cosine of "instruction query" with every candidate."""
-    asked = [f"{view.instruction} {view.query}" for view in views]
+    questions = [f"{view.instruction} {view.query}" for view in views]
     texts = [text for view in views for text in view.candidates]
-    vectors = embed_texts(store, asked + texts, model=model, check=check)
-    found, start = [], len(asked)
+    vectors = embed_texts(store, questions + texts, model=model, check=check)
+    found, start = [], len(questions)
     for row, view in enumerate(views):
         end = start + len(view.candidates)
         found.append(vectors[start:end] @ vectors[row])

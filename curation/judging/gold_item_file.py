@@ -1,9 +1,10 @@
-"""Training and gold items from a file that a curator filled in, and the file to fill in.
+"""Gold items from a file that a curator filled in, and the template of that file.
 
 A row names an item of the study's run, by its number (`item`) or by the pair's query id and the
-scenario (`pair`, `scenario`), says which answer is right (`right`: a label such as `positive` or
-`distractor_1`, the passage's number from 1 in the row's own `passages`, or `none`) and why
-(`explanation`, which judges in training read). All rows are added or, with one bad row, none.
+scenario (`pair`, `scenario`), the right answer (`right`: a label such as `positive` or
+`distractor_1`, the passage's number from 1 in the row's own `passages`, or `none`) and the reason
+(`explanation`, which judges read in the qualification). All rows are added or, with one bad row,
+none.
 """
 
 from pathlib import Path
@@ -27,9 +28,9 @@ REMEDY = (
 
 
 def add_from_file(session: Session, study_id: int, part: str, path: Path) -> list[int]:
-    """Add every row of the file as training or gold. Returns the items' numbers.
+    """Add every row of the file to the qualification or gold part. Returns the items' numbers.
 
-    Raises BadRows naming line and remedy of each bad row, BadInput where the file has none.
+    Raises BadRows with line and remedy of each bad row, BadInput for an empty file.
     Does not commit.
     """
     get_study(session, study_id)
@@ -42,7 +43,7 @@ def add_from_file(session: Session, study_id: int, part: str, path: Path) -> lis
                     raise BadInput(row.reason)
                 item = _item_of(session, study_id, row.values)
                 if item.id in added:
-                    raise BadInput(f"item {item.id} stands in the file twice: keep one row")
+                    raise BadInput(f"item {item.id} is in the file twice: keep one row")
                 right = _right(item, row.values)
                 why = str(row.values.get("explanation") or "").strip()
                 add_gold_item(session, study_id, item.id, part, right, why)
@@ -61,7 +62,7 @@ def add_from_file(session: Session, study_id: int, part: str, path: Path) -> lis
 def template_rows(session: Session, study_id: int, count: int) -> list[dict[str, Any]]:
     """Rows of items of groups that the study does not use, `right` and `explanation` empty.
 
-    Raises BadInput where the study has no run to take items from.
+    Raises BadInput if the study has no run to take items from.
     """
     study = get_study(session, study_id)
     if study.run_id is None:
@@ -105,7 +106,9 @@ def _item_of(session: Session, study_id: int, values: Row) -> Item:
         number = str(values["item"])
         item = session.get(Item, int(number)) if number.isdecimal() else None
         if item is None or session.get_one(Group, item.group_id).run_id != run_id:
-            raise BadInput(f"`item` {number!r} is no item of run {run_id}, which the study judges")
+            raise BadInput(
+                f"`item` {number!r} is not an item of run {run_id}, which the study judges"
+            )
     else:
         item = _item_of_pair(session, run_id, values)
     row = session.get(StudyItem, (study_id, item.id))

@@ -8,5 +8,5 @@ from db.jobs.runner import JobHandle
 
 
 def judge(handle: JobHandle) -> dict[str, Any]:
-    """By what the config names: `run_id` is a revalidation, else a study is judged."""
+    """Run a revalidation if the config has `run_id`, else judge a study."""
     return revalidate(handle) if "run_id" in handle.config else judge_study(handle)

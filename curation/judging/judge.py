@@ -1,7 +1,6 @@
-"""What a judge is: a program that sees an instruction, a query and texts, and picks a position.
+"""The interface of judges: a program that sees instruction, query and texts, and picks a position.
 
-An `ItemView` has no labels, no roles and no ids: a judge cannot know which candidate came from
-where.
+An `ItemView` has no labels, roles or ids: a judge cannot know the origin of a candidate.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +10,7 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class ItemView:
-    """What a judge sees of an item: texts, the candidates in the order shown."""
+    """A judge's view of an item: texts, the candidates in the order shown."""
 
     instruction: str
     query: str
@@ -22,8 +21,8 @@ class ItemView:
 class Choice:
     """A judge's answer: a position in the order shown, None for "none of them".
 
-    `ambiguous`: the judge says that several serve equally well. `unusable`: there is no answer, and
-    why; nothing is to be stored.
+    `ambiguous`: the judge finds that several serve equally well. `unusable`: the reason why there
+    is no answer; nothing is stored then.
     """
 
     position: int | None
@@ -35,7 +34,7 @@ class Choice:
 class ItemJudge(Protocol):
     """A program that judges; the fields are those of the table `judge`.
 
-    `at_once`: how many items it is given at a time; what is answered is stored before the next.
+    `at_once`: the number of items per call; the answers to a call are stored before the next.
     """
 
     name: str

@@ -1,11 +1,11 @@
 """Import of existing annotations: exports of Label Studio and Argilla become judgments of a study.
 
 A task (a record) names its item in `item` (`item_id`), in its data or metadata; an answer is the
-label of a candidate, "none", or the number of a candidate from 1 where the order shown came along
-as `order_shown`. Whoever answered becomes a person named after the tool: `argilla:USER`.
+label of a candidate, "none", or the number of a candidate from 1 if the record has the order shown
+as `order_shown`. The annotator becomes a person named after the tool: `argilla:USER`.
 
-What would surprise: where the order shown is not told, the judgment keeps the canonical order and
-says in its detail that the order is unknown. Importing again adds nothing.
+Note: without an order shown, the judgment keeps the canonical order and its detail records that the
+order is unknown. Importing again adds nothing.
 """
 
 import json
@@ -41,7 +41,7 @@ class Answer:
 
 @dataclass
 class JudgmentImport:
-    """What an import of judgments did."""
+    """The result of an import of judgments."""
 
     study_id: int
     imported: int = 0
@@ -55,8 +55,8 @@ def import_judgments(
 ) -> JudgmentImport:
     """Import a Label Studio or Argilla export (JSON, or JSON lines) into a study.
 
-    The tool is recognised where it is not said. Raises BadRows, unless `skip_bad`, with the place
-    of each task in the file; BadInput for a file that is neither; NotFound for the study.
+    The tool is detected if not given. Raises BadRows, unless `skip_bad`, with the place of each
+    task in the file; BadInput for a file that is neither; NotFound for the study.
     """
     tasks = _tasks(path)
     tool = tool or _recognise(path, tasks)
@@ -73,7 +73,7 @@ def import_judgments(
         if report.skipped and not skip_bad:
             raise BadRows(
                 report.skipped,
-                "nothing was imported; correct the tasks, or leave them out with --skip-bad",
+                "nothing was imported; correct the tasks, or skip them with --skip-bad",
             )
         session.commit()
     return report
@@ -85,13 +85,13 @@ def _tasks(path: Path) -> list[Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path.name} cannot be read as UTF-8 text: {error}") from error
     try:
-        told = json.loads(text)
+        parsed = json.loads(text)
     except ValueError:
         try:
-            told = [json.loads(line) for line in text.splitlines() if line.strip()]
+            parsed = [json.loads(line) for line in text.splitlines() if line.strip()]
         except ValueError as error:
             raise BadInput(f"{path.name} is neither JSON nor JSON lines: {error}") from error
-    tasks = told if isinstance(told, list) else told.get("records", [told])
+    tasks = parsed if isinstance(parsed, list) else parsed.get("records", [parsed])
     if not tasks:
         raise BadInput(f"{path.name} holds no tasks")
     return list(tasks)
@@ -104,8 +104,8 @@ def _recognise(path: Path, tasks: list[Any]) -> str:
     if "responses" in first or any(str(name).endswith(".responses") for name in first):
         return "argilla"
     raise BadInput(
-        f"{path.name} is no export of Label Studio (tasks with `annotations`) or Argilla (records "
-        "with `responses`)"
+        f"{path.name} is not an export of Label Studio (tasks with `annotations`) or Argilla "
+        "(records with `responses`)"
     )
 
 
@@ -140,12 +140,12 @@ def _answers(tool: str, task: Any, items: dict[int, list[str]]) -> list[Answer]:
         Answer(
             item=int(str(item)),
             judge=f"{tool}:{who}",
-            choice=_choice(said, labels, order),
+            choice=_choice(answer_text, labels, order),
             order_shown=order,
             event_id=f"{tool}:{key}:{who}:{item}",
             decided_at=when,
         )
-        for key, who, said, when in read(task)
+        for key, who, answer_text, when in read(task)
     ]
 
 
@@ -156,24 +156,28 @@ def _label_studio(task: dict[str, Any]) -> Iterator[tuple[str, str, Any, datetim
         who = annotation.get("completed_by")
         if isinstance(who, dict):
             who = who.get("email") or who.get("id")
-        said = [
+        answer_text = [
             choice
             for result in annotation.get("result", [])
             for choice in _part(result, "value").get("choices", [])
         ]
-        if len(said) != 1:
-            raise BadValue(f"annotation {annotation.get('id')} has {len(said)} choices, not one")
+        if len(answer_text) != 1:
+            raise BadValue(
+                f"annotation {annotation.get('id')} has {len(answer_text)} choices, not one"
+            )
         key = f"{task.get('id')}:{annotation.get('id')}"
-        yield key, str(who), said[0], _moment(annotation.get("created_at"))
+        yield key, str(who), answer_text[0], _moment(annotation.get("created_at"))
 
 
 def _argilla(record: dict[str, Any]) -> Iterator[tuple[str, str, Any, datetime | None]]:
     flat = {
         name.removesuffix(".responses"): [
             {"value": value, "user_id": user}
-            for value, user in zip(said or [], record.get(f"{name}.users") or [], strict=False)
+            for value, user in zip(
+                answer_text or [], record.get(f"{name}.users") or [], strict=False
+            )
         ]
-        for name, said in record.items()
+        for name, answer_text in record.items()
         if name.endswith(".responses")
     }
     responses = record.get("responses") if isinstance(record.get("responses"), dict) else flat
@@ -185,24 +189,24 @@ def _argilla(record: dict[str, Any]) -> Iterator[tuple[str, str, Any, datetime |
             yield f"{record.get('id')}:{question}", str(who), answer.get("value"), None
 
 
-def _choice(said: Any, labels: list[str], order: list[str]) -> str:
-    words = str(said).strip()
-    if words in (*labels, NONE, AMBIGUOUS):
-        return words
-    if words.isdigit() and order and 1 <= int(words) <= len(order):
-        return order[int(words) - 1]
-    if words.isdigit() and not order:
-        raise BadValue(f"the answer {words} is a place, but `order_shown` is not told")
-    raise BadValue(f"the answer {words!r} is no candidate: one of {', '.join(labels)} or {NONE}")
+def _choice(answer_text: Any, labels: list[str], order: list[str]) -> str:
+    text = str(answer_text).strip()
+    if text in (*labels, NONE, AMBIGUOUS):
+        return text
+    if text.isdigit() and order and 1 <= int(text) <= len(order):
+        return order[int(text) - 1]
+    if text.isdigit() and not order:
+        raise BadValue(f"the answer {text} is a position, but there is no `order_shown`")
+    raise BadValue(f"the answer {text!r} is not a candidate: one of {', '.join(labels)} or {NONE}")
 
 
-def _moment(said: Any) -> datetime | None:
-    if not isinstance(said, str):
+def _moment(value: Any) -> datetime | None:
+    if not isinstance(value, str):
         return None
     try:
-        moment = datetime.fromisoformat(said)
+        moment = datetime.fromisoformat(value)
     except ValueError as error:
-        raise BadValue(f"`created_at` {said!r} is no time") from error
+        raise BadValue(f"`created_at` {value!r} is not a time") from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

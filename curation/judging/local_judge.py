@@ -1,13 +1,13 @@
 """A language model on this machine as a judge: `transformers:MODEL`, listwise or pointwise.
 
-Listwise: it is shown all candidates, each with a letter, and one letter more for "none of them";
-the letter with the highest log-probability as the next word is its answer. Pointwise (FollowIR-7B's
-way, Weller et al. 2024, with its prompt): it is asked about each candidate whether it is relevant;
-the candidate with the highest P(true) against P(false) is its answer, "none" where all are below
-one half. Nothing is generated or parsed, so there is no answer that cannot be used.
+Listwise: it sees all candidates, each with a letter, and one letter more for "none of them"; the
+letter with the highest log-probability as the next token is its answer. Pointwise (as FollowIR-7B,
+Weller et al. 2024, with its prompt): the prompt asks for each candidate whether it is relevant; the
+candidate with the highest P(true) against P(false) is its answer, "none" if all are below one half.
+Nothing is generated or parsed, so no answer is unusable.
 
-What would surprise: the judge's name holds the model and the way, not the content of a folder; what
-the folder held when it answered is in each judgment's `detail`, as `weights`, with the `prompt`.
+Note: the judge's name holds the model and the mode, not the content of a folder; the content's
+identity is in each judgment's `detail`, as `weights`, with the `prompt`.
 """
 
 import string
@@ -27,11 +27,11 @@ WAYS = ("listwise", "pointwise")
 LETTERS = string.ascii_uppercase
 NO_PASSAGE = "None of the passages serves both query and instruction."
 TRUE, FALSE = ("true", "True", "yes", "Yes"), ("false", "False", "no", "No")
-SPARE_TOKENS = 16  # a text that is cut may have a few tokens more when it is read again
+SPARE_TOKENS = 16  # a cut text may take a few tokens more when it is tokenised again
 
 
 class LocalJudge:
-    """Asks a model of this machine; one process loads it once."""
+    """A judge on a model of this machine, which one process loads once."""
 
     kind = "model"
     provider = "transformers"
@@ -39,11 +39,11 @@ class LocalJudge:
     simulated = False
     at_once = 1
 
-    def __init__(self, words: str) -> None:
-        """`words`: MODEL, MODEL:listwise or MODEL:pointwise. Raises BadInput for none."""
-        model, _, way = words.rpartition(":")
+    def __init__(self, name: str) -> None:
+        """`name`: MODEL, MODEL:listwise or MODEL:pointwise. Raises BadInput without a model."""
+        model, _, way = name.rpartition(":")
         if way not in WAYS:
-            model, way = words, "listwise"
+            model, way = name, "listwise"
         if not model.strip():
             raise BadInput("transformers: which model? Use transformers:FOLDER or a model's name")
         self.model, self._way = model, way
@@ -54,7 +54,7 @@ class LocalJudge:
     def choose(
         self, views: Sequence[ItemView], *, check: Callable[[], None] | None = None
     ) -> list[Choice]:
-        """An answer for every view. Raises BadInput where the model cannot be loaded."""
+        """An answer for every view. Raises BadInput if the model cannot be loaded."""
         found = []
         for view in views:
             if check is not None:
@@ -63,11 +63,11 @@ class LocalJudge:
         return found
 
     @cached_property
-    def _asked(self) -> LanguageModel:
+    def _model(self) -> LanguageModel:
         return load_language_model(self.model)
 
     @cached_property
-    def _known(self) -> dict[str, Any]:
+    def _identity(self) -> dict[str, Any]:
         identity = model_identity(self.model)
         _, _, weights = identity.rpartition("@")
         return {"weights": weights, "prompt": self._prompt.sha256[:16]}
@@ -79,9 +79,9 @@ class LocalJudge:
         if prompt is None:
             return Choice(None, unusable="too_long")
         letters = LETTERS[: len(view.candidates) + 1]
-        scores = _scores(self._asked, prompt, [[letter] for letter in letters])
+        scores = _scores(self._model, prompt, [[letter] for letter in letters])
         best = int(np.argmax(scores))
-        detail = {"log_probabilities": _rounded(scores), **self._known}
+        detail = {"log_probabilities": _rounded(scores), **self._identity}
         return Choice(None if best == len(view.candidates) else best, detail)
 
     def _pointwise(self, view: ItemView) -> Choice:
@@ -90,26 +90,26 @@ class LocalJudge:
             prompt = self._fit(view, [text])
             if prompt is None:
                 return Choice(None, unusable="too_long")
-            true, false = _scores(self._asked, prompt, [TRUE, FALSE])
+            true, false = _scores(self._model, prompt, [TRUE, FALSE])
             relevant.append(1.0 / (1.0 + float(np.exp(false - true))))
         best = int(np.argmax(relevant))
-        detail = {"relevant": _rounded(relevant), **self._known}
+        detail = {"relevant": _rounded(relevant), **self._identity}
         return Choice(None if relevant[best] < 0.5 else best, detail)
 
     def _fit(self, view: ItemView, texts: Sequence[str]) -> list[int] | None:
-        """The prompt's tokens, the longest passages cut where they do not fit; None: nothing fits.
+        """The prompt's tokens, the longest passages cut to fit; None if nothing fits.
 
         Query and instruction are never cut.
         """
-        prompt = self._asked.prompt_tokens(self._question(view, texts))
-        if len(prompt) <= self._asked.max_tokens:
+        prompt = self._model.prompt_tokens(self._question(view, texts))
+        if len(prompt) <= self._model.max_tokens:
             return prompt
-        frame = self._asked.prompt_tokens(self._question(view, [""] * len(texts)))
-        room = self._asked.max_tokens - len(frame) - SPARE_TOKENS
-        most = longest_each([len(self._asked.tokens(text)) for text in texts], room)
-        cut = [self._asked.cut(text, most) for text in texts]
-        prompt = self._asked.prompt_tokens(self._question(view, cut))
-        return prompt if most > 0 and len(prompt) <= self._asked.max_tokens else None
+        frame = self._model.prompt_tokens(self._question(view, [""] * len(texts)))
+        room = self._model.max_tokens - len(frame) - SPARE_TOKENS
+        limit = length_limit([len(self._model.tokens(text)) for text in texts], room)
+        cut = [self._model.cut(text, limit) for text in texts]
+        prompt = self._model.prompt_tokens(self._question(view, cut))
+        return prompt if limit > 0 and len(prompt) <= self._model.max_tokens else None
 
     def _question(self, view: ItemView, texts: Sequence[str]) -> str:
         inputs: dict[str, str | list[str]] = {"query": view.query, "instruction": view.instruction}
@@ -120,22 +120,24 @@ class LocalJudge:
         return messages(self._prompt, inputs)[0]["content"]
 
 
-def longest_each(lengths: Sequence[int], room: int) -> int:
+def length_limit(lengths: Sequence[int], room: int) -> int:
     """The largest m with sum(min(length, m)) <= room: short texts are not cut for long ones."""
-    left, most = room, 0
+    left, limit = room, 0
     for place, length in enumerate(sorted(lengths)):
-        most = left // (len(lengths) - place)
-        if length > most:
-            return max(0, most)
+        limit = left // (len(lengths) - place)
+        if length > limit:
+            return max(0, limit)
         left -= length
-        most = length
-    return most
+        limit = length
+    return limit
 
 
-def _scores(model: LanguageModel, prompt: list[int], words: Sequence[Sequence[str]]) -> list[float]:
-    """log P of each set of words: of all tokens with which an answer may begin with one of them."""
+def _scores(
+    model: LanguageModel, prompt: list[int], answers: Sequence[Sequence[str]]
+) -> list[float]:
+    """log P of each set of words: over all tokens with which such an answer may begin."""
     found = model.next_log_probabilities(prompt)
-    return [float(np.logaddexp.reduce(found[ids])) for ids in model.first_tokens(words)]
+    return [float(np.logaddexp.reduce(found[ids])) for ids in model.first_tokens(answers)]
 
 
 def _rounded(values: Sequence[float]) -> list[float]:

@@ -1,7 +1,7 @@
 """A language model as a judge of study items, on any OpenAI-compatible server.
 
-It is asked with the validator's prompt. Every answer is journaled before it is parsed and never
-paid for twice: the same item in the same order is answered from the journal.
+The prompt is the validator's. Every answer is journaled before it is parsed and never paid for
+twice: the same item in the same order is answered from the journal.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ REFUSED = ("refusal", "content_filter")
 
 
 class OpenAIJudge:
-    """Asks a model which passage is the most relevant one."""
+    """A judge on an OpenAI-compatible server."""
 
     kind = "model"
     provider = "openai"
@@ -44,7 +44,7 @@ class OpenAIJudge:
     def choose(
         self, views: Sequence[ItemView], *, check: Callable[[], None] | None = None
     ) -> list[Choice]:
-        """An answer for every view. Raises ProviderError where the server cannot be used."""
+        """An answer for every view. Raises ProviderError if the server cannot be used."""
         requests = [self._request(view) for view in views]
         with self._store.read() as session:
             known = find_calls(session, [request.key for request in requests])
@@ -111,7 +111,7 @@ class OpenAIJudge:
 
 
 def _read(call: StoredCall | None, failed: str, candidates: int) -> Choice:
-    """The choice in an answer; one that cannot be used has its reason in `unusable`."""
+    """The choice of an answer; for an unusable one the reason is in `unusable`."""
     if call is None:
         return Choice(None, unusable=failed)
     detail = {"call_id": call.id}

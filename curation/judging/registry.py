@@ -17,8 +17,8 @@ from db.store.store import Store
 class JudgeKind:
     """A family of judges.
 
-    `form`: how its names are written. `help`: what it is, in one sentence. `make`: the judge, given
-    the store and what follows the colon; it raises BadInput for a REST that it does not know.
+    `form`: the form of its names. `help`: what it is, in one sentence. `make`: the judge, given
+    the store and the text after the colon; it raises BadInput for an unknown one.
     """
 
     form: str
@@ -90,7 +90,7 @@ def judge_named(name: str, store: Store) -> ItemJudge:
 
 
 def describe_judges() -> str:
-    """The forms of names with what each is, for help texts."""
+    """The forms of names with a description of each, for help texts."""
     return "; ".join(f"{kind.form}: {kind.help}" for kind in JUDGES.all().values())
 
 

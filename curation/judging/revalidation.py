@@ -1,7 +1,7 @@
-"""An edited text before the same checks as a written one: the run's rules, then its validator.
+"""Checking an edited text as a generated one: by the run's rules, then by its validator.
 
-The rules are asked before the edit is stored, and refuse it; the validator afterwards, by a job,
-since it is a model. What it says stands beside the group; the word of a person who approves holds.
+The rules run before the edit is stored, and refuse it; the validator afterwards, in a job, since it
+is a model. Its answer is shown with the group; the approval of a person decides.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from curation.recipe.recipe import Filters
 from curation.rules.filters import check_text
 from db.errors import BadInput, Refused
 from db.jobs.runner import JobHandle
-from db.run.groups import get_group
+from db.run.group_detail import get_group
 from db.run.revalidations import FAILS, HOLDS, waiting_items
 from db.run.runs import get_run
 from db.scenarios import SCENARIOS, TEXTS
@@ -28,9 +28,9 @@ from db.tables import Group, Pair, Recipe, Run
 
 
 def check_edit(session: Session, group_id: int, changes: Mapping[str, str]) -> None:
-    """Put changed texts before the rules of the group's run (see `curation.rules.filters`).
+    """Check changed texts by the rules of the group's run (see `curation.rules.filters`).
 
-    Raises BadInput with everything that they find, NotFound.
+    Raises BadInput with all their findings, NotFound.
     """
     group = get_group(session, group_id)
     if len(group.triplets) < len(SCENARIOS):
@@ -53,14 +53,14 @@ def check_edit(session: Session, group_id: int, changes: Mapping[str, str]) -> N
     ]
     drops = [drop for drop in found if drop is not None]
     if drops:
-        told = "; ".join(f"{drop.detail} ({drop.reason.replace('_', ' ')})" for drop in drops)
-        raise BadInput(f"the run's rules do not let the edit through: {told}")
+        counts = "; ".join(f"{drop.detail} ({drop.reason.replace('_', ' ')})" for drop in drops)
+        raise BadInput(f"the run's rules refuse the edit: {counts}")
 
 
 def revalidate(handle: JobHandle) -> dict[str, Any]:
-    """Let a run's validator judge what was edited; the job handler of kind `judge` with `run_id`.
+    """Let a run's validator judge edited groups; the job handler of kind `judge` with `run_id`.
 
-    Goes on where it stopped. Raises Refused for a run that no validator of ours judged.
+    Continues where it stopped. Raises Refused for a run without a validator of ours.
     """
     run_id = int(handle.config["run_id"])
     judge = validator_of(handle.store, run_id)
@@ -70,14 +70,14 @@ def revalidate(handle: JobHandle) -> dict[str, Any]:
     with handle.store.read() as session:
         waiting = waiting_items(session, run_id, judge_id)
     handle.report(0, len(waiting), judge.name)
-    told: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     def record(session: Session, shown: Waiting, choice: Choice) -> None:
         event_id = f"{judge.name}@revalidation/{shown.item_id}"
         label, scenario = record_choice(
             session, shown, choice, judge_id=judge_id, event_id=event_id, run_id=run_id
         )
-        told[HOLDS if label == scenario else FAILS] += 1
+        counts[HOLDS if label == scenario else FAILS] += 1
 
     unusable = judge_waiting(handle, judge, judge_id, waiting, record)
     return {
@@ -85,14 +85,14 @@ def revalidate(handle: JobHandle) -> dict[str, Any]:
         "judge": judge.name,
         "offline": judge.offline,
         "items": len(waiting),
-        "holds": told[HOLDS],
-        "fails": told[FAILS],
+        "holds": counts[HOLDS],
+        "fails": counts[FAILS],
         "unusable": dict(unusable),
     }
 
 
 def validator_of(store: Store, run_id: int) -> ItemJudge:
-    """The judge that validates what was edited in a run. Raises NotFound, Refused."""
+    """The judge that validates a run's edited groups. Raises NotFound, Refused."""
     with store.read() as session:
         run = get_run(session, run_id)
         body = session.get_one(Recipe, run.recipe_id).body

@@ -1,8 +1,8 @@
-"""Which items a study gets: evenly over strata, at random, by disagreement of judges, or a list.
+"""Sampling a study's items: evenly over strata, at random, by disagreement of judges, or a list.
 
-What would surprise: whatever the way, a study has at most one item of a group, so that no judge
-ever sees two scenarios of a group. By disagreement, items are chosen *because* judges differ:
-agreement on them says nothing about the run as a whole.
+Note: with any method, a study has at most one item of a group, so that no judge ever sees two
+scenarios of a group. By disagreement, items are chosen *because* judges differ: agreement on them
+does not estimate agreement on the run.
 """
 
 from collections import Counter
@@ -27,13 +27,13 @@ STRATA: Final = ("scenario", "source", "verdict")
 
 @dataclass(frozen=True)
 class Sampling:
-    """How items are drawn.
+    """The method of sampling.
 
     `strata` (stratified): what the items are even over; a scenario is named after its role.
     `of_study`, `judges` (disagreement): the judgments that count in an earlier study, or those of
-    all model judges on the run; of these judges only, or of all. `lines` (list), `file`: what
-    `curation.judging.item_list` reads, and what to call it. `only`: groups of this verdict alone,
-    which then is all that the sample knows of the run.
+    all model judges on the run; of these judges only, or of all. `lines` (list), `file`: the input
+    of `curation.judging.item_list`, and its name in messages. `only`: groups of this verdict alone,
+    which then is all that the sample represents of the run.
     """
 
     sample: str = "stratified"
@@ -63,26 +63,26 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """The items of a study to be, and what the study is to remember of how they were drawn."""
+class SampledItems:
+    """The items of a new study, and the record of how they were sampled (`study.settings`)."""
 
     item_ids: list[int]
     settings: dict[str, Any]
 
 
-def draw_sample(
+def sample_study_items(
     session: Session, run_id: int, sampling: Sampling, count: int | None, seed: int
-) -> Drawn:
-    """Draw `count` items of the run (all that are listed, where it is None).
+) -> SampledItems:
+    """Sample `count` items of the run (all listed ones if it is None).
 
-    Raises BadInput where there are fewer, BadRows for bad lines of a list.
+    Raises BadInput if there are fewer, BadRows for bad lines of a list.
     """
     groups: Groups = judged_groups(session, run_id)
     if sampling.sample == "list":
         groups = listed_items(sampling.lines, sampling.file, run_id, groups)
         count = len(groups) if count is None else count
     if count is None:
-        raise BadInput("how many items? Only a list says so itself")
+        raise BadInput("how many items? Only a list determines it by itself")
     facts = group_facts(session, run_id)
     if sampling.only:
         groups = {
@@ -92,16 +92,16 @@ def draw_sample(
         }
     if sampling.sample == "disagreement":
         value = disagreement_of(session, run_id, sampling)
-        drawn = take_highest(groups, value, count, seed)
-        told: dict[str, Any] = {
+        sampled = take_highest(groups, value, count, seed)
+        settings: dict[str, Any] = {
             "of_study": sampling.of_study,
             "judges": list(sampling.judges),
-            "disagreed": sum(value[item_id] > 0 for item_id in drawn),
+            "disagreed": sum(value[item_id] > 0 for item_id in sampled),
         }
     else:
         by = [name for name in sampling.strata if name != "scenario"]
         is_stratified = sampling.sample == "stratified"
-        drawn = sample_items(
+        sampled = sample_items(
             groups,
             count,
             seed,
@@ -113,49 +113,51 @@ def draw_sample(
             even_scenarios=sampling.sample == "list"
             or (is_stratified and "scenario" in sampling.strata),
         )
-        told = {"strata": list(sampling.strata)} if is_stratified else {}
+        settings = {"strata": list(sampling.strata)} if is_stratified else {}
         if sampling.sample == "list":
-            told["file"] = sampling.file
-    if len(drawn) < count:
-        raise BadInput(_too_few(run_id, sampling, len(drawn), count))
+            settings["file"] = sampling.file
+    if len(sampled) < count:
+        raise BadInput(_too_few(run_id, sampling, len(sampled), count))
     if sampling.only:
-        told["only"] = sampling.only
+        settings["only"] = sampling.only
     group_of = {item_id: group for group, items in groups.items() for item_id in items.values()}
-    sources = Counter(facts[group_of[item_id]]["source"] for item_id in drawn)
-    return Drawn(drawn, {"sampling": sampling.sample, **told, "sources": dict(sources)})
+    sources = Counter(facts[group_of[item_id]]["source"] for item_id in sampled)
+    return SampledItems(
+        sampled, {"sampling": sampling.sample, **settings, "sources": dict(sources)}
+    )
 
 
 def disagreement_of(session: Session, run_id: int, sampling: Sampling) -> dict[int, float]:
     """By item: the share of pairs of judgments that differ, where there are two or more.
 
     Raises NotFound for an unknown earlier study, BadInput for one of another run and for a judge
-    who said nothing there.
+    without judgments there.
     """
     if sampling.of_study is None:
-        said = model_answers(session, run_id)
+        answers = model_answers(session, run_id)
         place = f"run {run_id}"
     else:
         study = get_study(session, sampling.of_study)
         if study.run_id != run_id:
             raise BadInput(f"study {study.id} is of run {study.run_id}, not of run {run_id}")
         rows = judgment_frame(session, study.id)
-        said = [(row.item_id, row.judge, row.label) for row in rows]
+        answers = [(row.item_id, row.judge, row.label) for row in rows]
         place = f"study {study.id}"
-    there = {judge for _, judge, _ in said}
-    unknown = [judge for judge in sampling.judges if judge not in there]
+    judged = {judge for _, judge, _ in answers}
+    unknown = [judge for judge in sampling.judges if judge not in judged]
     if unknown:
-        known = f"there are {', '.join(sorted(there))}" if there else "nobody has"
+        known = f"there are {', '.join(sorted(judged))}" if judged else "no judge has"
         raise BadInput(f"{', '.join(unknown)} judged nothing in {place}: {known}")
     found = disagreements(
         Decision(item_id, judge, choice)
-        for item_id, judge, choice in said
+        for item_id, judge, choice in answers
         if not sampling.judges or judge in sampling.judges
     )
     return {int(str(each.item)): each.disagreement for each in found}
 
 
-def sampling_words(settings: dict[str, Any]) -> str:
-    """How a study's items were drawn, from its settings, in words."""
+def describe_sampling(settings: dict[str, Any]) -> str:
+    """How a study's items were sampled, from its settings, as a phrase."""
     sample = str(settings.get("sampling", "stratified"))
     only = f" among {settings['only']} groups" if settings.get("only") else ""
     if sample == "stratified":
@@ -167,17 +169,17 @@ def sampling_words(settings: dict[str, Any]) -> str:
     return f"at random{only}" if sample == "random" else f"from {settings.get('file', 'a list')}"
 
 
-def _too_few(run_id: int, sampling: Sampling, there: int, asked: int) -> str:
+def _too_few(run_id: int, sampling: Sampling, available: int, requested: int) -> str:
     if sampling.sample == "disagreement":
         return (
-            f"{there} groups of run {run_id} have an item on which two such judges said something: "
-            f"asked for {asked}, use --items {there} or fewer, or let a second model judge "
+            f"{available} groups of run {run_id} have an item on which two such judges answered: "
+            f"requested {requested}, use --items {available} or fewer, or let a second model judge "
             "(`inf study judge`)"
         )
     if sampling.sample == "list":
-        return f"{sampling.file} lists {there} groups: asked for {asked}, leave --items out"
+        return f"{sampling.file} lists {available} groups: requested {requested}, omit --items"
     only = f"{sampling.only} " * bool(sampling.only)
     return (
-        f"run {run_id} has {there} {only}groups that reached validation, and a study takes at most "
-        f"one item of each: asked for {asked}, use --items {there} or fewer"
+        f"run {run_id} has {available} {only}groups that reached validation, and a study takes at "
+        f"most one item of each: requested {requested}, use --items {available} or fewer"
     )

@@ -1,4 +1,4 @@
-"""What agreement in a study says: something about the run, or only about the study's own items.
+"""The scope of agreement in a study: the run, or only the study's own items.
 
 Kappa depends on which items were judged. Of one run, a sample of the whole gave 0.740, kept groups
 alone 0.815, and the items on which judges differed 0.106. So a figure may be called one of the run
@@ -11,15 +11,15 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from curation.judging.sampling import sampling_words
+from curation.judging.sampling import describe_sampling
 from db.study.studies import compose, get_study
 from db.tables import Group, Item
 
 
 @dataclass(frozen=True)
 class Scope:
-    """`of_run`: whether agreement on the items may stand for the run; `sentence` says which items
-    they are and, where it may not, that it does not."""
+    """`of_run`: whether agreement on the items estimates that on the run; `sentence` describes the
+    items and, if it does not, states that."""
 
     of_run: bool
     sentence: str
@@ -66,7 +66,7 @@ def describe_scope(
         why = f"Each {' and '.join(strata)} has the same weight here, whatever its share of the run"
     else:
         return Scope(
-            True, f"Items sampled {sampling_words(settings)} from the whole run: {counted}."
+            True, f"Items sampled {describe_sampling(settings)} from the whole run: {counted}."
         )
     return Scope(
         False,

@@ -13,11 +13,11 @@ NONE_BELOW = 0.25
 
 
 class SimulatedJudge:
-    """Stands in for a person in a demo: looks for the words asked for, with noise of its own.
+    """Stands in for a person in a demo: compares words, with noise of its own.
 
     Each candidate scores the share of the query's and of the instruction's content words that it
-    holds, rare ones counting more (rare among the candidates at hand), plus Gumbel noise drawn from
-    the judge's number and the item's texts: the same judge always answers the same way, different
+    holds, rare ones counting more (rare among the candidates), plus Gumbel noise seeded by the
+    judge's number and the item's texts: the same judge always answers the same way, different
     judges differ. Nothing but the texts is used.
     """
 
@@ -34,7 +34,7 @@ class SimulatedJudge:
     def choose(
         self, views: Sequence[ItemView], *, check: Callable[[], None] | None = None
     ) -> list[Choice]:
-        """The best candidate after noise; "none" where no candidate holds much of what is asked."""
+        """The best candidate after noise; "none" if no candidate holds enough of the words."""
         return [self._choose(view) for view in views]
 
     def _choose(self, view: ItemView) -> Choice:
@@ -56,14 +56,14 @@ def lexical_scores(view: ItemView) -> list[float]:
     """Of each candidate: the weighted share of the query's words plus that of the instruction's.
 
     A word weighs log(1 + candidates / candidates that hold it); words in none of them do not count.
-    0 where nothing asked for occurs anywhere.
+    0 if no word occurs anywhere.
     """
     held = [content_words(text) for text in view.candidates]
 
-    def shares(asked: set[str]) -> list[float]:
+    def shares(wanted: set[str]) -> list[float]:
         weights = {
             word: math.log(1 + len(held) / having)
-            for word in asked
+            for word in wanted
             if (having := sum(word in words for words in held))
         }
         total = sum(weights.values())

@@ -1,8 +1,8 @@
-"""Studies as work: drawing one from a data set, and letting a program judge its items (a job).
+"""Studies as work: sampling one from a dataset, and letting a program judge its items (a job).
 
-What would surprise: programs take no place from people. The overlap of a study counts people only;
-a model or a simulated judge answers every item of the study. Where it has judged an item before
-(in another study, or as the validator of the run) that judgment counts and is not asked for again.
+Note: programs take no place from people. The overlap of a study counts people only; a model or a
+simulated judge answers every item of the study. If it has judged an item before (in another study,
+or as the validator of the run) that judgment counts and is not requested again.
 """
 
 from collections import Counter
@@ -15,14 +15,14 @@ from sqlalchemy.orm import Session
 
 from curation.judging.judge import Choice, ItemJudge, ItemView
 from curation.judging.registry import judge_named
-from curation.judging.sampling import Sampling, draw_sample
+from curation.judging.sampling import Sampling, sample_study_items
+from db.assignment.shown_items import shuffled_labels
 from db.corpus.datasets import get_dataset
 from db.errors import Refused
 from db.jobs.runner import JobHandle
 from db.people.accounts import record_audit
 from db.run.runs import choose_run
 from db.store.store import Store
-from db.study.assignments import shuffled_labels
 from db.study.gold_items import sample_gold_items
 from db.study.judgments import get_or_create_judge, record_judgment
 from db.study.studies import GUIDELINES, add_study, compose, current_guideline, get_study
@@ -32,7 +32,7 @@ from db.values import AMBIGUOUS, NONE
 
 @dataclass(frozen=True)
 class Waiting:
-    """An item that a program has not judged yet, as it will be shown to it."""
+    """An item that a program has not judged yet, in the view of that judge."""
 
     item_id: int
     order_shown: list[str]
@@ -54,22 +54,22 @@ def make_study(
     gold: int = 0,
     created_by: str = "",
 ) -> dict[str, Any]:
-    """Draw a study from a data set's run (the newest finished one by default) and describe it.
+    """Sample a study from a dataset's run (by default the newest finished one) and describe it.
 
     `sampling` is by default even over scenarios; `items` may be None for a list: all of it. Raises
-    NotFound for an unknown data set or where it has no finished run, BadInput where the run has
-    too few groups, or too few approved ones for `training` and `gold` items.
+    NotFound for an unknown dataset or one without a finished run, BadInput if the run has too few
+    groups, or too few approved ones for `training` (qualification) and `gold` items.
     """
     sampling = sampling or Sampling()
     with store.write() as session:
         found = get_dataset(session, dataset)
         run = choose_run(session, found.id, run_id)
-        drawn = draw_sample(session, run.id, sampling, items, seed)
+        sampled = sample_study_items(session, run.id, sampling, items, seed)
         study = add_study(
             session,
             run_id=run.id,
-            item_ids=drawn.item_ids,
-            settings=drawn.settings,
+            item_ids=sampled.item_ids,
+            settings=sampled.settings,
             overlap=overlap,
             seed=seed,
             name=name or f"{dataset}, run {run.id}",
@@ -87,10 +87,10 @@ def make_study(
             "name": study.name,
             "dataset": dataset,
             "run_id": run.id,
-            "items": len(drawn.item_ids),
+            "items": len(sampled.item_ids),
             "overlap": overlap,
             "seed": seed,
-            "sampling": drawn.settings,
+            "sampling": sampled.settings,
             "scenarios": composition.scenarios,
             "verdicts": composition.verdicts,
             "training": training,
@@ -101,7 +101,7 @@ def make_study(
 def judge_study(handle: JobHandle) -> dict[str, Any]:
     """Let a program judge the items of a study; the job handler of kind `judge`.
 
-    Config: `study_id`, `judge`. Goes on where it stopped: what is judged stays judged. Raises
+    Config: `study_id`, `judge`. Continues where it stopped: judged items stay judged. Raises
     Refused for a closed study.
     """
     study_id = int(handle.config["study_id"])
@@ -117,7 +117,7 @@ def judge_study(handle: JobHandle) -> dict[str, Any]:
         total, waiting = unjudged_items(session, study_id, judge_id)
     before = total - len(waiting)
     handle.report(before, total, judge.name)
-    words: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     def record(session: Session, shown: Waiting, choice: Choice) -> None:
         label, _ = record_choice(
@@ -129,7 +129,7 @@ def judge_study(handle: JobHandle) -> dict[str, Any]:
             study_id=study_id,
             guideline_id=guideline_id,
         )
-        words[label] += 1
+        counts[label] += 1
 
     unusable = judge_waiting(handle, judge, judge_id, waiting, record, before=before)
     return {
@@ -139,10 +139,10 @@ def judge_study(handle: JobHandle) -> dict[str, Any]:
         "simulated": judge.simulated,
         "offline": judge.offline,
         "items": total,
-        "judged": words.total(),
+        "judged": counts.total(),
         "judged_before": before,
-        "none": words[NONE],
-        "ambiguous": words[AMBIGUOUS],
+        "none": counts[NONE],
+        "ambiguous": counts[AMBIGUOUS],
         "unusable": dict(unusable),
     }
 
@@ -156,10 +156,10 @@ def judge_waiting(
     *,
     before: int = 0,
 ) -> Counter[str]:
-    """Let a judge answer these items, as many together as it takes; `record` stores an answer.
+    """Let a judge answer these items, as many per call as it takes; `record` stores an answer.
 
-    What was answered together is committed together, and a stop is heard in between. Returns why
-    answers could not be used, counted; those are not recorded.
+    The answers of a call are committed together; a stop is checked between calls. Returns the
+    reasons of unusable answers, counted; those are not recorded.
     """
     unusable: Counter[str] = Counter()
     for start in range(0, len(waiting), judge.at_once):
@@ -239,7 +239,7 @@ def record_choice(
     run_id: int | None = None,
     guideline_id: int | None = None,
 ) -> tuple[str, str]:
-    """Store what a program chose. Returns its label and the item's scenario. Does not commit."""
+    """Store a program's choice. Returns its label and the item's scenario. Does not commit."""
     label = label_of(each, choice)
     record_judgment(
         session,

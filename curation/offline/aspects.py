@@ -13,7 +13,7 @@ FACET = "facet"
 SHORTER = "shorter"
 LONGER = "longer"
 
-_ASKED = {
+_PHRASES = {
     NAME: (
         "Only passages that bring up {v} are relevant.",
         "The passage has to name {v}.",
@@ -63,7 +63,7 @@ _ASKED = {
 
 @dataclass(frozen=True)
 class Aspect:
-    """What an instruction asks for; `holds` says whether a text has it."""
+    """The request of an instruction; `holds` checks it on a text."""
 
     kind: str
     value: str
@@ -79,7 +79,7 @@ class Aspect:
         return mentions(text, self.value)
 
     def instruction(self, variant: int) -> str:
-        """The instruction in words, one of several ways to say it."""
-        ways = _ASKED[self.kind]
-        value = BY_NAME[self.value].asked if self.kind == FACET else self.value
+        """The instruction as a sentence, in one of several variants."""
+        ways = _PHRASES[self.kind]
+        value = BY_NAME[self.value].description if self.kind == FACET else self.value
         return ways[variant % len(ways)].format(v=value)

@@ -1,7 +1,7 @@
 """Facets: what a passage may do for its subject (explain a cause, warn, compare, …).
 
-Each facet has marks by which a rule can tell it on the text, ways to ask for it in an instruction,
-and sentences that write it about any subject. The sentences hold the marks of their own facet only.
+Each facet has marks by which a rule recognises it in a text, a description for an instruction, and
+sentences that write it about any subject. The sentences hold the marks of their own facet only.
 """
 
 import re
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Facet:
-    """A facet: its marks in a text, what an instruction calls it, and sentences that show it."""
+    """A facet: its marks in a text, its description in instructions, and sentences that show it."""
 
     name: str
     marks: re.Pattern[str]
-    asked: str
+    description: str
     written: tuple[str, ...]
 
     def holds(self, text: str) -> bool:

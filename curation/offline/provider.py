@@ -1,8 +1,8 @@
 """The offline provider: rules write, an embedding model judges; no language model, no network.
 
-It gets what a language model would get and answers in the same form, so that every later step is
-the same. The judge sees the instruction, the query and the passages in the order shown, nothing
-else. Validations that arrive together are embedded together, in a thread.
+It gets the inputs of a language model and answers in the same form, so that every later step is the
+same. The judge sees only the instruction, the query and the passages in the order shown.
+Validations that arrive together are embedded together, in a thread.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class OfflineProvider:
         return Answer(f"{TASKS[request.task].gives}: {text}")
 
     def max_usd(self, request: Request) -> float:
-        """Nothing is paid."""
+        """0: rules cost nothing."""
         return 0.0
 
     def parameters(self) -> dict[str, Any]:
@@ -62,17 +62,17 @@ class OfflineProvider:
         return self._parameters
 
     async def check_models(self, models: Sequence[str]) -> None:
-        """There is nothing to ask."""
+        """Nothing to check: rules need no model."""
 
     def state(self) -> ProviderState:
-        """What waits for the judge."""
+        """The number of validations that wait for the judge."""
         return ProviderState(in_flight=len(self._waiting))
 
     def stop(self) -> None:
-        """Nothing is sent anyway."""
+        """Nothing to do: nothing is sent."""
 
     def set_concurrency(self, concurrency: int) -> None:
-        """Rules need no limit."""
+        """Nothing to do: rules need no limit."""
 
     async def close(self) -> None:
         """End the judge's thread."""
@@ -89,7 +89,7 @@ class OfflineProvider:
         return await future
 
     async def _judge_all(self) -> None:
-        """Judge what waits, once nothing more arrives for a moment or enough is there."""
+        """Judge the waiting items, once no more arrive for a moment or a batch is full."""
         loop = asyncio.get_running_loop()
         while self._waiting:
             seen = -1

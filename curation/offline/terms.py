@@ -32,7 +32,7 @@ _NOUN = re.compile(
     r"|has|have|had|can|may|into|than|when|while|but|until|under)\b)"
 )
 _NOT_NOUNS = ("ly", "ing", "ed", "ous", "ful", "ive", "able", "ible", "est", "less", "ical", "ish")
-MOST_WORDS = 4
+MAX_TERM_WORDS = 4
 
 
 class Term(NamedTuple):
@@ -63,7 +63,7 @@ def terms_of(text: str) -> list[Term]:
 
 
 def plain_terms_of(text: str, frequencies: Mapping[str, int], rare_below: int) -> list[Term]:
-    """Lower-case nouns that are rare in the data set, each once, in order.
+    """Lower-case nouns that are rare in the dataset, each once, in order.
 
     A noun is a word after an article, a preposition or the like and before a small word or a stop.
     """
@@ -85,7 +85,7 @@ def key_term(query: str, passage: str, frequencies: Mapping[str, int]) -> Term |
     """
     tokens = list(WORD.finditer(query))
     best: tuple[float, Term] | None = None
-    for length in range(MOST_WORDS, 0, -1):
+    for length in range(MAX_TERM_WORDS, 0, -1):
         for start in range(len(tokens) - length + 1):
             part = [token.group().lower() for token in tokens[start : start + length]]
             if part[0] in FUNCTION_WORDS or part[-1] in FUNCTION_WORDS:

@@ -1,7 +1,7 @@
-"""What the offline rules know of a data set: how common words are, and terms to swap in, by kind.
+"""The offline rules' vocabulary of a dataset: word frequencies, and terms to swap in, by kind.
 
-Built from at most `MOST` pairs, spread evenly, and ordered by id, so that the same data set always
-gives the same vocabulary; its sha256 goes into the content key of every offline call.
+Built from at most `MAX_PAIRS` pairs, spread evenly, in the order of ids, so that the same dataset
+always gives the same vocabulary; its sha256 goes into the content key of every offline call.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from analysis.text.words import content_words, mentions, words
 from curation.offline.terms import KINDS, YEAR, Term, is_plural, key_term, overlap, terms_of
 from curation.offline.terms import plain_terms_of as _plain
 
-MOST = 20_000
+MAX_PAIRS = 20_000
 TRIED = 24
 
 
@@ -50,23 +50,23 @@ class Vocabulary:
 
     @property
     def rare_below(self) -> int:
-        """The frequency up to which a plain word is telling."""
+        """The frequency up to which a plain word is distinctive."""
         return max(2, self.passages // 60)
 
     def plain_terms(self, text: str) -> list[Term]:
-        """The telling plain words of a text."""
+        """The distinctive plain words of a text."""
         return _plain(text, self.frequencies, self.rare_below)
 
     def key_term(self, query: str, passage: str) -> Term | None:
-        """What a query is about, in words that its passage holds too."""
+        """The subject of a query, in words that its passage holds too."""
         return key_term(query, passage, self.frequencies)
 
     def other_term(self, term: Term, passage: str, query: str, chance: random.Random) -> str | None:
-        """Another term of the same kind that neither text mentions, from a kindred passage."""
+        """Another term of the same kind that is in neither text, from a similar passage."""
         return _other(self.terms.get(term.kind, []), term, passage, query, chance)
 
     def other_key(self, term: Term, passage: str, query: str, chance: random.Random) -> str | None:
-        """Another query's key term of the same kind that neither text mentions."""
+        """Another query's key term of the same kind that is in neither text."""
         return _other(self.keys.get(term.kind, []), term, passage, query, chance)
 
 
@@ -100,13 +100,13 @@ def build_vocabulary(pairs: Iterable[tuple[str, str]]) -> Vocabulary:
 def _other(
     sources: list[Source], term: Term, passage: str, query: str, chance: random.Random
 ) -> str | None:
-    """Of a few drawn sources, the one whose passage is nearest to ours, in number like `term`."""
+    """Of a few sampled sources, the one whose passage is nearest to ours, in number like `term`."""
     context = content_words(passage)
     own = set(words(term.text))
-    drawn = chance.sample(sources, min(TRIED, len(sources)))
+    sampled = chance.sample(sources, min(TRIED, len(sources)))
     fitting = [
         source
-        for source in drawn
+        for source in sampled
         if not own & set(words(source.term.text))
         and not mentions(passage, source.term.text)
         and not mentions(query, source.term.text)

@@ -18,7 +18,7 @@ from curation.offline.facets import BY_NAME, FACETS
 from curation.offline.terms import NAME, PLACE, TERM, YEAR, Term, terms_of
 from curation.offline.vocabulary import Vocabulary
 
-MOST_WORDS = 90
+MAX_WORDS = 90
 WEIGHTS = {NAME: 6.0, PLACE: 6.0, YEAR: 1.5, TERM: 7.0, FACET: 4.0, SHORTER: 0.5}
 _CLOSING = {
     NAME: (
@@ -57,7 +57,7 @@ _PADDING = (
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked for and what is swapped for one pair."""
+    """The aspects and the swapped terms for one pair."""
 
     positive: Aspect
     negative: Aspect
@@ -67,7 +67,7 @@ class Plan:
 
 
 class CannotWrite(Exception):
-    """No rule fits the pair; the message says why, it becomes the answer and the drop reason."""
+    """No rule fits the pair; the message becomes the answer and the drop reason's detail."""
 
 
 class Writer:
@@ -122,7 +122,7 @@ class Writer:
             raise CannotWrite("query and passage share no key term")
         other_key = self.vocabulary.other_key(key, passage, query, chance)
         if other_key is None:
-            raise CannotWrite(f"the data set has no other {key.kind} to swap {key.text!r} for")
+            raise CannotWrite(f"the dataset has no other {key.kind} to swap {key.text!r} for")
         for positive in self._aspects(query, passage, key, chance):
             negative = self._opposite(positive, query, passage, other_key, chance)
             if negative is not None:
@@ -130,7 +130,7 @@ class Writer:
         raise CannotWrite("the passage holds nothing that an instruction could ask for")
 
     def _aspects(self, query: str, passage: str, key: Term, chance: random.Random) -> list[Aspect]:
-        """Aspects that P+ holds and that are not about the query itself, in a drawn order."""
+        """Aspects that P+ holds and that are not about the query itself, in a random order."""
         by_kind: dict[str, list[Aspect]] = {}
         for term in [*terms_of(passage), *self.vocabulary.plain_terms(passage)]:
             near = set(words(term.text)) & set(words(query)) or mentions(key.text, term.text)
@@ -151,7 +151,7 @@ class Writer:
     def _opposite(
         self, positive: Aspect, query: str, passage: str, other_key: str, chance: random.Random
     ) -> Aspect | None:
-        """An aspect of the same kind that P+ does not hold; None where there is none."""
+        """An aspect of the same kind that P+ does not hold; None if there is none."""
         if positive.kind == SHORTER:
             return Aspect(LONGER, positive.value)
         if positive.kind == FACET:
@@ -169,7 +169,7 @@ class Writer:
 
 
 def _thinned(parts: list[str], key: str, chance: random.Random) -> list[str]:
-    """The sentences with one left out that does not name the key term, where there are several."""
+    """The sentences without one that does not name the key term, if there are several."""
     idle = [place for place, part in enumerate(parts) if place and not mentions(part, key)]
     if len(parts) < 3 or not idle:
         return parts
@@ -180,7 +180,7 @@ def _thinned(parts: list[str], key: str, chance: random.Random) -> list[str]:
 def _shortened(parts: list[str], plan: Plan) -> list[str]:
     """The sentences that name the key term or show the aspect, and others up to `MOST_WORDS`."""
     needed = [mentions(part, plan.key.text) or plan.positive.holds(part) for part in parts]
-    room = MOST_WORDS - sum(
+    room = MAX_WORDS - sum(
         len(words(part)) for part, need in zip(parts, needed, strict=True) if need
     )
     kept = []

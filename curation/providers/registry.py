@@ -53,10 +53,10 @@ class ProviderKind:
 
 def _offline(setting: WorkerSetting) -> Provider:
     from curation.offline.provider import OfflineProvider  # numpy, for the embedding judge
-    from curation.offline.vocabulary import MOST, build_vocabulary
+    from curation.offline.vocabulary import MAX_PAIRS, build_vocabulary
 
     with setting.store.read() as session:
-        vocabulary = build_vocabulary(sampled_pairs(session, setting.run.dataset_id, MOST))
+        vocabulary = build_vocabulary(sampled_pairs(session, setting.run.dataset_id, MAX_PAIRS))
     return OfflineProvider(
         setting.store,
         vocabulary,

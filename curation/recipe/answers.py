@@ -1,9 +1,9 @@
 """Read the answer of a model: the one place where text becomes a text of a group or a choice. Pure.
 
-In this order: thinking is taken out (`reasoning`); one JSON object is read by the task's schema, or
-the label that the prompt asks for; what is unambiguous is accepted in whatever dress it comes; what
-is left over of the talk around it is refused (`leftovers`). Whatever is not certain is dropped with
-its reason: a group costs a cent, a wrong text is learnt.
+In this order: thinking is removed (`reasoning`); one JSON object is read by the task's schema, or
+the label that the prompt requires; unambiguous answers are accepted in any formatting; leftovers of
+the chat around it are refused (`leftovers`). An uncertain answer is dropped with its reason: a
+dropped group costs a cent, a wrong text is learnt.
 """
 
 import json
@@ -29,7 +29,7 @@ _REFUSAL = re.compile(
     r"(?:help|assist|provide|create|write|generate|fulfil|comply|answer|do (?:that|this)|continue)",
     re.IGNORECASE,
 )
-# keys beside the wanted one that say nothing but why
+# keys beside the wanted one that only hold reasons
 _COMMENTS = frozenset(
     "reasoning thinking thought thoughts explanation rationale analysis notes justification".split()  # noqa: SIM905
 )
@@ -37,7 +37,7 @@ _KEY_PREFIX = re.compile(r"^(?:new|your|final|the)_")
 _LABEL_PREFIX = r"(?:(?:my|the|your|new|final|revised)\s+)*"
 _NUMBER = r"(?<![-−.\d])\d+(?![.,]?\d)"
 _VALUE = rf"(?:{_NUMBER}|none\b|ambiguous\b)"
-_DRESS = r"[\s*_\"'“\[(<#{`]*+"  # possessive: an answer of 40,000 brackets is read in no time
+_DRESS = r"[\s*_\"'“\[(<#{`]*+"  # possessive: 40,000 brackets take no time to read
 _BEFORE_VALUE = (
     rf"[:\s*_\"'“\[(<#{{`]*+(?:(?:passage|document|number|candidate|option|no\.)\s*)?{_DRESS}"
 )
@@ -61,7 +61,7 @@ MAX_DIGITS = 9  # of a candidate's number; `int` refuses thousands of them
 
 
 class Unparsable(Exception):
-    """An answer gives no text that may be used; `reason` is the drop reason."""
+    """An answer without a usable text; `reason` is the drop reason."""
 
     def __init__(self, reason: str, detail: str) -> None:
         self.reason = reason
@@ -69,7 +69,7 @@ class Unparsable(Exception):
 
 
 def storable(text: str) -> str:
-    """An answer as every store takes it: NULs and halves of surrogate pairs become U+FFFD."""
+    """An answer that every store accepts: NULs and lone surrogates become U+FFFD."""
     return _UNSTORABLE.sub(NO_CHARACTER, text)
 
 
@@ -83,7 +83,7 @@ def parse(
 ) -> str:
     """The text an answer gives, or the choice of a validator ("1" … , "none" or "ambiguous").
 
-    `prompt` and `given` (the inputs that are texts) tell echoes and leftovers from text.
+    `prompt` and `given` (the inputs that are texts) distinguish echoes and leftovers from text.
     Instructions and queries are cut at their first newline (the paper's B.1). Raises Unparsable.
     """
     gives = TASKS[task].gives
@@ -112,7 +112,7 @@ def _text(
     else:
         text = _unquoted(text.strip().split("\n", 1)[0].strip())
     if NO_CHARACTER in text:
-        raise Unparsable("unparsable", f"{task}: the answer holds what is no character")
+        raise Unparsable("unparsable", f"{task}: the answer holds a non-character")
     if not text:
         raise Unparsable("empty", f"{task}: the {gives.lower()} is empty")
     if _REFUSAL.match(text):
@@ -188,7 +188,7 @@ def _objects(task: Task, text: str) -> Iterator[dict[str, Any]]:
 
 
 class _TwiceError(Exception):
-    """A key stands twice in an object, with different values."""
+    """A key occurs twice in an object, with different values."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -227,7 +227,7 @@ def _label_pattern(gives: Gives) -> re.Pattern[str]:
 
 
 def _one_of_labels(task: Task, gives: Gives, plain: str) -> str:
-    """What stands after the label; several that differ are Unparsable."""
+    """The text after the label; several different ones are Unparsable."""
     fenced = _FENCED.fullmatch(plain)
     found = _labels(gives, fenced[2] if fenced else plain)
     if not found:

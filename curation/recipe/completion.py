@@ -1,4 +1,4 @@
-"""Read the body of a chat completion, whatever the server makes of the protocol. Pure.
+"""Reading the body of a chat completion, in the variants of different servers. Pure.
 
 What was answered is paid: it is stored whatever its shape, and understood afterwards. So nothing
 here raises but for a body that is no completion at all.
@@ -11,7 +11,7 @@ from typing import Any
 
 from curation.recipe.answers import storable
 
-MAX_TOKENS = 2**31 - 1  # what the store's column takes
+MAX_TOKENS = 2**31 - 1  # the limit of the store's integer column
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Why a group is dropped: every reason, what it means, and what to change where it is frequent."""
+"""Drop reasons: what each means, and what to change if it is frequent."""
 
 from typing import Final, NamedTuple
 
@@ -6,7 +6,7 @@ from db.scenarios import SCENARIOS
 
 
 class Reason(NamedTuple):
-    """What a drop reason means, and the remedy where many groups of a run share it."""
+    """The meaning of a drop reason, and the remedy if many groups of a run share it."""
 
     meaning: str
     remedy: str

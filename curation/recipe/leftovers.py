@@ -1,8 +1,8 @@
-"""Find what does not belong to a text but to the talk around it. Pure.
+"""Finding chat leftovers in a text: parts that belong to the conversation around it. Pure.
 
-A model learns such debris as a shortcut: it stands in generated texts only, never in P+. What the
-given texts (document, query, instruction) hold themselves is no leftover: a page about HTML may
-hold tags, a forum's post may say "let me know".
+A model learns such debris as a shortcut: it occurs in generated texts only, never in P+. Whatever
+the given texts (document, query, instruction) contain themselves is not a leftover: a page about
+HTML may hold tags, a forum post may say "let me know".
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from curation.recipe.prompt import ECHO_WORDS, Prompt, plain_words
-from curation.recipe.structured import WORDS
+from curation.recipe.structured import DESCRIPTIONS
 from curation.recipe.tasks import Gives
 
 CHAT_TAIL_CHARACTERS = 240  # of the end: where a chat model takes its leave
@@ -85,7 +85,7 @@ _ECHO = re.compile(
 def find_leftover(
     gives: Gives, text: str, *, prompt: Prompt | None = None, given: Mapping[str, str] | None = None
 ) -> str | None:
-    """What of a text is not text, in a few words; None for a clean one.
+    """A short description of the leftover in a text; None for a clean one.
 
     `given`: the inputs of the request; `language` among them says that the texts are code.
     """
@@ -115,7 +115,7 @@ class _Sign:
     gives: str = ""
 
 
-_DESCRIPTIONS = [plain_words(one) for one in WORDS.values()]  # of the schema's fields
+_DESCRIPTIONS = [plain_words(one) for one in DESCRIPTIONS.values()]  # of the schema's fields
 _PROMPT_WORDS = ("instruction", "query", "passage")
 _CODE_SIGNS = (
     _Sign("a code fence", _FENCE, ("```", "~~~")),

@@ -1,4 +1,4 @@
-"""What models cost, from `prices.toml` beside this file and the user's own in INF_HOME."""
+"""Prices of models, from `prices.toml` in this folder and the user's own in INF_HOME."""
 
 import json
 import math
@@ -23,11 +23,11 @@ class Price:
     output: float
 
     def batched(self) -> "Price":
-        """What the same costs in a batch."""
+        """The price of the same in a batch."""
         return Price(self.input * BATCH_SHARE, self.output * BATCH_SHARE)
 
     def usd(self, input_tokens: float, output_tokens: float) -> float:
-        """What so many tokens cost."""
+        """The cost of these numbers of tokens."""
         return (input_tokens * self.input + output_tokens * self.output) / 1e6
 
 
@@ -35,7 +35,7 @@ FREE = Price(0.0, 0.0)
 
 
 def load_prices() -> dict[str, Price]:
-    """Prices by model; the user's table comes first. Raises BadInput for a table that is wrong."""
+    """Prices by model; the user's table takes precedence. Raises BadInput for an invalid table."""
     prices: dict[str, Price] = {}
     for path in (SHIPPED, home() / "prices.toml"):
         if not path.is_file():
@@ -50,7 +50,7 @@ def load_prices() -> dict[str, Price]:
 
 
 def _price(path: Path, model: str, row: Any) -> Price:
-    """A model's price as its table has it. Raises BadInput."""
+    """A model's price in its table. Raises BadInput."""
     usd = [row.get(name) if isinstance(row, dict) else None for name in ("input", "output")]
     given = [float(one) for one in usd if isinstance(one, int | float) and math.isfinite(one)]
     if len(given) < 2 or min(given) < 0:
@@ -62,9 +62,9 @@ def _price(path: Path, model: str, row: Any) -> Price:
 
 
 def save_price(model: str, price: Price) -> None:
-    """Add a model to the user's own table, which keeps what else is in it.
+    """Add a model to the user's own table, whose other entries stay.
 
-    Raises BadInput for a price below 0, or where the table has the model already.
+    Raises BadInput for a price below 0, or if the table has the model already.
     """
     for name, usd in (("input", price.input), ("output", price.output)):
         if not (math.isfinite(usd) and usd >= 0):
@@ -81,7 +81,7 @@ def save_price(model: str, price: Price) -> None:
 
 
 def how_to_price(model: str) -> str:
-    """What to write where a price is unknown."""
+    """Instructions for adding an unknown price."""
     return (
         f"the price of {model!r} is unknown: write it into {home() / 'prices.toml'} as\n"
         f'["{model}"]\ninput = 0.0   # USD per million tokens\noutput = 0.0'

@@ -17,7 +17,7 @@ from db.errors import BadInput
 FOLDER = Path(__file__).parent / "prompts"
 ECHO_WORDS = 9  # as many words of a prompt in a row are an echo of it
 _PLACE = re.compile(r"\{([a-z_]+)\}")
-FENCED = "fenced_"  # before the name of a place: its texts stand between tags
+FENCED = "fenced_"  # prefix of an input's name: its texts are put between tags
 _TAG = re.compile(r"[<＜﹤](?=\s*[/／]?\s*passage\b)", re.IGNORECASE)
 _ENTRY = re.compile(r"^\s*\[(\d+)\]", re.MULTILINE)
 Inputs = Mapping[str, str | list[str]]
@@ -52,32 +52,32 @@ class Prompt:
 
     @cached_property
     def parts(self) -> tuple[list[str], list[str]]:
-        """What is told (system) and what is asked (user), each split at its places."""
-        told, _, asked = self.text.partition("\n---\n")
-        if not asked:
-            told, asked = "", told
-        return _PLACE.split(told.strip()), _PLACE.split(asked.strip())
+        """System and user message, each split at its inputs."""
+        system, _, user = self.text.partition("\n---\n")
+        if not user:
+            system, user = "", system
+        return _PLACE.split(system.strip()), _PLACE.split(user.strip())
 
 
 _PUNCTUATION = str.maketrans(dict.fromkeys('!"#$%&()*+,./:;<=>?@[\\]^_`{|}~“”‘…', " "))
 
 
 def plain_words(text: str) -> list[str]:
-    """The words of a text in lower case; ten times as quick as a regular expression."""
+    """The words of a text in lower case; ten times as fast as a regular expression."""
     return text.lower().translate(_PUNCTUATION).split()
 
 
 def read_prompt(task: Task, name: str, beside: Path) -> Prompt:
-    """The prompt file of that name, beside the recipe or among those that come with us.
+    """The prompt file of that name, next to the recipe or among the built-in ones.
 
-    Raises BadInput where it is missing or names something that its task is not given.
+    Raises BadInput if it is missing or names an input that its task does not have.
     """
     for folder in (beside, FOLDER):
         path = folder / name
         if path.is_file():
             break
     else:
-        raise BadInput(f"no prompt file {name!r} beside the recipe or in {FOLDER.name}/")
+        raise BadInput(f"no prompt file {name!r} next to the recipe or in {FOLDER.name}/")
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -95,10 +95,10 @@ def read_prompt(task: Task, name: str, beside: Path) -> Prompt:
 
 
 def messages(prompt: Prompt, inputs: Inputs) -> list[dict[str, str]]:
-    """What is sent to a chat model. Braces in an input are text, never filled in again."""
-    told, asked = (_filled(parts, inputs) for parts in prompt.parts)
-    head = [{"role": "system", "content": told}] if told else []
-    return [*head, {"role": "user", "content": asked}]
+    """The messages for a chat model. Braces in an input are text, never filled in again."""
+    system, user = (_filled(parts, inputs) for parts in prompt.parts)
+    head = [{"role": "system", "content": system}] if system else []
+    return [*head, {"role": "user", "content": user}]
 
 
 def fenced(labels: Iterable[object], texts: Iterable[str]) -> str:

@@ -1,7 +1,7 @@
 """Recipes: TOML files that name prompts, models, sampling and filter settings per task.
 
-A recipe's identity is the sha256 of its body as JSON, the sha256 of every prompt included: what a
-run did can be told from its recipe alone.
+A recipe's identity is the sha256 of its body as JSON, the sha256 of every prompt included: it
+determines what a run does.
 """
 
 import json
@@ -201,7 +201,7 @@ def _build(tables: dict[str, Any], path: Path) -> Recipe:
             parameters={name: table[name] for name in PARAMETERS if name in table},
             transport={name: table[name] for name in TRANSPORT if name in table},
         )
-    validation = Validation(**_whole(tables, "validation", _VALIDATION, where))
+    validation = Validation(**_number_table(tables, "validation", _VALIDATION, where))
     if validation.votes < 1:
         raise BadInput(f"{where}, [validation]: votes = {validation.votes}: at least 1 is needed")
     return Recipe(
@@ -209,7 +209,7 @@ def _build(tables: dict[str, Any], path: Path) -> Recipe:
         description=str(tables.get("description", "")),
         stages=stages,
         validation=validation,
-        filters=Filters(**_whole(tables, "filters", _FILTERS, where)),
+        filters=Filters(**_number_table(tables, "filters", _FILTERS, where)),
         endpoints=tuple(tables.get("endpoints", ())),
         server_group=tables.get("server_group", ""),
     )
@@ -263,7 +263,9 @@ def _check_transport(table: dict[str, Any], place: str) -> None:
         raise BadInput(f"{place}: limit_name is max_tokens or max_completion_tokens")
 
 
-def _whole(tables: dict[str, Any], name: str, known: tuple[str, ...], where: str) -> dict[str, Any]:
+def _number_table(
+    tables: dict[str, Any], name: str, known: tuple[str, ...], where: str
+) -> dict[str, Any]:
     table: dict[str, Any] = tables.get(name, {})
     _only(table, known, f"{where}, [{name}]")
     for key, value in table.items():

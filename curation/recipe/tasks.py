@@ -1,7 +1,7 @@
 """The tasks of a curation run: one for each text of `db.scenarios` to write, and validation.
 
-`inputs` is what a prompt may name in braces. The passages a validator sees come in the order
-shown, without labels or roles: it cannot know which is which.
+`inputs` are the names that a prompt may use in braces. The passages of a validator come in the
+order shown, without labels or roles: it cannot know which is which.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ VALIDATION: Final = "validation"
 
 
 @dataclass(frozen=True)
-class TaskFacts:
+class TaskSpec:
     """A task: the inputs its prompt may name, those it must name, and the label of its answer.
 
     Only what the prompt names is sent, and only that is part of a call's key. `text` is the text
@@ -57,13 +57,13 @@ STAGES: Final[dict[str, tuple[GroupText, ...]]] = {
 }
 
 
-def _facts(text: GroupText) -> TaskFacts:
+def _facts(text: GroupText) -> TaskSpec:
     stage = _stage_of(text)
     before = tuple(one.column for one in STAGES["instruction"]) if stage != "instruction" else ()
     scenario = SCENARIOS[text.introduced_by]
     instruction, query, _ = scenario.columns
     own = (instruction, query) if text.field == "passage" else ()
-    return TaskFacts(
+    return TaskSpec(
         inputs=tuple(dict.fromkeys((*_GIVEN, *before, *own))),
         gives=GIVES[text.field],
         stage=stage,
@@ -72,10 +72,10 @@ def _facts(text: GroupText) -> TaskFacts:
     )
 
 
-TASKS: Final[dict[Task, TaskFacts]] = {
+TASKS: Final[dict[Task, TaskSpec]] = {
     task_of(text): _facts(text) for texts in STAGES.values() for text in texts
 } | {
-    VALIDATION: TaskFacts(
+    VALIDATION: TaskSpec(
         ("instruction", "query", "passages"),
         "Choice",
         VALIDATION,

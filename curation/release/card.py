@@ -1,10 +1,10 @@
-"""The data set card of a release: written from the store, valid for `datasets` and the Hub."""
+"""The dataset card of a release: written from the store, valid for `datasets` and the Hub."""
 
 from curation.release.card_facts import CardFacts
 from curation.release.front_matter import configs, front_matter
 from db.scenarios import TEXTS
 
-REVIEW_WORDS = {
+REVIEW_SENTENCES = {
     "not-rejected": "Groups that a reviewer rejected are left out; nobody had to approve a group.",
     "approved": "Only groups that a reviewer approved.",
 }
@@ -21,14 +21,14 @@ PAPER = """@article{zhuang2025towards,
   journal = {arXiv preprint arXiv:2505.21439},
   year    = {2025}
 }"""
-CONFIG_WORDS = {
+CONFIG_MEANINGS = {
     "provenance": "where each group comes from, and how it was judged",
     "triplets": "instruction, query, passage and a label, five rows per group",
     "judgments": "who chose which candidate; people under pseudonyms",
     "sentence-transformers": "anchor, positive and negatives, three rows per group",
     "tevatron": "queries with their passages, three rows per group",
 }
-COLUMN_WORDS = {
+COLUMN_MEANINGS = {
     **{text.column: text.meaning for text in TEXTS.values()},
     "group_id": "the group in the store it was made in",
     "query_id": "the pair's id in its source",
@@ -95,8 +95,8 @@ def _counts(facts: CardFacts) -> str:
         )
     sources = ""
     if len(facts.sources) > 1:
-        told = " · ".join(f"{_inline(name)} {rows:,}" for name, rows in facts.sources.items())
-        sources = f"Groups by source: {told}.\n\n"
+        listed = " · ".join(f"{_inline(name)} {rows:,}" for name, rows in facts.sources.items())
+        sources = f"Groups by source: {listed}.\n\n"
     chosen = f"Chosen: {'; '.join(map(_inline, facts.chosen))}.\n\n" if facts.chosen else ""
     table = (
         "As in Table 1 of the paper, which counts every text of every group (`#I` is two per "
@@ -164,7 +164,7 @@ def _acceptance(facts: CardFacts) -> str:
     reasons = "\n".join(
         f"| {_inline(reason)} | {number:,} |" for reason, number in facts.dropped.items()
     )
-    told = (
+    listed = (
         f"\n\nWhy groups were dropped:\n\n| reason | groups |\n|---|---:|\n{reasons}"
         if reasons
         else "\n\nNo group was dropped."
@@ -172,17 +172,17 @@ def _acceptance(facts: CardFacts) -> str:
     return (
         f"## Acceptance\n\nOf {facts.pairs:,} pairs, {facts.kept:,} groups were kept{share}.\n\n"
         f"| | groups |\n|---|---:|\n| pairs | {facts.pairs:,} |\n{reached}\n"
-        f"| kept | {facts.kept:,} |{told}"
+        f"| kept | {facts.kept:,} |{listed}"
     )
 
 
 def _reviewing(facts: CardFacts) -> str:
-    words = {"approve": "approved", "reject": "rejected", "edit": "edited since"}
+    meaning = {"approve": "approved", "reject": "rejected", "edit": "edited since"}
     counted = ", ".join(
-        f"{number:,} {words[action]}" for action, number in sorted(facts.review_counts.items())
+        f"{number:,} {meaning[action]}" for action, number in sorted(facts.review_counts.items())
     )
     return (
-        f"## Reviews\n\n{REVIEW_WORDS[facts.reviews]} In the run, people's current reviews: "
+        f"## Reviews\n\n{REVIEW_SENTENCES[facts.reviews]} In the run, people's current reviews: "
         f"{counted or 'none'}."
     )
 
@@ -215,7 +215,7 @@ def _loading(facts: CardFacts) -> str:
 def _other_configs(facts: CardFacts) -> str:
     return "".join(
         f'{name.replace("-", "_")} = load_dataset("PATH_OR_NAME", "{name}")  '
-        f"# {CONFIG_WORDS[name]}\n"
+        f"# {CONFIG_MEANINGS[name]}\n"
         for name in configs(facts)[1:]
     )
 
@@ -231,7 +231,7 @@ def _apostrophes(facts: CardFacts) -> str:
 
 
 def _columns() -> str:
-    rows = "\n".join(f"| `{name}` | {words} |" for name, words in COLUMN_WORDS.items())
+    rows = "\n".join(f"| `{name}` | {meaning} |" for name, meaning in COLUMN_MEANINGS.items())
     head = "| column | is |\n|---|---|"
     return f"## Columns\n\nThe first seven are named as in InF-IR.\n\n{head}\n{rows}"
 

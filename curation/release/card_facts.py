@@ -1,4 +1,4 @@
-"""What a dataset card is made from: plain values, gathered by `curation.release.facts`."""
+"""The facts of a dataset card: plain values, gathered by `curation.release.facts`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class CardFacts:
-    """Everything the card says."""
+    """All values in the card."""
 
     title: str
     dataset: str

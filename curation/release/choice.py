@@ -1,4 +1,4 @@
-"""Which groups of a run a release takes: the filter, without contaminated ones, balanced."""
+"""The groups of a release: the filter, without contaminated ones, balanced."""
 
 import hashlib
 from array import array
@@ -9,11 +9,12 @@ from sqlalchemy.orm import Session
 from curation.release.findings import contaminated_groups
 from curation.release.plan import Plan, refuse_empty
 from db.errors import Refused
-from db.release.releases import chosen_ids, sources_of_groups
+from db.release.choice import chosen_ids
+from db.release.rows import sources_of_groups
 
 
 def group_ids_of(session: Session, plan: Plan) -> "array[int]":
-    """The groups that go out, by id. Raises Refused where there are none."""
+    """The ids of the groups to export. Raises Refused if there are none."""
     found = chosen_ids(session, plan.choice)
     if not found:
         refuse_empty(session, plan)
@@ -28,9 +29,9 @@ def group_ids_of(session: Session, plan: Plan) -> "array[int]":
 
 
 def balanced(group_ids: "array[int]", kinds: list[str], *, seed: int) -> "array[int]":
-    """As many groups of every kind as the rarest has, drawn by the seed; in the given order.
+    """As many groups of every kind as the rarest has, sampled by the seed; in the given order.
 
-    Which ones are drawn depends on ids, kinds and seed only, not on the order.
+    The sample depends on ids, kinds and seed only, not on the order.
     """
     least = min(Counter(kinds).values())
     ranked: dict[str, list[tuple[bytes, int]]] = {}
@@ -48,8 +49,8 @@ def _contaminated(session: Session, plan: Plan) -> frozenset[int]:
     if found is None:
         every = " --groups all" if plan.choice.include_dropped else ""
         raise Refused(
-            f"nobody has compared all of run {plan.run.id} with evaluation sets: run `inf analyze "
-            f"contamination --dataset {plan.dataset.name} --run {plan.run.id}{every} --against "
-            "PATH` first"
+            f"the whole of run {plan.run.id} was not compared with evaluation sets: run `inf "
+            f"analyze contamination --dataset {plan.dataset.name} --run {plan.run.id}{every} "
+            "--against PATH` first"
         )
     return found

@@ -1,4 +1,4 @@
-"""The map of a run's texts as a picture for the data set card: a PNG, drawn without a browser."""
+"""The map of a run's texts as a picture for the dataset card: a PNG, drawn without a browser."""
 
 import io
 from collections.abc import Sequence
@@ -37,9 +37,9 @@ def draw_map(x: Any, y: Any, roles: Sequence[str], fields: Sequence[str]) -> byt
         pen.ellipse((left - radius, top - radius, left + radius, top + radius), fill=colour)
     font = ImageFont.load_default(size=26 * SCALE)
     at = MARGIN * SCALE
-    there = set(zip(roles, fields, strict=True))
+    present = set(zip(roles, fields, strict=True))
     for kind, (name, colour) in KINDS.items():
-        if kind in there:
+        if kind in present:
             middle = LEGEND * SCALE // 2
             size = 9 * SCALE
             pen.ellipse((at, middle - size, at + 2 * size, middle + size), fill=colour)

@@ -1,4 +1,4 @@
-"""What a data set card tells, from the store and from what was counted."""
+"""Gathering the facts of a dataset card from the store and from the counts of the export."""
 
 from sqlalchemy.orm import Session
 
@@ -12,9 +12,9 @@ from db.run.runs import funnel
 
 
 def facts_of(session: Session, plan: Plan, written: Counted) -> CardFacts:
-    """Everything the card says of a release with these counts."""
+    """The facts of the card for a release with these counts."""
     recipe, prompts = recipe_of_run(session, plan.run.id)
-    told = funnel(session, plan.run.id)
+    counts = funnel(session, plan.run.id)
     stages = [
         Stage(task, stage["model"], stage["prompt"], stage["prompt_sha256"])
         for task, stage in recipe.body.get("stages", {}).items()
@@ -40,15 +40,15 @@ def facts_of(session: Session, plan: Plan, written: Counted) -> CardFacts:
         splits=written.splits,
         files=written.files,
         sources=written.sources,
-        chosen=_chosen_words(plan),
+        chosen=_filter_sentences(plan),
         held_out=plan.held_out,
         seed=plan.seed,
         format=plan.format,
         texts=written.texts,
-        pairs=told.pairs,
-        reached=told.reached,
-        kept=told.kept,
-        dropped=told.dropped,
+        pairs=counts.pairs,
+        reached=counts.reached,
+        kept=counts.kept,
+        dropped=counts.dropped,
         content_sha256=written.content_sha256,
         prompts={
             prompts[stage.prompt_sha256].name: prompts[stage.prompt_sha256].text
@@ -60,16 +60,16 @@ def facts_of(session: Session, plan: Plan, written: Counted) -> CardFacts:
     )
 
 
-def _chosen_words(plan: Plan) -> list[str]:
-    words = []
+def _filter_sentences(plan: Plan) -> list[str]:
+    sentences = []
     if plan.leave_out_contaminated:
-        words.append("without groups that overlap with evaluation sets")
+        sentences.append("without groups that overlap with evaluation sets")
     if plan.choice.sources:
-        words.append(f"only the source {' and '.join(plan.choice.sources)}")
+        sentences.append(f"only the source {' and '.join(plan.choice.sources)}")
     if plan.choice.languages:
-        words.append(f"only the language {' and '.join(plan.choice.languages)}")
+        sentences.append(f"only the language {' and '.join(plan.choice.languages)}")
     if plan.choice.study_id is not None:
-        words.append(f"only groups of study {plan.choice.study_id}")
+        sentences.append(f"only groups of study {plan.choice.study_id}")
     if plan.balance != "none":
-        words.append(f"as many groups of every {plan.balance} (seed {plan.seed})")
-    return words
+        sentences.append(f"as many groups of every {plan.balance} (seed {plan.seed})")
+    return sentences

@@ -1,8 +1,8 @@
 """Writing the files of a release: one per configuration, split and part, a batch at a time.
 
-A thread writes while the next groups are read: compressing and writing need no interpreter. In CSV
-a text that a spreadsheet would run as a formula gets an apostrophe in front (the manifest says so);
-the hash is over the texts as they are.
+A thread writes while the next groups are read: compressing and writing release the interpreter
+lock. In CSV a text that a spreadsheet would run as a formula gets an apostrophe in front (recorded
+in the manifest); the hash is over the original texts.
 """
 
 import csv
@@ -30,13 +30,13 @@ class Pen:
         self._waiting: deque[Future[None]] = deque()
 
     def write(self, work: Callable[..., None], *given: Any) -> None:
-        """Have `work` done after what was given before. Raises what earlier work raised."""
+        """Queue `work` after the earlier calls. Raises what earlier work raised."""
         self._waiting.append(self._thread.submit(work, *given))
         while len(self._waiting) > WAITING:
             self._waiting.popleft().result()
 
     def finish(self) -> None:
-        """Until everything is written. Raises what the work raised."""
+        """Wait until everything is written. Raises what the work raised."""
         while self._waiting:
             self._waiting.popleft().result()
 
@@ -53,7 +53,7 @@ class Pen:
 
 
 class SplitWriter:
-    """The file of one configuration's split in one part; made with the first row."""
+    """The file of one configuration's split in one part; created with the first row."""
 
     def __init__(self, folder: Path, config: str, split: str, format: str, part: int) -> None:
         self.config, self.split = config, split
@@ -66,30 +66,30 @@ class SplitWriter:
         self._open: Writer | None = None
 
     def add(self, row: Row, line: bytes = b"") -> None:
-        """Take one row, and its canonical line where it counts for the release's identity."""
+        """Add a row, and its canonical line if it counts for the release's identity."""
         self._content.update(line)
         self._batch.append(row)
         self.rows += 1
 
     def add_all(self, rows: list[Row]) -> None:
-        """Take rows that do not count for the release's identity."""
+        """Add rows that do not count for the release's identity."""
         self._batch += rows
         self.rows += len(rows)
 
     def flush(self, pen: Pen, *, whole: bool = False) -> None:
-        """Hand over what was taken where it is a batch, or whatever there is."""
+        """Hand over the rows if they fill a batch, or all with `whole`."""
         if self._batch and (whole or len(self._batch) >= BATCH):
             pen.write(self._write, self._batch)
             self._batch = []
 
     def close(self, pen: Pen) -> None:
-        """Have the file closed after what was handed over."""
+        """Close the file after all rows handed over."""
         self.flush(pen, whole=True)
         pen.write(self._close)
 
     @property
     def content_sha256(self) -> str:
-        """The sha256 of the lines that were given, in their order."""
+        """The sha256 of the given lines, in their order."""
         return self._content.hexdigest()
 
     def _write(self, rows: list[Row]) -> None:
@@ -104,20 +104,20 @@ class SplitWriter:
 
 
 def file_path(config: str, split: str, format: str) -> str:
-    """Where a split lies in a release, its number to be filled in: the default one under `data`."""
+    """The path of a split in a release, with a place for the part's number; `default` in `data`."""
     folder = "data" if config == "default" else config
     return f"{folder}/{split}-{{place:05d}}-of-{{of:05d}}.{format}"
 
 
 def temporary_path(path: str, part: int) -> str:
-    """Where a part's file lies until it is known how many there are."""
+    """The path of a part's file until the number of parts is known."""
     return path.replace("-{place:05d}-of-{of:05d}", f".part-{part:05d}")
 
 
 def content_sha256(parts: list[tuple[str, str, int, str]]) -> str:
     """The identity of a release: over (configuration, split, part, its rows' hash)."""
-    told = "".join("\t".join(map(str, part)) + "\n" for part in sorted(parts))
-    return hashlib.sha256(told.encode()).hexdigest()
+    listed = "".join("\t".join(map(str, part)) + "\n" for part in sorted(parts))
+    return hashlib.sha256(listed.encode()).hexdigest()
 
 
 def file_sha256(path: Path) -> str:

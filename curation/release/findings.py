@@ -1,7 +1,7 @@
-"""What is known of a release's groups beside the texts: agreement, diversity, contamination.
+"""The findings on a release's groups: agreement, diversity, contamination, leakage, coverage.
 
-Told from what the store holds when the release is made; what nobody measured is said to be missing,
-with the command that measures it. People are counted, never named.
+Read from the store when the release is made; a missing measurement is named with the command that
+makes it. People are counted, never named.
 """
 
 from typing import Any
@@ -28,19 +28,19 @@ PICTURE = "coverage.png"
 
 def findings(session: Session, plan: Plan) -> list[str]:
     """The paragraphs of the card's section "What was measured", in Markdown."""
-    told = [
+    found = [
         *_agreement(session, plan),
         _diversity(session, plan),
         _coverage(session, plan),
         _contamination(session, plan),
         _leakage(session, plan),
     ]
-    return [paragraph for paragraph in told if paragraph]
+    return [paragraph for paragraph in found if paragraph]
 
 
 def contaminated_groups(session: Session, plan: Plan) -> frozenset[int] | None:
-    """The groups that overlap with an evaluation set, None where nobody has looked at all of them:
-    a comparison of some sources, or of kept groups where dropped ones go out, is none."""
+    """The groups that overlap with an evaluation set, None if not all of them were compared: a
+    comparison of some sources, or of kept groups when dropped ones are exported, does not count."""
     found = _of_run(session, plan, "contamination")
     if found is None or found.config.get("sources"):
         return None
@@ -51,9 +51,9 @@ def contaminated_groups(session: Session, plan: Plan) -> frozenset[int] | None:
 
 def _agreement(session: Session, plan: Plan) -> list[str]:
     studies = session.scalars(select(Study).where(Study.run_id == plan.run.id).order_by(Study.id))
-    told = [words for study in studies if (words := _study(session, study.id)) is not None]
-    if told:
-        return told
+    found = [words for study in studies if (words := _study(session, study.id)) is not None]
+    if found:
+        return found
     return ["Agreement: no person has judged groups of this run (`inf study create`)."]
 
 
@@ -138,11 +138,11 @@ def _contamination(session: Session, plan: Plan) -> str:
     found = _of_run(session, plan, "contamination")
     if found is None:
         return (
-            "Contamination: nobody has compared these texts with evaluation sets "
+            "Contamination: these texts were not compared with evaluation sets "
             "(`inf analyze contamination`)."
         )
     result = found.result
-    against = ", ".join(str(told.get("corpus", told.get("name"))) for told in result["against"])
+    against = ", ".join(str(found.get("corpus", found.get("name"))) for found in result["against"])
     left_out = " They are left out of this release." if plan.leave_out_contaminated else ""
     return (
         f"Contamination: of the run's texts, {result['texts']:,} in {len(result['groups']):,} "
@@ -175,7 +175,7 @@ def _leakage(session: Session, plan: Plan) -> str:
 
 
 def coverage_picture(session: Session, plan: Plan) -> bytes | None:
-    """The newest map of this run's texts as a PNG, None where nobody has drawn one."""
+    """The newest map of this run's texts as a PNG, None if none was drawn."""
     found = _of_run(session, plan, "coverage")
     if found is None or found.payload is None:
         return None
@@ -200,7 +200,7 @@ def _coverage(session: Session, plan: Plan) -> str:
 
 
 def _of_run(session: Session, plan: Plan, kind: str) -> Analysis | None:
-    """The newest analysis of this data set that was made of this run."""
+    """The newest analysis of this dataset that was made of this run."""
     found = latest_analysis(session, kind, plan.dataset.id)
     if found is None:
         return None

@@ -48,7 +48,7 @@ def _licence(facts: CardFacts) -> dict[str, str]:
     identifiers = sorted({hub_identifier(licence) for licence in facts.licences}) or ["unknown"]
     if len(identifiers) == 1 and identifiers[0] != "other":
         return {"license": identifiers[0]}
-    name = "-and-".join(sorted({slug(words) or "unknown" for words in facts.licences}))
+    name = "-and-".join(sorted({slug(licence) or "unknown" for licence in facts.licences}))
     return {"license": "other", "license_name": name, "license_link": "README.md"}
 
 

@@ -1,12 +1,12 @@
-"""Making a release: the job that writes a run's groups, their card and their manifest to a folder.
+"""The export job: it writes a run's groups, their card and their manifest to a folder.
 
-Everything is written to a folder beside the one asked for, which is renamed at the end: whoever
-looks sees a whole release or none. What a killed or cancelled export has finished there is taken
-over by the next one (`release_parts`). A folder that holds something is left alone, unless it is
-this very release already (same content), which is then told again.
+Everything is written to a temporary folder, which is renamed at the end: readers see a complete
+release or none. The parts that a killed or cancelled export has finished there are reused by the
+next one (`curation.release.parts`). A folder with files is left alone, unless it is exactly this
+release already (same content), which is then returned again.
 
 The content hash is over the rows in their order (split, part, group), as JSONL whatever the format:
-the same groups give the same hash however often, and wherever, they are exported.
+the same groups give the same hash in every export.
 """
 
 import json
@@ -30,7 +30,9 @@ from db.errors import BadInput, Refused
 from db.jobs.runner import Cancelled, JobHandle
 from db.machine import process_exists
 from db.people.accounts import record_audit
-from db.release.releases import chosen_licences, find_release_at, record_release, use_snapshot
+from db.release.choice import chosen_licences
+from db.release.releases import find_release_at, record_release
+from db.release.rows import use_snapshot
 from db.tables import Release
 
 
@@ -72,30 +74,30 @@ def _require_mixable(session: Session, plan: Plan) -> None:
     reasons = conflicts(licences)
     if reasons and not plan.accept_licences:
         raise Refused(
-            f"the licences of these groups do not go together: {'; '.join(reasons)}. Export one "
-            "source with --source, or say with --accept-licences that you may mix them"
+            f"the licences of these groups are not compatible: {'; '.join(reasons)}. Export one "
+            "source with --source, or confirm with --accept-licences that you may mix them"
         )
 
 
 def _same_release(handle: JobHandle, plan: Plan, written: Written) -> Release | None:
-    """The release that the folder already holds, None where it is to be put there.
+    """The release that the folder holds already, None if it is to be written there.
 
-    A folder whose release the store does not know (the export died between the two, or the store
-    was restored from before) is written again with the same content. Raises Refused where the
+    A folder whose release is not in the store (the export died between the two, or the store was
+    restored from an earlier backup) is written again with the same content. Raises Refused if the
     folder holds another release.
     """
-    there = read_manifest(plan.out)
-    if there is None:
+    manifest = read_manifest(plan.out)
+    if manifest is None:
         return None
-    same = there.get("content_sha256") == written.content_sha256
-    if same and there.get("format") == plan.format and there.get("filter") == plan.filter:
+    same = manifest.get("content_sha256") == written.content_sha256
+    if same and manifest.get("format") == plan.format and manifest.get("filter") == plan.filter:
         with handle.store.read() as session:
             release = find_release_at(session, str(plan.out), written.content_sha256)
-        if release is None or release.id == there.get("release_id"):
+        if release is None or release.id == manifest.get("release_id"):
             return release
     raise Refused(
-        f"{plan.out} holds another release (content {str(there.get('content_sha256'))[:12]}, this "
-        f"one {written.content_sha256[:12]}): a release is never overwritten, give a new folder"
+        f"{plan.out} holds another release (content {str(manifest.get('content_sha256'))[:12]}, "
+        f"this one {written.content_sha256[:12]}): a release is never overwritten: give a new one"
     )
 
 
@@ -161,14 +163,14 @@ def _finish_folder(
     (unfinished / MANIFEST).write_text(
         json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
     )
-    if read_manifest(plan.out) is not None:  # the same content, which the store does not know
+    if read_manifest(plan.out) is not None:  # the same content, unknown to the store
         old = plan.out.parent / f".{plan.out.name}.unfinished-old-{os.getpid()}"
         plan.out.rename(old)
         unfinished.rename(plan.out)
         shutil.rmtree(old, ignore_errors=True)
         return
     if plan.out.is_dir():
-        plan.out.rmdir()  # only an empty folder goes: what came in meanwhile stays, and we fail
+        plan.out.rmdir()  # fails unless it is empty: files that appeared meanwhile are kept
     unfinished.rename(plan.out)
 
 
@@ -195,7 +197,7 @@ def _result(release: Release, written: Written) -> dict[str, Any]:
 
 
 def _adopt_leftovers(out: Path, unfinished: Path) -> None:
-    """Take over what an export to this place left whose process is gone; remove the rest of it."""
+    """Reuse what a dead export to this place left, and remove the rest of it."""
     for folder in sorted(out.parent.glob(f".{out.name}.unfinished-*")):
         number = folder.name.rpartition("-")[2]
         if number.isdigit() and not process_exists(int(number)):

@@ -1,4 +1,4 @@
-"""Licences: from the words of a data set to the Hub's identifier, and which do not mix. Pure."""
+"""Licences: from a dataset's wording to the Hub's identifier, and incompatible ones. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -30,11 +30,11 @@ def hub_identifier(licence: str) -> str:
 
     "CC BY-SA 3.0", "cc-by-sa-3.0" and "CC_BY_SA 3.0" are the same.
     """
-    words = slug(licence)
-    if not words:
+    name = slug(licence)
+    if not name:
         return "unknown"
-    words = ALIASES.get(words, words)
-    return words if words in HUB else "other"
+    name = ALIASES.get(name, name)
+    return name if name in HUB else "other"
 
 
 def slug(licence: str) -> str:
@@ -43,10 +43,10 @@ def slug(licence: str) -> str:
 
 
 def conflicts(licences: Sequence[str]) -> list[str]:
-    """Why texts under these licences cannot simply be passed on together, a sentence per reason.
+    """Why texts under these licences cannot be published together, a sentence per reason.
 
-    Told from the names alone: share-alike with non-commercial, two kinds of share-alike, and texts
-    that must not be altered at all (negatives are alterations).
+    From the names alone: share-alike with non-commercial, two kinds of share-alike, and texts that
+    must not be altered at all (negatives are alterations).
     """
     names = sorted({slug(licence) for licence in licences if slug(licence)})
     alike = {_family(name): name for name in names if _family(name)}
@@ -61,13 +61,13 @@ def conflicts(licences: Sequence[str]) -> list[str]:
         )
     if len(alike) > 1:
         reasons.append(
-            f"{' and '.join(sorted(alike.values()))} each want the whole under their own"
+            f"{' and '.join(sorted(alike.values()))} each require the whole under their own"
         )
     return reasons
 
 
 def _family(name: str) -> str:
-    """The kind of a share-alike licence, "" for others: CC BY-SA 3.0 goes over into 4.0."""
+    """The kind of a share-alike licence, "" for others: CC BY-SA 3.0 may become 4.0."""
     if re.search(r"(^|-)sa(-|$)", name):
         return re.sub(r"-?[0-9.]+$", "", name)
     return next((kind for kind in ("gpl", "gfdl", "odbl", "cdla-sharing") if kind in name), "")

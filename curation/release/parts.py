@@ -1,9 +1,9 @@
-"""The parts of an unfinished release: a killed export goes on after the last whole one.
+"""The parts of an unfinished release: a killed export continues after the last complete one.
 
-A part is a fixed number of groups in a file per configuration and split. Once its files stand, its
-facts (ids, identities of rows, hashes of texts) go into an `.npz` beside them and a line into
-`parts.jsonl`. The first line there is what the release was made of; where that has changed (a
-review since, another filter), the parts are of another release and are thrown away.
+A part is a fixed number of groups in a file per configuration and split. Once its files are
+written, its facts (ids, identities of rows, hashes of texts) go into an `.npz` next to them and a
+line into `parts.jsonl`. The first line there identifies the release's inputs; if those changed (a
+later review, another filter), the parts are of another release and are deleted.
 """
 
 import json
@@ -22,7 +22,7 @@ ROW_HASH_BYTES = 16
 
 @dataclass(frozen=True)
 class Part:
-    """A finished part: its files with their rows and, where they count, their rows' hash."""
+    """A finished part: its files with their rows and, if they count, their rows' hash."""
 
     number: int
     groups: int
@@ -35,7 +35,7 @@ class Part:
 
 
 class Ledger:
-    """What an unfinished folder holds already."""
+    """The contents of an unfinished folder."""
 
     def __init__(self, folder: Path, made_of: dict[str, Any]) -> None:
         self.folder = folder
@@ -53,7 +53,7 @@ class Ledger:
         self._file.write_text(head + "\n", encoding="utf-8")
 
     def finish(self, part: Part, facts: "PartFacts", counts: TextCounts) -> None:
-        """Write down that the files of `part` stand."""
+        """Record that the files of `part` are complete."""
         facts.save(self._facts(part.number), counts)
         with self._file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(part), ensure_ascii=False) + "\n")
@@ -83,7 +83,7 @@ class Ledger:
                 yield group_id, part.splits[place], rows[start : start + ROW_HASH_BYTES].hex()
 
     def name_files(self) -> list[dict[str, Any]]:
-        """Give the files their final names, `NAME-00000-of-00002`; told as before, with `path`."""
+        """Give the files their final names, `NAME-00000-of-00002`; returned with `path`."""
         numbered: dict[tuple[str, str], list[tuple[Part, dict[str, Any]]]] = {}
         for part in self.parts:
             for file in part.files:
@@ -124,7 +124,7 @@ class PartFacts:
         self.splits: list[str] = []
 
     def add(self, group_id: int, split: str, identity: bytes) -> None:
-        """Take a group; `identity` is the sha256 of its row, of which 16 bytes are kept."""
+        """Add a group; `identity` is the sha256 of its row, of which 16 bytes are kept."""
         if split not in self.splits:
             self.splits.append(split)
         self.ids.append(group_id)

@@ -1,4 +1,4 @@
-"""What an export job is asked for, checked before any work; and what a release's folder says."""
+"""The plan of an export: a job's config, checked before any work; a folder's manifest."""
 
 import json
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from curation.release.files import FORMATS
 from curation.release.rows import CONFIGS, STANDARD, VIEWS, split_name
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, NotFound, Refused
-from db.release.releases import Choice
+from db.release.choice import Choice
 from db.review.reviews import count_reviews
 from db.run.runs import choose_run, funnel
 from db.tables import Dataset, Run, Study
@@ -27,7 +27,7 @@ GROUPS_PER_PART = 50_000
 
 @dataclass(frozen=True)
 class Plan:
-    """What to export and where to. `held_out` is the share of groups in splits of their own."""
+    """What to export and where. `held_out` is the share of groups in splits of their own."""
 
     dataset: Dataset
     run: Run
@@ -46,7 +46,7 @@ class Plan:
 
     @property
     def filter(self) -> dict[str, Any]:
-        """Which groups, in which splits: as the release and its manifest tell it."""
+        """Which groups, in which splits: as stored in the release and its manifest."""
         return {
             "run_id": self.choice.run_id,
             "reviews": self.choice.reviews,
@@ -64,13 +64,13 @@ class Plan:
         }
 
     def split(self, source: str, held_out: bool) -> str:
-        """The split that a group goes to."""
+        """The split of a group."""
         name = _split_name(source if self.split_by == "source" else self.dataset.name)
         return name + HELD_OUT if held_out else name
 
 
 def plan_release(session: Session, config: dict[str, Any]) -> Plan:
-    """What a job's config asks for. Raises BadInput, NotFound or Refused before any work."""
+    """The plan of a job's config. Raises BadInput, NotFound or Refused before any work."""
     dataset = get_dataset(session, config["dataset"])
     run = choose_run(session, dataset.id, config.get("run_id"))
     held_out = float(config.get("held_out", 0.0))
@@ -115,69 +115,69 @@ def plan_release(session: Session, config: dict[str, Any]) -> Plan:
 
 
 def refuse_empty(session: Session, plan: Plan) -> None:
-    """Raise Refused with why nothing would be in the release and what to do."""
-    told = funnel(session, plan.run.id)
-    dropped = ", ".join(f"{reason} {number}" for reason, number in told.dropped.items())
+    """Raise Refused with the reason why the release would be empty and the remedy."""
+    counts = funnel(session, plan.run.id)
+    dropped = ", ".join(f"{reason} {number}" for reason, number in counts.dropped.items())
     why = "the release would be empty:"
-    if not told.kept and not plan.choice.include_dropped:
+    if not counts.kept and not plan.choice.include_dropped:
         raise Refused(
-            f"{why} run {plan.run.id} kept none of its {told.pairs} groups "
-            f"(dropped: {dropped or 'none yet'}). Look at them on the Groups page, then curate "
+            f"{why} run {plan.run.id} kept none of its {counts.pairs} groups "
+            f"(dropped: {dropped or 'none yet'}). Check them on the Groups page, then curate "
             "with another recipe or export another run with --run"
         )
-    asked = [
+    conditions = [
         (name, " or ".join(values))
         for name, values in (("source", plan.choice.sources), ("language", plan.choice.languages))
         if values
     ]
-    if asked:
+    if conditions:
         raise Refused(
-            f"{why} no group that could go out has "
-            + " and ".join(f"the {name} {values}" for name, values in asked)
-            + f": leave {' or '.join(f'--{name}' for name, _ in asked)} out, or name one that the "
+            f"{why} no group that could be exported has "
+            + " and ".join(f"the {name} {values}" for name, values in conditions)
+            + f": omit {' or '.join(f'--{name}' for name, _ in conditions)}, or name one that the "
             "pairs have"
         )
     if plan.choice.study_id is not None:
         raise Refused(
-            f"{why} study {plan.choice.study_id} has items of no group that could go out: leave "
-            "--study out, or name another one"
+            f"{why} study {plan.choice.study_id} has no item of a group that could be exported: "
+            "omit --study, or name another one"
         )
     if plan.choice.reviews == "approved":
         raise Refused(
-            f"{why} of {told.kept} kept groups none is approved. Approve groups with "
+            f"{why} of {counts.kept} kept groups none is approved. Approve groups with "
             "`inf review --group ID --approve`, or use --reviews not-rejected"
         )
     rejected = count_reviews(session, plan.run.id).get("reject", 0)
     raise Refused(
-        f"{why} {rejected} of {told.kept} kept groups are rejected and no other has its three "
+        f"{why} {rejected} of {counts.kept} kept groups are rejected and no other has its three "
         f"triplets (dropped: {dropped or 'none'})"
     )
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """What a release's folder says of itself, None where it is no release."""
+    """The manifest of a release's folder, None if it is not a release."""
     file = folder / MANIFEST
     if not file.is_file():
         return None
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
+        counts = json.loads(file.read_text(encoding="utf-8"))
     except ValueError:
         return None
-    return told if isinstance(told, dict) else None
+    return counts if isinstance(counts, dict) else None
 
 
 def _checked_folder(out: Path) -> Path:
     if out.exists() and not out.is_dir():
         raise Refused(f"{out} is a file: give a folder for the release")
     if out.is_dir() and any(out.iterdir()) and read_manifest(out) is None:
-        raise Refused(f"{out} is not empty and holds no release: give a new folder")
+        raise Refused(f"{out} is not empty and not a release: give a new folder")
     return out
 
 
 def _require_study(session: Session, study_id: int, run: Run) -> None:
     study = session.get(Study, study_id)
     if study is None:
-        raise NotFound(f"no study {study_id}: `inf study list` shows them")
+        raise NotFound(f"no study {study_id}: `inf study list` shows all")
     if study.run_id != run.id:
         raise BadInput(
             f"study {study_id} is of run {study.run_id} and this release of run {run.id}: "

@@ -1,4 +1,4 @@
-"""What a release would hold, before it is made: counts, first rows, card. Writes nothing."""
+"""Preview of a release: counts, first rows, card. Writes nothing."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -14,15 +14,16 @@ from curation.release.plan import HELD_OUT, Plan, plan_release
 from curation.release.rows import release_row
 from curation.release.text_counts import TextCounts
 from curation.release.writing import Counted
-from db.release.releases import chosen_licences, release_rows, sources_of_groups
+from db.release.choice import chosen_licences
+from db.release.rows import release_rows, sources_of_groups
 
-COUNTED = 5000  # texts of more groups than that are only counted when the release is made
+COUNTED = 5000  # with more groups than this, texts are only counted when the release is made
 ROWS = 5
 
 
 @dataclass(frozen=True)
-class Preview:
-    """How many groups in which splits, why they may not go together, the first rows, the card."""
+class ReleasePreview:
+    """Groups by split, licence conflicts, the first rows, the card."""
 
     groups: int
     splits: dict[str, int]
@@ -31,10 +32,10 @@ class Preview:
     card: str
 
 
-def foresee(session: Session, config: dict[str, Any]) -> Preview:
+def preview_release(session: Session, config: dict[str, Any]) -> ReleasePreview:
     """The preview of an export job's config. Raises what the export would raise before writing.
 
-    Held-out splits are told by their share: which groups are in them is found when it is made.
+    Held-out splits are given by their share: which groups are in them is computed by the export.
     """
     plan = plan_release(session, config)
     ids = group_ids_of(session, plan)
@@ -65,7 +66,7 @@ def foresee(session: Session, config: dict[str, Any]) -> Preview:
     if len(ids) <= COUNTED:
         counted.texts = texts.summary()
     card = write_card(facts_of(session, plan, counted), None)
-    return Preview(len(ids), counted.splits, conflicts(licences), rows, card)
+    return ReleasePreview(len(ids), counted.splits, conflicts(licences), rows, card)
 
 
 def _splits(plan: Plan, sources: list[str]) -> dict[str, int]:

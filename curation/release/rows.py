@@ -1,9 +1,9 @@
 """The rows of a release, configuration by configuration. Pure.
 
-`default` is InF-IR's seven columns, under their published names, and a few more; `provenance` says
-where each group comes from; `triplets` is the same groups flattened; `judgments` who chose what.
-Two more are views for other trainers, made where they are asked for: `sentence-transformers` and
-`tevatron`, with instruction and query in one text (the paper's Interaction I).
+`default` is InF-IR's seven columns, under their published names, and a few more; `provenance` has
+the origin of each group; `triplets` is the same groups flattened; `judgments` who chose what. Two
+more are views for other trainers, made on request: `sentence-transformers` and `tevatron`, with
+instruction and query in one text (the paper's Interaction I).
 A text column without a value holds "": every column has one type in every format.
 """
 
@@ -12,7 +12,7 @@ import re
 import unicodedata
 from typing import Any
 
-from db.release.releases import GroupJudgment, ReleaseRow
+from db.release.rows import GroupJudgment, ReleaseRow
 from db.scenarios import COLUMNS, FIELDS, SCENARIOS, TEXTS
 
 FURTHER = {
@@ -96,14 +96,14 @@ KINDS = {
 
 
 def release_row(found: ReleaseRow, *, source: str, licence: str, offline: bool) -> dict[str, Any]:
-    """A group as a row; a `source` or `licence` of the pair goes before the data set's."""
+    """A group as a row; a `source` or `licence` of the pair overrides the dataset's."""
     row: dict[str, Any] = dict(zip(COLUMNS, found.texts, strict=True))
     return row | {
         "group_id": found.group_id,
         "query_id": found.query_id,
         "passage_id": found.passage_id,
-        "source": _said(found.meta, ("source",)) or source,
-        "licence": _said(found.meta, ("licence", "license")) or licence,
+        "source": _first_of(found.meta, ("source",)) or source,
+        "licence": _first_of(found.meta, ("licence", "license")) or licence,
         "verdict": found.verdict,
         "drop_reason": found.drop_reason or "",
         "review": found.review or "",
@@ -114,7 +114,7 @@ def release_row(found: ReleaseRow, *, source: str, licence: str, offline: bool) 
 def provenance_row(
     row: dict[str, Any], run: dict[str, Any], judged: list[GroupJudgment]
 ) -> dict[str, Any]:
-    """Where a group comes from. `run` holds what is the same for all groups of the run.
+    """The origin of a group. `run` holds the values shared by all groups of the run.
 
     `judgments_as_meant` counts those that chose the passage which was written for the scenario.
     """
@@ -127,7 +127,7 @@ def provenance_row(
 
 
 def triplet_rows(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """The five triplets that a group tells apart, with label 1 where the passage fits.
+    """The five triplets of a group, with label 1 if the passage fits.
 
     P+ fits (I+, Q+) and neither (I-, Q+) nor (I+, Q-), for which P1- and P2- were written.
     """
@@ -152,7 +152,7 @@ def triplet_rows(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def trainer_rows(view: str, row: dict[str, Any]) -> list[dict[str, Any]]:
-    """A group as another trainer reads it: its three queries, each with the passage that fits.
+    """A group in the format of another trainer: its three queries, each with the passage that fits.
 
     The other two passages of the group are its negatives. `sentence-transformers`: the columns of a
     loss such as MultipleNegativesRankingLoss. `tevatron`: the rows of its training files.
@@ -182,44 +182,44 @@ Text = tuple[str, str]
 
 
 def _anchor_row(_: str, query: str, positive: Text, negatives: list[Text]) -> dict[str, Any]:
-    told = {f"negative_{number}": text for number, (_, text) in enumerate(negatives, start=1)}
-    return {"anchor": query, "positive": positive[1], **told}
+    others = {f"negative_{number}": text for number, (_, text) in enumerate(negatives, start=1)}
+    return {"anchor": query, "positive": positive[1], **others}
 
 
 def _tevatron_row(
     query_id: str, query: str, positive: Text, negatives: list[Text]
 ) -> dict[str, Any]:
-    def told(passages: list[Text]) -> list[dict[str, str]]:
+    def entries(passages: list[Text]) -> list[dict[str, str]]:
         return [{"docid": name, "title": "", "text": text} for name, text in passages]
 
     return {
         "query_id": query_id,
         "query": query,
-        "positive_passages": told([positive]),
-        "negative_passages": told(negatives),
+        "positive_passages": entries([positive]),
+        "negative_passages": entries(negatives),
     }
 
 
 def judgment_row(judged: GroupJudgment) -> dict[str, Any]:
-    """A judgment as it goes out; `position` 0 where no candidate was chosen."""
+    """A judgment in a release; `position` 0 if no candidate was chosen."""
     row: dict[str, Any] = {name: getattr(judged, name) for name in CONFIGS["judgments"]}
     return row | {"position": judged.position or 0}
 
 
 def without_formulas(text: str) -> str:
-    """Text that a spreadsheet does not run: an apostrophe before what begins a formula."""
+    """A text that a spreadsheet does not run: an apostrophe before the start of a formula."""
     return "'" + text if text[:1] in FORMULA_SIGNS and text else text
 
 
 def canonical_line(row: dict[str, Any]) -> bytes:
-    """The row as a line of JSONL: what the content hash is over, whatever the format."""
+    """The row as a line of JSONL: the input of the content hash, whatever the format."""
     return (_encode(row) + "\n").encode()
 
 
 def split_name(dataset: str) -> str:
-    """The data set's name as the name of a split: letters, digits and _ only.
+    """The dataset's name as the name of a split: letters, digits and _ only.
 
-    `all` means something else to `datasets` and becomes `all_groups`.
+    `all` has a special meaning in `datasets` and becomes `all_groups`.
     """
     plain = unicodedata.normalize("NFKD", dataset).encode("ascii", "ignore").decode()
     name = re.sub(r"\W+", "_", plain).strip("_").lower()
@@ -228,7 +228,7 @@ def split_name(dataset: str) -> str:
     return name or "groups"
 
 
-def _said(meta: dict[str, Any], names: tuple[str, ...]) -> str:
+def _first_of(meta: dict[str, Any], names: tuple[str, ...]) -> str:
     for name in names:
         if isinstance(meta.get(name), str) and meta[name].strip():
             return str(meta[name])

@@ -1,4 +1,4 @@
-"""What the paper's Table 1 counts: texts by kind, how many differ, words on average. Streaming."""
+"""The counts of the paper's Table 1: texts by kind, distinct ones, mean words. Streaming."""
 
 import hashlib
 from array import array
@@ -11,7 +11,7 @@ from curation.release.rows import KINDS
 class TextCounts:
     """Counts of instructions, queries and passages, every text of every group.
 
-    Different texts are told apart by 64 bits of BLAKE2: a million different texts are miscounted
+    Distinct texts are counted by 64 bits of BLAKE2: a million different texts are miscounted
     with a probability below 1e-7.
     """
 
@@ -34,13 +34,13 @@ class TextCounts:
         return {kind: np.asarray(found, dtype=np.uint64) for kind, found in self._hashes.items()}
 
     def take(self, words: Mapping[str, int], hashes: Mapping[str, Any]) -> None:
-        """Add what another counted: its words and its hashes by kind."""
+        """Add another's counts: its words and its hashes by kind."""
         for kind in KINDS:
             self.words[kind] += words[kind]
             self._hashes[kind].frombytes(hashes[kind].tobytes())
 
     def summary(self) -> dict[str, dict[str, Any]]:
-        """By kind: number, different, mean_words (None where there is no text)."""
+        """By kind: number, different, mean_words (None without texts)."""
         import numpy as np
 
         return {

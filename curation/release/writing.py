@@ -28,22 +28,16 @@ from curation.release.rows import (
 from curation.release.text_counts import TextCounts
 from db.corpus.texts import INTRODUCES
 from db.jobs.runner import JobHandle
-from db.release.releases import (
-    GroupJudgment,
-    ReleaseRow,
-    choice_state,
-    group_judgments,
-    recipe_of_run,
-    release_rows,
-    split_texts,
-)
+from db.release.choice import choice_state
+from db.release.releases import recipe_of_run
+from db.release.rows import GroupJudgment, ReleaseRow, group_judgments, release_rows, split_texts
 
-IDENTITY = ("default", "judgments")  # the other configurations say the same again
+IDENTITY = ("default", "judgments")  # the other configurations repeat the same facts
 
 
 @dataclass(kw_only=True)
 class Counted:
-    """What a release holds; `texts` is empty and the identity "" where it is not yet written."""
+    """The contents of a release; `texts` is empty and the identity "" if it is not yet written."""
 
     content_sha256: str = ""
     files: list[dict[str, Any]]
@@ -56,7 +50,7 @@ class Counted:
 
 @dataclass(kw_only=True)
 class Written(Counted):
-    """What stands in the unfinished folder."""
+    """The contents of the unfinished folder."""
 
     ledger: Ledger
 
@@ -68,7 +62,7 @@ class Written(Counted):
 def write_groups(
     handle: JobHandle, session: Session, plan: Plan, folder: Path, group_ids: "array[int]"
 ) -> Written:
-    """Write all files of the release; parts that stand there from before are kept."""
+    """Write all files of the release; complete parts of an earlier attempt are kept."""
     made_of = {
         "filter": plan.filter,
         "format": plan.format,
@@ -139,7 +133,7 @@ def _written(folder: Path, ledger: Ledger) -> Written:
 
 
 class _PartWriting:
-    """One part on its way: a writer per configuration and split, made when its first row comes."""
+    """One unfinished part: a writer per configuration and split, created with its first row."""
 
     def __init__(
         self,
@@ -160,7 +154,7 @@ class _PartWriting:
     def add(
         self, batch: list[ReleaseRow], judged: dict[int, list[GroupJudgment]], pen: Pen
     ) -> None:
-        """Take a batch of groups and hand it to the pen."""
+        """Add a batch of groups and hand it to the pen."""
         plan = self._plan
         source, licence, offline = plan.dataset.source, plan.dataset.licence, plan.run.offline
         for found in batch:
@@ -177,7 +171,7 @@ class _PartWriting:
             writer.flush(pen)
 
     def finish(self, pen: Pen) -> Part:
-        """Close the files and say what they hold."""
+        """Close the files and return their facts."""
         for writer in self._open.values():
             writer.close(pen)
         pen.finish()
@@ -208,16 +202,16 @@ class _PartWriting:
             if config == "default":
                 self._writer(config, split).add(row, line)
             elif config == "provenance":
-                told = provenance_row(row, self._constants, judged)
-                self._writer(config, split).add(told)
+                made = provenance_row(row, self._constants, judged)
+                self._writer(config, split).add(made)
             elif config == "triplets":
                 self._writer(config, split).add_all(triplet_rows(row))
             elif config in VIEWS:
                 self._writer(config, split).add_all(trainer_rows(config, row))
             else:
                 for one in judged:
-                    told = judgment_row(one)
-                    self._writer(config, split).add(told, canonical_line(told))
+                    made = judgment_row(one)
+                    self._writer(config, split).add(made, canonical_line(made))
 
     def _writer(self, config: str, split: str) -> SplitWriter:
         found = self._open.get((config, split))
@@ -250,12 +244,12 @@ def _held_out(
         for group_id, role, query, passage in batch:
             texts = found.setdefault(group_id, set())
             texts.add(_text_key("passage", passage))
-            if "query" in INTRODUCES[role]:  # elsewhere it is the positive one again
+            if "query" in INTRODUCES[role]:  # for other roles it is the positive one again
                 texts.add(_text_key("query", query))
         for texts in found.values():
             keys.extend(texts)
             sizes.append(len(texts))
-        handle.report(len(sizes), len(group_ids), "choosing what is held out")
+        handle.report(len(sizes), len(group_ids), "choosing the held-out groups")
     chosen = held_out_hashed(
         np.asarray(keys, dtype=np.uint64),
         np.asarray(sizes, dtype=np.int64),

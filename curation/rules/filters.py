@@ -1,4 +1,4 @@
-"""The rule filter: what may not go on to validation, each with its drop reason. Pure."""
+"""The rule filter: which texts are dropped before validation, with the drop reason. Pure."""
 
 import re
 import unicodedata
@@ -14,7 +14,7 @@ from db.scenarios import SCENARIOS, GroupText
 
 @dataclass(frozen=True)
 class Drop:
-    """Why a group is dropped: a counted reason, and the detail for who looks at it."""
+    """Why a group is dropped: a counted reason, and the detail for a reader."""
 
     reason: str
     detail: str
@@ -49,9 +49,9 @@ def check_instruction(
     language: str = "",
     what: str = "instruction",
 ) -> Drop | None:
-    """An instruction; the poisoned one must differ from the positive one.
+    """Check an instruction; the poisoned one must differ from the positive one.
 
-    Where the recipe says `same_language`, both must name the pair's programming language.
+    With the recipe's `same_language`, both must name the pair's programming language.
     """
     return (
         _length(what, text, rules.most_instruction_words)
@@ -63,7 +63,7 @@ def check_instruction(
 
 
 def check_query(text: str, rules: Filters, *, positive: str, what: str = "query") -> Drop | None:
-    """A poisoned query."""
+    """Check a poisoned query."""
     return (
         _length(what, text, rules.most_query_words)
         or _changed(what, text, positive)
@@ -74,7 +74,7 @@ def check_query(text: str, rules: Filters, *, positive: str, what: str = "query"
 def check_passage(
     what: str, text: str, rules: Filters, *, positive: str, instruction: str
 ) -> Drop | None:
-    """A written passage: not P+ again, and not quoting the instruction it was written for."""
+    """Check a generated passage: not P+ again, not quoting the instruction it was written for."""
     drop = (
         _length(what, text, rules.most_passage_words)
         or _changed(what, text, positive)
@@ -89,23 +89,23 @@ def check_passage(
     return None
 
 
-def _length(what: str, text: str, most: int) -> Drop | None:
+def _length(what: str, text: str, maximum: int) -> Drop | None:
     count = len(words(text))
     if count == 0:
         return Drop("empty", f"{what} has no words")
-    if count > most:
-        return Drop("too_long", f"{what} has {count} words, at most {most} are let through")
+    if count > maximum:
+        return Drop("too_long", f"{what} has {count} words, the maximum is {maximum}")
     return None
 
 
 def _changed(what: str, text: str, positive: str | None) -> Drop | None:
     if positive is not None and _plain(text) == _plain(positive):
-        return Drop("unchanged", f"{what} says the same as the positive one")
+        return Drop("unchanged", f"{what} is the same as the positive one")
     return None
 
 
 def _private(what: str, text: str, positive: str) -> Drop | None:
-    """Personal data that the positive text does not hold itself."""
+    """Personal data that is not in the positive text itself."""
     for found in find_personal_data(text):
         if found.text not in positive:
             return Drop("personal_data", f"{what} holds what looks like: {found.kind}")
@@ -121,7 +121,7 @@ def _language(what: str, text: str, positive: str) -> Drop | None:
 
 def _named(what: str, text: str, language: str) -> Drop | None:
     if not language:
-        return Drop("no_language", "the pair does not say its programming language")
+        return Drop("no_language", "the pair does not name its programming language")
     pattern = rf"(?<![\w+#]){re.escape(language)}(?![\w+#])"
     if re.search(pattern, text, re.IGNORECASE) is None:
         return Drop("language_not_named", f"{what} does not name {language}")

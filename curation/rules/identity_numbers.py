@@ -3,7 +3,7 @@
 The check digits come from `python-stdnum`; the written forms and the nearby words are ours. The
 kinds are those of Microsoft's presidio and a few more, without its language model (spaCy alone
 takes more memory than a worker has). A form that many other numbers share counts only where a word
-shortly before the number says what it is (`near`).
+before the number names it (`near`).
 """
 
 import re
@@ -31,15 +31,15 @@ from stdnum.tr import tckimlik
 from stdnum.us import ssn
 from stdnum.za import idnr as za_idnr
 
-NEAR = 48  # characters before a number in which a word may say what it is
-# what may hold a number: capitals and digits with single separators between them
+NEAR = 48  # characters before a number in which a word may name it
+# possible numbers: capitals and digits with single separators between them
 _RUN = re.compile(r"(?<![\w])[A-Z0-9](?:[A-Z0-9]|[ ./+-](?=[A-Z0-9])){8,}")
 _FOUR_DIGITS = re.compile(r"(?:\d\D*){4}")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of number: its written form, its check, and the word that must stand before it."""
+    """A kind of number: its written form, its check, and the word required before it."""
 
     name: str
     form: re.Pattern[str]

@@ -1,7 +1,7 @@
-"""Whether two texts are in the same language, from their script and their smallest words.
+"""Whether two texts are in the same language, by script and function words.
 
 No model: the script decides first; within the Latin script the function words of eight languages
-are counted. A text too short to tell is taken to be in the same language.
+are counted. A text too short to decide counts as in the same language.
 """
 
 import re
@@ -28,7 +28,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def language_of(text: str) -> str | None:
-    """A script's name, or a language's code within the Latin script; None where it is unclear."""
+    """A script's name, or a language's code within the Latin script; None if unclear."""
     words = _WORD.findall(text.lower())
     letters = "".join(words)
     if len(letters) < LEAST_LETTERS:
@@ -51,7 +51,7 @@ def language_of(text: str) -> str | None:
 
 
 def changed_language(before: str, after: str) -> tuple[str, str] | None:
-    """The two languages where they are known and differ."""
+    """The two languages, if both are known and differ."""
     one, other = language_of(before), language_of(after)
     if one is None or other is None or one == other:
         return None

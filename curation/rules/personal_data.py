@@ -36,7 +36,7 @@ class Found(NamedTuple):
 
 
 def find_personal_data(text: str) -> list[Found]:
-    """What personal data a text holds, in no particular order."""
+    """The personal data in a text, in no particular order."""
     return list(_all(text))
 
 
@@ -51,9 +51,9 @@ def _all(text: str) -> Iterator[Found]:
             yield Found("bank account", match.group())
     numbers = list(find_identity_numbers(text))
     yield from (Found(kind, number) for kind, number in numbers)
-    told = [*cards, *(number for _, number in numbers)]
+    numbers_found = [*cards, *(number for _, number in numbers)]
     for match in _PHONE.finditer(text):
-        if _is_phone(match.group()) and not any(match.group() in one for one in told):
+        if _is_phone(match.group()) and not any(match.group() in one for one in numbers_found):
             yield Found("telephone number", match.group())
     for match in _IP.finditer(text):
         if not match.group().startswith(("0.", "127.", "10.", "192.168.", "192.0.2.", "255.")):

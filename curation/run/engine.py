@@ -19,7 +19,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from curation.judging.candidates import choose, draw, passage_texts
+from curation.judging.candidates import choose, passage_texts, sample_candidates
 from curation.providers.provider import MAX_ROW_ATTEMPTS, Provider, Request, Stopped
 from curation.providers.registry import PROVIDERS, WorkerSetting
 from curation.providers.trouble import clock_time
@@ -250,7 +250,8 @@ class Worker:
         limit = min(self._width, MAX_CLAIMED)
         groups = claim_groups(session, self._run_id, self._owner, limit)
         drawn = [
-            draw(plan.pool, group, count=rules.distractors, seed=plan.run.seed) for group in groups
+            sample_candidates(plan.pool, group, count=rules.distractors, seed=plan.run.seed)
+            for group in groups
         ]
         hard = (
             [[] for _ in groups]

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from db.errors import InfError
 from db.modules import run_module
-from db.release.releases import ReleaseRow, release_rows
+from db.release.rows import ReleaseRow, release_rows
 from db.scenarios import COLUMNS, ROLES, GroupText, introduced
 from db.store.store import Store, open_store
 from db.tables import Group, Job, Triplet

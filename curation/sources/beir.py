@@ -1,8 +1,8 @@
 """BEIR folders: `corpus.jsonl`, `queries.jsonl` and `qrels/SPLIT.tsv`.
 
-A pair is a query with a document of score 1 or more; every other document is the pool. A query with
-several relevant documents gives a pair for each, `QUERY:DOCUMENT`, so that none of them is taken
-for a distractor; one with a single relevant document keeps its id.
+A pair is a query with a document of score 1 or more; every other document is in the pool. A query
+with several relevant documents gives a pair for each, `QUERY:DOCUMENT`, so that none of them is
+used as a distractor; one with a single relevant document keeps its id.
 """
 
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ SPLITS = ("test", "dev", "train")
 
 
 def read_beir(folder: Path, split: str | None = None) -> Iterator[Converted]:
-    """Passages, then pairs of one split (default: the first there is of test, dev and train).
+    """Passages, then pairs of one split (default: the first existing of test, dev and train).
 
-    Raises BadInput where a part is missing, with what the folder should hold.
+    Raises BadInput if a part is missing, with the expected contents of the folder.
     """
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder; a BEIR folder holds corpus.jsonl and qrels/")

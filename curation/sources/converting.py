@@ -13,7 +13,7 @@ EXAMPLES = 20
 
 @dataclass(frozen=True)
 class Conversion:
-    """What was written and what was left out: counts by reason, and the first rows."""
+    """The result of a conversion: counts, rows left out by reason, and the first of those."""
 
     pairs: int
     passages: int
@@ -24,9 +24,9 @@ class Conversion:
 
 
 def write_files(found: Iterable[Converted], folder: Path, *, limit: int | None) -> Conversion:
-    """Write `pairs.jsonl` and `passages.jsonl`; a passage met again is written once.
+    """Write `pairs.jsonl` and `passages.jsonl`; a repeated passage is written once.
 
-    With a limit, no more than so many pairs are read.
+    `limit` is the maximum number of pairs.
     """
     folder.mkdir(parents=True, exist_ok=True)
     seen: set[str] = set()

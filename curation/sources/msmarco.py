@@ -34,7 +34,7 @@ def read_msmarco(place: str) -> Iterator[Converted]:
 
 
 def convert_row(row: dict[str, Any], file: str, line: int) -> Iterator[Converted]:
-    """One row: its passages, and its pair or why there is none."""
+    """One row: its passages, and its pair or the reason why there is none."""
     query, key = text_in(row, "query"), row.get("query_id")
     if not query or key in (None, ""):
         yield LeftOut(file, line, "no query" if not query else "no query_id")
@@ -90,6 +90,6 @@ def _rows(place: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
     name, config, split = [*place.removeprefix("hub:").split(":"), "", ""][:3]
     try:
         found = datasets.load_dataset(name, config or None, split=split or "train", streaming=True)
-    except Exception as error:  # whatever the library raises: the name, the network, a token
-        raise BadInput(f"the hub gives no data set {name!r}: {error}") from error
+    except Exception as error:  # the library raises anything: for the name, the network, a token
+        raise BadInput(f"the hub gives no dataset {name!r}: {error}") from error
     yield from enumerate(found, 1)

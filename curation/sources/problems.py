@@ -87,10 +87,10 @@ def _solutions(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
         language = LANGUAGES.get(name.lower())
         if language and isinstance(value, str) and value.strip():
             yield language, _code(value)
-    said = text_in(row, "language")
+    language = text_in(row, "language")
     code = text_in(row, "solution", "code", "passage")
-    if said and code:
-        yield LANGUAGES.get(said.lower(), said), _code(code)
+    if language and code:
+        yield LANGUAGES.get(language.lower(), language), _code(code)
 
 
 def _code(text: str) -> str:

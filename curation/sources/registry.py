@@ -15,7 +15,7 @@ from curation.sources.rows import Converted
 
 @dataclass(frozen=True)
 class SourceInput:
-    """An argument of a source: positional where `help` is empty, else a required option.
+    """An argument of a source: positional if `help` is empty, else a required option.
 
     `is_file`: given to `read` as a Path, else as text. `multiple`: a list of one or more.
     """
@@ -28,15 +28,16 @@ class SourceInput:
 
 @dataclass(frozen=True)
 class SourceKind:
-    """A kind of collection; `read` takes the inputs by name and gives passages, pairs and what was
-    left out, in any order."""
+    """A kind of collection; `read` takes the inputs by name and yields passages, pairs and rows
+    left
+    out, in any order."""
 
     help: str
     inputs: tuple[SourceInput, ...]
     read: Callable[..., Iterator[Converted]]
 
     def convert(self, values: dict[str, Any]) -> Iterator[Converted]:
-        """What the source gives for these inputs."""
+        """The passages, pairs and rows left out of these inputs."""
         return self.read(**values)
 
 

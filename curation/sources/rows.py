@@ -1,4 +1,4 @@
-"""What an adapter gives: passages, pairs, and rows it leaves out with the reason."""
+"""The output of an adapter: passages, pairs, and rows it leaves out with the reason."""
 
 import html
 import re
@@ -33,7 +33,7 @@ class SourcePair:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A row that gives no pair, and why."""
+    """A row without a usable pair, and why."""
 
     file: str
     line: int
@@ -56,7 +56,7 @@ def without_tags(text: str) -> str:
 
 
 def text_in(row: dict[str, Any], *names: str) -> str:
-    """The first of these columns that holds text, stripped; "" where none does."""
+    """The first of these columns that holds text, stripped; "" if none does."""
     for name in names:
         value = row.get(name)
         if isinstance(value, str) and value.strip():

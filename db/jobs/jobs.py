@@ -251,12 +251,6 @@ def record_metrics(session: Session, job_id: int, step: int, values: dict[str, f
     )
 
 
-def metric_points(session: Session, job_id: int) -> list[MetricPoint]:
-    """All numbers of a job, by name and step."""
-    query = select(MetricPoint).where(MetricPoint.job_id == job_id)
-    return list(session.scalars(query.order_by(MetricPoint.name, MetricPoint.step)))
-
-
 def metric_series(
     session: Session, job_ids: Sequence[int], *, names: Sequence[str] = (), max_points: int = 1000
 ) -> dict[int, dict[str, list[tuple[int, float]]]]:

@@ -11,9 +11,9 @@ from datetime import timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from db.assignment.members import add_member
 from db.errors import BadInput, Refused
 from db.people.accounts import add_account, check_role, has_accounts, record_audit
-from db.study.assignments import add_member
 from db.study.judgments import get_or_create_judge
 from db.study.studies import get_study
 from db.tables import Account, Invitation, utc_now

@@ -136,15 +136,6 @@ def current_review(session: Session, group_id: int) -> Review | None:
     return session.scalar(select(Review).where(Review.group_id == group_id, Review.is_current))
 
 
-def list_reviews(session: Session, group_id: int) -> list[Review]:
-    """All reviews of a group, newest first."""
-    return list(
-        session.scalars(
-            select(Review).where(Review.group_id == group_id).order_by(Review.id.desc())
-        )
-    )
-
-
 def count_reviews(session: Session, run_id: int) -> dict[str, int]:
     """How many groups of a run are approved, rejected and edited now."""
     query = (

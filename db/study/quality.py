@@ -1,5 +1,4 @@
-"""Quality of each judge's work in a study: pace, too fast answers, flags, hidden gold; and a
-curator's actions: pause, resume, return leases.
+"""Quality of each judge's work in a study: pace, too fast answers, flags, hidden gold.
 
 Pace and share of too fast answers are over a judge's last `RECENT` judgments in the study.
 """
@@ -11,11 +10,10 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.errors import BadInput, NotFound
-from db.study.assignments import change_taken, lock_study, membership
+from db.errors import NotFound
 from db.study.judgments import remarks
 from db.study.speed import too_fast_limit
-from db.tables import Assignment, Judge, Judgment, StudyItem, StudyJudge, utc_now
+from db.tables import Assignment, Judge, Judgment, StudyItem, StudyJudge
 
 RECENT = 200
 CHUNK = 5000
@@ -116,40 +114,6 @@ def judge_of_study(session: Session, study_id: int, name: str) -> int:
             return each.judge_id
     there = ", ".join(each.judge for each in people) or "nobody has joined yet"
     raise NotFound(f"no judge {name!r} in study {study_id}: {there}")
-
-
-def pause_judge(session: Session, study_id: int, judge_id: int, reason: str) -> None:
-    """Lease nothing more to the judge in the study and free their leases. Does not commit."""
-    if not reason.strip():
-        raise BadInput("a pause needs a reason: the judge reads it")
-    lock_study(session, study_id)
-    member = membership(session, study_id, judge_id)
-    member.state, member.reason, member.changed_at = "paused", reason.strip(), utc_now()
-    return_leases(session, study_id, judge_id)
-
-
-def readmit_judge(session: Session, study_id: int, judge_id: int) -> None:
-    """Resume a paused judge; one paused by the qualification gets more rounds. Does not commit."""
-    member = membership(session, study_id, judge_id)
-    member.state, member.reason, member.changed_at = "active", "", utc_now()
-    session.flush()
-
-
-def return_leases(session: Session, study_id: int, judge_id: int) -> int:
-    """Free a judge's leases for others now. Returns how many. Does not commit."""
-    lock_study(session, study_id)
-    held = session.scalars(
-        select(Assignment).where(
-            Assignment.study_id == study_id,
-            Assignment.judge_id == judge_id,
-            Assignment.state == "leased",
-        )
-    ).all()
-    for assignment in held:
-        assignment.state, assignment.lease_until = "expired", None
-        change_taken(session, study_id, assignment.item_id, -1)
-    session.flush()
-    return len(held)
 
 
 def _gold_answers(session: Session, study_id: int) -> dict[int, list[tuple[str, bool]]]:

@@ -10,12 +10,14 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput
-from db.study.assignments import GOLD_EVERY, GOLD_THRESHOLD
-from db.study.qualification import DEFAULT_ROUNDS, PASS_MARK
-from db.study.speed import TOO_FAST_SECONDS
 from db.study.studies import get_study
 from db.tables import Study
 
+PASS_MARK = 0.8
+DEFAULT_ROUNDS = 3
+GOLD_EVERY = 10
+GOLD_THRESHOLD = 0.7
+TOO_FAST_SECONDS = 1.5
 GOLD_ACTIONS = ("warn", "pause")
 MAX_GOLD_EVERY = 1000
 MAX_ROUNDS = 100

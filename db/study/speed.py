@@ -10,10 +10,9 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from db.study.rules import rules_of
 from db.study.studies import get_study
 from db.tables import Judge, Judgment
-
-TOO_FAST_SECONDS = 1.5
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ def seconds_taken(shown_at: datetime | None, decided_at: datetime) -> float | No
 
 def too_fast_limit(session: Session, study_id: int) -> float:
     """The seconds below which an answer of this study is too fast."""
-    return float(get_study(session, study_id).settings.get("too_fast_seconds", TOO_FAST_SECONDS))
+    return rules_of(get_study(session, study_id)).too_fast_seconds
 
 
 def fast_answers(session: Session, study_id: int, *, limit: int = 200) -> list[FastAnswer]:

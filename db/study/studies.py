@@ -15,7 +15,6 @@ from sqlalchemy import and_, func, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound
-from db.study.sampling import sample_items
 from db.tables import (
     Assignment,
     Dataset,
@@ -79,41 +78,6 @@ class Composition:
 
     scenarios: dict[str, int]
     verdicts: dict[str, int]
-
-
-def create_study(
-    session: Session,
-    *,
-    run_id: int,
-    items: int,
-    overlap: int,
-    seed: int = 0,
-    name: str = "",
-    guidelines: str = GUIDELINES,
-    created_by: str = "",
-) -> Study:
-    """Draw a study from a run: `items` items, each to be judged by `overlap` people.
-
-    Scenarios are as even as can be, at most one item of a group. The same seed on the same run
-    draws the same items. Raises BadInput where there are fewer groups than items asked for.
-    Does not commit.
-    """
-    drawn = sample_items(judged_groups(session, run_id), items, seed)
-    if len(drawn) < items:
-        raise BadInput(
-            f"run {run_id} has {len(drawn)} groups that reached validation, and a study takes at "
-            f"most one item of each: asked for {items}, use --items {len(drawn)} or fewer"
-        )
-    return add_study(
-        session,
-        run_id=run_id,
-        item_ids=drawn,
-        overlap=overlap,
-        seed=seed,
-        name=name,
-        guidelines=guidelines,
-        created_by=created_by,
-    )
 
 
 def add_study(

@@ -4,14 +4,17 @@ import pytest
 from conftest import count_rows
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
-from study_world import make_world
+from study_world import make_world, sampled_study
 
 import app
+from db.assignment import members
+from db.assignment.answering import Decision, submit_decision
+from db.assignment.leasing import next_item
+from db.assignment.shown_items import shuffled_labels
 from db.review.reviews import approve_group
 from db.store.store import Store
-from db.study import gold_items, quality, studies
+from db.study import gold_items, studies
 from db.study.adjudication import get_disputed
-from db.study.assignments import Decision, next_item, shuffled_labels, submit_decision
 from db.study.judgments import get_or_create_judge
 from db.tables import Assignment, Group, Item, Judge, Judgment, Passage, StudyItem
 
@@ -21,7 +24,7 @@ MAIN = Path(app.__file__).parent / "server" / "main.py"
 def make_study(store: Store, items: int = 3) -> int:
     run_id = make_world(store, max(items, 4))
     with store.write() as session:
-        study = studies.create_study(session, run_id=run_id, items=items, overlap=1)
+        study = sampled_study(session, run_id=run_id, items=items, overlap=1)
         session.commit()
         return study.id
 
@@ -141,7 +144,7 @@ def approve_the_rest(store: Store, study_id: int) -> None:
 def test_the_training_gives_feedback_and_leads_to_the_study(sqlite_store: Store) -> None:
     run_id = make_world(sqlite_store, 6)
     with sqlite_store.write() as session:
-        study_id = studies.create_study(session, run_id=run_id, items=2, overlap=1).id
+        study_id = sampled_study(session, run_id=run_id, items=2, overlap=1).id
         session.commit()
     approve_the_rest(sqlite_store, study_id)
     page = open_page()
@@ -166,7 +169,7 @@ def test_a_paused_judge_reads_why(sqlite_store: Store) -> None:
     open_page()
     with sqlite_store.write() as session:
         judge_id = session.scalars(select(Judge.id)).one()
-        quality.pause_judge(session, study_id, judge_id, "please read the guidelines again")
+        members.pause_judge(session, study_id, judge_id, "please read the guidelines again")
         session.commit()
     page = open_page()
     assert any("read the guidelines again" in error.value for error in page.error)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from job_metrics import metric_points
 
 from app.jobs import launching, processes, supervisors
 from app.jobs.slots import slots, visible_gpus
@@ -67,7 +68,7 @@ def test_a_foreground_job_gives_its_result_and_its_numbers(toys: Store) -> None:
     assert job.result is not None and job.result["counted"] == 12
     assert any(message.startswith("step") for message in seen)
     with toys.read() as session:
-        losses = [point.value for point in jobs.metric_points(session, job.id)]
+        losses = [point.value for point in metric_points(session, job.id)]
     assert losses == [1.0 / (step + 1) for step in range(12)]
 
 

@@ -11,10 +11,9 @@ from card_client import CardClient, add_annotators
 from lost_decisions import compare, work_through
 from restartable import restartable
 from sqlalchemy import delete, select, update
-from study_world import make_world
+from study_world import make_world, sampled_study
 
 from db.store.store import Store
-from db.study import studies
 from db.tables import Judgment
 
 pytestmark = [
@@ -28,7 +27,7 @@ pytestmark = [
 def test_no_decision_is_lost_doubled_or_on_another_item(store: Store, own_home: Path) -> None:
     run_id = make_world(store, 50)
     with store.write() as session:
-        study_id = studies.create_study(session, run_id=run_id, items=50, overlap=2).id
+        study_id = sampled_study(session, run_id=run_id, items=50, overlap=2).id
         session.commit()
     people = add_annotators(store, 3)
     with restartable(own_home, store.url) as server:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from sqlalchemy import func, select
-from study_world import make_world
+from study_world import make_world, sampled_study
 
 from app.kit.outbox import store_outbox
+from db.assignment import leasing
 from db.store.store import Store
-from db.study import assignments, studies
 from db.study.judgments import get_or_create_judge
 from db.tables import Assignment, Judgment
 
@@ -18,7 +18,7 @@ from db.tables import Assignment, Judgment
 def make_study(store: Store, *, items: int, overlap: int) -> int:
     run_id = make_world(store, max(items, 4))
     with store.write() as session:
-        study = studies.create_study(session, run_id=run_id, items=items, overlap=overlap)
+        study = sampled_study(session, run_id=run_id, items=items, overlap=overlap)
         session.commit()
         return study.id
 
@@ -32,7 +32,7 @@ def judge(store: Store, name: str) -> int:
 
 def lease(store: Store, study_id: int, judge_id: int, count: int = 1) -> list[int]:
     with store.write() as session:
-        items = assignments.lease_items(session, study_id, judge_id, count)
+        items = leasing.lease_items(session, study_id, judge_id, count)
         session.commit()
         return [item.item_id for item in items]
 

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from conftest import count_rows, require
 from curation_runs import add_dataset, stored_calls
+from job_metrics import metric_points
 from openai_server import Server
 from ray_nodes import ClusterDown, LocalRay, kill_node
 from trainer_release import write_release
@@ -158,7 +159,7 @@ def _supervisor_is_free(store: Store, address: str) -> bool:
 
 def losses(store: Store, job_id: int) -> dict[int, float]:
     with store.read() as session:
-        points = jobs.metric_points(session, job_id)
+        points = metric_points(session, job_id)
     return {point.step: point.value for point in points if point.name == "loss"}
 
 

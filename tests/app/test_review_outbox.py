@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from records_world import group_ids, make_run
 from sqlalchemy import select
+from study_world import list_reviews
 
 from app.groups.outbox import answered_groups, put_off, store_reviews
 from app.groups.review_card import group_as_json
-from db.review.reviews import approve_group, count_reviews, current_review, list_reviews
-from db.run.groups import get_group
+from db.review.reviews import approve_group, count_reviews, current_review
+from db.run.group_detail import get_group
 from db.store.store import Store
 from db.tables import Review
 
@@ -48,7 +49,7 @@ def test_an_edit_that_the_rules_refuse_is_answered_with_why(sqlite_store: Store)
     one = group_ids(sqlite_store, make_run(sqlite_store))[0]
     texts = {"query_negative": "who wrote book 0"}
     answers = send(sqlite_store, entry("1", one, "edit", texts=texts))
-    assert "do not let the edit through" in answers["1"]
+    assert "refuse the edit" in answers["1"]
     answers = send(sqlite_store, entry("2", one, "edit", texts={"query_positive": "x"}))
     assert "comes from the source" in answers["2"]
 

@@ -109,7 +109,7 @@ def test_the_plain_page_edits_puts_off_and_tells_what_the_rules_say(sqlite_store
     page.text_area(key=f"review.query_negative-{two}").set_value("who wrote book 1")
     save = next(each for each in page.button if each.label == "Save edit")
     save.click().run()
-    assert "do not let the edit through" in page.error[0].value
+    assert "refuse the edit" in page.error[0].value
     page.text_area(key=f"review.query_negative-{two}").set_value("who sold book 1")
     next(each for each in page.button if each.label == "Save edit").click().run()
     with sqlite_store.read() as session:

@@ -8,7 +8,7 @@ from curation_runs import add_dataset, run_curation, work_on
 from openai_server import Server
 from sqlalchemy import select
 
-from curation.recipe.asked import asked_of
+from curation.recipe.rendered_call import rendered_messages
 from db.errors import BadInput
 from db.jobs import jobs
 from db.store.store import Store
@@ -56,7 +56,9 @@ def test_what_was_asked_is_told_word_for_word(
         calls = session.execute(
             select(Call.id, Call.task).join(GroupCall, GroupCall.call_id == Call.id)
         ).all()
-        asked = [[one["content"] for one in asked_of(session, call_id)] for call_id, _ in calls]
+        asked = [
+            [one["content"] for one in rendered_messages(session, call_id)] for call_id, _ in calls
+        ]
     assert {task for _, task in calls} >= {"instruction_positive", "validation"}
     assert {hashlib.sha256("\n".join(one).encode()).hexdigest() for one in asked} == seen
 

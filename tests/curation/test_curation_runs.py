@@ -18,8 +18,9 @@ from curation.run.group_work import _majority
 from curation.run.starting import start_run
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput, NotFound, ProviderError
+from db.run.group_detail import get_group
 from db.run.group_queue import ClaimedGroup, DoneGroup, claim_groups, finish_groups, release_groups
-from db.run.groups import get_group, iterate_groups, list_groups
+from db.run.groups import list_groups
 from db.run.position_bias import position_bias
 from db.run.runs import funnel, get_run, latest_run, list_runs
 from db.store.store import Store
@@ -300,7 +301,7 @@ def test_runs_are_listed_newest_first_and_the_latest_finished_is_the_default(
         ]
 
 
-def test_groups_are_searched_filtered_and_streamed(store: Store, server: Server) -> None:
+def test_groups_are_searched_filtered_and_listed(store: Store, server: Server) -> None:
     add_dataset(store)
     run_id = run_curation(store, **ASKED)["run_id"]
     with store.read() as session:
@@ -312,9 +313,9 @@ def test_groups_are_searched_filtered_and_streamed(store: Store, server: Server)
         assert list_groups(session, run_id, review="none").total == 12
         page = list_groups(session, run_id, offset=10, limit=5)
         assert (page.total, len(page.rows)) == (12, 2)
-        streamed = list(iterate_groups(session, run_id))
-        assert [group.query_id for group in streamed] == [f"q{n}" for n in range(12)]
-        assert all(len(group.triplets) == 3 for group in streamed)
+        rows = list_groups(session, run_id).rows
+        assert [row.query_id for row in rows] == [f"q{n}" for n in range(12)]
+        assert all(len(get_group(session, row.id).triplets) == 3 for row in rows)
         with pytest.raises(NotFound):
             get_group(session, 10**6)
 

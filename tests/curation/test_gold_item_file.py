@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import Ran
 from sqlalchemy import select
-from study_world import make_world
+from study_world import make_world, sampled_study
 
 from curation.judging.gold_item_file import add_from_file, template_rows
 from db.errors import BadInput, BadRows
@@ -21,7 +21,7 @@ from db.tables import Item, StudyItem
 def make_study(store: Store) -> int:
     run_id = make_world(store, 8)
     with store.write() as session:
-        study_id = studies.create_study(session, run_id=run_id, items=3, overlap=2).id
+        study_id = sampled_study(session, run_id=run_id, items=3, overlap=2).id
         session.commit()
         return study_id
 
@@ -74,7 +74,7 @@ def test_bad_rows_are_named_with_line_and_remedy_and_nothing_is_added(
     words = str(raised.value)
     for line, why in (
         (2, "'the first'"),
-        (3, "no item of run"),
+        (3, "not an item of run"),
         (4, "it cannot be a gold item"),
         (5, "'sideways'"),
         (6, "name the item"),

@@ -10,6 +10,7 @@ from exporting import export
 from hub_server import Repo, hub_server
 from records_world import make_run
 from sqlalchemy import select
+from study_world import sampled_study
 
 from curation.importing.groups import has_groups, import_groups
 from db.corpus.datasets import get_dataset
@@ -17,7 +18,6 @@ from db.errors import BadInput, BadRows
 from db.run.runs import funnel, latest_run
 from db.scenarios import COLUMNS
 from db.store.store import Store
-from db.study.studies import create_study
 from db.tables import Passage
 
 
@@ -47,7 +47,7 @@ def test_published_groups_become_a_run_and_again_adds_nothing(store: Store, tmp_
         origins = list(session.scalars(select(Passage.origin)))
         assert (origins.count("seed"), origins.count("generated")) == (5, 10)
     with store.write() as session:
-        study = create_study(session, run_id=first.run_id, items=3, overlap=1)
+        study = sampled_study(session, run_id=first.run_id, items=3, overlap=1)
         assert study.id
     released = export(store, tmp_path / "out", dataset="inf-ir", format="jsonl")
     back = (tmp_path / "out" / "data" / "inf_ir-00000-of-00001.jsonl").read_text().splitlines()

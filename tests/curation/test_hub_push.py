@@ -65,7 +65,7 @@ def test_a_pushed_release_comes_back_equal_and_is_not_silently_overwritten(
         session.commit()
     second = export(sqlite_store, tmp_path / "two")["release_id"]
     refused = push("--release", second)
-    assert refused.code == 1 and "holds something else" in refused.json["error"]
+    assert refused.code == 1 and "holds other files" in refused.json["error"]
     assert hub.files(REPO) == files
     aside = push("--release", second, "--pull-request")
     assert aside.code == 0 and aside.json["pull_request"].endswith("/discussions/1")
@@ -96,11 +96,11 @@ REFUSALS: list[tuple[str, dict[str, list[Any]], str]] = [
     ("", {}, "no token for the Hub: set HF_TOKEN"),
     ("hf_wrong", {}, "the token is not valid"),
     ("hf_reader", {}, "may only read"),
-    ("hf_writer", {"POST repos/create": [409]}, "taken or changed meanwhile"),
+    ("hf_writer", {"POST repos/create": [409]}, "a conflicting change"),
     ("hf_writer", {"POST repos/create": [403]}, "may not do this here"),
     ("hf_writer", {"POST /commit/": [412]}, "somebody pushed to the repository meanwhile"),
     ("hf_writer", {"POST /commit/": [507]}, "storage is full"),
-    ("hf_writer", {"POST /commit/": [500]}, "trouble of its own"),
+    ("hf_writer", {"POST /commit/": [500]}, "an internal error"),
     ("hf_writer", {"POST /commit/": [429]}, "too many requests"),
     ("hf_writer", {"GET /api/datasets": [401]}, "the token is not valid"),
 ]
@@ -277,7 +277,7 @@ def test_a_release_folder_that_was_changed_is_not_pushed(
     (out / "data" / "more.jsonl").unlink()
     data.unlink()
     (gone,) = push_each(hub, tmp_path, [release])
-    assert f"data/{data.name} is gone" in gone["error"]
+    assert f"data/{data.name} is missing" in gone["error"]
     assert not any("whoami-v2" in request for request in hub.seen)  # before connecting
 
 

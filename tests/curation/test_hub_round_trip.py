@@ -159,4 +159,4 @@ def test_names_and_places_that_cannot_be_pushed_are_told(
     assert "USER/NAME" in push("ada/..")
     assert "someone/books is another's" in push("someone/books")
     shutil.rmtree(tmp_path / "out")
-    assert "is no longer there: export it again" in push("ada/books")
+    assert "does not exist any more: export it again" in push("ada/books")

@@ -8,12 +8,12 @@ import pytest
 from conftest import count_rows
 from records_world import make_run
 from sqlalchemy import select
+from study_world import sampled_study
 
 from curation.judging.judgment_import import import_judgments
 from db.errors import BadInput, BadRows, NotFound
 from db.store.store import Store
 from db.study.judgments import judgment_frame
-from db.study.studies import create_study
 from db.tables import Judgment, StudyItem
 
 
@@ -22,7 +22,7 @@ def study(store: Store) -> tuple[int, list[int]]:
     """A study of three items."""
     run_id = make_run(store)
     with store.write() as session:
-        found = create_study(session, run_id=run_id, items=3, overlap=2)
+        found = sampled_study(session, run_id=run_id, items=3, overlap=2)
         items = list(session.scalars(select(StudyItem.item_id).order_by(StudyItem.item_id)))
         session.commit()
         return found.id, items
@@ -118,8 +118,8 @@ def test_a_task_that_cannot_be_is_told_with_its_place(
         import_judgments(store, file, study_id=study_id)
     told = {row.line: row.reason for row in caught.value.rows}
     assert told[2] == "item 9999 is not in the study"
-    assert told[3].startswith("the answer 'the second' is no candidate")
-    assert told[4] == "the answer 2 is a place, but `order_shown` is not told"
+    assert told[3].startswith("the answer 'the second' is not a candidate")
+    assert told[4] == "the answer 2 is a position, but there is no `order_shown`"
     assert "is not an order" in told[5] and told[6].startswith("no `item`")
     assert told[7] == "not an object {…}"
     assert count_rows(store, "judgment") == before
@@ -129,10 +129,10 @@ def test_a_task_that_cannot_be_is_told_with_its_place(
 def test_other_files_are_refused(sqlite_store: Store, tmp_path: Path, inf: Any) -> None:
     run_id = make_run(sqlite_store)
     with sqlite_store.write() as session:
-        study_id = create_study(session, run_id=run_id, items=2, overlap=1).id
+        study_id = sampled_study(session, run_id=run_id, items=2, overlap=1).id
         item = session.scalars(select(StudyItem.item_id)).first()
         session.commit()
-    for told, words in (([{"a": 1}], "is no export of"), ([], "holds no tasks")):
+    for told, words in (([{"a": 1}], "is not an export of"), ([], "holds no tasks")):
         with pytest.raises(BadInput, match=words):
             import_judgments(sqlite_store, write(tmp_path / "x.json", told), study_id=study_id)
     (tmp_path / "x.json").write_text("{]")

@@ -17,7 +17,7 @@ from tiny_language_models import write_decoder, write_t5
 
 from analysis.embed.language_model import load_language_model
 from curation.judging.judge import ItemView
-from curation.judging.local_judge import LocalJudge, longest_each
+from curation.judging.local_judge import LocalJudge, length_limit
 from curation.judging.registry import judge_named
 from curation.recipe.prompt import FOLDER
 from db.errors import BadInput
@@ -141,7 +141,7 @@ def test_long_passages_are_cut_and_the_question_never(tmp_path: Path) -> None:
 def test_texts_are_cut_to_the_largest_common_length_that_fits(
     lengths: list[int], room: int
 ) -> None:
-    most = longest_each(lengths, room)
+    most = length_limit(lengths, room)
     assert sum(min(length, most) for length in lengths) <= room
     if most < max(lengths):
         assert sum(min(length, most + 1) for length in lengths) > room

@@ -7,13 +7,13 @@ import pytest
 from exporting import export
 from records_world import group_ids, make_run
 from sqlalchemy import select
+from study_world import sampled_study
 
 from db.errors import Refused
 from db.outcome.analyses import store_analysis
 from db.scenarios import ROLES
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge, record_judgment
-from db.study.studies import create_study
 from db.tables import Dataset, StudyItem
 
 
@@ -23,7 +23,7 @@ def test_what_nobody_measured_is_said_with_the_command(store: Store, tmp_path: P
     card = (tmp_path / "out" / "README.md").read_text()
     for words in ("inf study create", "inf analyze diversity --dataset books", "contamination"):
         assert words in card
-    with pytest.raises(Refused, match="nobody has compared all of run"):
+    with pytest.raises(Refused, match="was not compared with evaluation sets"):
         export(store, tmp_path / "clean", leave_out_contaminated=True)
 
 
@@ -56,7 +56,7 @@ def test_agreement_diversity_and_contamination_stand_on_the_card(
                 result=result,
                 dataset_id=dataset_id,
             )
-        study = create_study(session, run_id=run_id, items=4, overlap=2)
+        study = sampled_study(session, run_id=run_id, items=4, overlap=2)
         items = session.scalars(select(StudyItem.item_id)).all()
         for number, name in enumerate(("ada lovelace", "charles babbage")):
             judge = get_or_create_judge(session, name, kind="person")
@@ -105,7 +105,7 @@ def test_a_comparison_of_a_part_leaves_nothing_out(store: Store, tmp_path: Path)
             session.commit()
 
     compared("of one source", sources=["nq"])
-    with pytest.raises(Refused, match="nobody has compared all of run"):
+    with pytest.raises(Refused, match="was not compared with evaluation sets"):
         export(store, tmp_path / "a", leave_out_contaminated=True)
     compared("of kept groups")
     with pytest.raises(Refused, match="--groups all --against"):

@@ -10,11 +10,11 @@ import pytest
 from exporting import export, load_afresh, rows_of
 from records_world import make_run
 from sqlalchemy import select
+from study_world import sampled_study
 
 from curation.release.choice import balanced
 from db.errors import BadInput, NotFound, Refused
 from db.store.store import Store
-from db.study import studies
 from db.tables import Item, StudyItem
 
 
@@ -84,7 +84,7 @@ def test_a_release_is_balanced_by_source(store: Store, tmp_path: Path) -> None:
 def test_a_release_of_a_study_holds_its_groups_only(store: Store, tmp_path: Path) -> None:
     run_id = make_run(store, kept=9, dropped=0)
     with store.write() as session:
-        study = studies.create_study(session, run_id=run_id, items=3, overlap=1, name="three")
+        study = sampled_study(session, run_id=run_id, items=3, overlap=1, name="three")
         session.commit()
         study_id = study.id
         query = select(Item.group_id).join(StudyItem, StudyItem.item_id == Item.id)
@@ -97,7 +97,7 @@ def test_a_release_of_a_study_holds_its_groups_only(store: Store, tmp_path: Path
     other = make_run(store, name="papers")
     with pytest.raises(BadInput, match=rf"study {study_id} is of run {run_id}"):
         export(store, tmp_path / "none", dataset="papers", run_id=other, study_id=study_id)
-    with pytest.raises(Refused, match="has items of no group that could go out"):
+    with pytest.raises(Refused, match="has no item of a group that could be exported"):
         export(store, tmp_path / "none", study_id=study_id, reviews="approved")
 
 

@@ -225,7 +225,7 @@ def test_a_folder_with_something_else_is_left_alone(sqlite_store: Store, tmp_pat
     make_run(sqlite_store)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("mine")
-    with pytest.raises(Refused, match="not empty and holds no release"):
+    with pytest.raises(Refused, match="not empty and not a release"):
         export(sqlite_store, tmp_path / "full")
     with pytest.raises(Refused, match="is a file"):
         export(sqlite_store, tmp_path / "full" / "thesis.tex")

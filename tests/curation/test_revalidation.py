@@ -21,8 +21,8 @@ from db.tables import Group, Judgment, Run
     ("changes", "told"),
     [
         ({"query_negative": "word " * 61}, "query_negative has 61 words"),
-        ({"query_negative": "Who wrote book 0"}, "says the same as the positive one"),
-        ({"instruction_negative": "find the author of book 0"}, "says the same"),
+        ({"query_negative": "Who wrote book 0"}, "is the same as the positive one"),
+        ({"instruction_negative": "find the author of book 0"}, "is the same"),
         (
             {"hard_negative_document_1": "Mail ada@lovelace.org about it."},
             "looks like: e-mail address",
@@ -100,7 +100,7 @@ def test_the_command_refuses_and_revalidates(sqlite_store: Store, inf: Callable[
     run_id = make_run(sqlite_store)
     group_id = group_ids(sqlite_store, run_id)[0]
     bad = inf("review", "--group", group_id, "--edit", "query_negative=who wrote book 0", "--json")
-    assert bad.code == 1 and "do not let the edit through" in bad.json["error"]
+    assert bad.code == 1 and "refuse the edit" in bad.json["error"]
     assert inf("review", "--group", group_id, "--edit", "query_negative=who sold book 0").code == 0
     done = inf("review", "--revalidate", run_id, "--json")
     assert done.code == 0, done.err

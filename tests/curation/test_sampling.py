@@ -10,7 +10,7 @@ from sqlalchemy import select
 from study_world import make_world
 
 from curation.judging.item_list import listed_items
-from curation.judging.sampling import Sampling, disagreement_of, draw_sample
+from curation.judging.sampling import Sampling, disagreement_of, sample_study_items
 from curation.judging.studies import make_study
 from db.errors import BadInput, BadRows
 from db.store.store import Store
@@ -56,14 +56,14 @@ def test_a_rare_source_gets_as_many_items_as_a_common_one(store: Store) -> None:
     run_id = make_world(store, 20)
     make_rare(store, run_id)
     with store.read() as session:
-        even = draw_sample(
+        even = sample_study_items(
             session, run_id, Sampling(strata=("scenario", "source", "verdict")), 8, 3
         )
-        again = draw_sample(
+        again = sample_study_items(
             session, run_id, Sampling(strata=("scenario", "source", "verdict")), 8, 3
         )
         scenarios = Counter(session.get_one(Item, each).scenario for each in even.item_ids)
-        plain = draw_sample(session, run_id, Sampling(), 20, 3)
+        plain = sample_study_items(session, run_id, Sampling(), 20, 3)
     # 20 groups: sources rare (0, 5, 10, 15; of them 10 is dropped) and common; 2 of each stratum,
     # but of the dropped rare ones there is one: the third is another stratum's.
     assert even.settings["sources"] == {"rare": 3, "common": 5}
@@ -95,15 +95,17 @@ def test_items_come_where_models_disagree_most(store: Store) -> None:
         assert value == {
             split: 1.0, half: pytest.approx(2 / 3), agreed: 0.0, groups[second]["positive"]: 0.0
         }  # fmt: skip
-        drawn = draw_sample(session, run_id, by_models, 3, 0)
+        drawn = sample_study_items(session, run_id, by_models, 3, 0)
         assert drawn.item_ids == [split, half, agreed]
         assert drawn.settings["disagreed"] == 2
-        two = draw_sample(session, run_id, Sampling("disagreement", judges=("m2", "m3")), 2, 0)
+        two = sample_study_items(
+            session, run_id, Sampling("disagreement", judges=("m2", "m3")), 2, 0
+        )
         assert two.item_ids == [split, half]
         with pytest.raises(BadInput, match="3 groups of run 1 have an item"):
-            draw_sample(session, run_id, by_models, 4, 0)
+            sample_study_items(session, run_id, by_models, 4, 0)
         with pytest.raises(BadInput, match="m9 judged nothing in run 1: there are m1, m2, m3"):
-            draw_sample(session, run_id, Sampling("disagreement", judges=("m1", "m9")), 1, 0)
+            sample_study_items(session, run_id, Sampling("disagreement", judges=("m1", "m9")), 1, 0)
 
 
 def test_an_earlier_studys_judges_are_asked_where_it_is_named(store: Store) -> None:
@@ -126,9 +128,9 @@ def test_an_earlier_studys_judges_are_asked_where_it_is_named(store: Store) -> N
                 )
         session.commit()
         earlier = Sampling("disagreement", of_study=made["study_id"])
-        assert draw_sample(session, run_id, earlier, 1, 0).item_ids == [items[0]]
+        assert sample_study_items(session, run_id, earlier, 1, 0).item_ids == [items[0]]
         with pytest.raises(BadInput, match=f"is of run {run_id}, not of run {other}"):
-            draw_sample(session, other, earlier, 1, 0)
+            sample_study_items(session, other, earlier, 1, 0)
 
 
 def test_a_list_names_groups_scenarios_and_items(sqlite_store: Store) -> None:
@@ -142,7 +144,7 @@ def test_a_list_names_groups_scenarios_and_items(sqlite_store: Store) -> None:
         three: {"query_negative": item},
     }
     with sqlite_store.read() as session:
-        drawn = draw_sample(session, 1, Sampling("list", lines=tuple(lines)), None, 0)
+        drawn = sample_study_items(session, 1, Sampling("list", lines=tuple(lines)), None, 0)
     assert sorted(drawn.item_ids)[1:] == sorted([groups[two]["instruction_negative"], item])
     assert len(drawn.item_ids) == 3
 
@@ -155,13 +157,13 @@ def test_every_bad_line_of_a_list_is_told(sqlite_store: Store) -> None:
         listed_items(lines, "ids.txt", 1, groups)
     assert [(row.line, row.reason.split(":")[0]) for row in refused.value.rows] == [
         (2, "group 99 did not reach validation in run 1"),
-        (3, "'x' is no number of a group or an item"),
-        (4, "'sideways' is no scenario of group 2"),
-        (5, "item 999 is no current item of run 1"),
-        (6, "group 1 stands in line 1 already"),
+        (3, "'x' is not the number of a group or an item"),
+        (4, "'sideways' is not a scenario of group 2"),
+        (5, "item 999 is not a current item of run 1"),
+        (6, "group 1 is in line 1 already"),
         (7, "'1 2 3' is neither GROUP, GROUP SCENARIO nor item ITEM"),
-        (8, "'²' is no number of a group or an item"),
-        (9, f"'{'9' * 30}' is no number of a group or an item"),
+        (8, "'²' is not the number of a group or an item"),
+        (9, f"'{'9' * 30}' is not the number of a group or an item"),
     ]
     with pytest.raises(BadInput, match="lists no group"):
         listed_items(["# nothing"], "ids.txt", 1, groups)

@@ -76,4 +76,4 @@ def test_msmarco_is_taken_from_the_hub_by_its_name(
     other = inf("convert", "msmarco", f"hub:{NAME}:v2.1:validation", *words, **there)
     assert other.json["pairs"] == 0 and other.json["left_out"] == {"no passage is selected": 1}
     missing = inf("convert", "msmarco", "hub:nobody/nothing", "--out", tmp_path / "m", **there)
-    assert missing.code == 1 and "the hub gives no data set 'nobody/nothing'" in missing.err
+    assert missing.code == 1 and "the hub gives no dataset 'nobody/nothing'" in missing.err

@@ -13,7 +13,7 @@ from curation.recipe.recipe import load_recipe
 from curation.recipe.structured import response_format
 from curation.recipe.tasks import TASKS
 from db.errors import BadInput
-from db.run.groups import get_group
+from db.run.group_detail import get_group
 from db.store.store import Store
 from db.tables import Group
 

@@ -23,8 +23,9 @@ from curation.run.engine import curate
 from curation.run.starting import start_run
 from db.corpus.datasets import text_sha256
 from db.errors import ProviderError
+from db.run.group_detail import get_group
 from db.run.group_queue import LEASE_SECONDS, claim_groups, renew_leases
-from db.run.groups import get_group, list_groups
+from db.run.groups import list_groups
 from db.run.runs import get_run
 from db.store.store import Store
 from db.tables import Call, Group, GroupCall, Pair, Prompt, Run, utc_now

@@ -3,12 +3,13 @@ from datetime import timedelta
 
 import pytest
 from sqlalchemy import func, select
-from study_world import make_world
+from study_world import make_world, sampled_study
 
+from db.assignment import answering, leasing, progress
+from db.assignment.answering import Decision
 from db.errors import BadInput, Refused
 from db.store.store import Store
-from db.study import assignments, studies
-from db.study.assignments import Decision
+from db.study import studies
 from db.study.judgments import get_or_create_judge, judgment_frame
 from db.tables import Assignment, Item, Judgment, Review, utc_now
 
@@ -16,7 +17,7 @@ from db.tables import Assignment, Item, Judgment, Review, utc_now
 def make_study(store: Store, items: int = 4, overlap: int = 2) -> int:
     run_id = make_world(store, max(items, 4))
     with store.write() as session:
-        study = studies.create_study(session, run_id=run_id, items=items, overlap=overlap)
+        study = sampled_study(session, run_id=run_id, items=items, overlap=overlap)
         session.commit()
         return study.id
 
@@ -31,7 +32,7 @@ def judge(store: Store, name: str) -> int:
 def lease(store: Store, study_id: int, judge_id: int, minutes: float = 0) -> int | None:
     with store.write() as session:
         now = utc_now() + timedelta(minutes=minutes)
-        item = assignments.next_item(session, study_id, judge_id, now=now)
+        item = leasing.next_item(session, study_id, judge_id, now=now)
         session.commit()
         return None if item is None else item.item_id
 
@@ -55,7 +56,7 @@ def decide(
             change=change,
         )
         now = utc_now() + timedelta(minutes=minutes)
-        judgment = assignments.submit_decision(session, study_id, judge_id, decision, now=now)
+        judgment = answering.submit_decision(session, study_id, judge_id, decision, now=now)
         session.commit()
         return judgment
 
@@ -111,7 +112,7 @@ def test_the_browser_gets_texts_in_an_order_of_the_judges_own(store: Store) -> N
     for name in ("ann", "bob", "cem", "dee"):
         with store.write() as session:
             person = get_or_create_judge(session, name, kind="person").id
-            item = assignments.lease_items(session, study_id, person, 1)[0]
+            item = leasing.lease_items(session, study_id, person, 1)[0]
             order = session.scalars(
                 select(Assignment.order_shown).where(Assignment.judge_id == person)
             ).one()
@@ -168,7 +169,7 @@ def test_a_skipped_item_goes_to_somebody_else(store: Store) -> None:
     item_id = lease(store, study_id, ann) or 0
     for _ in range(2):
         with store.write() as session:
-            assignments.skip_item(session, study_id, ann, item_id)
+            answering.skip_item(session, study_id, ann, item_id)
             session.commit()
     assert lease(store, study_id, ann) is None
     assert lease(store, study_id, bob) == item_id
@@ -237,7 +238,7 @@ def test_no_judge_sees_two_scenarios_of_one_group_in_two_studies(store: Store) -
     ids = []
     for seed in (0, 1):
         with store.write() as session:
-            study = studies.create_study(session, run_id=run_id, items=4, overlap=1, seed=seed)
+            study = sampled_study(session, run_id=run_id, items=4, overlap=1, seed=seed)
             session.commit()
             ids.append(study.id)
     ann = judge(store, "ann")
@@ -252,5 +253,5 @@ def test_own_progress_counts_what_is_left_for_this_judge(store: Store) -> None:
     decide(store, study_id, ann, lease(store, study_id, ann) or 0)
     lease(store, study_id, bob)
     with store.read() as session:
-        own = assignments.own_progress(session, study_id, ann)
+        own = progress.own_progress(session, study_id, ann)
     assert (own.done, own.left) == (1, 1)

@@ -4,7 +4,7 @@ import random
 from collections import Counter
 
 import pytest
-from study_world import make_world
+from study_world import make_world, sampled_study
 
 from db.review.reviews import approve_group
 from db.store.store import Store
@@ -26,7 +26,7 @@ def judge_everything(store: Store, seed: int) -> tuple[int, dict[int, list[str]]
     with store.write() as session:
         for group_id in studies.judged_groups(session, run_id):
             approve_group(session, group_id, reviewed_by="rita")
-        study = studies.create_study(session, run_id=run_id, items=20, overlap=3)
+        study = sampled_study(session, run_id=run_id, items=20, overlap=3)
         gold_items.sample_gold_items(session, study.id, "gold", 4)
         judges = [
             get_or_create_judge(session, "ann", kind="person"),

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from job_metrics import metric_points
 
 from db.errors import BadInput, NotFound, Refused
 from db.jobs import jobs
@@ -84,7 +85,7 @@ def test_a_step_told_twice_keeps_the_last_number(store: Store) -> None:
         jobs.record_metrics(session, job_id, 1, {"loss": 2.0})
         jobs.record_metrics(session, job_id, 1, {"loss": 1.5, "lr": 0.1})
         session.commit()
-        points = [(p.name, p.step, p.value) for p in jobs.metric_points(session, job_id)]
+        points = [(p.name, p.step, p.value) for p in metric_points(session, job_id)]
     assert points == [("loss", 1, 1.5), ("lr", 1, 0.1)]
 
 

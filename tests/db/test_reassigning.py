@@ -4,17 +4,17 @@ from datetime import timedelta
 
 import pytest
 from sqlalchemy import select
-from study_world import make_world
+from study_world import make_world, sampled_study
 
+from db.assignment import answering, leasing, members
+from db.assignment.answering import Decision
+from db.assignment.reassigning import reassign
 from db.errors import BadInput, Refused
 from db.people import invitations
 from db.people.accounts import add_account
 from db.store.store import Store
-from db.study import assignments, quality, studies
 from db.study.adjudication import get_disputed
-from db.study.assignments import Decision
 from db.study.judgments import get_or_create_judge
-from db.study.reassigning import reassign
 from db.study.rules import set_rules
 from db.study.speed import fast_answers
 from db.tables import Assignment, StudyItem, StudyJudge, utc_now
@@ -24,7 +24,7 @@ def make_study(store: Store, *, items: int = 4, overlap: int = 1) -> tuple[int, 
     """A study and two people."""
     run_id = make_world(store, items)
     with store.write() as session:
-        study_id = studies.create_study(session, run_id=run_id, items=items, overlap=overlap).id
+        study_id = sampled_study(session, run_id=run_id, items=items, overlap=overlap).id
         people = [get_or_create_judge(session, name, kind="person").id for name in ("ann", "bob")]
         session.commit()
         return study_id, people[0], people[1]
@@ -33,13 +33,13 @@ def make_study(store: Store, *, items: int = 4, overlap: int = 1) -> tuple[int, 
 def test_what_one_person_holds_goes_to_another_who_has_a_day(store: Store) -> None:
     study_id, ann, bob = make_study(store)
     with store.write() as session:
-        assignments.lease_items(session, study_id, ann, 3)
+        leasing.lease_items(session, study_id, ann, 3)
         done = reassign(session, study_id, ann, bob)
         session.commit()
     assert (done.moved, done.returned) == (3, 0)
     with store.write() as session:
         late = utc_now() + timedelta(hours=20)
-        assignments.lease_items(session, study_id, ann, 4, now=late)
+        leasing.lease_items(session, study_id, ann, 4, now=late)
         states = session.execute(select(Assignment.judge_id, Assignment.state)).all()
         assert states.count((bob, "leased")) == 3 and states.count((ann, "leased")) == 1
         taken = session.scalars(select(StudyItem.taken)).all()
@@ -49,8 +49,8 @@ def test_what_one_person_holds_goes_to_another_who_has_a_day(store: Store) -> No
 def test_an_item_the_other_person_has_had_goes_back_to_the_queue(store: Store) -> None:
     study_id, ann, bob = make_study(store, items=2, overlap=2)
     with store.write() as session:
-        assignments.lease_items(session, study_id, ann, 2)
-        shown = assignments.lease_items(session, study_id, bob, 1)
+        leasing.lease_items(session, study_id, ann, 2)
+        shown = leasing.lease_items(session, study_id, bob, 1)
         done = reassign(session, study_id, ann, bob)
         session.commit()
         assert (done.moved, done.returned) == (1, 1)
@@ -66,7 +66,7 @@ def test_reassigning_to_nobody_else_is_refused(store: Store) -> None:
         model = get_or_create_judge(session, "openai:m", kind="model").id
         with pytest.raises(BadInput, match="not a person"):
             reassign(session, study_id, ann, model)
-        quality.pause_judge(session, study_id, bob, "away")
+        members.pause_judge(session, study_id, bob, "away")
         with pytest.raises(Refused, match="resume them first"):
             reassign(session, study_id, ann, bob)
 
@@ -76,7 +76,7 @@ def test_an_answer_too_fast_to_be_read_is_flagged_one_by_one(store: Store) -> No
     now = utc_now()
     with store.write() as session:
         for seconds in (0.4, 1.4, 9.0):
-            item = assignments.next_item(session, study_id, ann)
+            item = leasing.next_item(session, study_id, ann)
             assert item is not None
             decision = Decision(
                 event_id=f"took {seconds}",
@@ -85,7 +85,7 @@ def test_an_answer_too_fast_to_be_read_is_flagged_one_by_one(store: Store) -> No
                 shown_at=now - timedelta(seconds=seconds),
                 decided_at=now,
             )
-            assignments.submit_decision(session, study_id, ann, decision, now=now)
+            answering.submit_decision(session, study_id, ann, decision, now=now)
         found = fast_answers(session, study_id)
         assert [(one.judge, round(one.seconds, 1)) for one in found] == [("ann", 0.4), ("ann", 1.4)]
         (said,) = get_disputed(session, study_id, found[0].item_id).answers
@@ -99,7 +99,7 @@ def test_a_study_for_members_takes_only_who_was_invited(store: Store) -> None:
     with store.write() as session:
         set_rules(session, study_id, members_only=True)
         with pytest.raises(Refused, match="invited"):
-            assignments.next_item(session, study_id, ann)
+            leasing.next_item(session, study_id, ann)
         known = add_account(session, "root", "correct horse", role="admin", actor="test")
         tokens = [
             invitations.invite(session, role="annotator", days=1, actor="root", study_id=study_id)
@@ -108,7 +108,7 @@ def test_a_study_for_members_takes_only_who_was_invited(store: Store) -> None:
         eve = invitations.accept_invitation(session, tokens[0], "eve", "correct horse")
         invitations.join_by_invitation(session, tokens[1], known.id)
         judge = get_or_create_judge(session, "eve", kind="person", account_id=eve.id)
-        assert assignments.next_item(session, study_id, judge.id) is not None
+        assert leasing.next_item(session, study_id, judge.id) is not None
         assert len(session.scalars(select(StudyJudge)).all()) == 2
         with pytest.raises(Refused, match="used already"):
             invitations.join_by_invitation(session, tokens[1], eve.id)

@@ -6,20 +6,19 @@ from typing import Any
 import pytest
 from records_world import group_ids, make_run
 from sqlalchemy import select
+from study_world import list_reviews, sampled_study
 
+from db.assignment.leasing import next_item
 from db.errors import BadInput, Refused
 from db.review import queue as review_queue
 from db.review.queue import QueueFilter
 from db.review.reviews import (
     approve_group,
     count_reviews,
-    list_reviews,
     require_seen,
     review_of_event,
 )
 from db.store.store import Store
-from db.study import studies
-from db.study.assignments import next_item
 from db.study.judgments import get_or_create_judge
 from db.tables import Audit, Group, Item, Run
 
@@ -61,7 +60,7 @@ def test_groups_passed_over_come_last(sqlite_store: Store) -> None:
 def test_a_group_of_which_an_item_is_held_is_not_shown(store: Store) -> None:
     run_id = make_run(store, kept=3, dropped=0, unwritten=0)
     with store.write() as session:
-        study = studies.create_study(session, run_id=run_id, items=1, overlap=1)
+        study = sampled_study(session, run_id=run_id, items=1, overlap=1)
         judge = get_or_create_judge(session, "ann", kind="person")
         item = next_item(session, study.id, judge.id)
         assert item is not None

@@ -7,6 +7,7 @@ from conftest import count_rows
 from records_world import group_ids, make_run
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
+from study_world import list_reviews
 
 from db.errors import BadInput, NotFound, Refused
 from db.review.reviews import (
@@ -14,10 +15,9 @@ from db.review.reviews import (
     count_reviews,
     current_review,
     edit_group,
-    list_reviews,
     reject_group,
 )
-from db.run.groups import get_group
+from db.run.group_detail import get_group
 from db.store.store import Store
 from db.tables import Audit, Group, Item, Passage, Review
 

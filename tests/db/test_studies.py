@@ -2,8 +2,9 @@ from collections import Counter
 
 import pytest
 from sqlalchemy import select
-from study_world import make_world
+from study_world import make_world, sampled_study
 
+from curation.judging.sampling import Sampling, sample_study_items
 from db.errors import BadInput, NotFound
 from db.store.store import Store
 from db.study import studies
@@ -12,9 +13,7 @@ from db.tables import Item, StudyItem
 
 def create(store: Store, run_id: int, items: int, overlap: int = 2, seed: int = 0) -> int:
     with store.write() as session:
-        study = studies.create_study(
-            session, run_id=run_id, items=items, overlap=overlap, seed=seed
-        )
+        study = sampled_study(session, run_id=run_id, items=items, overlap=overlap, seed=seed)
         session.commit()
         return study.id
 
@@ -61,8 +60,11 @@ def test_the_seed_decides_the_items(sqlite_store: Store) -> None:
 
 def test_too_few_groups_are_counted_in_the_refusal(sqlite_store: Store) -> None:
     run_id = make_world(sqlite_store, 4)
-    with pytest.raises(BadInput, match=r"has 4 groups .* --items 4 or fewer"):
-        create(sqlite_store, run_id, 5)
+    with (
+        sqlite_store.read() as session,
+        pytest.raises(BadInput, match=r"has 4 groups .* --items 4 or fewer"),
+    ):
+        sample_study_items(session, run_id, Sampling(), 5, 0)
 
 
 def test_the_list_counts_items_and_places(store: Store) -> None:

@@ -2,13 +2,14 @@ from datetime import timedelta
 
 import pytest
 from sqlalchemy import select
-from study_world import make_world
+from study_world import make_world, sampled_study
 
+from db.assignment import answering, leasing, members, qualification, shown_items
+from db.assignment.answering import Decision
 from db.errors import BadInput, Refused
 from db.review.reviews import approve_group
 from db.store.store import Store
-from db.study import adjudication, assignments, gold_items, qualification, quality, studies
-from db.study.assignments import Decision
+from db.study import adjudication, gold_items, quality, rules, studies
 from db.study.judgments import get_or_create_judge, judgment_frame
 from db.tables import Group, Item, Judgment, Study, StudyItem, utc_now
 
@@ -17,7 +18,7 @@ def make_study(store: Store, *, items: int = 4, overlap: int = 2, spare: int = 6
     """A study, and `spare` approved groups that are not in it."""
     run_id = make_world(store, items + spare)
     with store.write() as session:
-        study = studies.create_study(session, run_id=run_id, items=items, overlap=overlap)
+        study = sampled_study(session, run_id=run_id, items=items, overlap=overlap)
         used = select(Item.group_id).join(StudyItem, StudyItem.item_id == Item.id)
         for group_id in session.scalars(select(Group.id).where(Group.id.not_in(used))):
             approve_group(session, group_id, reviewed_by="rita")
@@ -50,10 +51,10 @@ def answer(
 ) -> int | None:
     """Take the next item and answer it, with that label where it is one of its candidates."""
     with store.write() as session:
-        item = assignments.next_item(session, study_id, judge_id)
+        item = leasing.next_item(session, study_id, judge_id)
         if item is None:
             return None
-        order = assignments.shuffled_labels(session.get_one(Item, item.item_id), judge_id)
+        order = shown_items.shuffled_labels(session.get_one(Item, item.item_id), judge_id)
         row = session.get_one(StudyItem, (study_id, item.item_id))
         wanted = row.gold_choice if label == "gold" and row.gold_choice else label
         position = order.index(wanted) if wanted in order else None
@@ -66,7 +67,7 @@ def answer(
             decided_at=now,
             note=note,
         )
-        assignments.submit_decision(session, study_id, judge_id, decision)
+        answering.submit_decision(session, study_id, judge_id, decision)
         session.commit()
         return item.item_id
 
@@ -81,7 +82,7 @@ def train(store: Store, study_id: int, judge_id: int, *, right: bool) -> list[bo
             example = qualification.next_example(session, study_id, judge_id)
             assert example is not None
             row = session.get_one(StudyItem, (study_id, example.item_id))
-            order = assignments.shuffled_labels(session.get_one(Item, row.item_id), judge_id)
+            order = shown_items.shuffled_labels(session.get_one(Item, row.item_id), judge_id)
             position = order.index(str(row.gold_choice)) if right else None
             feedback = qualification.answer_example(
                 session, study_id, judge_id, example.item_id, position
@@ -103,7 +104,7 @@ def test_nothing_is_judged_before_the_training_is_passed(store: Store) -> None:
     draw(store, study_id, "training", 3)
     ann = judge(store, "ann")
     with store.write() as session, pytest.raises(Refused, match="qualification comes first"):
-        assignments.next_item(session, study_id, ann)
+        leasing.next_item(session, study_id, ann)
     assert train(store, study_id, ann, right=False) == [False] * 3
     with store.read() as session:
         state = qualification.qualification_state(session, study_id, ann)
@@ -121,12 +122,12 @@ def test_who_fails_every_round_is_paused_until_a_curator_lets_them_in(store: Sto
     study_id = make_study(store)
     draw(store, study_id, "training", 2)
     ann = judge(store, "ann")
-    for _ in range(qualification.DEFAULT_ROUNDS):
+    for _ in range(rules.DEFAULT_ROUNDS):
         train(store, study_id, ann, right=False)
     with store.write() as session:
         with pytest.raises(Refused, match="not passed in 3 rounds"):
-            assignments.next_item(session, study_id, ann)
-        quality.readmit_judge(session, study_id, ann)
+            leasing.next_item(session, study_id, ann)
+        members.readmit_judge(session, study_id, ann)
         session.commit()
     assert train(store, study_id, ann, right=True) == [True, True]
     assert answer(store, study_id, ann) is not None
@@ -183,14 +184,14 @@ def test_a_paused_judge_gives_back_what_they_hold(store: Store) -> None:
     study_id = make_study(store, items=1, overlap=1)
     ann, bob = judge(store, "ann"), judge(store, "bob")
     with store.write() as session:
-        item = assignments.next_item(session, study_id, ann)
+        item = leasing.next_item(session, study_id, ann)
         assert item is not None
-        assert assignments.next_item(session, study_id, bob) is None
-        quality.pause_judge(session, study_id, ann, "away today")
-        taken = assignments.next_item(session, study_id, bob)
+        assert leasing.next_item(session, study_id, bob) is None
+        members.pause_judge(session, study_id, ann, "away today")
+        taken = leasing.next_item(session, study_id, bob)
         assert taken is not None and taken.item_id == item.item_id
         with pytest.raises(Refused, match="away today"):
-            assignments.next_item(session, study_id, ann)
+            leasing.next_item(session, study_id, ann)
         session.commit()
 
 

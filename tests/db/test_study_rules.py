@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
-from study_world import make_world
+from study_world import make_world, sampled_study
 
+from db.assignment import answering, leasing, reassigning, shown_items
 from db.errors import BadInput
 from db.review.reviews import approve_group
 from db.store.store import Store
-from db.study import assignments, reassigning, studies
 from db.study import rules as study_rules
+from db.study import studies
 from db.study.judgments import get_or_create_judge
 from db.tables import Audit, Item
 
@@ -21,7 +22,7 @@ Inf = Callable[..., Any]
 def make_study(store: Store, *, items: int = 4, overlap: int = 1) -> int:
     run_id = make_world(store, items)
     with store.write() as session:
-        study = studies.create_study(session, run_id=run_id, items=items, overlap=overlap)
+        study = sampled_study(session, run_id=run_id, items=items, overlap=overlap)
         session.commit()
         return study.id
 
@@ -35,7 +36,7 @@ def make_judges(store: Store, *names: str) -> list[int]:
 
 def lease(store: Store, study_id: int, judge_id: int, count: int) -> list[int]:
     with store.write() as session:
-        items = assignments.lease_items(session, study_id, judge_id, count)
+        items = leasing.lease_items(session, study_id, judge_id, count)
         session.commit()
         return [item.item_id for item in items]
 
@@ -96,10 +97,10 @@ def test_the_commands_do_what_a_curators_pages_do(sqlite_store: Store, inf: Inf)
     for judge_id, position in ((ann, 0), (bob, 1)):
         lease(sqlite_store, study_id, judge_id, 3)
         with sqlite_store.write() as session:
-            labels = assignments.shuffled_labels(session.get_one(Item, held[0]), judge_id)
+            labels = shown_items.shuffled_labels(session.get_one(Item, held[0]), judge_id)
             wanted = ("positive", "query_negative")[position]
-            decision = assignments.Decision(f"e{judge_id}", held[0], labels.index(wanted))
-            assignments.submit_decision(session, study_id, judge_id, decision)
+            decision = answering.Decision(f"e{judge_id}", held[0], labels.index(wanted))
+            answering.submit_decision(session, study_id, judge_id, decision)
             session.commit()
     asked = ("study", "adjudicate", "--study", study_id)
     listed = inf(*asked, "--json").json

@@ -10,11 +10,10 @@ from page_hands import choose, fill, press, sign_in, unfold
 from playwright.sync_api import Browser, Page, expect
 from restartable import Restartable
 from sqlalchemy import select
-from study_world import judgments, make_world
+from study_world import judgments, make_world, sampled_study
 
 from db.people.accounts import add_account
 from db.store.store import Store
-from db.study import studies
 from db.tables import Assignment, Audit, Judge
 
 pytestmark = [
@@ -29,7 +28,7 @@ ITEMS = 4  # fewer than are leased ahead: the first to come holds them all
 def make_study(store: Store) -> int:
     run_id = make_world(store, ITEMS)
     with store.write() as session:
-        study = studies.create_study(session, run_id=run_id, items=ITEMS, overlap=1)
+        study = sampled_study(session, run_id=run_id, items=ITEMS, overlap=1)
         for name, role in (("cora", "curator"), ("ada", "annotator"), ("ben", "annotator")):
             add_account(session, name, PASSWORD, role=role, actor="test")
         session.commit()

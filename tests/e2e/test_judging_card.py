@@ -7,10 +7,9 @@ from browser import PATIENCE, wait_past_dwell, wait_until
 from playwright.sync_api import Browser, Page, expect
 from restartable import Restartable
 from sqlalchemy import select
-from study_world import judgments, make_world
+from study_world import judgments, make_world, sampled_study
 
 from db.store.store import Store
-from db.study import studies
 from db.tables import Assignment, Item, Passage
 
 pytestmark = [
@@ -26,7 +25,7 @@ def make_study(store: Store, items: int) -> int:
     name = f"desk {next(NUMBERS)}"
     run_id = make_world(store, max(items, 4), name=name)
     with store.write() as session:
-        study = studies.create_study(session, run_id=run_id, items=items, overlap=1, name=name)
+        study = sampled_study(session, run_id=run_id, items=items, overlap=1, name=name)
         session.commit()
         return study.id
 

@@ -8,7 +8,7 @@ from browser import PATIENCE, wait_past_dwell, wait_until
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from restartable import Restartable
 from sqlalchemy import select
-from study_world import judgments, make_world
+from study_world import judgments, make_world, sampled_study
 
 from db.store.store import Store
 from db.study import studies
@@ -25,7 +25,7 @@ def make_study(store: Store, items: int, *, guidelines: str = studies.GUIDELINES
     name = f"trouble {next(NUMBERS)}"
     run_id = make_world(store, items, name=name)
     with store.write() as session:
-        study = studies.create_study(
+        study = sampled_study(
             session, run_id=run_id, items=items, overlap=1, name=name, guidelines=guidelines
         )
         session.commit()

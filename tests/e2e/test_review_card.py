@@ -9,7 +9,7 @@ from records_world import make_run
 from restartable import Restartable
 from sqlalchemy import select
 
-from db.run.groups import get_group
+from db.run.group_detail import get_group
 from db.store.store import Store
 from db.tables import Group, Review
 
@@ -108,7 +108,7 @@ def test_an_edit_is_checked_and_what_was_written_is_kept(
     original = box.input_value()
     box.fill(original.replace("printed", "wrote"))  # what Q+ says: the rules refuse it
     page.keyboard.press("Control+Enter")
-    expect(page.locator(".problem")).to_contain_text("do not let the edit through")
+    expect(page.locator(".problem")).to_contain_text("refuse the edit")
     page.get_by_role("button", name="edit again").click()
     expect(page.get_by_label("Query Q-")).to_have_value(original.replace("printed", "wrote"))
     assert group_on_screen(page) == edited

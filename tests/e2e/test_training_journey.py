@@ -14,6 +14,7 @@ import pytest
 from browser import PATIENCE, chromium_browser, settled
 from grown_dataset import grown
 from held_job import kept_still, next_training_held
+from job_metrics import metric_points
 from page_hands import SLOW, fill, open_view, place, press, wait_for_status
 from playwright.sync_api import Page, expect
 from restartable import Restartable, restartable
@@ -38,7 +39,7 @@ def training_of(store: Store) -> Job:
 
 def losses(store: Store, job_id: int) -> list[int]:
     with store.read() as session:
-        points = jobs.metric_points(session, job_id)
+        points = metric_points(session, job_id)
     return [point.step for point in points if point.name == "loss"]
 
 

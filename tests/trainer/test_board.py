@@ -4,10 +4,10 @@ from importlib import util
 from pathlib import Path
 
 import pytest
+from job_metrics import metric_points
 from trainer_jobs import claim, config_for
 
 from db.errors import BadInput
-from db.jobs import jobs
 from db.store.store import Store
 from trainer.loop.job import train
 from trainer.report import board
@@ -21,7 +21,7 @@ def test_tensorboards_log_holds_what_the_store_holds(sqlite_store: Store, tmp_pa
     read = EventAccumulator(str(tmp_path / "inf-home" / "tensorboard" / f"job-{handle.id}"))
     read.Reload()
     with sqlite_store.read() as session:
-        points = jobs.metric_points(session, handle.id)
+        points = metric_points(session, handle.id)
     wanted = {(p.name.replace("@", "_at_"), p.step): p.value for p in points}
     written = {
         (name, event.step): event.value

@@ -4,10 +4,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Ran
+from job_metrics import metric_points
 from trainer_release import write_release
 
 from db.errors import BadInput, NotFound
-from db.jobs import jobs
 from db.outcome.checkpoints import list_checkpoints
 from db.store.store import Store
 from trainer.model.backbone import load_model
@@ -73,7 +73,7 @@ def test_every_experiment_trains_by_its_name(
     assert ran.code == 0, ran.err
     with sqlite_store.read() as session:
         (checkpoint,) = list_checkpoints(session)
-        points = jobs.metric_points(session, ran.json["job_id"])
+        points = metric_points(session, ran.json["job_id"])
         losses = [point.value for point in points if point.name == "loss"]
     assert len(losses) == 2 and all(0 < loss < 50 for loss in losses)
     objective = parse_settings(read_experiment(name)).parsed_objective

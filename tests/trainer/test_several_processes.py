@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 import torch
+from job_metrics import metric_points
 from safetensors.torch import load_file
 from several_ranks import CASES, STEP_SECONDS
 from trainer_jobs import claim, config_for
@@ -73,7 +74,7 @@ def test_two_gloo_ranks_have_the_loss_and_the_gradients_of_one_and_count_tokens_
 
 def losses(store: Store, job_id: int) -> list[float]:
     with store.read() as session:
-        points = jobs.metric_points(session, job_id)
+        points = metric_points(session, job_id)
     return [point.value for point in points if point.name == "loss"]
 
 
@@ -187,7 +188,7 @@ def test_a_killed_training_of_two_processes_resumes_exactly(
         losses(sqlite_store, whole.id), rel=1e-3
     )
     with sqlite_store.read() as session:
-        points = jobs.metric_points(session, claimed.id)
+        points = metric_points(session, claimed.id)
     scores = {point.step: point.value for point in points if point.name == "mrr" and point.step}
     memory = read_memory(str(tmp_path / "two" / "out"))["result"]
     assert memory["best_step"] == max(scores, key=lambda step: (scores[step], -step))

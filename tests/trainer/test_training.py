@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Ran
+from job_metrics import metric_points
 from trainer_jobs import claim, config_for
 from trainer_release import write_release
 
@@ -27,7 +28,7 @@ from trainer.model.backbone import load_model
 
 def losses(store: Store, job_id: int) -> dict[int, float]:
     with store.read() as session:
-        points = jobs.metric_points(session, job_id)
+        points = metric_points(session, job_id)
     return {point.step: point.value for point in points if point.name == "loss"}
 
 
@@ -48,7 +49,7 @@ def test_a_training_gives_a_folder_a_row_and_a_curve(store: Store, tmp_path: Pat
     assert list(losses(store, handle.id)) == [1, 2, 3, 4]
     with store.read() as session:
         checkpoint = get_checkpoint(session, result["checkpoint_id"])
-        names = {(p.name, p.step) for p in jobs.metric_points(session, handle.id)}
+        names = {(p.name, p.step) for p in metric_points(session, handle.id)}
     assert checkpoint.path == str(out) and checkpoint.config["epochs"] == 2.0
     assert {("learning_rate", 1), ("ndcg@10", 0), ("ndcg@10", 4)} <= names
     assert not (tmp_path / "inf-home" / "training" / f"job-{handle.id}").exists()
@@ -138,7 +139,7 @@ def test_the_best_weights_are_kept_and_patience_stops_the_training(
     handle = claim(sqlite_store, config)
     result = train(handle)
     with sqlite_store.read() as session:
-        points = jobs.metric_points(session, handle.id)
+        points = metric_points(session, handle.id)
     scores = {point.step: point.value for point in points if point.name == "mrr" and point.step}
     best = max(scores, key=lambda step: (scores[step], -step))
     assert result["best_step"] == best and result["steps"] == best + 3

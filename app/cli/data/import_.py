@@ -25,7 +25,7 @@ from app.text.numbers import counted
 from curation.importing.groups import import_groups
 from curation.importing.importing import SKIP_REMEDY, import_dataset
 from curation.importing.job import as_json, groups_as_json
-from curation.importing.preview import Preview, preview_import
+from curation.importing.preview import ImportPreview, preview_import
 from curation.judging.judgment_import import JudgmentImport, import_judgments
 from curation.sources.beir import read_beir
 from curation.sources.converting import write_files
@@ -275,7 +275,7 @@ def _import_beir(
     }
 
 
-def _preview_as_json(name: str, preview: Preview) -> Result:
+def _preview_as_json(name: str, preview: ImportPreview) -> Result:
     return {
         "dataset": name,
         "preview": preview.rows,

@@ -19,7 +19,7 @@ from app.cli.study import about_run as study_about_run
 from app.cli.study import known as study_known
 from app.cli.study import people as study_people
 from curation.judging.registry import describe_judges
-from curation.judging.sampling import SAMPLES, STRATA, Sampling, sampling_words
+from curation.judging.sampling import SAMPLES, STRATA, Sampling, describe_sampling
 from curation.judging.studies import make_study
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
@@ -51,7 +51,7 @@ def _created(result: Result) -> str:
         ("run", result["run_id"]),
         ("items", result["items"]),
         ("judges per item", result["overlap"]),
-        ("sample", f"{sampling_words(result['sampling'])}, seed {result['seed']}"),
+        ("sample", f"{describe_sampling(result['sampling'])}, seed {result['seed']}"),
         ("scenarios", counts(result["scenarios"])),
         ("groups", counts(result["verdicts"])),
         ("sources", counts(result["sampling"]["sources"])),

@@ -4,9 +4,10 @@ import click
 
 from app.cli.kit.report import Result, me, ready_store, reporting
 from app.text.numbers import counted
+from db.assignment import members, places, reassigning
 from db.people.accounts import record_audit
 from db.store.store import Store
-from db.study import adjudication, quality, reassigning
+from db.study import adjudication, quality
 from db.study.adjudication import Disputed
 from db.study.quality import JudgeQuality
 
@@ -86,13 +87,13 @@ def _do(store: Store, study_id: int, action: str, name: str, *, reason: str, to:
         judge_id = quality.judge_of_study(session, study_id, name)
         detail: dict[str, int] = {"judge": judge_id}
         if action == "pause":
-            quality.pause_judge(session, study_id, judge_id, reason)
+            members.pause_judge(session, study_id, judge_id, reason)
             message, noted = f"{name} is paused; the items they held go to others", "pause_judge"
         elif action == "let_in":
-            quality.readmit_judge(session, study_id, judge_id)
+            members.readmit_judge(session, study_id, judge_id)
             message, noted = f"{name} may continue", "let_in_judge"
         elif action == "take_back":
-            number = quality.return_leases(session, study_id, judge_id)
+            number = places.return_leases(session, study_id, judge_id)
             message, noted = (
                 f"{counted(number, 'item')} of {name} returned to the queue",
                 "take_back",

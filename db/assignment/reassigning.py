@@ -11,9 +11,11 @@ from datetime import datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from db.assignment.eligibility import eligible_items
+from db.assignment.leasing import lease_item
+from db.assignment.members import add_member
+from db.assignment.places import lock_study, return_leases
 from db.errors import BadInput, Refused
-from db.study.assignments import add_member, eligible_items, lease_item, lock_study
-from db.study.quality import return_leases
 from db.tables import Assignment, Judge, utc_now
 
 REASSIGNED = timedelta(days=1)

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from db.assignment.members import membership
+from db.assignment.places import lock_study
+from db.assignment.shown_items import ShownItem, show_item, shuffled_labels
 from db.errors import BadInput, Refused
-from db.study.assignments import ShownItem, lock_study, membership, show_item, shuffled_labels
 from db.study.judgments import find_judgment, record_judgment
-from db.study.studies import current_guideline
+from db.study.rules import rules_of
+from db.study.studies import current_guideline, get_study
 from db.tables import Item, Judgment, StudyItem, StudyJudge, utc_now
 from db.values import NONE
-
-PASS_MARK = 0.8
-DEFAULT_ROUNDS = 3
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Feedback:
 
 def qualification_state(session: Session, study_id: int, judge_id: int) -> QualificationState:
     """The judge's state in the study's qualification; passed if there is none."""
-    study = lock_study(session, study_id, lock=False)
+    rules = rules_of(get_study(session, study_id))
     member = session.get(StudyJudge, (study_id, judge_id))
     this_round = member.training_rounds if member else 0
     examples = _examples(session, study_id)
@@ -63,8 +63,8 @@ def qualification_state(session: Session, study_id: int, judge_id: int) -> Quali
             answers[row.item_id] == row.gold_choice for row in examples if row.item_id in answers
         ),
         round=this_round,
-        max_rounds=int(study.settings.get("training_rounds", DEFAULT_ROUNDS)),
-        pass_mark=float(study.settings.get("pass_mark", PASS_MARK)),
+        max_rounds=rules.training_rounds,
+        pass_mark=rules.pass_mark,
         passed=not examples or (member is not None and member.passed_at is not None),
     )
 

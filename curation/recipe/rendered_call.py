@@ -1,4 +1,4 @@
-"""What a journaled call asked, word for word: its prompt filled in again from what is stored.
+"""The messages of a journaled call: its prompt filled in again from the stored inputs.
 
 The journal keeps long inputs by their sha256: they are passages of the store, or texts of a group
 that the call served.
@@ -16,7 +16,7 @@ from db.tables import Call, GroupCall, Passage, Triplet
 from db.tables import Prompt as PromptRow
 
 
-def asked_of(session: Session, call_id: int) -> list[dict[str, str]]:
+def rendered_messages(session: Session, call_id: int) -> list[dict[str, str]]:
     """The messages of a call: role and content. Raises NotFound."""
     call = session.get(Call, call_id)
     if call is None:

@@ -1,0 +1,129 @@
+"""Answering a leased item: decisions and skips.
+
+Note: a decision names a *position on the screen*, never a label; the assignment stores which
+candidate was there. A decision that arrives after its place was taken by another judge is stored
+with state `aside`, and not counted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy.orm import Session
+
+from db.assignment.members import pause_on_failed_gold
+from db.assignment.places import change_taken, find_assignment, lock_study, regain_place
+from db.errors import BadInput, Refused
+from db.study.judgments import find_judgment, record_judgment
+from db.study.studies import current_guideline
+from db.tables import Judgment, utc_now
+from db.values import NONE
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A decision on a shown item; `position` None is "none of them"."""
+
+    event_id: str
+    item_id: int
+    position: int | None
+    shown_at: datetime | None = None
+    decided_at: datetime | None = None
+    note: str = ""
+    flagged: bool = False
+    change: bool = False
+
+
+def submit_decision(
+    session: Session,
+    study_id: int,
+    judge_id: int,
+    decision: Decision,
+    *,
+    now: datetime | None = None,
+) -> Judgment:
+    """Store a judge's decision on an item leased to them. Idempotent by the event id.
+
+    Raises Refused if the study is closed, the item was never leased to this judge, or it was
+    answered already (unless `decision.change`); BadInput for a position that does not exist. Does
+    not commit.
+    """
+    now = now or utc_now()
+    study = lock_study(session, study_id)
+    known = find_judgment(session, decision.event_id)
+    if known is not None:
+        if (known.judge_id, known.item_id) != (judge_id, decision.item_id):
+            raise Refused(f"event {decision.event_id!r} is stored for another judge or item")
+        return known
+    assignment = find_assignment(session, study_id, judge_id, decision.item_id)
+    if study.status == "closed":
+        raise Refused(f"the study {study.name!r} is closed: the answer was not stored")
+    if assignment.state in ("done", "aside") and not decision.change:
+        raise Refused("this item was answered already (in another tab?): the first answer stands")
+    counts = assignment.state == "done" or regain_place(session, assignment)
+    shown_at, decided_at = _server_times(decision, now)
+    judgment = record_judgment(
+        session,
+        judge_id=judge_id,
+        item_id=assignment.item_id,
+        choice=_label(assignment.order_shown, decision.position),
+        order_shown=assignment.order_shown,
+        event_id=decision.event_id,
+        study_id=study_id if counts else None,
+        guideline_id=current_guideline(session, study_id).id,
+        shown_at=shown_at,
+        decided_at=decided_at,
+        note=decision.note,
+        flagged=decision.flagged,
+        detail={} if counts else {"aside_in_study": study_id},
+    )
+    assignment.state = "done" if counts else "aside"
+    assignment.lease_until = None
+    session.flush()
+    pause_on_failed_gold(session, study, judge_id, assignment.item_id)
+    return judgment
+
+
+def skip_item(
+    session: Session,
+    study_id: int,
+    judge_id: int,
+    item_id: int,
+    *,
+    note: str = "",
+    flagged: bool = False,
+) -> bool:
+    """Return a leased item to the queue; this judge does not see it again.
+
+    Skipping twice is skipping once; an answered item stays answered. Returns whether the item is
+    skipped now. Raises Refused if it was never leased to them. Does not commit.
+    """
+    study = lock_study(session, study_id)
+    assignment = find_assignment(session, study_id, judge_id, item_id)
+    if assignment.state in ("done", "aside"):
+        return False
+    if study.status == "closed":
+        raise Refused(f"the study {study.name!r} is closed")
+    if assignment.state == "leased":
+        change_taken(session, study_id, item_id, -1)
+    assignment.state, assignment.lease_until = "skipped", None
+    assignment.note, assignment.flagged = note, flagged
+    session.flush()
+    return True
+
+
+def _label(order_shown: Sequence[str], position: int | None) -> str:
+    if position is None:
+        return NONE
+    if not 0 <= position < len(order_shown):
+        raise BadInput(f"there is no passage {position + 1}: there are {len(order_shown)}")
+    return str(order_shown[position])
+
+
+def _server_times(decision: Decision, now: datetime) -> tuple[datetime | None, datetime]:
+    """When it was shown and decided; both moved back if the browser's clock is ahead."""
+    if decision.decided_at is None:
+        return decision.shown_at, now
+    ahead = max(decision.decided_at - now, timedelta(0))
+    shown = None if decision.shown_at is None else decision.shown_at - ahead
+    return shown, decision.decided_at - ahead

@@ -1,0 +1,84 @@
+"""Members of a study: joining it, pausing and resuming a judge, the hidden gold that pauses one."""
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.assignment.places import lock_study, return_leases
+from db.errors import BadInput, Refused
+from db.study.rules import rules_of
+from db.study.studies import get_study
+from db.tables import Judgment, Study, StudyItem, StudyJudge, utc_now
+
+GOLD_SEEN = 3  # below three answers, one mistake would already pause a judge
+
+
+def membership(session: Session, study_id: int, judge_id: int) -> StudyJudge:
+    """A judge's membership in the study, created for a new judge. Does not commit.
+
+    Raises Refused for a new judge if the study is for invited people only.
+    """
+    member = session.get(StudyJudge, (study_id, judge_id))
+    if member is not None:
+        return member
+    study = get_study(session, study_id)
+    if study.settings.get("members_only"):
+        raise Refused(
+            f"the study {study.name!r} is for people invited into it: ask its curator for a link"
+        )
+    return add_member(session, study_id, judge_id)
+
+
+def add_member(session: Session, study_id: int, judge_id: int) -> StudyJudge:
+    """Make a judge a member of a study, by invitation or by a curator. Does not commit."""
+    member = session.get(StudyJudge, (study_id, judge_id))
+    if member is None:
+        member = StudyJudge(study_id=study_id, judge_id=judge_id)
+        session.add(member)
+        session.flush()
+    return member
+
+
+def gold_score(session: Session, study_id: int, judge_id: int) -> tuple[int, int]:
+    """(correct, answered) hidden gold items of the judge."""
+    rows = session.execute(
+        select(Judgment.choice, StudyItem.gold_choice)
+        .join(StudyItem, StudyItem.item_id == Judgment.item_id)
+        .where(
+            StudyItem.study_id == study_id,
+            StudyItem.part == "gold",
+            Judgment.study_id == study_id,
+            Judgment.judge_id == judge_id,
+            Judgment.is_current,
+        )
+    ).all()
+    return sum(choice == gold for choice, gold in rows), len(rows)
+
+
+def pause_on_failed_gold(session: Session, study: Study, judge_id: int, item_id: int) -> None:
+    """Pause a judge below the gold threshold, if the study's rules say so."""
+    if session.get_one(StudyItem, (study.id, item_id)).part != "gold":
+        return
+    right, seen = gold_score(session, study.id, judge_id)
+    rules = rules_of(study)
+    if rules.gold_action == "pause" and seen >= GOLD_SEEN and right < rules.gold_threshold * seen:
+        member = membership(session, study.id, judge_id)
+        member.state, member.changed_at = "paused", utc_now()
+        member.reason = f"{right} of {seen} gold items correct"
+        session.flush()
+
+
+def pause_judge(session: Session, study_id: int, judge_id: int, reason: str) -> None:
+    """Lease nothing more to the judge in the study and free their leases. Does not commit."""
+    if not reason.strip():
+        raise BadInput("a pause needs a reason: the judge reads it")
+    lock_study(session, study_id)
+    member = membership(session, study_id, judge_id)
+    member.state, member.reason, member.changed_at = "paused", reason.strip(), utc_now()
+    return_leases(session, study_id, judge_id)
+
+
+def readmit_judge(session: Session, study_id: int, judge_id: int) -> None:
+    """Resume a paused judge; one paused by the qualification gets more rounds. Does not commit."""
+    member = membership(session, study_id, judge_id)
+    member.state, member.reason, member.changed_at = "active", "", utc_now()
+    session.flush()

@@ -1,0 +1,171 @@
+"""The contents of a release: its rows and judgments, streamed with one query per batch.
+
+All batches are read within the session's transaction, so that a release is a snapshot of the store
+(on PostgreSQL the caller sets REPEATABLE READ first, see `use_snapshot`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import and_, select
+from sqlalchemy.orm import Session, aliased
+
+from db.corpus.texts import pair_source
+from db.scenarios import ROLES, TEXTS
+from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, Passage, Review, Triplet
+
+BATCH = 2000
+
+
+class ReleaseRow(NamedTuple):
+    """A group as exported; texts as in `db.scenarios.TEXTS`."""
+
+    group_id: int
+    query_id: str
+    passage_id: str
+    verdict: str
+    drop_reason: str | None
+    review: str | None
+    meta: dict[str, Any]
+    texts: tuple[str, ...]
+
+
+_FACTS = ReleaseRow._fields.index("texts")
+
+
+@dataclass(frozen=True)
+class GroupJudgment:
+    """A current judgment of a group's item; people are pseudonymous."""
+
+    group_id: int
+    item_id: int
+    scenario: str
+    revision: int
+    judge: str
+    kind: str
+    offline: bool
+    simulated: bool
+    choice: str
+    position: int | None
+
+
+def use_snapshot(session: Session) -> None:
+    """From its next statement on, this session sees a snapshot of the store."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
+
+
+def release_rows(session: Session, group_ids: Sequence[int]) -> Iterator[list[ReleaseRow]]:
+    """The given groups in their order, a batch at a time.
+
+    A batch is selected by its ids alone: with another condition SQLite takes the index of verdicts
+    and sorts all the rest of the run for every batch.
+    """
+    joined = {role: (aliased(Triplet), aliased(Passage)) for role in ROLES}
+    texts = (
+        joined[text.introduced_by][1].text
+        if text.field == "passage"
+        else getattr(joined[text.introduced_by][0], text.field)
+        for text in TEXTS.values()
+    )
+    query = (
+        select(
+            Group.id,
+            Pair.external_id,
+            joined["positive"][1].external_id,
+            Group.verdict,
+            Group.drop_reason,
+            Review.action,
+            Pair.meta,
+            *texts,
+        )
+        .join(Pair, Pair.id == Group.pair_id)
+        .outerjoin(Review, and_(Review.group_id == Group.id, Review.is_current))
+    )
+    for role, (triplet, passage) in joined.items():
+        query = query.join(triplet, and_(triplet.group_id == Group.id, triplet.role == role))
+        query = query.join(passage, passage.id == triplet.passage_id)
+    for start in range(0, len(group_ids), BATCH):
+        ids = list(group_ids[start : start + BATCH])
+        rows = session.execute(query.where(Group.id.in_(ids)).order_by(Group.id))
+        yield [ReleaseRow._make((*row[:_FACTS], tuple(row[_FACTS:]))) for row in rows]
+
+
+def split_texts(
+    session: Session, group_ids: Sequence[int]
+) -> Iterator[list[tuple[int, str, str, str]]]:
+    """(group, role, query, passage) of the groups' triplets, a batch at a time, by group."""
+    query = select(Triplet.group_id, Triplet.role, Triplet.query, Passage.text)
+    query = query.join(Passage, Passage.id == Triplet.passage_id)
+    for start in range(0, len(group_ids), BATCH):
+        ids = list(group_ids[start : start + BATCH])
+        rows = session.execute(
+            query.where(Triplet.group_id.in_(ids)).order_by(Triplet.group_id, Triplet.id)
+        )
+        yield [(row[0], row[1], row[2], row[3]) for row in rows]
+
+
+def sources_of_groups(session: Session, group_ids: Sequence[int]) -> list[str]:
+    """The source of each group's pair (the dataset's if it has none), in the given order."""
+    query = (
+        select(Group.id, pair_source())
+        .join(Pair, Pair.id == Group.pair_id)
+        .join(Dataset, Dataset.id == Pair.dataset_id)
+    )
+    found: list[str] = []
+    for start in range(0, len(group_ids), BATCH):
+        ids = list(group_ids[start : start + BATCH])
+        rows = session.execute(query.where(Group.id.in_(ids)).order_by(Group.id))
+        found += [row[1] or "" for row in rows]
+    return found
+
+
+def group_judgments(session: Session, group_ids: Sequence[int]) -> dict[int, list[GroupJudgment]]:
+    """The current judgments of the groups' items, by group; people as `person-N`.
+
+    `position` is that of the chosen candidate, counted from 1; None for "none".
+    """
+    query = (
+        select(
+            Item.group_id,
+            Item.id,
+            Item.scenario,
+            Item.revision,
+            Judge.id,
+            Judge.name,
+            Judge.kind,
+            Judge.offline,
+            Judge.simulated,
+            Judgment.choice,
+            Judgment.order_shown,
+        )
+        .join(Judgment, Judgment.item_id == Item.id)
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .where(Item.group_id.in_(group_ids), Judgment.is_current)
+        .order_by(Item.group_id, Item.id, Judgment.id)
+    )
+    found: dict[int, list[GroupJudgment]] = {}
+    for row in session.execute(query):
+        group_id, item_id, scenario, revision, judge_id, name, kind, *rest = row
+        offline, simulated, choice, order = rest
+        found.setdefault(group_id, []).append(
+            GroupJudgment(
+                group_id=group_id,
+                item_id=item_id,
+                scenario=scenario,
+                revision=revision,
+                judge=pseudonym(judge_id) if kind == "person" else name,
+                kind=kind,
+                offline=offline,
+                simulated=simulated,
+                choice=choice,
+                position=order.index(choice) + 1 if choice in order else None,
+            )
+        )
+    return found
+
+
+def pseudonym(judge_id: int) -> str:
+    """A person's name in releases: constant within a store, and does not identify anyone."""
+    return f"person-{judge_id}"
