@@ -1,12 +1,15 @@
 """UI texts, help texts, messages and documents are plain technical English, one word per thing.
 
 Three sources: string literals of `app` (without docstrings), the help that click prints, and the
-prose of the documents. Of the other packages, the words that were worst are refused in messages.
+prose of the documents. Of the other packages, the words that were worst are refused in messages;
+in `db` and the rooms of `curation` also in names, docstrings and comments.
 """
 
 import ast
 import importlib
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -218,4 +221,92 @@ def test_no_document_uses_a_refused_word(path: Path) -> None:
         f"{path.relative_to(ROOT)}:{line}: {hit}"
         for line, hit in worst(prose(path.read_text(encoding="utf-8")))
     ]
+    assert not found, "\n".join(found)
+
+
+# ---- db and the rooms of curation: names, docstrings, comments and messages
+
+ROOMS = [
+    "db",
+    *(
+        f"curation/{room}"
+        for room in (
+            "hub",
+            "importing",
+            "judging",
+            "offline",
+            "recipe",
+            "release",
+            "rules",
+            "sources",
+        )
+    ),
+]
+WORDS_REFUSED = re.compile(
+    r"\bdata[ -]sets?\b|\btold\b|\bdeeds?\b|\bbur(y|ies|ied)\b|\bsomebody\b|\bas it should be\b"
+    r"|\bcontrol items?\b|\bknown items?\b|\bvisitors?\b|\bnobody (asked|knows|is at)\b"
+    r"|\bwhat would surprise\b|\bwho said\b",
+    re.IGNORECASE,
+)
+PARTS_REFUSED = {"told", "deed", "deeds", "visitor", "buries", "bury", "asked"}
+PREFIXES_REFUSED = ("MOST_", "LONGEST_", "SHORTEST_")
+# File whose prose is not checked → the reason.
+ALLOWED = {
+    "curation/offline/writing.py": "sentences of generated passages, which are stored",
+    "curation/offline/facets.py": "sentences of generated passages, which are stored",
+}
+
+
+def room_files() -> list[Path]:
+    return sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+
+
+def source_prose(source: str) -> Iterator[tuple[int, str]]:
+    """Docstrings, other strings with a space, and comments, with their lines."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield node.lineno, node.value
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def identifiers(source: str) -> Iterator[tuple[int, str]]:
+    """Names that the source defines: functions, classes, arguments and variables."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+
+
+def is_refused_name(name: str) -> bool:
+    parts = set(name.lower().split("_"))
+    return name.lstrip("_").startswith(PREFIXES_REFUSED) or bool(parts & PARTS_REFUSED)
+
+
+def test_refused_names_and_words_are_found_in_code() -> None:
+    assert is_refused_name("MOST_ROWS") and is_refused_name("_told") and is_refused_name("asked")
+    assert not is_refused_name("most_common") and not is_refused_name("MAX_ROWS")
+    found = [text for _, text in source_prose('"""A data set."""\nx = 1  # what it was told\n')]
+    assert all(WORDS_REFUSED.search(text) for text in found) and len(found) == 2
+
+
+@pytest.mark.parametrize("path", room_files(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_name_docstring_or_comment_of_a_room_uses_a_refused_word(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    place = path.relative_to(ROOT).as_posix()
+    found = [
+        f"{place}:{line}: name {name}"
+        for line, name in identifiers(source)
+        if is_refused_name(name)
+    ]
+    if place not in ALLOWED:
+        found += [
+            f"{place}:{line}: {hit.group()!r} in {text!r:.90}"
+            for line, text in source_prose(source)
+            if (hit := WORDS_REFUSED.search(text))
+        ]
     assert not found, "\n".join(found)

@@ -146,7 +146,7 @@ WHILE_PUSHING = {
     402: "the account's plan does not allow it",
     403: "the token may not do this here (its scope, or the repository is another account's)",
     409: "the Hub reports a conflicting change: check the difference again with --dry-run",
-    412: "somebody pushed to the repository meanwhile: check the difference again with --dry-run",
+    412: "another user has pushed to the repository: check the difference again with --dry-run",
     413: "too large for the Hub",
     429: "too many requests: wait a few minutes, then run it again or resume the job",
     507: "the account's storage is full: free some, or push to another account",

@@ -17,7 +17,7 @@ _REASONING = re.compile(
 
 
 def is_reasoning_model(model: str) -> bool:
-    """Whether a model's name is one of those that reason unless told otherwise."""
+    """Whether a model's name is one of those that reason by default."""
     return not re.search(r"non-?(?:reason|think)|instruct", model, re.IGNORECASE) and bool(
         _REASONING.search(model)
     )

@@ -118,7 +118,7 @@ def _making(facts: CardFacts) -> str:
     if facts.origin:
         return (
             f"## How it was made\n\nThe groups were made elsewhere and imported from "
-            f"{_code(facts.origin)} as run {facts.run_id}; how they were made is told there."
+            f"{_code(facts.origin)} as run {facts.run_id}; see there for how they were made."
         )
     provider = (
         "**offline** (rules and an embedding model; no language model)"

@@ -158,7 +158,7 @@ def groups_by_run(session: Session, group_ids: Sequence[int]) -> dict[int, list[
     """The given groups by run, the run with most of them first."""
     found: dict[int, list[int]] = {}
     for start in range(0, len(group_ids), BATCH):
-        asked = select(Group.run_id, Group.id).where(Group.id.in_(group_ids[start : start + BATCH]))
-        for run_id, group_id in session.execute(asked.order_by(Group.id)):
+        query = select(Group.run_id, Group.id).where(Group.id.in_(group_ids[start : start + BATCH]))
+        for run_id, group_id in session.execute(query.order_by(Group.id)):
             found.setdefault(run_id, []).append(group_id)
     return dict(sorted(found.items(), key=lambda each: (-len(each[1]), each[0])))

@@ -145,7 +145,7 @@ def _write(session: Session, path: Path, progress: Progress | None) -> dict[str,
             "engine": session.get_bind().dialect.name,
             "created_at": utc_now().isoformat(),
             "rows": total,
-            "content_sha256": _over({name: told["sha256"] for name, told in members.items()}),
+            "content_sha256": _over({name: listed["sha256"] for name, listed in members.items()}),
             "tables": members,
         }
         file.writestr(MANIFEST, json.dumps(manifest, indent=1))
@@ -206,10 +206,10 @@ def _check_members(path: Path, manifest: dict[str, Any]) -> None:
     if set(manifest["tables"]) != names:
         raise BadInput(f"{path.name} holds other tables than this version of InF Studio has")
     with zipfile.ZipFile(path) as file:
-        for name, told in manifest["tables"].items():
-            if _member_sha256(file, name) != told["sha256"]:
+        for name, listed in manifest["tables"].items():
+            if _member_sha256(file, name) != listed["sha256"]:
                 raise BadInput(f"{path.name} is damaged: table {name} differs from its hash")
-    whole = _over({name: told["sha256"] for name, told in manifest["tables"].items()})
+    whole = _over({name: listed["sha256"] for name, listed in manifest["tables"].items()})
     if whole != manifest["content_sha256"]:
         raise BadInput(f"{path.name} is damaged: its manifest does not match its tables")
 
@@ -283,8 +283,8 @@ def _content(session: Session) -> str:
 
 
 def _over(hashes: dict[str, str]) -> str:
-    told = "".join(f"{name}\t{hashes[name]}\n" for name in sorted(hashes))
-    return hashlib.sha256(told.encode()).hexdigest()
+    listed = "".join(f"{name}\t{hashes[name]}\n" for name in sorted(hashes))
+    return hashlib.sha256(listed.encode()).hexdigest()
 
 
 def _end_jobs(session: Session) -> None:

@@ -98,7 +98,7 @@ REFUSALS: list[tuple[str, dict[str, list[Any]], str]] = [
     ("hf_reader", {}, "may only read"),
     ("hf_writer", {"POST repos/create": [409]}, "a conflicting change"),
     ("hf_writer", {"POST repos/create": [403]}, "may not do this here"),
-    ("hf_writer", {"POST /commit/": [412]}, "somebody pushed to the repository meanwhile"),
+    ("hf_writer", {"POST /commit/": [412]}, "another user has pushed to the repository"),
     ("hf_writer", {"POST /commit/": [507]}, "storage is full"),
     ("hf_writer", {"POST /commit/": [500]}, "an internal error"),
     ("hf_writer", {"POST /commit/": [429]}, "too many requests"),
