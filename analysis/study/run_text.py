@@ -132,3 +132,22 @@ def part_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def plan_sentence(plan: Mapping[str, Any]) -> str:
+    """What a plan costs and what it brings."""
+    more = f"{_counted(plan['judgments'], 'more judgment')} of {_counted(plan['items'], 'item')}"
+    now = "" if plan["now"] is None else f" (now ±{100 * plan['now']:.1f})"
+    expected = f"±{100 * plan['expected']:.1f} points"
+    if plan["reach"] is None:
+        return f"{more}: {plan['target']} to about {expected}{now}"
+    wanted = f"to know {plan['target']} to ±{100 * plan['reach']:g} points{now}"
+    if not plan["items"] and plan["is_enough"]:
+        return f"{wanted}: nothing more is needed"
+    if plan["is_enough"]:
+        return f"{wanted}: {more}"
+    return f"{wanted}: the run has too few groups; {more} would bring it to {expected}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + "s" * (number != 1)

@@ -101,10 +101,9 @@ def describe_sample(
         if name in reasons:
             sampled[name] = None
         else:
-            spread = None if repeats == 1 else 0.0
-            if len(values) > 1:
-                spread = float(np.std(values, ddof=1))
-            sampled[name] = {"mean": float(np.mean(values)), "sd": spread}
+            # one draw (asked for, or as the sample is the whole corpus) has no spread, not one of 0
+            spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
+            sampled[name] = {"mean": float(np.mean(values)), "sd": spread, "draws": len(values)}
     return {**sampled, "reason": reasons} if reasons else sampled
 
 

@@ -11,17 +11,22 @@ from analysis.agreement.agreement import Decision, agreement_report
 from analysis.agreement.judge_profile import judge_profiles
 from analysis.agreement.judgment_filter import chosen_rows, decisions_of
 from analysis.agreement.over_time import agreement_over_time
+from app.agreement.consensus import draw_consensus
 from app.agreement.disagreement import draw_disagreement
 from app.agreement.filters import draw_filters
 from app.agreement.judges import draw_judges
 from app.agreement.over_time import draw_over_time
-from app.agreement.report import draw_report, draw_scope
+from app.agreement.plan import draw_plan
+from app.agreement.report import draw_pairs, draw_report
+from app.agreement.verdict import draw_about_run, draw_verdict
 from app.kit.analysis_command import agreement_command
 from app.kit.choice import choose
 from app.kit.figure import Origin
 from app.kit.page import draw_empty, draw_heading
 from app.kit.pulse import follow
 from app.text.numbers import counted
+from curation.judging.about_run import about_run
+from curation.judging.consensus import study_consensus
 from curation.judging.scope import study_scope
 from db.run.position_bias import study_choices
 from db.store.store import open_store
@@ -49,6 +54,17 @@ def state_text(state: JudgmentState) -> str:
 def computed(_rows: Sequence[JudgmentRow], version: tuple[object, ...]) -> dict[str, Any]:
     """The report and its windows; `version` identifies store, study, judgments and filter."""
     return {"report": agreement_report(decisions_of(_rows)), "windows": agreement_over_time(_rows)}
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def whole_study(study_id: int, run_id: int | None, version: tuple[object, ...]) -> dict[str, Any]:
+    """Estimates about the run and consensus, of all judgments whatever the filters; `version`
+    identifies store and judgments."""
+    with open_store().read() as session:
+        return {
+            "about_run": None if run_id is None else about_run(session, study_id),
+            "consensus": study_consensus(session, study_id),
+        }
 
 
 with open_store().read() as session:
@@ -108,13 +124,25 @@ else:
         state.last_at,
         command,
     )
-    draw_scope(scope)
+    whole = whole_study(study.id, study.run_id, version[:3])
+    about = whole["about_run"]
+    draw_verdict(report, about, scope)
     draw_report(report, origin)
+    if about is not None:
+        estimate = replace(origin, command=f"inf study estimate --study {study.id} --json")
+        draw_about_run(about, estimate)
+        if about["known"]:
+            draw_plan(study.id)
+    draw_pairs(report, origin)
     draw_over_time(windows, replace(origin, command=f"{command} --over-time"))
     with open_store().read() as session:
         quality, choices = judge_quality(session, study.id), study_choices(session, study.id)
     profiles = judge_profiles(report, quality, choices)
     draw_judges(profiles, replace(origin, command=f"{command} --by-judge"))
+    draw_consensus(
+        whole["consensus"],
+        replace(origin, command=f"inf study consensus --study {study.id} --json"),
+    )
     decisions: list[Decision] = decisions_of(rows)
     draw_disagreement(decisions, places, origin)
     st.download_button(

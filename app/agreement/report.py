@@ -7,24 +7,15 @@ import streamlit as st
 from analysis.agreement.agreement import interval_caption
 from analysis.agreement.measures import MEASURES
 from analysis.figures.figures import agreement_heatmap, human_model_bars
-from app.kit.figure import Origin, draw_figure, draw_rows, side_by_side
+from app.kit.figure import Origin, draw_figure, draw_rows
 from app.text.numbers import counted
 from app.text.plain import plain
-from curation.judging.scope import Scope
 
 KAPPA = st.column_config.NumberColumn(format="%.4f")
 
 
-def draw_scope(scope: Scope) -> None:
-    """Whether the figures below may stand for the run; a warning where they may not."""
-    if scope.of_run:
-        st.caption(plain(scope.sentence))
-    else:
-        st.warning(plain(scope.sentence), icon=":material/filter_alt:")
-
-
 def draw_report(report: dict[str, Any], origin: Origin) -> None:
-    """Means, figures, pairs, differences between models, measures of all judges."""
+    """The means and their figure."""
     if report["simulated"]:
         st.warning(
             "The people of this study are simulated judges: a demonstration, not evidence.",
@@ -42,16 +33,17 @@ def draw_report(report: dict[str, Any], origin: Origin) -> None:
         f"{report['judgments']:,} judgments of {report['items']:,} items"
         + (f" · in brackets: {brackets}" if brackets else "")
     )
-    left, right = side_by_side(2, key="agreement.figures")
-    with left:
-        st.subheader("Models with people", anchor=False)
-        draw_figure(human_model_bars(report), bar_rows(report), origin, key="agreement.bars")
-    with right:
-        st.subheader("Pairs of judges", anchor=False)
-        pairs = pair_rows(report["pairs"])
-        draw_figure(agreement_heatmap(report), pairs, origin, key="agreement.heatmap")
+    st.subheader("Models with people", anchor=False)
+    draw_figure(human_model_bars(report), bar_rows(report), origin, key="agreement.bars")
+
+
+def draw_pairs(report: dict[str, Any], origin: Origin) -> None:
+    """Every pair of judges as a table and a matrix, differences of models, all judges together."""
+    st.subheader("Pairs of judges", anchor=False)
+    pairs = pair_rows(report["pairs"])
     if pairs:
         draw_table(pairs, origin, key="agreement.pairs", reasons=report["pairs"])
+        draw_figure(agreement_heatmap(report), pairs, origin, key="agreement.heatmap")
     else:
         st.caption("No pairs: fewer than two judges have answered.")
     draw_differences(report["differences"], origin)

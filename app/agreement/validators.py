@@ -121,7 +121,7 @@ def why_not_placed(row: Mapping[str, Any]) -> str:
     if row["usd_per_1000_items"] is None:
         return str(row["price_reason"])
     if "human_kappa" not in row:
-        return "it has judged no item of a study in which people judged"
+        return "it has no kappa with people from a study that samples the run"
     if row["human_kappa"]["kappa"] is None:
         return str(row["human_kappa"]["reason"])
     return ""

@@ -12,6 +12,8 @@ from app.groups.run_label import run_name
 from app.kit.choice import choose
 from app.kit.figure import Origin
 from app.kit.page import draw_empty, draw_heading
+from app.text.plain import plain
+from curation.judging.scope import study_scope
 from curation.recipe.prices import load_prices
 from curation.run.estimate import judging_prices
 from db.run.runs import RunSummary, list_runs
@@ -44,6 +46,7 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
         known = {model for model, _ in models.values()} | set(load_prices())
         estimates = judging_prices(session, run.id, known)
         rows = [] if study_id is None else judgment_frame(session, study_id)
+        scope = None if study_id is None else study_scope(session, study_id)
         newest, last_at = answers_state(session, run.id)
     judges = sorted({answer.judge for answer in answers} & set(models))
     if not judges:
@@ -67,10 +70,18 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
         kept,
         models,
         costs,
-        agreement_report(decisions_of(rows))["human_model"] if rows else {},
+        # only of a sample of the run: kappa on chosen items would rank the models by those
+        agreement_report(decisions_of(rows))["human_model"]
+        if rows and scope is not None and scope.of_run
+        else {},
         voters,
         estimates,
     )
+    if scope is not None and not scope.of_run:
+        st.warning(
+            plain(f"No kappa with people is shown. {scope.sentence} Choose a sampled study."),
+            icon=":material/filter_alt:",
+        )
     command = ["inf", "analyze", "validators", "--dataset", run.dataset, "--run", str(run.id)]
     command += [] if study_id is None else ["--study", str(study_id)]
     command += [word for voter in voters for word in ("--judge", voter)]

@@ -125,6 +125,7 @@ def bar_rows(corpora: Sequence[Mapping[str, Any]], metric: str) -> list[dict[str
                     "repeats": sampled.get("repeats"),
                     "mean of samples": values.get("mean"),
                     "standard deviation": values.get("sd"),
+                    "draws": values.get("draws"),
                     "reason if undefined": numbers.get("reason", {}).get(metric)
                     or sampled.get("reason", {}).get(metric, ""),
                 }
@@ -166,4 +167,6 @@ def _sampled(sampled: Mapping[str, Any] | None) -> dict[str, Any]:
     for metric, name in (("aps", "APS"), ("ingf_2", "INGF 2"), ("ingf_3", "INGF 3")):
         values = sampled[metric] or {}
         cells[f"{name}, samples"], cells[f"{name} ±"] = values.get("mean"), values.get("sd")
+    if any((sampled[metric] or {}).get("draws") == 1 for metric in ("aps", "ingf_2", "ingf_3")):
+        cells["Draws"] = "one draw"  # in place of a spread
     return cells

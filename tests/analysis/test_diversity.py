@@ -10,6 +10,7 @@ from analysis.text.diversity import (
     describe_texts,
     sample_sizes,
 )
+from app.cli.analyze.diversity import _sampled_line
 from db.corpus.texts import CorpusText
 
 WORDS = ["bee", "river", "violin", "bread", "comet"]
@@ -61,9 +62,14 @@ def test_samples_have_a_mean_and_a_spread_and_a_seed() -> None:
     assert found["aps"]["mean"] == pytest.approx(whole, abs=0.05)
     assert found == describe_sample(texts, vectors, size=20, repeats=6, seed=1)
     assert found != describe_sample(texts, vectors, size=20, repeats=6, seed=2)
-    assert describe_sample(texts, vectors, size=40, repeats=3, seed=0)["aps"]["sd"] == (
-        pytest.approx(0, abs=1e-12)
-    )
+
+
+@pytest.mark.parametrize(("size", "repeats"), [(40, 3), (20, 1)])
+def test_one_draw_has_no_spread_rather_than_one_of_zero(size: int, repeats: int) -> None:
+    texts = [f"{WORDS[n % 5]} {WORDS[n % 3]}" for n in range(40)]
+    found = describe_sample(texts, vectors, size=size, repeats=repeats, seed=0)
+    assert (found["aps"]["sd"], found["aps"]["draws"]) == (None, 1)
+    assert "(one draw)" in _sampled_line(found)
 
 
 def test_a_sample_larger_than_the_corpus_is_undefined() -> None:

@@ -2,13 +2,22 @@
 
 from app_pages import open_page, words
 from judged_study import judged
+from records_world import make_run
 from sqlalchemy import select
 
+from curation.judging.sampling import Sampling
+from curation.judging.studies import make_study
 from db.run.position_bias import study_choices
+from db.scenarios import ROLES
 from db.store.store import Store
 from db.study.items import study_item_places
-from db.study.judgments import current_judgment, judgment_state, record_judgment
-from db.tables import Judge
+from db.study.judgments import (
+    current_judgment,
+    get_or_create_judge,
+    judgment_state,
+    record_judgment,
+)
+from db.tables import Item, Judge, StudyItem
 
 
 def test_a_full_study_shows_its_means_tables_and_items(sqlite_store: Store) -> None:
@@ -117,3 +126,38 @@ def test_a_new_judgment_is_seen_by_the_state_that_the_page_follows(store: Store)
         assert (after.judgments, after.last_id) == (6, before.last_id + 1)
         assert study_choices(session, 1) == {"ann": [(1, 1)] * 3, "bob": [(1, 1)] * 3}
         assert {place.recipe for place in study_item_places(session, 1).values()} == {"r"}
+
+
+def test_the_page_begins_with_what_the_study_says_about_its_run(sqlite_store: Store) -> None:
+    make_run(sqlite_store, kept=20, dropped=12)
+    make_study(sqlite_store, dataset="books", items=24, overlap=2, sampling=Sampling())
+    with sqlite_store.write() as session:
+        items = session.scalars(select(Item).join(StudyItem).where(StudyItem.study_id == 1))
+        for item in items.all():
+            for name in ("ada", "bob", "cas"):
+                judge = get_or_create_judge(session, name, kind="person")
+                record_judgment(
+                    session,
+                    judge_id=judge.id,
+                    item_id=item.id,
+                    choice="none" if item.group_id % 7 == 0 else item.scenario,
+                    order_shown=list(ROLES),
+                    event_id=f"{name} {item.id}",
+                    study_id=1,
+                )
+        session.commit()
+    page = open_page("agreement")
+    assert not page.exception
+    first = next(each.value for each in page.markdown if "confirm" in each.value)
+    assert first.startswith("**People confirm ") and "the validator passed" in first
+    shown = words(page)
+    assert shown.index("People confirm") < shown.index("People agree with each other")
+    frames = [frame.value for frame in page.dataframe]
+    assert any("At least" in frame for frame in frames)
+    assert any("Others on the same items" in frame for frame in frames)
+    page.toggle(key="agreement.plan_show").set_value(True).run()
+    assert not page.exception and "to know precision to ±5 points" in words(page)
+    page.button(key="agreement.plan_add").click().run()
+    assert not page.exception
+    with sqlite_store.read() as session:
+        assert len(session.scalars(select(StudyItem)).all()) > 24

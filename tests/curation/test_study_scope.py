@@ -106,3 +106,26 @@ def test_card_page_and_command_say_which_studies_speak_for_the_run(
         warned = "\n".join(str(each.value) for each in page.warning)
         assert (NOT_OF_RUN in warned) is not of_run
         assert ("from the whole run" in words(page)) is of_run
+
+
+def test_validators_have_a_kappa_only_from_a_study_that_samples_the_run(
+    sqlite_store: Store, inf_here: Callable[..., Ran]
+) -> None:
+    run_id = make_run(sqlite_store)
+    kept = tuple(str(one) for one in group_ids(sqlite_store, run_id, "kept"))
+    for number, sampling in enumerate((Sampling(), Sampling("list", lines=kept)), start=1):
+        items = 6 if sampling.sample == "stratified" else None
+        make_study(sqlite_store, dataset="books", items=items, overlap=2, sampling=sampling)
+        judge_all(sqlite_store, number)
+    page = open_page("validators")
+    for number, of_run in ((1, True), (2, False)):
+        told = inf_here("analyze", "validators", "--dataset", "books", "--study", number, "--json")
+        assert all(("human_kappa" in row) is of_run for row in told.json["validators"])
+        shown = inf_here("analyze", "validators", "--dataset", "books", "--study", number).out
+        assert (NOT_OF_RUN in shown) is not of_run
+        page.selectbox(key="validators.study").select_index(2 - number).run()
+        assert not page.exception
+        warned = "\n".join(str(each.value) for each in page.warning)
+        assert (NOT_OF_RUN in warned) is not of_run
+        prices = next(f.value for f in page.dataframe if "Kappa with people" in f.value)
+        assert prices["Kappa with people"].notna().all() == of_run

@@ -51,7 +51,8 @@ def _sampled_line(sampled: dict[str, Any]) -> str:
         if sampled[metric] is None:
             parts.append(f"{name} undefined ({sampled['reason'][metric]})")
         else:
-            spread = "" if sampled[metric]["sd"] is None else f" ± {sampled[metric]['sd']:.4g}"
+            sd = sampled[metric]["sd"]
+            spread = " (one draw)" if sd is None else f" ± {sd:.4g}"
             parts.append(f"{name} {sampled[metric]['mean']:.6g}{spread}")
     return f"     {sampled['repeats']} samples of {sampled['size']:,}: " + ", ".join(parts)
 

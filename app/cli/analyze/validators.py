@@ -1,5 +1,6 @@
 """`inf analyze validators`: how model judges, and votes among them, would filter a run."""
 
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -9,6 +10,7 @@ from analysis.agreement.judgment_filter import decisions_of
 from analysis.agreement.validators import Answer, choosing_report
 from app.cli.kit.report import Result, ready_store, reporting
 from app.text.numbers import score
+from curation.judging.scope import study_scope
 from curation.recipe.prices import load_prices
 from curation.run.estimate import judging_prices
 from db.corpus.datasets import get_dataset
@@ -19,6 +21,8 @@ from db.study.judgments import judgment_frame
 
 def _shown_validators(result: Result) -> str:
     lines = [f"run {result['run_id']} kept {result['kept']:,} of {result['groups']:,} groups"]
+    if not result.get("scope", {}).get("of_run", True):
+        lines.append(f"no kappa with people is shown: {result['scope']['sentence']}")
     for row in result["validators"]:
         passed = "–" if row["items_passed"] is None else f"{row['items_passed']:.3f}"
         cost = row["usd_per_1000_items"]
@@ -28,7 +32,8 @@ def _shown_validators(result: Result) -> str:
             if cost is None
             else f"{cost:.4f} USD per 1,000 items{estimated}"
         )
-        kappa = score(row["human_kappa"]["kappa"]) if "human_kappa" in row else "not requested"
+        missing = "not requested" if result.get("scope", {}).get("of_run", True) else "not shown"
+        kappa = score(row["human_kappa"]["kappa"]) if "human_kappa" in row else missing
         lines.append(
             f"{row['judge']}: passes {passed} of {row['items']:,} items, {price}, "
             f"kappa with people {kappa}"
@@ -80,6 +85,14 @@ def validators(dataset: str, run: int | None, study: int | None, judge: tuple[st
         known = {model for model, _ in models.values()} | set(load_prices())
         estimates = judging_prices(session, run_id, known)
         rows = [] if study is None else judgment_frame(session, study)
-    people = agreement_report(decisions_of(rows))["human_model"]
+        scope = None if study is None else study_scope(session, study)
+    # only of a sample of the run: kappa on chosen items would rank the models by those
+    of_run = scope is not None and scope.of_run
+    people = agreement_report(decisions_of(rows))["human_model"] if of_run else {}
     report = choosing_report(answers, kept, models, costs, people, judge, estimates)
-    return {"run_id": run_id, "study_id": study, **report}
+    return {
+        "run_id": run_id,
+        "study_id": study,
+        **({} if scope is None else {"scope": asdict(scope)}),
+        **report,
+    }

@@ -54,7 +54,7 @@ def estimate(study_id: int) -> Result:
 
 
 def _planned(result: Result) -> str:
-    lines = [plan_sentence(result)]
+    lines = [run_text.plan_sentence(result)]
     lines += [
         f"  {cell['items']:>6}  {cell['asked']}"
         + "".join(
@@ -69,21 +69,6 @@ def _planned(result: Result) -> str:
     elif result["items"]:
         lines.append("nothing added: repeat with --add")
     return "\n".join(lines)
-
-
-def plan_sentence(plan: dict[str, Any]) -> str:
-    """What a plan costs and what it brings."""
-    more = f"{counted(plan['judgments'], 'more judgment')} of {counted(plan['items'], 'item')}"
-    now = "" if plan["now"] is None else f" (now ±{100 * plan['now']:.1f})"
-    expected = f"±{100 * plan['expected']:.1f} points"
-    if plan["reach"] is None:
-        return f"{more}: {plan['target']} to about {expected}{now}"
-    wanted = f"to know {plan['target']} to ±{100 * plan['reach']:g} points{now}"
-    if not plan["items"] and plan["is_enough"]:
-        return f"{wanted}: nothing more is needed"
-    if plan["is_enough"]:
-        return f"{wanted}: {more}"
-    return f"{wanted}: the run has too few groups; {more} would bring it to {expected}"
 
 
 @click.command()

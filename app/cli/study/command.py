@@ -16,6 +16,7 @@ from app.cli.kit.report import (
     work,
 )
 from app.cli.study import about_run as study_about_run
+from app.cli.study import consensus as study_consensus
 from app.cli.study import known as study_known
 from app.cli.study import people as study_people
 from curation.judging.registry import describe_judges
@@ -41,6 +42,7 @@ for command_of_a_study in (
     study_people.adjudicate,
     study_about_run.estimate,
     study_about_run.plan,
+    study_consensus.consensus,
 ):
     study.add_command(command_of_a_study)
 

@@ -1,0 +1,72 @@
+"""The first sentences of the Agreement page, and the estimates about the run behind them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from analysis.study import run_text
+from app.agreement.report import interval_text
+from app.kit.figure import Origin, draw_rows
+from app.text.plain import plain
+from curation.judging.scope import Scope
+
+SHARE = st.column_config.NumberColumn(format="percent")
+
+
+def draw_verdict(report: Mapping[str, Any], about: Mapping[str, Any] | None, scope: Scope) -> None:
+    """What the study says: about the run, and how much judges agree on which items."""
+    if about is not None and about["known"] and about["precision"]["value"] is not None:
+        st.markdown(f"**{plain(run_text.headline(about))}**")
+    elif about is not None:
+        st.markdown(plain(run_text.headline(about)))
+    st.markdown(plain(agreement_sentence(report, scope)))
+    if scope.of_run:
+        st.caption(plain(scope.sentence))
+    else:
+        st.warning(plain(scope.sentence), icon=":material/filter_alt:")
+
+
+def agreement_sentence(report: Mapping[str, Any], scope: Scope) -> str:
+    """How much people agree with each other, and the model that agrees most with them."""
+    where = "" if scope.of_run else " on these chosen items"
+    mean = report["human_human"]
+    if mean["kappa"] is None:
+        first = f"Agreement of people is undefined: {mean['reason']}."
+    else:
+        first = f"People agree with each other{where} at {_kappa(mean)}."
+    models = {
+        name: found for name, found in report["human_model"].items() if found["kappa"] is not None
+    }
+    if not models:
+        return first
+    best = max(models, key=lambda name: models[name]["kappa"])
+    return f"{first} Of the models, {best} agrees most with them: {_kappa(models[best])}."
+
+
+def _kappa(mean: Mapping[str, Any]) -> str:
+    return f"kappa {mean['kappa']:.3f} {interval_text(dict(mean)).removesuffix(' · ')}".strip()
+
+
+def draw_about_run(about: Mapping[str, Any], origin: Origin) -> None:
+    """The tables of the estimates: per item, whole groups, and parts of the run."""
+    if not about["known"]:
+        return
+    st.subheader("The validator over the whole run", anchor=False)
+    st.caption(plain(run_text.basis(about)))
+    _draw(run_text.rows(about), origin, "agreement.run")
+    _draw(run_text.group_rows(about), origin, "agreement.run_groups")
+    st.caption(run_text.WHY_BOUNDS)
+    if parts := run_text.part_rows(about):
+        with st.expander("By scenario, source and drop reason"):
+            _draw(parts, origin, "agreement.run_parts")
+
+
+def _draw(rows: list[dict[str, Any]], origin: Origin, key: str) -> None:
+    columns: dict[str, Any] = dict.fromkeys(
+        ("Estimate", "At least", "At most", "95 % from", "to", "Confirmed"), SHARE
+    )
+    columns["Figure"] = st.column_config.TextColumn(width="large")
+    if not any(row["Reason if undefined"] for row in rows):
+        columns["Reason if undefined"] = None
+    draw_rows(rows, origin, key=key, column_config=columns)

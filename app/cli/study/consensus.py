@@ -1,0 +1,49 @@
+"""`inf study consensus`: the right label of every item by Dawid and Skene, and judges' errors."""
+
+from typing import Any
+
+import click
+
+from app.cli.kit.report import Result, ready_store, reporting
+from app.text.numbers import counted
+from curation.judging.consensus import SURE, outlier_sentences, study_consensus
+
+
+def _shown(report: Result) -> str:
+    if not report["items"]:
+        return "no person has judged this study"
+    lines = [
+        f"{counted(len(report['items']), 'item')} judged, {report['sure']:,} with a consensus "
+        f"label of probability {SURE} or more"
+    ]
+    if report["simulated"]:
+        lines.append("the people are simulated judges: demo data, not evidence")
+    lines += [_judge_line(row) for row in report["judges"]]
+    lines += [
+        f"{row['judge']} (model): right on {row['accuracy']:.1%} of {row['items']:,} items by "
+        "the people's consensus"
+        for row in report["models"]
+    ]
+    return "\n".join([*lines, *outlier_sentences(report)])
+
+
+def _judge_line(row: dict[str, Any]) -> str:
+    if row["accuracy"] is None:
+        return f"{row['judge']}: {row['items']:,} items, undefined ({row['reason']})"
+    return (
+        f"{row['judge']}: {row['items']:,} items, right {row['accuracy']:.1%}, the others there "
+        f"{row['others']:.1%}, p {row['p']:.2g}" + (", an outlier" if row["outlier"] else "")
+    )
+
+
+@click.command()
+@click.option("--study", "study_id", type=int, required=True, help="Id of the study.")
+@reporting(_shown)
+def consensus(study_id: int) -> Result:
+    """Consensus labels with their probability, and who errs more than the others.
+
+    By Dawid and Skene's model over the people's judgments; models are compared with the people's
+    consensus. --json has a row per item.
+    """
+    with ready_store().read() as session:
+        return study_consensus(session, study_id)
