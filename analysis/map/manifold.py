@@ -4,9 +4,13 @@ occupied share   of the map's cells (a grid of 40 × 40 over all points) that ho
                  many hold a text of this corpus
 hull share       volume of the convex hull of the corpus in the first three principal components
                  (of all corpora together), over that of all corpora together
-precision,       Kynkäänniemi et al. 2019: the share of the one's vectors that lie within the
-recall           k-nearest-neighbour ball of any of the other's (precision), and the other way
-                 round (recall); k = 3, cosine distance. High recall of A by B: B covers A.
+covered share    Naeem et al. 2020: the share of one corpus's vectors whose own neighbourhood (to
+                 their 5th nearest in their own corpus, cosine distance) holds a vector of the other
+
+The covered share takes its balls around the texts that are to be covered. The recall of
+Kynkäänniemi et al. 2019 takes them around the covering ones, where one outlier has a ball as wide
+as the map: 4 outliers moved it from 0.081 to 0.181. Here an outlier covers only what lies beside
+it. Two samples of one distribution have 1 - 2⁻⁵ = 0.97.
 
 Undefined, with the reason, where there are too few texts or they lie in a plane.
 """
@@ -18,8 +22,7 @@ import numpy as np
 from analysis.embed.neighbours import nearest
 from analysis.figures.measure import Measure, undefined
 
-CELLS, COMPONENTS, NEAREST = 40, 3, 3
-BLOCK_FLOATS = 1 << 24
+CELLS, COMPONENTS, NEAREST = 40, 3, 5
 
 
 def cells_of(points: np.ndarray, every: np.ndarray) -> np.ndarray:
@@ -31,9 +34,10 @@ def cells_of(points: np.ndarray, every: np.ndarray) -> np.ndarray:
     return numbers
 
 
-def occupied_share(points: np.ndarray, every: np.ndarray) -> float:
-    """Cells with one of the points over cells with any point."""
-    return len(np.unique(cells_of(points, every))) / len(np.unique(cells_of(every, every)))
+def occupied_share(points: np.ndarray, every: np.ndarray, grid: np.ndarray | None = None) -> float:
+    """Cells with one of the points over cells with any of `every`; the grid spans `grid`."""
+    grid = every if grid is None else grid
+    return len(np.unique(cells_of(points, grid))) / len(np.unique(cells_of(every, grid)))
 
 
 @dataclass(frozen=True)
@@ -72,19 +76,15 @@ def hull_volume(coordinates: np.ndarray) -> Measure:
 
 
 def covered_share(ours: np.ndarray, theirs: np.ndarray, k: int = NEAREST) -> Measure:
-    """The share of our vectors within the k-nearest-neighbour ball of any of theirs.
+    """The share of our vectors whose ball to their k-th nearest of ours holds one of theirs.
 
-    Vectors are of length one. Precision of ours against theirs; recall with the sides swapped.
+    Vectors are of length one. Compare as many of each: the ball shrinks with the number of ours.
     """
-    if len(theirs) <= k:
-        return undefined(f"{len(theirs)} texts: a neighbourhood of {k} needs more")
-    if not len(ours):
+    if len(ours) <= k:
+        return undefined(f"{len(ours)} texts: a neighbourhood of {k} needs more")
+    if not len(theirs):
         return undefined("no texts")
     # the distance to itself is 0 and its place the first: the k-th neighbour is the last of k + 1
-    radii = nearest(theirs, theirs, k + 1, themselves=True)[1][:, -1]
-    covered = 0
-    rows = max(1, BLOCK_FLOATS // len(theirs))
-    for start in range(0, len(ours), rows):
-        distances = 1.0 - ours[start : start + rows] @ theirs.T
-        covered += int((distances <= radii + 1e-6).any(axis=1).sum())
-    return Measure(covered / len(ours))
+    radii = nearest(ours, ours, k + 1, themselves=True)[1][:, -1]
+    distances = nearest(ours, theirs, 1)[1][:, 0]
+    return Measure(float((distances <= radii + 1e-6).mean()))

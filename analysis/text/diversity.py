@@ -21,7 +21,7 @@ from analysis.text.aps import average_pairwise_similarity
 from analysis.text.ingf import inverse_ngram_frequency
 from db.corpus.texts import CorpusText
 
-VERSION = 3  # of the definitions here: a change makes stored results another analysis
+VERSION = 4  # of the definitions here: a change makes stored results another analysis
 METRICS = ("aps", "ingf_2", "ingf_3")
 Vectors = Callable[[Sequence[str]], np.ndarray]
 
@@ -107,6 +107,33 @@ def describe_sample(
     return {**sampled, "reason": reasons} if reasons else sampled
 
 
+def describe_halves(
+    texts: Sequence[str], vectors: Vectors, *, size: int, repeats: int, seed: int
+) -> dict[str, Any]:
+    """How far two disjoint samples of one corpus differ: the mean absolute difference per metric.
+
+    `size` texts each, at most half of the corpus. What two corpora differ by says nothing where it
+    is no more than this. None where a metric is undefined in a half.
+    """
+    size = min(size, len(texts) // 2)
+    found: dict[str, list[float | None]] = {name: [] for name in METRICS}
+    for repeat in range(repeats):
+        places = np.random.default_rng([seed, repeat, 1]).permutation(len(texts))
+        one, other = (
+            describe_texts([texts[place] for place in np.sort(part)], vectors)
+            for part in (places[:size], places[size : 2 * size])
+        )
+        for name, values in found.items():
+            both = one[name], other[name]
+            values.append(None if None in both else abs(both[0] - both[1]))
+    return {"size": size, "repeats": repeats} | {
+        name: None
+        if not values or None in values
+        else float(np.mean([v for v in values if v is not None]))
+        for name, values in found.items()
+    }
+
+
 def describe_texts(texts: Sequence[str], vectors: Vectors) -> dict[str, Any]:
     """Counts, mean length, APS and INGF; an undefined metric is None, with a `reason` by name."""
     two, three = inverse_ngram_frequency(texts)
@@ -133,7 +160,10 @@ def _whole_and_sampled(
     sampled = describe_sample(
         texts, vectors, size=size, repeats=sampling.repeats, seed=sampling.seed
     )
-    return {**whole, "sampled": sampled}
+    halves = describe_halves(
+        texts, vectors, size=size, repeats=sampling.repeats, seed=sampling.seed
+    )
+    return {**whole, "sampled": sampled, "halves": halves}
 
 
 def _texts(rows: Sequence[CorpusText]) -> list[str]:

@@ -1,5 +1,6 @@
 """The tables of a map: the share each corpus occupies, and how much of it another covers."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -9,43 +10,65 @@ from app.kit.figure import Origin, draw_rows
 SHARE = st.column_config.NumberColumn(format="%.3f")
 
 
+COLUMNS = {
+    "share": "Covered",
+    "map": "Share of the map",
+    "hull": "Share of the hull",
+}
+
+
 def draw_numbers(result: dict[str, Any], origin: Origin) -> None:
-    """Occupied shares and coverage; nothing for a single corpus."""
-    fields = result.get("fields", {})
-    if len(result["corpora"]) < 2 or not fields:
+    """Shares of equally many texts of two corpora; nothing for a single corpus."""
+    if len(result["corpora"]) < 2 or not result.get("fields"):
         return
-    st.subheader("Occupied and covered shares", anchor=False)
-    rows = [
-        {
-            "Texts": field,
-            "Corpus": corpus,
-            "Distinct": numbers["different"],
-            "Share of the map": numbers["occupied_share"],
-            "Share of the hull": numbers["hull_share"],
-            "Reason if undefined": numbers.get("reason", ""),
-        }
-        for field, corpora in fields.items()
-        for corpus, numbers in corpora.items()
-    ]
-    draw_table(rows, ("Share of the map", "Share of the hull"), origin, key="coverage.shares")
-    covered = [
-        {
-            "Texts": row["field"],
-            "Of corpus": row["corpus"],
-            "Covered by": row["by"],
-            "Texts of each": row.get("size"),
-            "Share": row["share"],
-            "Reason if undefined": row.get("reason", ""),
-        }
-        for row in result["covered"]
-    ]
-    draw_table(covered, ("Share",), origin, key="coverage.covered")
+    st.subheader("Covered and occupied shares", anchor=False)
+    if not all("map" in row for row in result["covered"]):
+        st.caption("This map is older than the comparison at equal size: draw it again.")
+        return
+    rows = compared_rows(result["covered"])
+    shares = [f"{label}{end}" for label in COLUMNS.values() for end in ("", " ±", ", own halves")]
+    draw_table(rows, tuple(shares), origin, key="coverage.covered")
     st.caption(
-        "Share of the map: cells of a 40 × 40 grid with a text of the corpus, of all non-empty "
-        "cells. Hull: volume in the first three principal components. Covered: texts within "
-        "the 3-nearest-neighbour ball of a text of the other corpus, in the embedding space; "
-        "computed on samples of equal size, fixed by the seed."
+        "Each corpus beside another, by as many texts of each: mean and standard deviation over "
+        "random samples of at most half of the smaller corpus. Own halves: the same share when the "
+        "corpus is compared with its other half, the value of two corpora that differ in nothing. "
+        "Covered: texts whose neighbourhood (to their 5th nearest in their own corpus) holds a "
+        "text of the other, in the embedding space. Map: cells of a 40 × 40 grid that hold one of "
+        "the corpus, of those that hold any of the two. Hull: volume in the first three principal "
+        "components."
     )
+    with st.expander("Whole corpora (grow with the number of texts: no comparison)"):
+        whole = [
+            {
+                "Texts": field,
+                "Corpus": corpus,
+                "Distinct": numbers["different"],
+                "Share of the map": numbers["occupied_share"],
+                "Share of the hull": numbers["hull_share"],
+                "Reason if undefined": numbers.get("reason", ""),
+            }
+            for field, corpora in result["fields"].items()
+            for corpus, numbers in corpora.items()
+        ]
+        draw_table(whole, ("Share of the map", "Share of the hull"), origin, key="coverage.shares")
+
+
+def compared_rows(covered: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row per field and ordered pair of corpora."""
+    rows = []
+    for row in covered:
+        cells: dict[str, Any] = {
+            "Texts": row["field"],
+            "Corpus": row["corpus"],
+            "Beside": row["by"],
+            "Texts of each": row["size"],
+        }
+        for name, label in COLUMNS.items():
+            cells[label] = row[name]
+            cells[f"{label} ±"] = row[f"{name}_sd"]
+            cells[f"{label}, own halves"] = row[f"{name}_halves"]
+        rows.append({**cells, "Reason if undefined": row.get("reason", "")})
+    return rows
 
 
 def draw_table(

@@ -7,7 +7,14 @@ from typing import Any
 import streamlit as st
 
 from analysis.figures.figures import METRIC_NAMES, diversity_bars, drop_bars, sign
-from analysis.text.diversity_tables import drop_rows, filter_pairs, filter_rows, table_one
+from analysis.text.diversity_tables import (
+    PAPER,
+    drop_rows,
+    filter_pairs,
+    filter_rows,
+    published_rows,
+    table_one,
+)
 from app.kit.figure import Origin, draw_figure, draw_rows, side_by_side
 from app.kit.page import draw_labels
 from app.text.numbers import counted
@@ -36,9 +43,15 @@ def draw_diversity(result: Mapping[str, Any], origin: Origin) -> None:
             )
     st.caption(plain(sample_text(corpora)))
     st.subheader("Counts and lengths", anchor=False)
-    counts = table_one(corpora)
+    counts = [*table_one(corpora), *published_rows(corpora)]
     lengths = {name: ONE_DIGIT for name in counts[0] if name.startswith("words per")}
     draw_rows(counts, origin, key="diversity.table_one", column_config=lengths)
+    if any(str(row["corpus"]).endswith(PAPER) for row in counts):
+        st.caption(
+            "Rows “(paper)” are printed in Table 1 of the paper. Its Figure 3b prints no values: "
+            "on 10,000 samples each, InF-IR has a lower APS and a higher INGF than FollowIR and "
+            "Promptriever; the bars above are of samples of equal size, too."
+        )
     for filtered, unfiltered in filter_pairs(corpora):
         draw_filtered(filtered, unfiltered, origin)
     st.subheader("All values", anchor=False)
@@ -53,6 +66,9 @@ def draw_diversity(result: Mapping[str, Any], origin: Origin) -> None:
             "INGF 3": TWO_DIGITS,
             "APS, samples": NUMBER,
             "APS ±": NUMBER,
+            "APS, halves differ by": NUMBER,
+            "INGF 2, halves differ by": TWO_DIGITS,
+            "INGF 3, halves differ by": TWO_DIGITS,
             "INGF 2, samples": TWO_DIGITS,
             "INGF 2 ±": TWO_DIGITS,
             "INGF 3, samples": TWO_DIGITS,
@@ -106,7 +122,11 @@ def sample_text(corpora: Sequence[Mapping[str, Any]]) -> str:
         f"{field} {size:,} ({counted(repeats, 'repeat')})"
         for field, size, repeats in sorted(samples)
     )
-    return f"Samples of equal size: {sizes}. Mean and standard deviation over the repeats."
+    return (
+        f"Samples of equal size: {sizes}. Mean and standard deviation over the repeats. Halves "
+        "differ by: mean difference of two disjoint samples of one corpus; two corpora that differ "
+        "by no more are alike."
+    )
 
 
 def bar_rows(corpora: Sequence[Mapping[str, Any]], metric: str) -> list[dict[str, Any]]:
@@ -150,7 +170,7 @@ def number_rows(corpora: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                         "APS": found["aps"],
                         "INGF 2": found["ingf_2"],
                         "INGF 3": found["ingf_3"],
-                        **_sampled(found.get("sampled")),
+                        **_sampled(found.get("sampled"), found.get("halves")),
                         "reasons": [
                             f"{metric} of {field} is undefined: {reason}"
                             for metric, reason in found.get("reason", {}).items()
@@ -160,13 +180,14 @@ def number_rows(corpora: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-def _sampled(sampled: Mapping[str, Any] | None) -> dict[str, Any]:
+def _sampled(sampled: Mapping[str, Any] | None, halves: Mapping[str, Any] | None) -> dict[str, Any]:
     if sampled is None:
         return {}
     cells: dict[str, Any] = {"Sample": sampled["size"]}
     for metric, name in (("aps", "APS"), ("ingf_2", "INGF 2"), ("ingf_3", "INGF 3")):
         values = sampled[metric] or {}
         cells[f"{name}, samples"], cells[f"{name} ±"] = values.get("mean"), values.get("sd")
+        cells[f"{name}, halves differ by"] = (halves or {}).get(metric)
     if any((sampled[metric] or {}).get("draws") == 1 for metric in ("aps", "ingf_2", "ingf_3")):
         cells["Draws"] = "one draw"  # in place of a spread
     return cells

@@ -87,7 +87,7 @@ def test_wrong_names_and_runs_are_refused(sqlite_store: Store) -> None:
     with sqlite_store.read() as session:
         for config, error, message in (
             ({}, BadInput, "nothing to analyse"),
-            ({"datasets": ["nope"]}, NotFound, "there are: demo, other"),
+            ({"datasets": ["nope"]}, NotFound, "existing ones: demo, other"),
             ({"datasets": ["other"], "run": run_id}, BadInput, "not a run of dataset 'other'"),
             ({"datasets": ["demo", "other"], "run": run_id}, BadInput, "belongs to one"),
         ):
@@ -220,22 +220,42 @@ def test_the_command_prints_a_table_and_wants_a_corpus(sqlite_store: Store, inf:
 
 
 def test_the_numbers_of_a_map_say_who_covers_whom() -> None:
-    angles = np.radians(np.arange(0, 360, 10))
-    circle = np.stack([np.cos(angles), np.sin(angles), np.zeros(36)], axis=1).astype(np.float32)
-    texts = [f"text {n}" for n in range(36)]
+    angles = np.radians(np.arange(360))
+    circle = np.stack([np.cos(angles), np.sin(angles), np.zeros(360)], axis=1).astype(np.float32)
+    texts = [f"text {n}" for n in range(360)]
     vectors = dict(zip(texts, circle, strict=True))
     places = dict(zip(texts, circle[:, :2], strict=True))
     whole = Corpus("whole", "texts", [CorpusText("text", "text", text) for text in texts])
-    half = Corpus("half", "texts", whole.texts[:18])
+    half = Corpus("half", "texts", whole.texts[:180])
     found = coverage_numbers([whole, half], places, vectors, seed=0)
     assert found["fields"]["text"]["whole"]["occupied_share"] == 1.0
     assert 0.4 < found["fields"]["text"]["half"]["occupied_share"] < 0.6
     assert found["fields"]["text"]["half"]["hull_share"] is None
     assert "no volume" in found["fields"]["text"]["half"]["reason"]
-    shares = {(row["corpus"], row["by"]): row["share"] for row in found["covered"]}
-    assert {row["size"] for row in found["covered"]} == {18}  # as many texts of each
-    assert shares["half", "whole"] > 0.8
-    assert shares["whole", "half"] < 0.8
+    rows = {(row["corpus"], row["by"]): row for row in found["covered"]}
+    assert {row["size"] for row in rows.values()} == {90}  # half of the smaller one, of each
+    assert rows["half", "whole"]["share"] > 0.8
+    assert 0.5 < rows["whole", "half"]["share"] < 0.65
+    assert rows["whole", "half"]["share_halves"] > 0.9
+    assert rows["whole", "half"]["hull"] is None and "plane" in rows["whole", "half"]["reason"]
+
+
+def test_a_random_part_of_a_corpus_has_the_shares_of_its_halves() -> None:
+    """At equal size: a random 200 of 900 texts are the corpus, whatever the size of either."""
+    generator = np.random.default_rng(1)
+    points = generator.normal(size=(900, 8)).astype(np.float32)
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    texts = [f"text {n}" for n in range(900)]
+    vectors = dict(zip(texts, points, strict=True))
+    places = dict(zip(texts, points[:, :2], strict=True))
+    whole = Corpus("whole", "texts", [CorpusText("text", "text", text) for text in texts])
+    part = Corpus("part", "texts", whole.texts[:200])
+    found = coverage_numbers([whole, part], places, vectors, seed=0)
+    assert found["fields"]["text"]["part"]["hull_share"] < 0.75  # what grows with size
+    for row in found["covered"]:
+        assert row["size"] == 100
+        for name in ("share", "map", "hull"):
+            assert row[name] == pytest.approx(row[f"{name}_halves"], abs=0.07), name
 
 
 def test_each_source_of_a_dataset_is_a_corpus_of_its_own(store: Store) -> None:

@@ -6,10 +6,12 @@ from analysis.text.aps import average_pairwise_similarity
 from analysis.text.diversity import (
     Sampling,
     describe_corpus,
+    describe_halves,
     describe_sample,
     describe_texts,
     sample_sizes,
 )
+from analysis.text.diversity_tables import published_rows
 from app.cli.analyze.diversity import _sampled_line
 from db.corpus.texts import CorpusText
 
@@ -78,3 +80,29 @@ def test_a_sample_larger_than_the_corpus_is_undefined() -> None:
     assert found["reason"]["aps"] == "1 texts are fewer than the sample of 2"
     found = describe_corpus(corpus("c", ["bee"]), vectors, Sampling({"query": 2}, 2, 0))
     assert found["fields"]["query"]["sampled"]["ingf_2"] is None
+
+
+def test_halves_of_one_corpus_differ_by_little_and_those_of_a_mixed_one_by_chance_alone() -> None:
+    texts = [f"word{n % 7} word{n % 11} word{n % 13}" for n in range(60)]
+    found = describe_halves(texts, vectors, size=40, repeats=4, seed=0)
+    assert found["size"] == 30  # two disjoint halves of 60
+    assert 0 < found["ingf_2"] < describe_texts(texts, vectors)["ingf_2"]
+    assert found == describe_halves(texts, vectors, size=40, repeats=4, seed=0)
+    assert describe_halves(["a b c"], vectors, size=5, repeats=2, seed=0)["aps"] is None
+
+
+def test_the_papers_row_stands_beside_a_corpus_named_after_it() -> None:
+    rows = published_rows([{"corpus": "followir (2)"}, {"corpus": "demo"}])
+    assert rows == [
+        {
+            "corpus": "FollowIR (paper)",
+            "groups": None,
+            "instructions": 104,
+            "words per instruction": 43.51,
+            "queries": 104,
+            "words per query": 11.44,
+            "passages": 98_300,
+            "words per passage": 122.69,
+        }
+    ]
+    assert published_rows([{"corpus": "demo"}]) == []

@@ -8,6 +8,11 @@ from app.cli.analyze.corpora import corpora_config, corpora_options
 from app.cli.kit.report import Result, detach_option, ready_store, reporting, work
 
 
+def shown(value: float | None) -> str:
+    """A share with three digits."""
+    return "undefined" if value is None else f"{value:.3f}"
+
+
 def _shown_coverage(result: Result) -> str:
     lines = [
         f"{corpus['corpus']}: {corpus['points']:,} points" + (" (offline)" * corpus["offline"])
@@ -21,12 +26,15 @@ def _shown_coverage(result: Result) -> str:
             )
             lines.append(f"{field}, {name}: {found['occupied_share']:.3f} of the map, {hull_text}")
     for row in result["covered"]:
-        share = (
-            f"{row['share']:.3f}" if row["share"] is not None else f"undefined ({row['reason']})"
-        )
+        shares = [
+            f"{label} undefined ({row['reason']})"
+            if row[name] is None
+            else f"{label} {row[name]:.3f} (its own halves {shown(row[name + '_halves'])})"
+            for name, label in (("share", "covered"), ("map", "map"), ("hull", "hull"))
+        ]
         lines.append(
-            f"{row['field']}: share of {row['corpus']} covered by {row['by']}: {share} "
-            f"({row['size']:,} texts of each)"
+            f"{row['field']}: {row['corpus']} beside {row['by']}, {row['size']:,} texts of each: "
+            + ", ".join(shares)
         )
     known = "was already stored" if result["known"] else "is stored"
     return "\n".join([*lines, f"the map {known} as analysis {result['analysis_id']}"])
