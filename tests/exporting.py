@@ -13,7 +13,7 @@ from db.jobs.runner import JobHandle
 from db.store.store import Store
 
 
-def export(store: Store, out: Path, **config: Any) -> dict[str, Any]:
+def export(store: Store, out: Path | str, **config: Any) -> dict[str, Any]:
     """Run the handler of an export job in this process."""
     with store.write() as session:
         wanted = {"dataset": "books", "out": str(out)} | config

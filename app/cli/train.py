@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from analysis.files.storage import place_of
 from app.cli.kit.report import Result, detach_option, lines, ready_store, reporting, work
 from app.jobs.launching import chosen_launcher
 from app.text.numbers import score
@@ -125,9 +126,8 @@ def train(
 
 
 def _absolute(release: str) -> str:
-    """A folder as an absolute path (the job may run elsewhere), a number unchanged."""
-    return (
-        release
-        if release.isdigit() and not Path(release).is_dir()
-        else str(Path(release).resolve())
-    )
+    """A folder as an absolute path (the job may run elsewhere); a number or URL unchanged."""
+    if release.isdigit() and not Path(release).is_dir():
+        return release
+    place = place_of(release)
+    return str(Path(release).resolve() if place.is_local else place)

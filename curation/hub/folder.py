@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from analysis.files.storage import place_of
 from curation.release.files import file_sha256
 from curation.release.findings import PICTURE
 from curation.release.plan import MANIFEST, read_manifest
@@ -32,7 +33,7 @@ def require_as_exported(release: Release, check: Callable[[], None]) -> None:
     `check` is called before each file that is read (a cancelled job ends there). Raises NotFound
     for a missing folder.
     """
-    folder = Path(release.path)
+    folder = place_of(release.path).fetch(manifest=MANIFEST)
     if not folder.is_dir():
         raise NotFound(f"{folder} does not exist any more: export it again")
     manifest = read_manifest(folder)

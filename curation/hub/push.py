@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from analysis.files.storage import place_of
 from curation.hub.folder import files_to_push, require_as_exported
 from curation.hub.hub import connect, require_may_write, translated_errors
 from curation.release.files import file_sha256
+from curation.release.plan import MANIFEST
 from db.errors import BadInput, NotFound, Refused
 from db.jobs.runner import JobHandle
 from db.outcome.checkpoints import get_checkpoint
@@ -264,7 +266,7 @@ def _source(handle: JobHandle) -> Source:
     require_as_exported(release, handle.check)
     tag = f"release-{release.id}-{release.content_sha256[:8]}"
     title = f"InF Studio: {release.name}, release {release.id}"
-    return Source(Path(release.path), "dataset", tag, title)
+    return Source(place_of(release.path).fetch(manifest=MANIFEST), "dataset", tag, title)
 
 
 def _same(local: Path, remote: Any) -> bool:

@@ -41,11 +41,11 @@ def export_release(handle: JobHandle) -> dict[str, Any]:
     with handle.store.read() as session:
         plan = plan_release(session, handle.config)
         _require_mixable(session, plan)
-    unfinished = plan.out.parent / f".{plan.out.name}.unfinished-{os.getpid()}"
+    unfinished = plan.out.work_folder.with_name(f"{plan.out.work_folder.name}-{os.getpid()}")
     leave = False
     try:
-        plan.out.parent.mkdir(parents=True, exist_ok=True)
-        _adopt_leftovers(plan.out, unfinished)
+        unfinished.parent.mkdir(parents=True, exist_ok=True)
+        _adopt_leftovers(unfinished)
         with handle.store.read() as session:
             use_snapshot(session)
             written = write_groups(handle, session, plan, unfinished, group_ids_of(session, plan))
@@ -163,15 +163,9 @@ def _finish_folder(
     (unfinished / MANIFEST).write_text(
         json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
     )
-    if read_manifest(plan.out) is not None:  # the same content, unknown to the store
-        old = plan.out.parent / f".{plan.out.name}.unfinished-old-{os.getpid()}"
-        plan.out.rename(old)
-        unfinished.rename(plan.out)
-        shutil.rmtree(old, ignore_errors=True)
-        return
-    if plan.out.is_dir():
-        plan.out.rmdir()  # fails unless it is empty: files that appeared meanwhile are kept
-    unfinished.rename(plan.out)
+    # A manifest there is of the same content, which the store does not know.
+    is_there = read_manifest(plan.out) is not None
+    plan.out.publish(unfinished, manifest=MANIFEST, replace=is_there)
 
 
 def _counts(written: Written) -> dict[str, Any]:
@@ -196,9 +190,10 @@ def _result(release: Release, written: Written) -> dict[str, Any]:
     }
 
 
-def _adopt_leftovers(out: Path, unfinished: Path) -> None:
+def _adopt_leftovers(unfinished: Path) -> None:
     """Reuse what a dead export to this place left, and remove the rest of it."""
-    for folder in sorted(out.parent.glob(f".{out.name}.unfinished-*")):
+    name = unfinished.name.rpartition("-")[0]
+    for folder in sorted(unfinished.parent.glob(f"{name}-*")):
         number = folder.name.rpartition("-")[2]
         if number.isdigit() and not process_exists(int(number)):
             if has_parts(folder) and not unfinished.exists():

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from analysis.files.storage import Place, place_of
 from curation.release.files import FORMATS
 from curation.release.rows import CONFIGS, STANDARD, VIEWS, split_name
 from db.corpus.datasets import get_dataset
@@ -32,7 +33,7 @@ class Plan:
     dataset: Dataset
     run: Run
     choice: Choice
-    out: Path
+    out: Place
     format: str
     name: str
     split_by: str
@@ -100,7 +101,7 @@ def plan_release(session: Session, config: dict[str, Any]) -> Plan:
             languages=tuple(config.get("languages", ())),
             study_id=study_id,
         ),
-        out=_checked_folder(Path(config["out"]).expanduser().absolute()),
+        out=_checked_folder(place_of(config["out"])),
         format=format,
         name=config.get("name") or dataset.name,
         split_by=_one_of("split", config.get("split_by", "dataset"), SPLIT_BY),
@@ -154,22 +155,20 @@ def refuse_empty(session: Session, plan: Plan) -> None:
     )
 
 
-def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest of a release's folder, None if it is not a release."""
-    file = folder / MANIFEST
-    if not file.is_file():
-        return None
+def read_manifest(folder: Path | Place) -> dict[str, Any] | None:
+    """The manifest of a release's folder, None if it holds no release."""
+    place = folder if isinstance(folder, Place) else place_of(str(folder))
     try:
-        counts = json.loads(file.read_text(encoding="utf-8"))
+        found = json.loads(place.read(MANIFEST) or b"null")
     except ValueError:
         return None
-    return counts if isinstance(counts, dict) else None
+    return found if isinstance(found, dict) else None
 
 
-def _checked_folder(out: Path) -> Path:
-    if out.exists() and not out.is_dir():
+def _checked_folder(out: Place) -> Place:
+    if out.is_file():
         raise Refused(f"{out} is a file: give a folder for the release")
-    if out.is_dir() and any(out.iterdir()) and read_manifest(out) is None:
+    if not out.is_free() and read_manifest(out) is None:
         raise Refused(f"{out} is not empty and not a release: give a new folder")
     return out
 

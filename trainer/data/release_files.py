@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from analysis.files.rows import read_rows
+from analysis.files.storage import place_of
 from db.errors import BadInput, NotFound
 from db.scenarios import COLUMNS, SCENARIOS, TEXTS
 from db.store.store import Store
 from db.tables import Release
 
 SUFFIXES = (".parquet", ".jsonl")
+MANIFEST = "release.json"
 HELD_OUT_SUFFIX = "_held_out"
 _PLACES = {sign: place for place, sign in enumerate(TEXTS)}
 # Made once: training reads these of every group in every epoch.
@@ -107,16 +109,19 @@ class ReleaseData:
 
 
 def find_release(store: Store, given: str) -> Path:
-    """The folder of a release given by number or path. Raises NotFound or BadInput."""
+    """The folder of a release given by number, path or URL. Raises NotFound or BadInput.
+
+    A release of another storage is copied to this machine.
+    """
     if given.isdigit() and not Path(given).is_dir():
         with store.read() as session:
             release = session.get(Release, int(given))
         if release is None:
             raise NotFound(f"no release {given}: `inf export` makes one, or give its folder")
         given = release.path
-        if not Path(given).is_dir():
+        if place_of(given).is_local and not Path(given).is_dir():
             raise NotFound(f"release {release.id} is no longer at {given}: export it again")
-    path = Path(given).expanduser().resolve()
+    path = place_of(given).fetch(manifest=MANIFEST).resolve()
     if not path.is_dir():
         raise NotFound(f"no release folder {given}: `inf export --out {given}` makes one")
     return path
@@ -135,7 +140,7 @@ def read_release(path: Path) -> ReleaseData:
 
 
 def _manifest(path: Path) -> dict[str, Any]:
-    file = path / "release.json"
+    file = path / MANIFEST
     if not file.exists():
         return {}
     try:

@@ -1,9 +1,8 @@
 """`inf export`: create a release."""
 
-from pathlib import Path
-
 import click
 
+from analysis.files.storage import place_of
 from app.cli.kit.report import Result, detach_option, lines, ready_store, reporting, work
 from db.corpus.datasets import get_dataset
 from db.run.runs import choose_run
@@ -25,7 +24,7 @@ def _human(result: Result) -> str:
 @click.command()
 @click.option("--dataset", required=True, help="Name of the dataset.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="A new folder for the release."
+    "--out", required=True, help="A new folder for the release, or a URL as s3://BUCKET/FOLDER."
 )
 @click.option(
     "--format", type=click.Choice(["parquet", "jsonl", "csv"]), default="parquet", show_default=True
@@ -100,7 +99,7 @@ def _human(result: Result) -> str:
 @reporting(_human)
 def export(
     dataset: str,
-    out: Path,
+    out: str,
     format: str,
     run_id: int | None,
     reviews: str,
@@ -130,7 +129,7 @@ def export(
     config: Result = {
         "dataset": dataset,
         "run_id": run_id,
-        "out": str(out.expanduser().absolute()),
+        "out": str(place_of(out)),
         "format": format,
         "reviews": reviews,
         "include_dropped": include_dropped,
