@@ -18,7 +18,7 @@ from app.cli.kit.report import (
     reporting,
     work,
 )
-from app.text.numbers import duration
+from app.text.numbers import duration, money
 from curation.providers.registry import PROVIDERS, describe_providers
 from curation.recipe.prices import Price, how_to_price, load_prices, save_price
 from curation.recipe.recipe import Recipe
@@ -55,6 +55,8 @@ def _human(result: Result) -> str:
     ]
     if result["spent_usd"]:
         pairs.append(("spent", f"{result['spent_usd']:.4f} USD"))
+    if result["unpriced"]:
+        pairs.append(("price unknown", ", ".join(result["unpriced"])))
     if result["paused"]:
         pairs.append(("paused", result["reason"]))
     return lines(*pairs)
@@ -77,6 +79,7 @@ def _estimate(
         prices_for(provider, recipe, batch=batch),
         limit=limit,
         concurrency=concurrency or default_concurrency(provider),
+        provider=provider,
     )
     result: Result = {"dataset_id": dataset_id, "batch": batch, **dataclasses.asdict(found)}
     if batch:
@@ -90,14 +93,32 @@ def _human_estimate(result: Result) -> str:
     rows = [
         f"{stage['task']:<30} {stage['model']:<24} {stage['calls']:>10,} calls "
         f"{stage['input_tokens']:>14,} in {stage['output_tokens']:>13,} out "
-        + ("   price unknown" if stage["usd"] is None else f"{stage['usd']:>12,.2f} USD")
+        + ("   price unknown" if stage["usd"] is None else f"{money(stage['usd']):>15}")
         for stage in result["stages"]
     ]
-    total = result["reason"] if result["usd"] is None else f"about {result['usd']:,.2f} USD"
+    total = result["reason"] if result["usd"] is None else f"about {money(result['usd'])}"
+    if result["measured_usd"] is not None:
+        total += f"; {money(result['measured_usd'])} at what such calls cost so far"
+    rows += _measured_rows(result["stages"])
     hours = "in batches: four rounds, each within 24 hours and usually much faster"
     if not result["batch"]:
-        hours = f"about {duration(timedelta(hours=result['hours']))} at 2 s per call"
+        hours = (
+            f"about {duration(timedelta(hours=result['hours']))} at "
+            f"{result['seconds_per_call']:.2g} s per call"
+        )
     return "\n".join([f"{result['pairs']:,} pairs", *rows, total, hours])
+
+
+def _measured_rows(stages: list[Result]) -> list[str]:
+    """What calls of the same task and model took in this store, per call."""
+    rows = [
+        f"{stage['task']:<30} {found['seconds']:>6.2f} s {found['input_tokens']:>8,.0f} in "
+        f"{found['output_tokens']:>7,.0f} out {100 * found['usd']:>9.4f} cents "
+        f"(mean of {found['calls']:,} calls)"
+        for stage in stages
+        if (found := stage["measured"]) is not None
+    ]
+    return ["such calls took so far, each:", *rows] if rows else []
 
 
 def _recipe(provider: str, recipe: str | None, settings: tuple[str, ...]) -> Recipe:

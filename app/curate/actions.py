@@ -180,9 +180,16 @@ def estimate_of(
     *,
     limit: int | None,
     concurrency: int,
+    provider: str,
 ) -> Estimate:
     """The estimate of a run of the recipe on a dataset. Raises InfError."""
     with open_store().read() as session:
         return estimate_run(
-            session, dataset_id, recipe, prices, limit=limit, concurrency=concurrency
+            session,
+            dataset_id,
+            recipe,
+            prices,
+            limit=limit,
+            concurrency=concurrency,
+            provider=provider,
         )

@@ -5,9 +5,9 @@ from datetime import timedelta
 import streamlit as st
 
 from app.curate import actions
-from app.text.numbers import duration
+from app.text.numbers import duration, money
 from app.text.plain import plain
-from curation.run.estimate import Estimate, prices_for
+from curation.run.estimate import Estimate, StageEstimate, prices_for
 from curation.run.starting import choose_recipe, default_concurrency
 from db.corpus.datasets import DatasetSummary
 from db.errors import InfError
@@ -26,6 +26,7 @@ def draw_estimate(found: list[DatasetSummary]) -> None:
             prices_for(provider, recipe, batch=batch),
             limit=int(state["curate.limit"]) or None,
             concurrency=int(state["curate.concurrency"]) or default_concurrency(provider),
+            provider=provider,
         )
     except InfError as error:
         st.error(plain(str(error)))
@@ -45,6 +46,7 @@ def _draw_table(estimate: Estimate, *, offline: bool) -> None:
             "Tokens in": stage.input_tokens,
             "Tokens out": stage.output_tokens,
             "USD": stage.usd,
+            **_measured(stage),
         }
         for stage in estimate.stages
     ]
@@ -57,16 +59,28 @@ def _draw_table(estimate: Estimate, *, offline: bool) -> None:
             "Calls": st.column_config.NumberColumn(format="localized"),
             "Tokens in": st.column_config.NumberColumn(format="localized"),
             "Tokens out": st.column_config.NumberColumn(format="localized"),
-            "USD": st.column_config.NumberColumn(format="%.2f"),
+            "USD": st.column_config.NumberColumn(format="%.4f"),
+            "So far: s per call": st.column_config.NumberColumn(format="%.2f"),
+            "So far: cents per call": st.column_config.NumberColumn(format="%.4f"),
         },
     )
+
+
+def _measured(stage: StageEstimate) -> dict[str, object]:
+    """What calls of the same task and model took in this store."""
+    found = stage.measured
+    return {
+        "So far: s per call": None if found is None else found.seconds,
+        "So far: cents per call": None if found is None else 100 * found.usd,
+    }
 
 
 def _summary(estimate: Estimate, provider: str, batch: bool) -> str:
     if provider == "offline":
         return f"{estimate.pairs:,} pairs, processed by rules and an embedding model at no cost."
-    cost = "an unknown price" if estimate.usd is None else f"about ${estimate.usd:,.2f}"
-    time = f"about {duration(timedelta(hours=estimate.hours))} at 2 s per call"
+    cost = "an unknown price" if estimate.usd is None else f"about {money(estimate.usd)}"
+    each = estimate.seconds_per_call
+    time = f"about {duration(timedelta(hours=estimate.hours))} at {each:.2g} s per call"
     if batch:
         time = "four rounds of batches, each within 24 hours and usually much faster"
     return (

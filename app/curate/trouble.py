@@ -19,7 +19,7 @@ def draw_trouble(trouble: Trouble, *, live: bool) -> None:
         )
     if trouble.last_error is None or trouble.last_error_at is None:
         return
-    rate = f" Retries in the last minute: {trouble.retries_per_minute:,}." if live else ""
+    rate = f" · Retries in the last minute: {trouble.retries_per_minute:,}." if live else ""
     st.caption(
         plain(f"Last error at {local_time(trouble.last_error_at)}: {trouble.last_error}{rate}")
     )

@@ -8,6 +8,11 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def money(usd: float) -> str:
+    """An amount: cents below 1 USD (`3.27 cents`), else `12.34 USD`."""
+    return f"{100 * usd:.2f} cents" if usd < 1 else f"{usd:,.2f} USD"
+
+
 def score(value: float | None) -> str:
     """A measure with four digits, "undefined" for None."""
     return "undefined" if value is None else f"{value:.4f}"

@@ -77,6 +77,8 @@ def curate(handle: JobHandle) -> dict[str, Any]:
     """The job handler: do one worker's share of the config's run, until it is done or stopped."""
     run_id = int(handle.config["run_id"])
     started = time.monotonic()
+    if handle.config.get("only") == "leakage":
+        return {"run_id": run_id, "leakage": check_leakage(handle.store, run_id)}
     with handle.store.write() as session:
         run = begin_run(session, run_id)
         session.commit()

@@ -6,7 +6,7 @@ reasoning. Every pair is assumed to reach validation, so the estimate is high ra
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -16,12 +16,25 @@ from curation.recipe.prices import FREE, Price, load_prices
 from curation.recipe.recipe import Recipe, load_recipe
 from curation.recipe.tasks import TASKS, Task
 from db.scenarios import ROLES, TEXTS
-from db.tables import Group, Item, Pair, Passage
+from db.tables import Call, Group, Item, Pair, Passage
 
 CHARACTERS_PER_TOKEN = 4.0
 USUAL_TOKENS = {"Instruction": 45.0, "Query": 15.0, "Choice": 700.0}
 LABEL_TOKENS = 3.0
 ITEMS_READ = 200
+SECONDS_PER_CALL = 2.0  # as long as no call of the task to the model is in the store
+CALLS_READ = 1000  # the newest calls that a measurement averages
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What calls of a task to the same model really took, on average over `calls` of them."""
+
+    calls: int
+    seconds: float
+    input_tokens: float
+    output_tokens: float
+    usd: float
 
 
 @dataclass(frozen=True)
@@ -34,17 +47,25 @@ class StageEstimate:
     input_tokens: int
     output_tokens: int
     usd: float | None
+    measured: Measured | None = None
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimate of a run; `hours` at the given calls in flight and seconds per call."""
+    """The estimate of a run; `hours` at the given calls in flight and `seconds_per_call`.
+
+    `seconds_per_call` is the mean over the calls of the run: measured where a task has calls in
+    the store, else SECONDS_PER_CALL. `measured_usd`: the cost at measured prices of a call, None
+    unless all tasks have calls with a price.
+    """
 
     pairs: int
     stages: list[StageEstimate]
     usd: float | None
     unpriced: list[str]
     hours: float
+    seconds_per_call: float
+    measured_usd: float | None
 
 
 def prices_for(provider: str, recipe: Recipe, *, batch: bool = False) -> dict[str, Price]:
@@ -63,9 +84,12 @@ def estimate_run(
     *,
     limit: int | None,
     concurrency: int,
-    seconds_per_call: float = 2.0,
+    provider: str = "openai",
 ) -> Estimate:
-    """The estimate for the first `limit` pairs of a dataset; prices by model."""
+    """The estimate for the first `limit` pairs of a dataset; prices by model.
+
+    Beside it stands what calls of the provider for the same tasks and models took in this store.
+    """
     pairs, query_length, passage_length = session.execute(
         select(func.count(), func.avg(func.length(Pair.query)), func.avg(func.length(Passage.text)))
         .join(Passage, Passage.id == Pair.passage_id)
@@ -86,8 +110,44 @@ def estimate_run(
     unpriced = sorted({stage.model for stage in stages if stage.usd is None})
     total = None if unpriced else sum(stage.usd or 0.0 for stage in stages)
     calls = sum(stage.calls for stage in stages)
-    hours = calls * seconds_per_call / concurrency / 3600
-    return Estimate(pairs, stages, total, unpriced, hours)
+    measured = [_measure(session, provider, stage.task, stage.model) for stage in stages]
+    stages = [replace(stage, measured=one) for stage, one in zip(stages, measured, strict=True)]
+    seconds = sum(
+        stage.calls * (SECONDS_PER_CALL if stage.measured is None else stage.measured.seconds)
+        for stage in stages
+    )
+    measured_usd = None
+    if all(one is not None and one.usd > 0 for one in measured):
+        measured_usd = sum(stage.calls * stage.measured.usd for stage in stages if stage.measured)
+    return Estimate(
+        pairs=pairs,
+        stages=stages,
+        usd=total,
+        unpriced=unpriced,
+        hours=seconds / concurrency / 3600,
+        seconds_per_call=seconds / calls if calls else SECONDS_PER_CALL,
+        measured_usd=measured_usd,
+    )
+
+
+def _measure(session: Session, provider: str, task: Task, model: str) -> Measured | None:
+    newest = (
+        select(Call)
+        .where(Call.provider == provider, Call.task == task, Call.model == model)
+        .order_by(Call.id.desc())
+        .limit(CALLS_READ)
+        .subquery()
+    )
+    row = session.execute(
+        select(
+            func.count(),
+            func.avg(newest.c.latency_seconds),
+            func.avg(newest.c.input_tokens),
+            func.avg(newest.c.output_tokens),
+            func.avg(newest.c.cost_usd),
+        )
+    ).one()
+    return Measured(row[0], *(float(value) for value in row[1:])) if row[0] else None
 
 
 def _stage(

@@ -46,8 +46,8 @@ def guard_message(run_id: int, reason: str, count: int, example: str) -> str:
     remedy = "look at the dropped groups" if known is None else known.remedy
     detail = f" The last one: {example}." if example else ""
     return (
-        f"all of the first {count} groups were dropped as {reason}{meaning}.{detail} To change: "
+        f"All of the first {count} groups were dropped as {reason}{meaning}.{detail} To change: "
         f"{remedy}. Start a new run with changed settings; if the server was at fault and is "
         f"mended, `inf curate --resume {run_id} --retry {reason}` tries these groups again; "
-        f"`inf curate --resume {run_id} --no-guard` continues as it is"
+        f"`inf curate --resume {run_id} --no-guard` continues as it is."
     )

@@ -138,3 +138,8 @@ def resume_run(
 def job_config(run_id: int, *, concurrency: int | None = None) -> dict[str, Any]:
     """The config of a job that works on a run; `concurrency` overrides the run's own."""
     return {"run_id": run_id} | ({} if concurrency is None else {"concurrency": concurrency})
+
+
+def leakage_config(run_id: int) -> dict[str, Any]:
+    """The config of a job that only checks a run for leakage, whose result the page then shows."""
+    return {"run_id": run_id, "only": "leakage"}

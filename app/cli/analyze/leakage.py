@@ -1,0 +1,36 @@
+"""`inf analyze leakage`: can a run's negatives be told from positives by how they are written?"""
+
+import click
+
+from app.cli.kit.report import Result, detach_option, ready_store, reporting, work
+from app.text.numbers import score
+from curation.run.leakage import leaking_sentence
+from curation.run.starting import leakage_config
+from db.run.runs import get_run
+
+
+def _shown(result: Result) -> str:
+    report = result["leakage"]
+    rows = []
+    for name, found in report["comparisons"].items():
+        if found["auc"] is None:
+            rows.append(f"{name}: undefined, {found['reason']}")
+            continue
+        low, high = found["interval"]
+        rows.append(
+            f"{name}: AUC {score(found['auc'])} (95 % interval {score(low)} to {score(high)}, "
+            f"{found['pairs']:,} pairs), by length alone {score(found['length_auc'])}"
+        )
+    return "\n".join([*rows, *filter(None, [leaking_sentence(report)])])
+
+
+@click.command()
+@click.option("--run", "run_id", type=int, required=True, help="The run to check.")
+@detach_option
+@reporting(_shown)
+def leakage(run_id: int, detach: bool) -> Result:
+    """Check a run, also an earlier one, for style that gives negatives away."""
+    store = ready_store()
+    with store.read() as session:
+        get_run(session, run_id)
+    return work(store, "curate", leakage_config(run_id), detach=detach, title="leakage")
