@@ -18,14 +18,14 @@ from app.agreement.judges import draw_judges
 from app.agreement.over_time import draw_over_time
 from app.agreement.plan import draw_plan
 from app.agreement.report import draw_pairs, draw_report
-from app.agreement.verdict import draw_about_run, draw_verdict
+from app.agreement.verdict import draw_about_run, draw_thresholds, draw_verdict
 from app.kit.analysis_command import agreement_command
 from app.kit.choice import choose
 from app.kit.figure import Origin
 from app.kit.page import draw_empty, draw_heading
 from app.kit.pulse import follow
 from app.text.numbers import counted
-from curation.judging.about_run import about_run
+from curation.judging.about_run import about_run, thresholds_of
 from curation.judging.consensus import study_consensus
 from curation.judging.scope import study_scope
 from db.run.position_bias import study_choices
@@ -63,6 +63,7 @@ def whole_study(study_id: int, run_id: int | None, version: tuple[object, ...]) 
     with open_store().read() as session:
         return {
             "about_run": None if run_id is None else about_run(session, study_id),
+            "thresholds": None if run_id is None else thresholds_of(session, study_id),
             "consensus": study_consensus(session, study_id),
         }
 
@@ -133,6 +134,8 @@ else:
         draw_about_run(about, estimate)
         if about["known"]:
             draw_plan(study.id)
+            stricter = replace(origin, command=f"inf study thresholds --study {study.id} --json")
+            draw_thresholds(whole["thresholds"], stricter)
     draw_pairs(report, origin)
     draw_over_time(windows, replace(origin, command=f"{command} --over-time"))
     with open_store().read() as session:

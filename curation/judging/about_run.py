@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 from analysis.study.design import design_of
 from analysis.study.planning import Kinds, Plan, added_items, plan_items
 from analysis.study.run_report import run_report
+from analysis.study.thresholds import explore_thresholds
 from db.errors import BadInput, Refused
 from db.study.additions import add_items
 from db.study.judgments import JudgmentRow, judgment_frame
@@ -18,10 +19,16 @@ from db.study.run_items import (
     run_item_kinds,
     used_item_ids,
 )
+from db.study.strictness import run_strictness
 from db.study.studies import get_study
 from db.tables import Study
 
 NO_RUN: Final = "the study has no run: its items were not grown here"
+
+NO_STRICTNESS: Final = (
+    "the run's validator gave one answer per item without scores: use several votes in the recipe, "
+    "or let other models judge the run's items"
+)
 
 
 def about_run(session: Session, study_id: int) -> dict[str, Any]:
@@ -139,3 +146,27 @@ def rows_of_people(rows: list[JudgmentRow]) -> tuple[list[JudgmentRow], bool]:
     persons = [row for row in rows if row.kind == "person"]
     real = [row for row in persons if not row.simulated]
     return real or persons, bool(persons) and not real
+
+
+def thresholds_of(session: Session, study_id: int) -> dict[str, Any]:
+    """For every strictness of the run: the figures of stricter filters, or why there are none.
+
+    Raises NotFound, BadInput for a study without a run.
+    """
+    study, kinds, sample, simulated = _gather(session, study_id)
+    assert study.run_id is not None
+    design, found = design_of(study.settings), []
+    for name, strictness in sorted(run_strictness(session, study.run_id).items()):
+        try:
+            rows = explore_thresholds(kinds, sample, design, strictness)
+        except BadInput as error:
+            found.append({"by": name, "rows": [], "reason": str(error)})
+        else:
+            found.append({"by": name, "rows": rows})
+    return {
+        "study_id": study_id,
+        "run_id": study.run_id,
+        "simulated": simulated,
+        "explored": found,
+        **({} if found else {"reason": NO_STRICTNESS}),
+    }

@@ -148,3 +148,33 @@ def test_the_card_has_estimates_of_a_sampled_study_and_none_of_a_list(
     assert "| Dropped groups that people would keep | 0.0% to " in card
     assert "Validator over the run, by study 2" not in card
     assert f"This study says nothing about the run as a whole: {LISTED}." in card
+
+
+def test_a_second_judge_gives_a_stricter_filter_to_explore(
+    sqlite_store: Store, inf_here: Callable[..., Ran]
+) -> None:
+    run_id = make_run(sqlite_store, kept=20, dropped=12)
+    make(sqlite_store, 30, Sampling())
+    shown = inf_here("study", "thresholds", "--study", 1).out
+    assert "no threshold to explore: the run's validator gave one answer" in shown
+    with sqlite_store.write() as session:
+        second = get_or_create_judge(session, "second", kind="model")
+        for item_id, (group_id, kind) in run_item_kinds(session, run_id).items():
+            record_judgment(
+                session,
+                judge_id=second.id,
+                item_id=item_id,
+                choice=kind.scenario if group_id % 2 else "none",
+                order_shown=list(ROLES),
+                event_id=f"second {item_id}",
+                detail={"scores": [0.9 if role == kind.scenario else 0.4 for role in ROLES]},
+            )
+        session.commit()
+    explored = {
+        each["by"]: each["rows"]
+        for each in inf_here("study", "thresholds", "--study", 1, "--json").json["explored"]
+    }
+    assert [row["kept_groups"] for row in explored["judges"]] == [20, 10]
+    assert [row["kept_groups"] for row in explored["margin of second"]] == [20]  # all alike
+    assert explored["judges"][1]["recall"]["value"] < explored["judges"][0]["recall"]["value"]
+    assert "at least 2" in inf_here("study", "thresholds", "--study", 1).out

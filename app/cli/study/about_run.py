@@ -8,7 +8,13 @@ from analysis.study import run_text
 from analysis.study.planning import TARGETS
 from app.cli.kit.report import Result, me, ready_store, reporting
 from app.text.numbers import counted
-from curation.judging.about_run import about_run, extend_by_plan, plan_for, plan_numbers
+from curation.judging.about_run import (
+    about_run,
+    extend_by_plan,
+    plan_for,
+    plan_numbers,
+    thresholds_of,
+)
 from db.people.accounts import record_audit
 from db.study.studies import get_study
 
@@ -99,3 +105,31 @@ def plan(study_id: int, target: str, reach: float | None, items: int | None, add
         overlap = get_study(session, study_id).overlap
         session.commit()
     return {"study_id": study_id, "added": True, **plan_numbers(found, overlap)}
+
+
+def _explored(result: Result) -> str:
+    if not result["explored"]:
+        return f"no threshold to explore: {result['reason']}"
+    lines = ["the people are simulated judges: demo data, not evidence"] * result["simulated"]
+    for each in result["explored"]:
+        lines.append(each["by"] + (f": {each['reason']}" if "reason" in each else ""))
+        lines += [_threshold_line(row) for row in each["rows"]]
+    return "\n".join(lines)
+
+
+def _threshold_line(row: dict[str, Any]) -> str:
+    at = "as it is" if row["threshold"] is None else f"at least {row['threshold']:.4g}"
+    return (
+        f"  {at:<18} {counted(row['kept_groups'], 'group')} ({row['size'] or 0:.0%} of the kept), "
+        f"precision {run_text.estimate(row['precision'])}, "
+        f"recall {run_text.estimate(row['recall'])}"
+    )
+
+
+@click.command()
+@study_option
+@reporting(_explored)
+def thresholds(study_id: int) -> Result:
+    """Explore stricter filters: precision, recall and size by votes, margins and judges."""
+    with ready_store().read() as session:
+        return thresholds_of(session, study_id)

@@ -42,6 +42,7 @@ for command_of_a_study in (
     study_people.adjudicate,
     study_about_run.estimate,
     study_about_run.plan,
+    study_about_run.thresholds,
     study_consensus.consensus,
 ):
     study.add_command(command_of_a_study)
