@@ -16,8 +16,6 @@ def distractor(number: int) -> str:
 
 
 ORIGINS: Final = ("seed", "pool", "generated")
-RUN_STATUSES: Final = ("created", "running", "paused", "done", "failed", "cancelled")
-GROUP_STATES: Final = ("waiting", "leased", "done")
 VERDICTS: Final = ("kept", "dropped")
 STUDY_STATUSES: Final = ("open", "paused", "closed")
 JOB_KINDS: Final = (
@@ -32,5 +30,4 @@ JOB_KINDS: Final = (
     "backup",
     "import",
 )
-JOB_STATUSES: Final = ("queued", "running", "done", "failed", "cancelled", "lost")
 ACCOUNT_ROLES: Final = ("annotator", "curator", "admin")

@@ -28,7 +28,7 @@ TOPICS = ("tea", "rain", "trains", "bread", "glass", "owls", "salt", "paper")
 def make_world(
     store: Store, groups: int = 6, *, name: str = "world", dropped_every: int = 3
 ) -> int:
-    """A data set with `groups` judged groups, three items each; returns the id of the run."""
+    """A dataset with `groups` judged groups, three items each; returns the id of the run."""
     with store.write() as session:
         run_id = _make(session, groups, name, dropped_every)
         session.commit()

@@ -93,6 +93,7 @@ def claim_job(
         query = query.where(Job.kind.in_(kinds))
     if launcher is not None:
         query = query.where(Job.launcher == launcher)
+    # skip_locked: two supervisors that claim at the same moment get two jobs, none waits
     job = session.scalars(query.with_for_update(skip_locked=True)).first()
     if job is None:
         return None
@@ -155,6 +156,7 @@ def note_resources(
 
 def _with_part(session: Session, job_id: int, rank: int, used: dict[str, Any]) -> dict[str, Any]:
     """All parts with this one replaced; locks the row until the end of the transaction."""
+    # locked: the processes of a job renew their parts of one JSON value at the same time
     query = select(Job.resources).where(Job.id == job_id).with_for_update()
     return {**(session.scalar(query) or {}), str(rank): used}
 

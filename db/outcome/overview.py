@@ -42,7 +42,6 @@ class Overview:
     releases: int
     checkpoints: int
     evaluations: int
-    jobs_open: int
     jobs_failed: int
     offline_runs: int
 
@@ -86,9 +85,6 @@ def overview(session: Session) -> Overview:
         releases=rows(Release),
         checkpoints=rows(Checkpoint),
         evaluations=rows(Evaluation),
-        jobs_open=count(
-            select(func.count()).select_from(Job).where(Job.status.in_(["queued", "running"]))
-        ),
         jobs_failed=count(
             select(func.count()).select_from(Job).where(Job.status.in_(["failed", "lost"]))
         ),

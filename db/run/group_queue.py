@@ -122,7 +122,7 @@ def claim_groups(session: Session, run_id: int, owner: str, limit: int) -> list[
                 .where(Group.run_id == run_id, state)
                 .order_by(Group.state, Group.id)
                 .limit(limit - len(ids))
-                .with_for_update(skip_locked=True)
+                .with_for_update(skip_locked=True)  # workers never wait for each other here
             )
     if not ids:
         return []

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from db.tables import Run, RunWorker, utc_now
 
 DEAD_AFTER_SECONDS = 45.0
-ROUNDING_USD = 1e-9
+ROUNDING_USD = 1e-9  # sums of float costs may exceed the budget by rounding alone
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,6 @@ class WorkerTotals:
     reused: int
     failures: int
     throttled: int
-    first_started_at: datetime | None
     trouble: Trouble = field(default_factory=Trouble)
     pace: Pace = field(default_factory=Pace)
 
@@ -154,6 +153,7 @@ def set_aside(
     """Reserve the cost of calls, in order, as far as the budget allows. Does not commit."""
     if not wanted_usd:
         return []
+    # the lock on the run puts the workers in a line: each sees the reservations of those before it
     run = session.execute(
         select(Run.budget_usd, Run.spent_usd).where(Run.id == run_id).with_for_update()
     ).one()
@@ -200,7 +200,6 @@ def worker_totals(session: Session, run_id: int) -> WorkerTotals:
             func.coalesce(func.sum(RunWorker.reused), 0),
             func.coalesce(func.sum(RunWorker.failures), 0),
             func.coalesce(func.sum(RunWorker.throttled), 0),
-            func.min(RunWorker.started_at),
         ).where(RunWorker.run_id == run_id)
     ).one()
     working = session.scalars(select(RunWorker).where(RunWorker.run_id == run_id, alive)).all()

@@ -41,7 +41,7 @@ class JudgeAnswer:
 
 @dataclass(frozen=True)
 class Disputed:
-    """An item with all its answers; `agreement` is the share of the most frequent answer."""
+    """An item with all its answers, and the decision if there is one."""
 
     item_id: int
     scenario: str
@@ -50,7 +50,6 @@ class Disputed:
     candidates: tuple[tuple[str, str], ...]
     answers: tuple[JudgeAnswer, ...]
     skips: tuple[JudgeAnswer, ...]
-    agreement: float | None
     decision: str | None
     decision_note: str
     decided_by: str = field(default="")
@@ -74,7 +73,7 @@ def disputed_ids(
     if open_only:
         left_out |= _decided_ids(session, study_id)
     share = {
-        item_id: _agreement(Counter(choices.split(SEPARATOR)))
+        item_id: _largest_share(Counter(choices.split(SEPARATOR)))
         for item_id, choices in session.execute(_split_items(session, study_id))
     }
     agreed = _judged_ids(session, study_id, None if include_agreed else remarked) - share.keys()
@@ -125,7 +124,6 @@ def get_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
                 too_fast=judge.kind == "person" and seconds is not None and seconds < fastest,
             )
         )
-    votes = Counter(one.choice for one in answers if one.kind == "person")
     return Disputed(
         item_id=item_id,
         scenario=item.scenario,
@@ -134,7 +132,6 @@ def get_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
         candidates=tuple((label, texts[passage_id]) for label, passage_id in ids.items()),
         answers=tuple(answers),
         skips=_skips(session, study_id, item_id),
-        agreement=_agreement(votes) if votes else None,
         decision=decision,
         decision_note=decision_note,
         decided_by=decided_by,
@@ -226,7 +223,8 @@ def _decided_ids(session: Session, study_id: int) -> set[int]:
     )
 
 
-def _agreement(votes: Counter[str]) -> float:
+def _largest_share(votes: Counter[str]) -> float:
+    """The share of the most frequent answer: 1 where all agree."""
     return max(votes.values()) / votes.total()
 
 

@@ -163,7 +163,7 @@ def test_a_late_answer_counts_where_its_place_is_free(store: Store) -> None:
     assert lease(store, study_id, judge(store, "bob")) is None
 
 
-def test_a_skipped_item_goes_to_somebody_else(store: Store) -> None:
+def test_a_skipped_item_goes_to_another_judge(store: Store) -> None:
     study_id = make_study(store, items=1, overlap=1)
     ann, bob = judge(store, "ann"), judge(store, "bob")
     item_id = lease(store, study_id, ann) or 0

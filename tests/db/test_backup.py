@@ -51,12 +51,12 @@ def other_store(postgres_cluster: Cluster) -> Any:
 def check_round_trip(source: Store, target: Store, tmp_path: Path) -> None:
     fill(source)
     seen: list[tuple[int, int]] = []
-    told = write_backup(source, tmp_path / "inf.backup")
+    result = write_backup(source, tmp_path / "inf.backup")
     restored = restore_backup(
         target, tmp_path / "inf.backup", progress=lambda done, total: seen.append((done, total))
     )
-    assert restored["content_sha256"] == told["content_sha256"]
-    assert seen[-1] == (told["rows"], told["rows"])
+    assert restored["content_sha256"] == result["content_sha256"]
+    assert seen[-1] == (result["rows"], result["rows"])
     assert count_rows(target, "group") == count_rows(source, "group") == 7
     with target.write() as session:
         assert dict(session.execute(select(Job.kind, Job.status)).all()) == {
@@ -161,19 +161,19 @@ def test_a_backup_shows_one_moment_while_people_work_on(store: Store, tmp_path: 
         for number in range(1000):
             session.add(Embedding(model="m", text_sha256=str(number), vector=b"v"))
         session.commit()
-    told = write_backup(store, tmp_path / "inf.backup", progress=work_on)
+    result = write_backup(store, tmp_path / "inf.backup", progress=work_on)
     with zipfile.ZipFile(tmp_path / "inf.backup") as file:
         assert b"changed at" not in file.read("pair.jsonl")
-    assert write_backup(store, tmp_path / "later")["content_sha256"] != told["content_sha256"]
+    assert write_backup(store, tmp_path / "later")["content_sha256"] != result["content_sha256"]
 
 
 def test_the_commands_back_up_and_restore(sqlite_store: Store, tmp_path: Path, inf: Any) -> None:
     fill(sqlite_store)
-    told = inf("backup", tmp_path / "inf.backup", "--json")
-    assert told.code == 0, told.err
+    result = inf("backup", tmp_path / "inf.backup", "--json")
+    assert result.code == 0, result.err
     refused = inf("restore", tmp_path / "inf.backup", "--json")
     assert refused.code == 1 and "the store is not empty" in refused.json["error"]
     url = f"sqlite:///{tmp_path}/restored.db"
     restored = inf("restore", tmp_path / "inf.backup", "--json", INF_DATABASE_URL=url)
     assert restored.code == 0, restored.err
-    assert restored.json["content_sha256"] == told.json["content_sha256"]
+    assert restored.json["content_sha256"] == result.json["content_sha256"]

@@ -68,10 +68,10 @@ def test_rows_come_back_as_they_were_under_ids_in_their_order(store: Store) -> N
 def test_only_rows_that_are_new_are_written_and_told(store: Store) -> None:
     first, second = calls("a", "b"), calls("b", "c")
     with store.write() as session:
-        told = insert_new(session, Call, first, ("id", "key"))
-        assert {row["key"] for row in told} == {"a", "b"}
-        told = insert_new(session, Call, second, ("id", "key"))
-        assert [row["key"] for row in told] == ["c"]
+        result = insert_new(session, Call, first, ("id", "key"))
+        assert {row["key"] for row in result} == {"a", "b"}
+        result = insert_new(session, Call, second, ("id", "key"))
+        assert [row["key"] for row in result] == ["c"]
         session.commit()
     with store.read() as session:
         kept = {call.key: call for call in session.scalars(select(Call))}

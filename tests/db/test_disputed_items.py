@@ -21,7 +21,7 @@ def judge_everything(store: Store, seed: int) -> tuple[int, dict[int, list[str]]
     its items. Returns it, what people answered by item, and the items with a note."""
     chance = random.Random(seed)
     run_id = make_world(store, 30)
-    said: dict[int, list[str]] = {}
+    labels: dict[int, list[str]] = {}
     noted: set[int] = set()
     with store.write() as session:
         for group_id in studies.judged_groups(session, run_id):
@@ -54,17 +54,17 @@ def judge_everything(store: Store, seed: int) -> tuple[int, dict[int, list[str]]
                     note=note,
                 )
                 if row.part == "main" and judge.kind == "person":
-                    said.setdefault(item.id, []).append(choice)
+                    labels.setdefault(item.id, []).append(choice)
                     noted |= {item.id} if note else set()
         session.commit()
-        return study.id, said, noted
+        return study.id, labels, noted
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_disputed_items_are_those_of_the_slow_way_in_its_order(store: Store, seed: int) -> None:
-    study_id, said, noted = judge_everything(store, seed)
-    share = {item: max(Counter(votes).values()) / len(votes) for item, votes in said.items()}
-    slow = sorted(said, key=lambda item: (share[item], item not in noted, item))
+    study_id, labels, noted = judge_everything(store, seed)
+    share = {item: max(Counter(votes).values()) / len(votes) for item, votes in labels.items()}
+    slow = sorted(labels, key=lambda item: (share[item], item not in noted, item))
     with store.read() as session:
         assert adjudication.disputed_ids(session, study_id, include_agreed=True) == slow
         wanted = [item for item in slow if share[item] < 1 or item in noted]
@@ -73,7 +73,7 @@ def test_disputed_items_are_those_of_the_slow_way_in_its_order(store: Store, see
 
 
 def test_a_judges_quality_counts_gold_apart(store: Store) -> None:
-    study_id, said, _ = judge_everything(store, 3)
+    study_id, labels, _ = judge_everything(store, 3)
     with store.read() as session:
         found = {row.judge: row for row in quality.judge_quality(session, study_id)}
         gold = {
@@ -81,7 +81,7 @@ def test_a_judges_quality_counts_gold_apart(store: Store) -> None:
             for row in session.query(StudyItem).filter_by(study_id=study_id, part="gold")
         }
         people = [row for row in found.values() if row.kind == "person"]
-        assert sum(row.judged for row in people) == sum(map(len, said.values()))
+        assert sum(row.judged for row in people) == sum(map(len, labels.values()))
         shown = {item_id: adjudication.get_disputed(session, study_id, item_id) for item_id in gold}
     for judge, row in found.items():
         answers = {
@@ -89,4 +89,4 @@ def test_a_judges_quality_counts_gold_apart(store: Store) -> None:
             if one.judge == judge
         }  # fmt: skip
         assert row.gold_seen == len(answers)
-        assert row.gold_right == sum(gold[item_id] == said for item_id, said in answers.items())
+        assert row.gold_right == sum(gold[item_id] == labels for item_id, labels in answers.items())

@@ -79,7 +79,7 @@ def test_a_running_job_is_not_queued_again(store: Store) -> None:
         jobs.requeue_job(session, job.id)
 
 
-def test_a_step_told_twice_keeps_the_last_number(store: Store) -> None:
+def test_a_step_reported_twice_keeps_the_last_value(store: Store) -> None:
     job_id = queued(store, "train")
     with store.write() as session:
         jobs.record_metrics(session, job_id, 1, {"loss": 2.0})

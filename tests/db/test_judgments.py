@@ -22,7 +22,7 @@ def test_a_decision_told_twice_is_one_judgment(store: Store) -> None:
     item_id = first_item(store)
     with store.write() as session:
         judge = get_or_create_judge(session, "ann", kind="person")
-        told = [
+        result = [
             record_judgment(
                 session,
                 judge_id=judge.id,
@@ -35,7 +35,7 @@ def test_a_decision_told_twice_is_one_judgment(store: Store) -> None:
             for _ in range(2)
         ]
         session.commit()
-    assert told[0].id == told[1].id
+    assert result[0].id == result[1].id
     with store.read() as session:
         assert len(session.scalars(select(Judgment)).all()) == 1
 
@@ -75,7 +75,7 @@ def test_what_does_not_fit_the_item_is_refused(
     item_id = first_item(store)
     with store.write() as session:
         judge = get_or_create_judge(session, "ann", kind="person")
-        told = {
+        result = {
             "judge_id": judge.id,
             "item_id": item_id,
             "choice": "positive",
@@ -83,20 +83,20 @@ def test_what_does_not_fit_the_item_is_refused(
             "event_id": "e1",
         }
         with pytest.raises(error):
-            record_judgment(session, **(told | changed))  # type: ignore[arg-type]
+            record_judgment(session, **(result | changed))  # type: ignore[arg-type]
 
 
-def test_an_event_of_somebody_else_is_refused(store: Store) -> None:
+def test_an_event_of_another_judge_is_refused(store: Store) -> None:
     item_id = first_item(store)
     with store.write() as session:
         for name in ("ann", "bob"):
             judge = get_or_create_judge(session, name, kind="person")
-            told = {"judge_id": judge.id, "item_id": item_id, "choice": "none"}
+            result = {"judge_id": judge.id, "item_id": item_id, "choice": "none"}
             if name == "ann":
-                record_judgment(session, **told, order_shown=ORDER, event_id="e1")  # type: ignore[arg-type]
+                record_judgment(session, **result, order_shown=ORDER, event_id="e1")  # type: ignore[arg-type]
             else:
                 with pytest.raises(Refused):
-                    record_judgment(session, **told, order_shown=ORDER, event_id="e1")  # type: ignore[arg-type]
+                    record_judgment(session, **result, order_shown=ORDER, event_id="e1")  # type: ignore[arg-type]
 
 
 def test_nobody_answers_under_the_name_of_a_model(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""What a curator does when somebody is away or too quick: items to a named person, fast answers."""
+"""What a curator does when a judge is away or too fast: items to a named person, fast answers."""
 
 from datetime import timedelta
 
@@ -88,8 +88,8 @@ def test_an_answer_too_fast_to_be_read_is_flagged_one_by_one(store: Store) -> No
             answering.submit_decision(session, study_id, ann, decision, now=now)
         found = fast_answers(session, study_id)
         assert [(one.judge, round(one.seconds, 1)) for one in found] == [("ann", 0.4), ("ann", 1.4)]
-        (said,) = get_disputed(session, study_id, found[0].item_id).answers
-        assert said.too_fast
+        (labels,) = get_disputed(session, study_id, found[0].item_id).answers
+        assert labels.too_fast
         set_rules(session, study_id, too_fast_seconds=1.0)
         assert len(fast_answers(session, study_id)) == 1
 

@@ -160,12 +160,12 @@ def test_the_command_lets_annotators_see_verdicts(sqlite_store: Store, inf_here:
     run_id = make_run(sqlite_store, kept=1, dropped=1)
 
     def shown(*words: str) -> bool:
-        told = inf_here("review", "verdicts", "--run", run_id, *words, "--json").json[
+        result = inf_here("review", "verdicts", "--run", run_id, *words, "--json").json[
             "verdicts_shown"
         ]
         with sqlite_store.read() as session:
-            assert session.get_one(Run, run_id).verdicts_shown is told
-        return bool(told)
+            assert session.get_one(Run, run_id).verdicts_shown is result
+        return bool(result)
 
     assert [shown(), shown("--show"), shown(), shown("--hide")] == [False, True, True, False]
     with sqlite_store.read() as session:

@@ -31,10 +31,10 @@ def test_the_newest_review_is_current_and_the_older_ones_stay(store: Store) -> N
         approve_group(session, other, reviewed_by="ada")
         session.commit()
     with store.read() as session:
-        told = [
+        result = [
             (row.action, row.reviewed_by, row.is_current) for row in list_reviews(session, group_id)
         ]
-        assert told == [("reject", "bob", True), ("approve", "ada", False)]
+        assert result == [("reject", "bob", True), ("approve", "ada", False)]
         current = current_review(session, group_id)
         assert current is not None and current.reason == "the instruction is vague"
         assert current.created_at.utcoffset() is not None

@@ -22,13 +22,13 @@ def test_one_item_of_a_group_as_many_as_there_are_and_the_seed_decides(
     groups: dict[int, dict[str, int]], count: int, seed: int, even: bool, strata: int
 ) -> None:
     of = {group: group % strata for group in groups}
-    drawn = sample_items(groups, count, seed, strata=of, even_scenarios=even)
-    assert drawn == sample_items(groups, count, seed, strata=of, even_scenarios=even)
-    assert len(drawn) == min(count, len(groups))
-    assert len({item // 10 for item in drawn}) == len(drawn)
-    assert all(item in groups[item // 10].values() for item in drawn)
+    sampled = sample_items(groups, count, seed, strata=of, even_scenarios=even)
+    assert sampled == sample_items(groups, count, seed, strata=of, even_scenarios=even)
+    assert len(sampled) == min(count, len(groups))
+    assert len({item // 10 for item in sampled}) == len(sampled)
+    assert all(item in groups[item // 10].values() for item in sampled)
     sizes = Counter(of.values())
-    taken = Counter(of[item // 10] for item in drawn)
+    taken = Counter(of[item // 10] for item in sampled)
     open_ones = [taken[name] for name in sizes if taken[name] < sizes[name]]
     assert not open_ones or max(taken.values()) - min(open_ones) <= 1
 
@@ -63,13 +63,13 @@ def test_the_highest_come_first_each_group_with_its_highest(
 ) -> None:
     items = [item for found in groups.values() for item in found.values()]
     value = data.draw(st.dictionaries(st.sampled_from(items), st.sampled_from([0.0, 0.5, 1.0])))
-    drawn = take_highest(groups, value, 10, seed)
-    assert drawn == take_highest(groups, value, 10, seed)
+    sampled = take_highest(groups, value, 10, seed)
+    assert sampled == take_highest(groups, value, 10, seed)
     best = {
         group: max(value[item] for item in found.values() if item in value)
         for group, found in groups.items()
         if value.keys() & found.values()
     }
-    assert [value[item] for item in drawn] == sorted(best.values(), reverse=True)[:10]
-    assert all(value[item] == best[item // 10] for item in drawn)
-    assert len({item // 10 for item in drawn}) == len(drawn)
+    assert [value[item] for item in sampled] == sorted(best.values(), reverse=True)[:10]
+    assert all(value[item] == best[item // 10] for item in sampled)
+    assert len({item // 10 for item in sampled}) == len(sampled)

@@ -50,12 +50,12 @@ def test_dropped_groups_are_judged_too(sqlite_store: Store) -> None:
 
 def test_the_seed_decides_the_items(sqlite_store: Store) -> None:
     run_id = make_world(sqlite_store, 12)
-    drawn = [
+    sampled = [
         [item.id for item in items_of(sqlite_store, create(sqlite_store, run_id, 6, seed=seed))]
         for seed in (5, 5, 6)
     ]
-    assert drawn[0] == drawn[1]
-    assert drawn[0] != drawn[2]
+    assert sampled[0] == sampled[1]
+    assert sampled[0] != sampled[2]
 
 
 def test_too_few_groups_are_counted_in_the_refusal(sqlite_store: Store) -> None:

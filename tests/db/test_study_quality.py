@@ -74,7 +74,7 @@ def answer(
 
 def train(store: Store, study_id: int, judge_id: int, *, right: bool) -> list[bool]:
     """Go through one round of the training."""
-    told = []
+    result = []
     with store.write() as session:
         for row in session.scalars(
             select(StudyItem).where(StudyItem.study_id == study_id, StudyItem.part == "training")
@@ -88,9 +88,9 @@ def train(store: Store, study_id: int, judge_id: int, *, right: bool) -> list[bo
                 session, study_id, judge_id, example.item_id, position
             )
             assert feedback.explanation
-            told.append(feedback.is_right)
+            result.append(feedback.is_right)
         session.commit()
-    return told
+    return result
 
 
 def draw(store: Store, study_id: int, part: str, count: int) -> None:

@@ -49,7 +49,7 @@ def test_rules_have_defaults_and_a_bad_one_is_told_with_what_it_may_be(store: St
         assert study_rules.rules_of(study) == study_rules.StudyRules()
         set_to = study_rules.set_rules(session, study_id, pass_mark=0.5, gold_action="pause")
         assert (set_to.pass_mark, set_to.gold_action, set_to.gold_every) == (0.5, "pause", 10)
-        assert before.items() <= study.settings.items()  # how it was drawn stays known
+        assert before.items() <= study.settings.items()  # the record of the sample stays
         for bad, words in (
             ({"pass_mark": 1.1}, "pass_mark 1.1: from 0 to 1"),
             ({"gold_every": 0}, "gold_every 0: from 1 to 1000"),
@@ -81,9 +81,9 @@ def test_the_commands_do_what_a_curators_pages_do(sqlite_store: Store, inf: Inf)
     lease(sqlite_store, study_id, bob, 1)
 
     def people(*words: str) -> dict[str, tuple[int, str]]:
-        told = inf("study", "people", "--study", study_id, *words, "--json")
-        assert told.code == 0, told.out
-        return {each["judge"]: (each["holds"], each["state"]) for each in told.json["people"]}
+        result = inf("study", "people", "--study", study_id, *words, "--json")
+        assert result.code == 0, result.out
+        return {each["judge"]: (each["holds"], each["state"]) for each in result.json["people"]}
 
     assert people() == {"ann": (3, "active"), "bob": (1, "active")}
     assert people("--give", "ann", "--to", "bob") == {"ann": (0, "active"), "bob": (3, "active")}
@@ -105,8 +105,8 @@ def test_the_commands_do_what_a_curators_pages_do(sqlite_store: Store, inf: Inf)
     asked = ("study", "adjudicate", "--study", study_id)
     listed = inf(*asked, "--json").json
     assert (listed["disputed"], listed["items"][0]["item_id"]) == (1, held[0])
-    said = {one["judge"]: one["choice"] for one in listed["items"][0]["said"]}
-    assert said == {"ann": "positive", "bob": "query_negative"}
+    answers = {one["judge"]: one["choice"] for one in listed["items"][0]["said"]}
+    assert answers == {"ann": "positive", "bob": "query_negative"}
     wrong = inf(*asked, "--item", held[0], "--choice", "best")
     assert wrong.code == 1 and "best" in wrong.err
     assert inf(*asked, "--item", held[0], "--choice", "positive").code == 0

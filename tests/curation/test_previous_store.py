@@ -1,0 +1,92 @@
+"""A store that commit 68196d8 made opens after the added migrations and exports the same files.
+
+`tests/data/previous_store` holds the store of a small demo (made offline, judges simulated) and
+what that commit exported from it: the sha256 of each data file, and the verdict of each pair.
+"""
+
+import gzip
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from curation_runs import run_curation
+from exporting import export
+from sqlalchemy import select
+
+import curation
+from curation.importing.importing import import_dataset
+from db.store import schema
+from db.store.store import Store, open_store
+from db.tables import Group, Pair
+
+FROZEN = Path(__file__).resolve().parent.parent / "data" / "previous_store"
+EXPECTED: dict[str, Any] = json.loads((FROZEN / "expected.json").read_text())
+DEMO = Path(curation.__file__).parent / "demo"
+PAIRS, POOL = 24, 16  # of the demo set's files: the first pairs, their passages, and a few more
+
+
+@pytest.fixture
+def previous(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """The store as the previous commit left it."""
+    own_home.mkdir(parents=True, exist_ok=True)
+    path = own_home / "previous.db"
+    path.write_bytes(gzip.decompress((FROZEN / "store.db.gz").read_bytes()))
+    monkeypatch.setenv("INF_DATABASE_URL", f"sqlite:///{path}")
+    return open_store()
+
+
+def hashes(release: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(release)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(release.rglob("*.jsonl"))
+    }
+
+
+def verdicts(store: Store) -> dict[str, list[str | None]]:
+    with store.read() as session:
+        query = select(Pair.external_id, Group.verdict, Group.drop_reason)
+        rows = session.execute(query.join(Group, Group.pair_id == Pair.id))
+        return {pair: [verdict, reason] for pair, verdict, reason in rows}
+
+
+def test_a_previous_store_is_refused_until_it_is_upgraded(previous: Store) -> None:
+    with pytest.raises(schema.StoreBehind, match="revision 0001"):
+        schema.require_current(previous)
+    schema.upgrade(previous)
+    schema.require_current(previous)
+
+
+def test_a_previous_store_exports_the_same_data_files(previous: Store, tmp_path: Path) -> None:
+    schema.upgrade(previous)
+    done = export(previous, tmp_path / "again", dataset="demo", format="jsonl")
+    assert hashes(tmp_path / "again") == EXPECTED["files"]
+    assert done["content_sha256"] == EXPECTED["content_sha256"]
+    assert verdicts(previous) == EXPECTED["verdicts"]
+
+
+@pytest.mark.long
+def test_a_new_offline_run_on_the_same_pairs_gives_the_same_verdicts_and_texts(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    pairs = (DEMO / "pairs.jsonl").read_text().splitlines()[:PAIRS]
+    wanted = {json.loads(line)["passage_id"] for line in pairs}
+    passages = (DEMO / "passages.jsonl").read_text().splitlines()
+    used = [line for line in passages if json.loads(line)["passage_id"] in wanted]
+    others = [line for line in passages if json.loads(line)["passage_id"] not in wanted][:POOL]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(pairs) + "\n")
+    (tmp_path / "passages.jsonl").write_text("\n".join([*used, *others]) + "\n")
+    import_dataset(
+        sqlite_store,
+        name="demo",
+        pairs=tmp_path / "pairs.jsonl",
+        passages=tmp_path / "passages.jsonl",
+        source="InF Studio demo set",
+        licence="cc0-1.0",
+    )
+    run_curation(sqlite_store, dataset="demo", provider="offline", seed=1)
+    assert verdicts(sqlite_store) == EXPECTED["verdicts"]
+    export(sqlite_store, tmp_path / "new", dataset="demo", format="jsonl")
+    triplets = {name: value for name, value in EXPECTED["files"].items() if "triplets" in name}
+    assert triplets.items() <= hashes(tmp_path / "new").items()
