@@ -23,6 +23,7 @@ from curation.providers.registry import PROVIDERS, describe_providers
 from curation.recipe.prices import Price, how_to_price, load_prices, save_price
 from curation.recipe.recipe import Recipe
 from curation.run.estimate import estimate_run, prices_for
+from curation.run.reuse import reuse_of_run
 from curation.run.starting import (
     choose_recipe,
     default_concurrency,
@@ -51,7 +52,7 @@ def _human(result: Result) -> str:
         ("generated", result["generated"]),
         ("kept", result["kept"]),
         ("dropped", counts(result["dropped"])),
-        ("calls", f"{result['calls']['made']:,} made, {result['calls']['reused']:,} reused"),
+        ("calls", _calls(result["calls"])),
     ]
     if result["spent_usd"]:
         pairs.append(("spent", f"{result['spent_usd']:.4f} USD"))
@@ -60,6 +61,12 @@ def _human(result: Result) -> str:
     if result["paused"]:
         pairs.append(("paused", result["reason"]))
     return lines(*pairs)
+
+
+def _calls(calls: dict[str, int]) -> str:
+    text = f"{calls['made']:,} made, {calls['reused']:,} reused"
+    unknown = calls.get("unknown_server")
+    return f"{text} ({unknown:,} from an unknown server)" if unknown else text
 
 
 def _estimate(
@@ -143,6 +150,14 @@ def _ask_for_prices(provider: str, recipe: Recipe) -> None:
         save_price(model, Price(input_price, output_price))
 
 
+def _show_reuse(run_id: int) -> None:
+    """Print how many answers of a run are stored already, before it starts."""
+    with ready_store().read() as session:
+        message = reuse_of_run(session, run_id)
+    if message:
+        click.echo(message, err=True)
+
+
 @click.command()
 @click.option("--dataset", help="The dataset with the pairs.")
 @click.option(
@@ -187,6 +202,7 @@ def _ask_for_prices(provider: str, recipe: Recipe) -> None:
     help="Pause before spending more than this.",
 )
 @click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--fresh", is_flag=True, help="Request new answers instead of stored ones.")
 @click.option("--resume", type=int, metavar="RUN", help="Resume a run.")
 @click.option(
     "--retry",
@@ -215,6 +231,7 @@ def curate(
     batch: bool,
     budget_usd: float | None,
     seed: int,
+    fresh: bool,
     resume: int | None,
     retry: str | None,
     no_guard: bool,
@@ -280,10 +297,13 @@ def curate(
                 batch=batch,
                 guard=not no_guard,
                 seed=seed,
+                fresh=fresh,
                 created_by=me(),
             )
         session.commit()
         run_id = run.id
+    if worker is None:
+        _show_reuse(run_id)
     config = job_config(run_id, concurrency=concurrency if worker is not None else None)
     result = work(store, "curate", config, detach=detach, title="curate")
     return {**result, "run_id": run_id} if detach else result

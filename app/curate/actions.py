@@ -3,24 +3,27 @@
 import os
 
 import streamlit as st
+from sqlalchemy.orm import Session
 
 from app.access.session_user import action, notify, require_permission
 from app.jobs.actions import launch_job
 from curation.recipe.prices import Price, save_price
 from curation.recipe.recipe import Recipe
 from curation.run.estimate import Estimate, estimate_run
+from curation.run.reuse import reuse_of_run
 from curation.run.starting import job_config, resume_run, start_run
 from db.corpus.browsing import PairView, list_pairs
 from db.errors import BadInput
 from db.release.releases import recipe_of_run
 from db.run.batches import BatchSummary, list_batches
-from db.run.calls import CallTotals, call_totals
+from db.run.calls import CallTotals, call_totals, count_unknown_servers
 from db.run.comparison import SharedPair, changed_pairs, count_shared
 from db.run.group_detail import GroupDetail, get_group
 from db.run.groups import list_groups
 from db.run.position_bias import PlaceCount, position_bias
 from db.run.runs import Funnel, funnel, set_concurrency, stop_run
 from db.store.store import open_store
+from db.tables import Run
 
 
 def provider_problem(provider: str) -> str | None:
@@ -50,24 +53,39 @@ def start(trial: bool = False) -> None:
     if problem := provider_problem(state["curate.provider"]):
         raise BadInput(problem)
     with open_store().write() as session:
-        run_id = start_run(
-            session,
-            dataset=state["curate.dataset"],
-            provider=state["curate.provider"],
-            recipe=state["curate.recipe"],
-            settings=recipe_settings(),
-            limit=None if trial else int(state["curate.limit"]) or None,
-            query_ids=list(state["curate.trial_pairs"]) if trial else (),
-            concurrency=int(state["curate.concurrency"]) or None,
-            budget_usd=float(state["curate.budget"]) or None,
-            seed=int(state["curate.seed"]),
-            requests_per_minute=int(state["curate.rpm"]) or None,
-            tokens_per_minute=int(state["curate.tpm"]) or None,
-            batch=bool(state.get("curate.batch")) and not trial,
-            created_by=user.name,
-        ).id
+        run_id = _start_run(session, user.name, trial=trial).id
         session.commit()
     _queue(run_id, f"Run {run_id} on {state['curate.dataset']}")
+
+
+def reuse_before_start() -> str:
+    """How many stored answers the run of the form would take. Raises InfError."""
+    with open_store().write() as session:
+        run_id = _start_run(session, "", trial=False).id
+        message = reuse_of_run(session, run_id)
+        session.rollback()  # the run was made for the count only
+    return message
+
+
+def _start_run(session: Session, created_by: str, *, trial: bool) -> Run:
+    state = st.session_state
+    return start_run(
+        session,
+        dataset=state["curate.dataset"],
+        provider=state["curate.provider"],
+        recipe=state["curate.recipe"],
+        settings=recipe_settings(),
+        limit=None if trial else int(state["curate.limit"]) or None,
+        query_ids=list(state["curate.trial_pairs"]) if trial else (),
+        concurrency=int(state["curate.concurrency"]) or None,
+        budget_usd=float(state["curate.budget"]) or None,
+        seed=int(state["curate.seed"]),
+        requests_per_minute=int(state["curate.rpm"]) or None,
+        tokens_per_minute=int(state["curate.tpm"]) or None,
+        batch=bool(state.get("curate.batch")) and not trial,
+        fresh=bool(state["curate.fresh"]),
+        created_by=created_by,
+    )
 
 
 @action
@@ -146,6 +164,12 @@ def calls_of(run_id: int) -> tuple[list[CallTotals], dict[str, dict[str, str]]]:
     with open_store().read() as session:
         stages = recipe_of_run(session, run_id)[0].body.get("stages", {})
         return call_totals(session, run_id), stages
+
+
+def unknown_servers(run_id: int) -> int:
+    """Answers of a run that are older than the recording of servers."""
+    with open_store().read() as session:
+        return count_unknown_servers(session, run_id)
 
 
 def search_pairs(dataset_id: int, text: str, *, limit: int) -> list[PairView]:

@@ -28,11 +28,14 @@ def draw_estimate(found: list[DatasetSummary]) -> None:
             concurrency=int(state["curate.concurrency"]) or default_concurrency(provider),
             provider=provider,
         )
+        reuse = actions.reuse_before_start()
     except InfError as error:
         st.error(plain(str(error)))
         return
     _draw_table(estimate, offline=provider == "offline")
     st.caption(plain(_summary(estimate, provider, batch)))
+    if reuse:
+        st.caption(plain(reuse))
     if estimate.unpriced:
         _draw_price_form(estimate.unpriced)
 

@@ -82,6 +82,11 @@ def draw_form(found: list[DatasetSummary]) -> None:
             key="curate.batch",
             help="OpenAI's Batch API. Concurrent calls then limits the pairs in progress.",
         )
+    st.checkbox(
+        "Request new answers",
+        key="curate.fresh",
+        help="Stored answers to the same requests are not reused.",
+    )
     with st.expander("Override recipe settings"):
         st.text_area(
             "One per line: stage.key=value",

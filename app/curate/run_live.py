@@ -154,6 +154,8 @@ def draw_calls(run_id: int) -> None:
             **dict.fromkeys(COUNTS, st.column_config.NumberColumn(format="localized")),
         },
     )
+    if unknown := actions.unknown_servers(run_id):
+        st.caption(f"{counted(unknown, 'older answer')} from an unknown server.")
     st.caption("Accepted: parsed and passed the rules. Reasoning tokens count as output tokens.")
 
 

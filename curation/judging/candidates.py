@@ -149,6 +149,27 @@ class HardPassages:
         ]
 
 
+def choose_for(
+    session: Session,
+    pool: Pool,
+    hard: HardPassages | None,
+    groups: Sequence[ClaimedGroup],
+    *,
+    seed: int,
+    counts: tuple[int, int],
+) -> list[list[tuple[int, str]]]:
+    """The passages beside those of each group, as (id, text): `counts` random and hard ones."""
+    drawn = [sample_candidates(pool, group, count=counts[0], seed=seed) for group in groups]
+    found = [[] for _ in groups] if hard is None else hard.find(groups, count=counts[1])
+    texts = passage_texts(session, sorted({one for ids in (*drawn, *found) for one in ids}))
+    result: list[list[tuple[int, str]]] = []
+    for group, ids, hard_ids in zip(groups, drawn, found, strict=True):
+        chosen = choose(group, ids, texts, count=counts[0])
+        chosen += choose(group, hard_ids, texts, count=counts[1], beside=chosen)
+        result.append([(one, texts[one]) for one in chosen])
+    return result
+
+
 def answering_passages(pool: Pool, group: ClaimedGroup) -> set[int]:
     """The passages that answer the group's query."""
     return pool.answers.get(group.query, set()) | {group.passage_id}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from curation.judging.judge import Choice, ItemView
+from curation.providers.addresses import server_urls
 from curation.providers.openai_server import OpenAIProvider
 from curation.providers.provider import Answer, Provider, Request, RowFailed, call_row
 from curation.providers.registry import PROVIDERS
@@ -16,6 +17,7 @@ from curation.recipe.answers import Unparsable, parse
 from curation.recipe.recipe import Recipe, load_recipe
 from db.errors import BadInput
 from db.run.calls import StoredCall, add_calls, find_calls
+from db.run.server_groups import find_group
 from db.store.store import Store
 from db.values import AMBIGUOUS, NONE
 
@@ -38,6 +40,8 @@ class OpenAIJudge:
         self.name, self.model = f"openai:{model}", model
         self._store = store
         recipe = load_recipe(PROVIDERS.find(self.provider).recipe)
+        with store.read() as session:
+            self._server_group = find_group(session, server_urls(recipe.endpoints))
         stage = replace(recipe.stages["validation"], model=model)
         self._recipe: Recipe = replace(recipe, stages={"validation": stage})
 
@@ -47,7 +51,13 @@ class OpenAIJudge:
         """An answer for every view. Raises ProviderError if the server cannot be used."""
         requests = [self._request(view) for view in views]
         with self._store.read() as session:
-            known = find_calls(session, [request.key for request in requests])
+            stored = find_calls(session, [key for request in requests for key in request.keys])
+        known = {
+            request.key: stored[key]
+            for request in requests
+            for key in reversed(request.keys)
+            if key in stored
+        }
         missing = {request.key: request for request in requests if request.key not in known}
         failed: dict[str, str] = {}
         if missing:
@@ -70,6 +80,7 @@ class OpenAIJudge:
                 "query": view.query,
                 "passages": list(view.candidates),
             },
+            scope={"server_group": self._server_group},
         )
 
     async def _ask(

@@ -23,7 +23,11 @@ MAX_ROW_ATTEMPTS = 24  # of a request that fails again and again, over all resum
 
 @dataclass(frozen=True)
 class Request:
-    """A call to make."""
+    """A call to make.
+
+    `scope`: what limits whose answers it takes: the server group, the seed, a fresh run. Calls
+    before servers were recorded have none; they are looked up by `older_key`.
+    """
 
     task: Task
     provider: str
@@ -33,10 +37,24 @@ class Request:
     inputs: Inputs
     sample: int = 0
     failed_attempts: int = 0  # of its group, in earlier lives of the run; no part of the key
+    scope: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def key(self) -> str:
         """The content key under which the answer is journaled."""
+        return self._key(self.scope)
+
+    @cached_property
+    def older_key(self) -> str | None:
+        """The key of the answer before servers were recorded; None where it may not be used."""
+        return self._key({}) if set(self.scope) == {"server_group"} else None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys to look for, the call's own first."""
+        return (self.key,) if self.older_key is None else (self.key, self.older_key)
+
+    def _key(self, scope: Mapping[str, Any]) -> str:
         content: list[Any] = [
             self.task,
             self.prompt.sha256,
@@ -48,6 +66,8 @@ class Request:
         ]
         if escapes(self.prompt, self.inputs):
             content.append("escaped")
+        if scope:
+            content.append(dict(scope))
         return text_sha256(json.dumps(content, sort_keys=True, ensure_ascii=False))
 
     def journal(self) -> dict[str, Any]:
@@ -83,6 +103,7 @@ def call_row(request: Request, answer: Answer) -> dict[str, Any]:
         "task": request.task,
         "provider": request.provider,
         "model": request.model,
+        "server_group": request.scope.get("server_group"),
         "prompt_sha256": request.prompt.sha256,
         "request": request.journal(),
         "answer": answer.text,

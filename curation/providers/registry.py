@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from curation.providers.addresses import server_urls
 from curation.providers.provider import Provider
 from curation.recipe.recipe import Recipe
 from curation.registry import Registry
@@ -35,7 +36,9 @@ class ProviderKind:
     `make`: the provider of one worker; raises ProviderError where it cannot be used. `recipe`: the
     default one, built in or a path. `judge`: the name of the judge that validates its runs, with
     `{model}` for the recipe's validation model. `offline`: no language model; its groups are
-    labelled so everywhere. `batches`: has a mode in which answers come within a day.
+    labelled so everywhere. `batches`: has a mode in which answers come within a day. `servers`: the
+    addresses that answer a recipe's runs; only with them are answers kept by server, and is the
+    recipe all that decides what is sent.
     """
 
     help: str
@@ -45,6 +48,7 @@ class ProviderKind:
     concurrency: int = 16
     offline: bool = False
     batches: bool = False
+    servers: Callable[[Recipe], list[str]] | None = None
 
     def judge_name(self, model: str) -> str:
         """The name of the judge that validates a run whose validation model is this one."""
@@ -103,6 +107,7 @@ PROVIDERS = Registry(
             recipe="msmarco",
             judge="openai:{model}",
             batches=True,
+            servers=lambda recipe: server_urls(recipe.endpoints),
         ),
     },
 )

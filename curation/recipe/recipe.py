@@ -55,6 +55,11 @@ class Validation:
     hard_distractors: int = 0
     votes: int = 1
 
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Random and hard passages beside those of the group."""
+        return self.distractors, self.hard_distractors
+
 
 _VALIDATION = tuple(field.name for field in fields(Validation))
 
@@ -235,8 +240,9 @@ def _check_servers(tables: dict[str, Any], where: str) -> None:
     endpoints = tables.get("endpoints", [])
     if not isinstance(endpoints, list) or not all(isinstance(one, str) for one in endpoints):
         raise BadInput(f"{where}: endpoints = {endpoints!r} is not a list of addresses")
-    if not isinstance(tables.get("server_group", ""), str):
-        raise BadInput(f"{where}: server_group = {tables['server_group']!r} is not a name")
+    group = tables.get("server_group", "")
+    if not isinstance(group, str) or group.startswith("http"):  # such a name is of no person's
+        raise BadInput(f"{where}: server_group = {group!r} is not a name")
 
 
 def _like_an_earlier(task: Task, given: Mapping[str, Any]) -> dict[str, Any] | None:

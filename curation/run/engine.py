@@ -19,7 +19,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from curation.judging.candidates import choose, passage_texts, sample_candidates
+from curation.judging.candidates import choose_for
 from curation.providers.provider import MAX_ROW_ATTEMPTS, Provider, Request, Stopped
 from curation.providers.registry import PROVIDERS, WorkerSetting
 from curation.providers.trouble import clock_time
@@ -30,6 +30,7 @@ from curation.run.guard import Guard, guard_message
 from curation.run.journal import Journal
 from curation.run.leakage import check_leakage
 from curation.run.plan import Plan, make_plan
+from curation.run.starting import scope_of
 from curation.run.time_left import RecentRate, time_left, time_left_text
 from curation.run.tuned_gc import tuned_gc
 from db.errors import ProviderError
@@ -101,7 +102,8 @@ def curate(handle: JobHandle) -> dict[str, Any]:
     )
     counts = Counter[str]() if worker is None else worker.counts
     result |= {
-        "calls": {"made": counts["made"], "reused": counts["reused"]},
+        "calls": {"made": counts["made"], "reused": counts["reused"]}
+        | ({"unknown_server": unknown} if (unknown := counts["unknown_server"]) else {}),
         "kept_ms": {} if worker is None else worker.kept_ms,
         "commit_ms": {} if worker is None else worker.commit_ms,
     }
@@ -130,6 +132,7 @@ class Worker:
             seed=plan.run.seed,
             judge_id=plan.judge_id,
             parameters=provider.parameters(),
+            scope=scope_of(plan.run),
         )
         self._store_left = partial(store_left_answers, handle.store, set[Path]())
         self._with_budget = plan.run.budget_usd is not None
@@ -251,23 +254,10 @@ class Worker:
         plan, rules = self._plan, self._plan.recipe.validation
         limit = min(self._width, MAX_CLAIMED)
         groups = claim_groups(session, self._run_id, self._owner, limit)
-        drawn = [
-            sample_candidates(plan.pool, group, count=rules.distractors, seed=plan.run.seed)
-            for group in groups
-        ]
-        hard = (
-            [[] for _ in groups]
-            if plan.hard is None
-            else plan.hard.find(groups, count=rules.hard_distractors)
+        chosen = choose_for(
+            session, plan.pool, plan.hard, groups, seed=plan.run.seed, counts=rules.counts
         )
-        wanted = {one for ids in (*drawn, *hard) for one in ids}
-        texts = passage_texts(session, sorted(wanted))
-        claimed: list[Claimed] = []
-        for group, ids, hard_ids in zip(groups, drawn, hard, strict=True):
-            chosen = choose(group, ids, texts, count=rules.distractors)
-            chosen += choose(group, hard_ids, texts, count=rules.hard_distractors, beside=chosen)
-            claimed.append((group, [(one, texts[one]) for one in chosen]))
-        return claimed
+        return list(zip(groups, chosen, strict=True))
 
     async def _work_on_groups(self) -> None:
         while not self._stopping:
@@ -358,7 +348,7 @@ class Worker:
         if self._stopping:
             raise Stopped
         max_usd = self._provider.max_usd(request) if self._with_budget else 0.0
-        found = await self._journal.find(request.key, max_usd)
+        found = await self._journal.find(request.keys, max_usd)
         wait = BUDGET_SECONDS
         while isinstance(found, Grant) and not found.granted:
             if found.others_usd <= ROUNDING_USD:
@@ -368,9 +358,11 @@ class Worker:
                 raise Stopped
             await asyncio.sleep(wait)
             wait = min(2 * wait, self._provider.budget_seconds)
-            found = await self._journal.find(request.key, max_usd)
+            found = await self._journal.find(request.keys, max_usd)
         if isinstance(found, StoredCall):
             self.counts["reused"] += 1
+            if found.key != request.key:
+                self.counts["unknown_server"] += 1
             return found
         try:
             self.counts["in_flight"] += 1

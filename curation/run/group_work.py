@@ -41,6 +41,7 @@ class Setting:
     seed: int
     judge_id: int
     parameters: dict[str, Any] = field(default_factory=dict)
+    scope: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,7 @@ class GroupWork:
             inputs={name: inputs[name] for name in TASKS[task].inputs if name in named},
             sample=sample + RETRY_STRIDE * self._group.retries.get(f"{task}/{sample}", 0),
             failed_attempts=self._group.failed_attempts,
+            scope=self._setting.scope,
         )
         try:
             answer = await self._ask(request)

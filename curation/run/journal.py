@@ -32,7 +32,7 @@ SLICE = 512  # total weight of other writes between two commits of answers
 
 @dataclass(frozen=True)
 class _Lookup:
-    key: str
+    keys: tuple[str, ...]
     max_usd: float
     future: "asyncio.Future[StoredCall | Grant]"
     weight: int = 1
@@ -89,10 +89,13 @@ class Journal:
         self.kept, self.committed = WaitTimes(), WaitTimes()
         threading.Thread(target=self._run, name="journal", daemon=True).start()
 
-    def find(self, key: str, max_usd: float) -> Awaitable[StoredCall | Grant]:
-        """The stored answer under a key; if there is none, `max_usd` is reserved for it."""
+    def find(self, keys: tuple[str, ...], max_usd: float) -> Awaitable[StoredCall | Grant]:
+        """The stored answer under the first of the keys that has one.
+
+        If there is none, `max_usd` is reserved for it.
+        """
         future: asyncio.Future[StoredCall | Grant] = self._loop.create_future()
-        self._inbox.put(_Lookup(key, max_usd, future))
+        self._inbox.put(_Lookup(keys, max_usd, future))
         return future
 
     def add(self, request: Request, answer: Answer, max_usd: float) -> Awaitable[StoredCall]:
@@ -235,13 +238,14 @@ class Journal:
     def _look_up(self, session: Session, lookups: Sequence[_Lookup]) -> list[StoredCall | Grant]:
         if not lookups:
             return []
-        found = find_calls(session, list({one.key for one in lookups}))
-        missing = [one.max_usd for one in lookups if one.key not in found]
+        stored = find_calls(session, list({key for one in lookups for key in one.keys}))
+        found = [_first_stored(stored, one.keys) for one in lookups]
+        missing = [one.max_usd for one, call in zip(lookups, found, strict=True) if call is None]
         if any(missing):
             grants = iter(set_aside(session, self._run_id, self._owner, missing))
         else:
             grants = iter([Grant(True, 0.0)] * len(missing))
-        return [found[one.key] if one.key in found else next(grants) for one in lookups]
+        return [next(grants) if call is None else call for call in found]
 
     def _finish(self, session: Session, finished: Sequence[_Finished]) -> list[bool]:
         if not finished:
@@ -255,6 +259,10 @@ class Journal:
         change_reserved(session, self._owner, -sum(one.max_usd for one in answers))
         add_spending(session, self._run_id, sum(one.row["cost_usd"] for one in answers))
         return [kept[one.row["key"]] for one in answers]
+
+
+def _first_stored(stored: dict[str, StoredCall], keys: tuple[str, ...]) -> StoredCall | None:
+    return next((stored[key] for key in keys if key in stored), None)
 
 
 def _resolve(futures: "Sequence[asyncio.Future[Any]]", results: Sequence[Any]) -> None:

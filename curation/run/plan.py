@@ -2,15 +2,12 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import select
-
 from curation.judging.candidates import HardPassages, Pool, load_pool
-from curation.recipe.recipe import Recipe, recipe_from_store
-from curation.run.starting import validator
+from curation.recipe.recipe import Recipe
+from curation.run.starting import recipe_of, settle_servers, validator
 from db.run.runs import get_run
 from db.store.store import Store
-from db.tables import Prompt, Run
-from db.tables import Recipe as RecipeRow
+from db.tables import Run
 
 
 @dataclass(frozen=True)
@@ -30,13 +27,9 @@ def make_plan(store: Store, run_id: int, concurrency: int | None) -> Plan:
     """The plan of a worker; `concurrency` overrides the run's own. Raises NotFound."""
     with store.write() as session:
         run = get_run(session, run_id)
-        row = session.get_one(RecipeRow, run.recipe_id)
-        wanted = [stage["prompt_sha256"] for stage in row.body["stages"].values()]
-        prompts = session.execute(
-            select(Prompt.sha256, Prompt.text).where(Prompt.sha256.in_(wanted))
-        )
-        recipe = recipe_from_store(row.body, dict(prompts.all()))
+        recipe = recipe_of(session, run)
         judge = validator(session, run.provider, recipe)
+        settle_servers(session, run, recipe)
         rules = recipe.validation
         pool = load_pool(
             session, run.dataset_id, distractors=rules.distractors + rules.hard_distractors

@@ -7,16 +7,19 @@ The command line and the Curate page call the same functions; the work itself is
 from collections.abc import Sequence
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from curation.providers.registry import PROVIDERS
-from curation.recipe.recipe import Recipe, load_recipe
+from curation.recipe.recipe import Recipe, load_recipe, recipe_from_store
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
 from db.run.failing_groups import reopen_dropped
 from db.run.runs import create_run, get_run, reopen_run, set_run_status, store_recipe
+from db.run.server_groups import join_group
 from db.study.judgments import get_or_create_judge
-from db.tables import Judge, Run
+from db.tables import Judge, Prompt, Run
+from db.tables import Recipe as RecipeRow
 
 GROUPS_IN_BATCHES = 5000
 
@@ -43,6 +46,7 @@ def start_run(
     tokens_per_minute: int | None = None,
     batch: bool = False,
     guard: bool = True,
+    fresh: bool = False,
     created_by: str = "",
 ) -> Run:
     """A run with its recipe and its waiting groups. Raises BadInput, NotFound. Does not commit."""
@@ -79,6 +83,7 @@ def start_run(
         tokens_per_minute=tokens_per_minute,
         batch=batch,
         guard=guard,
+        fresh=fresh,
         created_by=created_by,
     )
 
@@ -143,3 +148,37 @@ def job_config(run_id: int, *, concurrency: int | None = None) -> dict[str, Any]
 def leakage_config(run_id: int) -> dict[str, Any]:
     """The config of a job that only checks a run for leakage, whose result the page then shows."""
     return {"run_id": run_id, "only": "leakage"}
+
+
+def settle_servers(session: Session, run: Run, recipe: Recipe) -> None:
+    """Give a run its server group, once, and let the present endpoints join it.
+
+    A run made before servers were recorded has none and keeps none. Does not commit.
+    """
+    servers = PROVIDERS.find(run.provider).servers
+    if servers is None or run.server_group is None:
+        return
+    name = join_group(session, servers(recipe), run.server_group or recipe.server_group)
+    run.server_group = name
+
+
+def scope_of(run: Run) -> dict[str, Any]:
+    """What limits whose answers a run takes, as part of its calls' keys."""
+    if run.offline or run.server_group is None:
+        return {}
+    scope: dict[str, Any] = {}
+    if run.server_group:
+        scope["server_group"] = run.server_group
+    if run.seed:
+        scope["seed"] = run.seed
+    if run.fresh:
+        scope["fresh"] = run.id
+    return scope
+
+
+def recipe_of(session: Session, run: Run) -> Recipe:
+    """The recipe of a run, with its prompts, as they were stored at its start."""
+    body = session.get_one(RecipeRow, run.recipe_id).body
+    wanted = [stage["prompt_sha256"] for stage in body["stages"].values()]
+    prompts = session.execute(select(Prompt.sha256, Prompt.text).where(Prompt.sha256.in_(wanted)))
+    return recipe_from_store(body, dict(prompts.all()))

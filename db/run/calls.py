@@ -76,9 +76,25 @@ def add_recovered_calls(session: Session, run_id: int, rows: Sequence[dict[str, 
 
     Returns how many were new; their cost is added to the run. Does not commit.
     """
-    new = _insert(session, rows)
+    # a line of a file written before servers were recorded names none
+    new = _insert(session, [{"server_group": None} | row for row in rows])
     add_spending(session, run_id, sum(row["cost_usd"] for _, row in new))
     return len(new)
+
+
+def count_unknown_servers(session: Session, run_id: int) -> int:
+    """Answers of a run that records its server and that were given before servers were recorded."""
+    return (
+        session.scalar(
+            select(func.count())
+            .select_from(GroupCall)
+            .join(Call, Call.id == GroupCall.call_id)
+            .join(Group, Group.id == GroupCall.group_id)
+            .join(Run, Run.id == Group.run_id)
+            .where(Group.run_id == run_id, Run.server_group != "", Call.server_group.is_(None))
+        )
+        or 0
+    )
 
 
 def add_spending(session: Session, run_id: int, usd: float) -> None:

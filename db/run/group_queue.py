@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Integer, bindparam, select, update
+from sqlalchemy import ColumnElement, Integer, bindparam, select, update
 from sqlalchemy.orm import Session
 
 from db.corpus.datasets import text_sha256
@@ -136,6 +136,16 @@ def claim_groups(session: Session, run_id: int, owner: str, limit: int) -> list[
             attempt=Group.attempt + 1,
         )
     )
+    return _with_pairs(session, Group.id.in_(ids))
+
+
+def unfinished_groups(session: Session, run_id: int, limit: int) -> list[ClaimedGroup]:
+    """The first groups of a run without a verdict, not claimed: for reading only."""
+    open_ = select(Group.id).where(Group.run_id == run_id, Group.state != "done")
+    return _with_pairs(session, Group.id.in_(open_.order_by(Group.id).limit(limit)))
+
+
+def _with_pairs(session: Session, which: ColumnElement[bool]) -> list[ClaimedGroup]:
     rows = session.execute(
         select(
             Group.id,
@@ -151,7 +161,7 @@ def claim_groups(session: Session, run_id: int, owner: str, limit: int) -> list[
         )
         .join(Pair, Pair.id == Group.pair_id)
         .join(Passage, Passage.id == Pair.passage_id)
-        .where(Group.id.in_(ids))
+        .where(which)
         .order_by(Group.id)
     )
     return [

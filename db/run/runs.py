@@ -120,6 +120,7 @@ def create_run(
     tokens_per_minute: int | None = None,
     batch: bool = False,
     guard: bool = True,
+    fresh: bool = False,
     created_by: str = "",
 ) -> Run:
     """Create a run with a waiting group for each pair of the dataset (the first `limit` of them).
@@ -145,6 +146,7 @@ def create_run(
         tokens_per_minute=tokens_per_minute,
         batch=batch,
         guard=guard,
+        fresh=fresh,
         created_by=created_by,
     )
     session.add(run)

@@ -12,6 +12,7 @@ from db.tables.curation import (
     Recipe,
     Run,
     RunWorker,
+    ServerGroup,
     Triplet,
 )
 from db.tables.judging import (
@@ -60,6 +61,7 @@ __all__ = [
     "Review",
     "Run",
     "RunWorker",
+    "ServerGroup",
     "Study",
     "StudyItem",
     "StudyJudge",

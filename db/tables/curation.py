@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, true
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, false, true
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.scenarios import ROLES
@@ -31,9 +31,21 @@ class Recipe(Base, kw_only=True):
     created_at: Mapped[datetime] = created()
 
 
+class ServerGroup(Base, kw_only=True):
+    """The endpoints whose answers are kept under one name, as those of one server."""
+
+    __tablename__ = "server_group"
+    id: Mapped[int] = key()
+    name: Mapped[str] = mapped_column(unique=True)
+    endpoints: Mapped[list[Any]]
+    created_at: Mapped[datetime] = created()
+
+
 class Run(Base, kw_only=True):
     """A recipe applied to a dataset, with a budget.
 
+    `server_group`: whose answers it uses; NULL in runs made before servers were recorded, empty
+    until its first worker starts. `fresh`: it uses no answer of another run.
     `verdicts_shown`: annotators who review its groups see the validator's verdict.
     `guard`: the run pauses if its first groups are all dropped for one reason.
     """
@@ -53,6 +65,8 @@ class Run(Base, kw_only=True):
     requests_per_minute: Mapped[int | None] = mapped_column(default=None)
     tokens_per_minute: Mapped[int | None] = mapped_column(default=None)
     error: Mapped[str | None] = mapped_column(default=None)
+    server_group: Mapped[str | None] = mapped_column(default="")
+    fresh: Mapped[bool] = mapped_column(default=False, server_default=false())
     verdicts_shown: Mapped[bool] = mapped_column(default=False)
     guard: Mapped[bool] = mapped_column(default=True, server_default=true())
     created_by: Mapped[str] = mapped_column(default="")
@@ -203,8 +217,8 @@ class Triplet(Base, kw_only=True):
 class Call(Base, kw_only=True):
     """One request to a language model, keyed by its content: never paid for twice.
 
-    `key` is the sha256 over task, prompt, model, parameters, inputs and sample number. The raw
-    answer is stored before it is parsed.
+    `key` is the sha256 over task, prompt, model, parameters, inputs, sample number and, since they
+    are recorded, the server group. The raw answer is stored before it is parsed.
     """
 
     __tablename__ = "call"
@@ -213,6 +227,7 @@ class Call(Base, kw_only=True):
     task: Mapped[str]
     provider: Mapped[str]
     model: Mapped[str]
+    server_group: Mapped[str | None] = mapped_column(default=None)
     prompt_sha256: Mapped[str]
     request: Mapped[dict[str, Any]]
     answer: Mapped[str]

@@ -14,7 +14,7 @@ from httpx2 import Request as HttpRequest
 from httpx2 import Response
 from openai_server import Server
 
-from curation.providers.client import endpoint_urls, public_url
+from curation.providers.addresses import endpoint_urls, public_url
 from curation.providers.endpoints import Endpoint, Endpoints
 from curation.recipe.recipe import FOLDER, load_recipe
 from db.errors import BadInput, ProviderError

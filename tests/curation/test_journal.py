@@ -63,7 +63,7 @@ async def held(journal: Journal) -> threading.Event:
 def test_answers_are_committed_before_everything_that_waited_longer(store: Store) -> None:
     async def scene(journal: Journal) -> tuple[int, list[StoredCall]]:
         go_on = await held(journal)
-        others = [journal.find(f"key {number}", 0.0) for number in range(3 * SLICE)]
+        others = [journal.find((f"key {number}",), 0.0) for number in range(3 * SLICE)]
         seen = journal.write(lambda session: stored_calls(store))
         answers = [journal.add(request(number), Answer("yes"), 0.0) for number in range(5)]
         go_on.set()
@@ -86,7 +86,7 @@ def test_one_failing_transaction_is_told_to_who_waits_for_it_and_the_next_goes_o
         with pytest.raises(RuntimeError, match="no room"):
             await journal.write(fail)
         assert (await journal.add(request(0), Answer("yes"), 0.0)).answer == "yes"
-        found = await journal.find(request(0).key, 0.0)
+        found = await journal.find(request(0).keys, 0.0)
         assert isinstance(found, StoredCall)
 
     with_journal(store, scene)
