@@ -267,10 +267,10 @@ def _add(session: Session, report: GroupImport, batch: list[GroupRow]) -> int:
     triplets, items = [], []
     for group in new:
         group_id = groups[pairs[group.query_id]]
-        triplets = _triplets(group, passages, report.run_id)
-        candidates = [{"passage_id": triplets[role][2], "label": role} for role in ROLES]
+        texts = _triplets(group, passages, report.run_id)
+        candidates = [{"passage_id": texts[role][2], "label": role} for role in ROLES]
         for role in ROLES:
-            instruction, query, passage_id = triplets[role]
+            instruction, query, passage_id = texts[role]
             shared = {"group_id": group_id, "instruction": instruction, "query": query}
             triplets.append({**shared, "role": role, "passage_id": passage_id})
             items.append(

@@ -31,14 +31,14 @@ def import_files(handle: JobHandle) -> dict[str, Any]:
     }
     if config.get("groups"):
         files = [Path(path) for path in config["groups"]]
-        report = import_groups(
+        groups = import_groups(
             handle.store,
             files=files,
             origin=", ".join(path.name for path in files),
             imported_by=handle.started_by,
             **shared,
         )
-        return groups_as_json(config["name"], report)
+        return groups_as_json(config["name"], groups)
     passages = config.get("passages")
     report = import_dataset(
         handle.store,
