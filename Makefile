@@ -8,9 +8,13 @@ VENV := .venv
 PYTHON ?= python3
 INF := $(VENV)/bin/inf
 PORT ?= 8501
-PYTEST ?= -n 2 --dist loadscope
+# Files start in the order of tests/conftest.py, the longest first: a long one that starts last runs
+# alone.
+PYTEST ?= -n 2 --dist loadscope --no-loadscope-reorder
+# Bytecode is kept, whatever the caller's environment says: every command of a test imports us again.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-fast test-long test-all lint wheel docs clean
+.PHONY: demo install test test-fast test-long test-all lint wheel wheel-test docs clean
 
 RUN_TESTS = OMP_WAIT_POLICY=PASSIVE $(VENV)/bin/python -m pytest $(PYTEST)
 
@@ -19,6 +23,8 @@ demo: $(VENV)/.installed
 
 test-fast: $(VENV)/.installed-dev
 	$(RUN_TESTS) -m fast
+
+install: $(VENV)/.installed-dev
 
 test: $(VENV)/.installed-dev
 	$(RUN_TESTS) -m "not long"
@@ -40,7 +46,10 @@ lint: $(VENV)/.installed-dev
 
 wheel: $(VENV)/.installed-dev
 	rm -rf dist
-	$(VENV)/bin/python -m build --wheel --outdir dist .
+	$(VENV)/bin/python -m build --wheel --no-isolation --outdir dist .
+
+wheel-test: wheel
+	.ci/wheel dist/*.whl
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "InF Studio needs Python 3.11 or newer, %s is %s; say: make PYTHON=python3.12" % (sys.executable, sys.version.split()[0]))'
@@ -50,9 +59,9 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(VENV)/bin/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[offline]'
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed
+$(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(VENV)/bin/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[offline,dev]'
-	@touch $@
+	@touch $(VENV)/.installed $@
 
 clean:
 	rm -rf $(VENV) dist build site

