@@ -12,6 +12,7 @@ from analysis.files.storage import place_of
 from app.cli.kit.report import Result, detach_option, lines, ready_store, reporting, work
 from app.jobs.launching import chosen_launcher
 from app.text.numbers import score
+from app.training.measured import measured_text
 from app.training.scores import COLUMNS, score_rows
 from db.errors import BadInput, NotFound
 from db.jobs.jobs import LOCAL
@@ -23,6 +24,8 @@ from trainer.settings.table import GROUPS, settings_of
 
 
 def _report(result: Result) -> str:
+    if measured := result.get("estimate"):
+        return measured_text(measured)
     facts = lines(
         ("checkpoint", f"{result['checkpoint_id']} in {result['path']}"),
         ("made offline", {True: "yes", False: "no", None: "unknown"}[result["offline"]]),
@@ -67,9 +70,13 @@ def _setting_help(setting: Setting) -> str:
 @click.option("--release", required=True, help="A release: folder or id.")
 @click.option(
     "--out",
-    required=True,
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for the checkpoint; must be empty or new.",
+)
+@click.option(
+    "--estimate",
+    is_flag=True,
+    help="Measure memory and time on a few steps and do not train; needs no --out.",
 )
 @click.option(
     "--experiment",
@@ -95,7 +102,8 @@ def _setting_help(setting: Setting) -> str:
 @reporting(_report)
 def train(
     release: str,
-    out: Path,
+    out: Path | None,
+    estimate: bool,
     experiment: str | None,
     nproc: int,
     workers: int,
@@ -115,11 +123,13 @@ def train(
     if os.environ.get("RANK", "0") != "0" and "MASTER_ADDR" in os.environ:
         follower = subprocess.run([sys.executable, *run_module("trainer.loop.follow")], check=False)
         sys.exit(follower.returncode)  # started by torchrun: only rank 0 runs the job
-    config: dict[str, Any] = {
-        "release": _absolute(release),
-        "out": str(out.resolve()),
-        "settings": chosen,
-    }
+    if out is None and not estimate:
+        raise click.UsageError("give --out: the folder for the checkpoint")
+    if chosen.get("guard"):
+        chosen["guard"] = str(Path(chosen["guard"]).expanduser().resolve())
+    config: dict[str, Any] = {"release": _absolute(release), "settings": chosen}
+    config |= {"out": str(out.resolve())} if out else {}
+    config |= {"estimate": True} if estimate else {}
     config |= {"processes": nproc} if nproc > 1 else {}
     config |= {"workers": workers} if workers > 1 else {}
     return work(ready_store(), "train", config, detach=detach, title="train")

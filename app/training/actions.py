@@ -149,6 +149,19 @@ def start(release_id: int) -> None:
 
 
 @action
+def start_estimate(release_id: int) -> None:
+    """Queue a job that measures memory and time of the training in the form on a few steps."""
+    user = require_permission("train")
+    settings = chosen_settings()
+    _require_trust(user, settings)
+    _require_memory(settings, release_id)
+    config = config_of(settings, release_id) | {"estimate": True}
+    config.pop("workers", None)
+    job_id = launch_job("train", config, what="An estimate")
+    st.query_params["job"] = str(job_id)
+
+
+@action
 def start_sweep(release_id: int) -> None:
     """Queue a training for every combination of objectives, base models and seeds."""
     user = require_permission("train")

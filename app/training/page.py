@@ -66,6 +66,14 @@ def draw_new(releases: list[Release]) -> None:
         args=(release.id,),
         disabled=found is None or not found.fits,
     )
+    st.button(
+        "Measure memory and time",
+        key="train.estimate",
+        on_click=actions.start_estimate,
+        args=(release.id,),
+        disabled=found is None or not found.fits,
+        help="Runs a few steps as a job, without training.",
+    )
     if settings is not None:
         with st.expander("Equivalent file and command"):
             st.code(actions.as_toml(settings), language="toml")

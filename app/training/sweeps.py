@@ -81,6 +81,8 @@ def job_name(job: Job) -> str:
     """
     settings = job.config.get("settings") or {}
     objective = settings.get("objective", "P")
+    if job.config.get("estimate"):
+        return f"job {job.id} · estimate · {objective}"
     return f"job {job.id} · {objective} · seed {settings.get('seed', 42)}"
 
 

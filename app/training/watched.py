@@ -12,6 +12,7 @@ from app.jobs.card import LIVE
 from app.jobs.curves import PROBE
 from app.text.texts import draw_text
 from app.training import actions
+from app.training.measured import measured_text
 from app.training.scores import score_rows
 from app.training.sweeps import MEASURES
 from db.scenarios import TEXTS
@@ -78,6 +79,8 @@ def _draw(job_id: int) -> None:
 def _draw_shown(job: Job) -> None:
     if dtypes := job.shown.get("dtypes"):
         st.caption("Weights: " + ", ".join(f"{name} {kind}" for name, kind in dtypes.items()))
+    if measured := (job.result or {}).get("estimate"):
+        st.info(measured_text(measured))
     _draw_scores(job)
     if batch := job.shown.get("batch"):
         with st.expander("Texts of the first batch, as the model sees them"):

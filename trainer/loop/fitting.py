@@ -3,7 +3,7 @@
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,6 +53,7 @@ def fit(
     stream: Stream,
     stopping: Callable[[], bool] = lambda: False,
     evaluate: Evaluate | None = None,
+    is_below_guard: Callable[[Mapping[str, float]], bool] = lambda scores: False,
     score_before: Score | None = None,
     score_after: Score | None = None,
     show: Callable[..., None] | None = None,
@@ -85,7 +86,18 @@ def fit(
     bf16 = uses_bf16(settings.precision)
     sharded = Sharded(model, processes, bf16=bf16) if is_sharded else None
     best = Best(work, patience=settings.patience)
-    watch = Watch(settings, report, stream, stopping, evaluate, best, processes, loss, sharded)
+    watch = Watch(
+        settings,
+        report,
+        stream,
+        stopping,
+        evaluate,
+        best,
+        processes,
+        loss,
+        sharded,
+        is_below_guard,
+    )
     trainer = _trainer(model, groups, settings, work, loss, collator, watch)
     trainer.processes, trainer.sharded = processes, sharded
     if score_before:

@@ -43,6 +43,7 @@ def follow(processes: Processes, node: str) -> None:
             scores = HeldOutScores(settings, groups, check=lambda: None)
             scoring = {
                 "evaluate": scores.score_now,
+                "is_below_guard": scores.is_below_guard,
                 "score_before": lambda model, step: scores.score_before(model),
                 "score_after": lambda model, step: scores.score_after(model),
             }

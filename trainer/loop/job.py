@@ -12,7 +12,7 @@ from trainer.loop.plan import Folders, Groups, plan_folders, plan_groups, plan_s
 from trainer.model.backbone import load_backbone, read_memory
 from trainer.model.saving import write_checkpoint
 from trainer.parallel.processes import Processes, joined, warn_of_missing_gpu
-from trainer.report.board import tensorboard_log
+from trainer.report.board import tensorboard_log, tracker_log
 from trainer.report.card import write_card
 from trainer.report.held_out_scores import HeldOutScores
 from trainer.report.record import record_training, training_memory
@@ -26,8 +26,11 @@ def train(handle: JobHandle) -> dict[str, Any]:
     """Train in this process and those that it, torchrun or Ray Train started beside it.
 
     config: {"release": folder or number, "out": folder (optional), "settings": {key: value},
-    "processes": how many train together on this machine (optional)}.
+    "processes": how many train together on this machine (optional), "estimate": true to measure
+    memory and time on a few steps instead of training (optional)}.
     """
+    if handle.config.get("estimate"):
+        return estimate(handle)
     with joined(int(handle.config.get("processes") or 1)) as processes:
         handle.meter.left_out = processes.started
         settings = plan_settings(handle.config, processes.count)
@@ -39,6 +42,18 @@ def train(handle: JobHandle) -> dict[str, Any]:
     result = record_training(handle.store, handle.id, memory, folders.out)
     shutil.rmtree(folders.work, ignore_errors=True)
     return result
+
+
+def estimate(handle: JobHandle) -> dict[str, Any]:
+    """{"estimate": …} of the job's training, measured on a few steps; nothing is written."""
+    from trainer.loop.estimate import measure_training
+
+    settings = plan_settings(handle.config, int(handle.config.get("processes") or 1))
+    groups = plan_groups(handle.store, handle.config, settings)
+    handle.report(0, None, "loading the model")
+    model = load_backbone(settings)
+    handle.report(0, None, "measuring a few steps")
+    return {"estimate": measure_training(model, settings, groups, check=handle.check)}
 
 
 def _train(
@@ -66,12 +81,17 @@ def _train(
     scores = HeldOutScores(settings, groups, check=handle.check)
     if scores.benchmark:
         handle.show(probes=scores.shown_probes())
-    with tensorboard_log(folders.board) as write:
+    run = f"job-{handle.id}"
+    with (
+        tensorboard_log(folders.board) as write,
+        tracker_log(settings.report_to, run, settings.as_dict()) as track,
+    ):
 
         def stream(step: int, values: Mapping[str, float]) -> None:
             if values:
                 handle.metrics(step, dict(values))
                 write(step, values)
+                track(step, values)
 
         def score_before(model: "SentenceTransformer", step: int) -> None:
             count = len(groups.held_out)
@@ -91,6 +111,7 @@ def _train(
             stream=stream,
             stopping=lambda: handle.stopping,
             evaluate=scores.score_now,
+            is_below_guard=scores.is_below_guard,
             score_before=score_before,
             score_after=score_after,
             show=handle.show,

@@ -12,7 +12,7 @@ from db.store.store import Store
 from trainer.data.release_files import Group, ReleaseData, find_release, read_release
 from trainer.data.splitting import split_groups
 from trainer.model.saving import require_free
-from trainer.report.board import require_tensorboard
+from trainer.report.board import require_tensorboard, require_tracker
 from trainer.settings.settings import TrainSettings, check_processes, parse_settings
 
 
@@ -40,6 +40,7 @@ def plan_settings(config: Mapping[str, Any], processes: int) -> TrainSettings:
     check_processes(settings, processes)
     if settings.tensorboard == "on":
         require_tensorboard()
+    require_tracker(settings.report_to)
     if settings.optimizer == "adamw-8bit" and find_spec("bitsandbytes") is None:
         raise BadInput("optimizer=adamw-8bit needs the package bitsandbytes: pip install it")
     return settings

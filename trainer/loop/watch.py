@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("inf.train")
 SAVE_SECONDS = 120.0
+BELOW_GUARD = 10.0  # taken off a measure (0 to 1): any weights within the guard are better
 Report = Callable[[int, int, str], None]
 Stream = Callable[[int, Mapping[str, float]], None]
 Evaluate = Callable[["SentenceTransformer"], Mapping[str, float]]
@@ -42,7 +43,10 @@ class Watch(TrainerCallback):
         processes: Processes,
         loss: EmbeddingLoss,
         sharded: Sharded | None,
+        is_below: Callable[[Mapping[str, float]], bool] = lambda scores: False,
     ) -> None:
+        """is_below: whether scores show that ordinary retrieval fell too far."""
+        self.is_below = is_below
         self.processes, self.loss_module, self.sharded = processes, loss, sharded
         self.step_began = self.step_seconds = 0.0
         self.settings, self.report, self.stream = settings, report, stream
@@ -107,7 +111,7 @@ class Watch(TrainerCallback):
             scores = self.evaluate(model)
         self.stream(step, scores)
         if self.settings.best_by in scores:
-            value = scores[self.settings.best_by]
+            value = scores[self.settings.best_by] - (BELOW_GUARD if self.is_below(scores) else 0)
             # Sums may differ in the last digit: all processes must agree on which is the best.
             value = self.processes.agree(value) if self.sharded else value
             weights = self.sharded.weights if self.sharded else model.state_dict

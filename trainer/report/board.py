@@ -1,4 +1,4 @@
-"""TensorBoard's log of a training: the same numbers as the store's, for those who look there.
+"""Curves outside the store: TensorBoard's log, Weights & Biases, trackio; the same numbers.
 
 `tensorboard --logdir <INF_HOME>/tensorboard` shows all trainings, each under its job's number. The
 package is optional (extra `tensorboard`).
@@ -6,10 +6,14 @@ package is optional (extra `tensorboard`).
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from db.errors import BadInput
+
+PROJECT = "inf-studio"
 
 Write = Callable[[int, Mapping[str, float]], None]
 
@@ -41,3 +45,28 @@ def tensorboard_log(folder: Path | None) -> Iterator[Write]:
         yield write
     finally:
         writer.close()
+
+
+def require_tracker(name: str) -> None:
+    """Raise BadInput where the tracker's package is missing."""
+    if name != "store" and find_spec(name) is None:
+        raise BadInput(f"report_to={name} needs the package {name}: pip install {name}")
+
+
+@contextmanager
+def tracker_log(name: str, run: str, settings: Mapping[str, Any]) -> Iterator[Write]:
+    """A function that sends the numbers of a step; with `store` it sends nothing.
+
+    wandb and trackio have the same three calls. Keys and servers are their own settings
+    (WANDB_API_KEY, WANDB_MODE=offline, …). A training that goes on after a kill continues its run.
+    """
+    if name == "store":
+        yield lambda step, values: None
+        return
+    tracker: Any = import_module(name)
+    again = {"id": run} if name == "wandb" else {}
+    tracker.init(project=PROJECT, name=run, config=dict(settings), resume="allow", **again)
+    try:
+        yield lambda step, values: tracker.log(dict(values), step=step)
+    finally:
+        tracker.finish()

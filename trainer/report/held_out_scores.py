@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
@@ -19,6 +20,8 @@ from trainer.loop.precision import uses_bf16
 from trainer.probe import natural
 from trainer.report.probes import choose_probes, describe_probes, probe_ranks
 from trainer.settings.settings import TrainSettings
+from trainer.settings.table import GUARD_MEASURE
+from trainer.suites.registry import read_benchmark
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -34,6 +37,9 @@ class HeldOutScores:
     ) -> None:
         self.template, self.check = settings.parsed_template, check
         self.choice, self.groups = settings.held_out_groups, len(groups.held_out)
+        self.best_by, self.guard_drop = settings.best_by, settings.guard_drop
+        self.guard = read_benchmark(Path(settings.guard).expanduser()) if settings.guard else None
+        self.guard_scores: dict[str, float] = {}
         self.bf16 = uses_bf16(settings.precision)
         self.benchmark: Benchmark | None = (
             held_out_benchmark(groups.release.name, groups.held_out) if groups.held_out else None
@@ -52,16 +58,27 @@ class HeldOutScores:
     def score_before(self, model: "SentenceTransformer") -> dict[str, float]:
         """Score the untrained model with all controls; returns what its curves begin with."""
         self.before, curves = self._score(model, controls=True)
+        curves |= self._score_guard(model, "before")
         return curves | self._score_natural(model, "before")
 
     def score_now(self, model: "SentenceTransformer") -> dict[str, float]:
         """Score between two steps, without controls."""
-        return self._score(model, controls=False)[1]
+        curves = self._score(model, controls=False)[1] | self._score_guard(model, "now")
+        if self.best_by in natural.MEASURES:
+            curves |= self._score_natural(model, "now")
+        return curves
 
     def score_after(self, model: "SentenceTransformer") -> dict[str, float]:
         """Score the trained model with all controls; returns what its curves end with."""
         self.after, curves = self._score(model, controls=True)
+        curves |= self._score_guard(model, "after")
         return curves | self._score_natural(model, "after")
+
+    def is_below_guard(self, curves: Mapping[str, float]) -> bool:
+        """Whether the guard's nDCG@10 fell by more than `guard_drop` from the base model's."""
+        if GUARD_MEASURE not in curves or "before" not in self.guard_scores:
+            return False
+        return self.guard_scores["before"] - curves[GUARD_MEASURE] > self.guard_drop
 
     def as_result(self) -> dict[str, Any]:
         """The job's `held_out` and, where it was scored, `natural_probe`."""
@@ -74,13 +91,19 @@ class HeldOutScores:
                 for when, scores in (("before", self.before), ("after", self.after))
             }
             found["notes"] = self._notes()
+        guard = {}
+        if self.guard:
+            ends = {when: self.guard_scores.get(when) for when in ("before", "after")}
+            guard = {"guard": {"benchmark": self.guard.name, "ndcg@10": ends}}
         if not self.natural:
-            return {"held_out": found}
+            return {"held_out": found, **guard}
         probe: dict[str, Any] = {"items": len(self.items)}
         for when, scores in self.natural.items():
+            if when == "now":
+                continue
             probe[when] = scores.metrics
             probe[f"{when}_by_style"] = scores.flip_by_style
-        return {"held_out": found, "natural_probe": probe}
+        return {"held_out": found, "natural_probe": probe, **guard}
 
     def _score(
         self, model: "SentenceTransformer", *, controls: bool
@@ -97,6 +120,14 @@ class HeldOutScores:
             name: value for name, value in found.items() if value is not None and ":" not in name
         }
         return found, curves | probe_ranks(self.benchmark, self.probes, scores.ranks)
+
+    def _score_guard(self, model: "SentenceTransformer", when: str) -> dict[str, float]:
+        if self.guard is None:
+            return {}
+        with scoring_precision(model.device, bf16=self.bf16):
+            scores = score_model(model, self.template, self.guard, check=self.check, controls=False)
+        self.guard_scores[when] = value = scores.metrics["ndcg@10"] or 0.0
+        return {GUARD_MEASURE: value}
 
     def _score_natural(self, model: "SentenceTransformer", when: str) -> dict[str, float]:
         if not self.items:

@@ -12,7 +12,7 @@ from typing import Any
 
 from db.errors import BadInput
 from trainer.objectives.names import Objective, parse_objective
-from trainer.settings.table import SETTINGS, SettingFields
+from trainer.settings.table import GUARD_MEASURE, OFF_HELD_OUT, SETTINGS, SettingFields
 from trainer.settings.template import APART, DEFAULT_TEMPLATE, Template
 
 
@@ -105,7 +105,11 @@ def _check(settings: TrainSettings) -> None:
         )
     if settings.patience and settings.best_by == "last":
         raise BadInput("patience needs a measure: give best_by=strict, for example")
-    if settings.evaluate_steps and settings.held_out == 0:
+    if settings.best_by == GUARD_MEASURE and not settings.guard:
+        raise BadInput(f"best_by={GUARD_MEASURE} needs a benchmark: give guard=FOLDER")
+    if settings.best_by.startswith("natural") and settings.natural_probe == "off":
+        raise BadInput(f"best_by={settings.best_by} needs natural_probe=on")
+    if settings.evaluate_steps and not settings.held_out and settings.best_by not in OFF_HELD_OUT:
         raise BadInput("evaluate_steps needs held-out groups: give held_out=0.1, for example")
     _check_lora(settings)
     if settings.matryoshka_sizes and settings.parsed_objective.baseline:

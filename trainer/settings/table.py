@@ -16,6 +16,8 @@ from trainer.settings.template import DEFAULT_TEMPLATE
 
 DEFAULT_BASE_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 ON_OFF = ("off", "on")
+GUARD_MEASURE = "guard-ndcg@10"
+OFF_HELD_OUT = ("natural-flip", "natural-first", GUARD_MEASURE)  # need no held-out groups
 MODEL = "Model"
 OBJECTIVE = "Objective"
 SCHEDULE = "Schedule and optimizer"
@@ -338,8 +340,28 @@ class SettingFields:
         "last",
         HELD_OUT,
         "Weights to keep",
-        "The last weights, or the best by a measure on the held-out groups.",
-        choices=("last", "strict", "instruction-flip", "query-flip", "ndcg@10", "map", "mrr"),
+        "The last weights, or the best by a measure on the held-out groups, on the natural probe, "
+        "or by nDCG@10 on the guard.",
+        choices=(
+            *("last", "strict", "instruction-flip", "query-flip", "ndcg@10", "map", "mrr"),
+            *("natural-flip", "natural-first", GUARD_MEASURE),
+        ),
+        advanced=True,
+    )
+    guard: str = _setting(
+        "",
+        HELD_OUT,
+        "Guard",
+        "Folder of an ordinary retrieval benchmark (BEIR) that is scored with every evaluation.",
+        advanced=True,
+    )
+    guard_drop: float = _setting(
+        1.0,
+        HELD_OUT,
+        "Allowed drop of the guard",
+        "Weights whose nDCG@10 on the guard is more than this below the base model's are kept "
+        "only if there are no others.",
+        minimum=0,
         advanced=True,
     )
     patience: int = _setting(
@@ -475,6 +497,15 @@ class SettingFields:
         "Shard weights over the processes instead of copying them; needs several processes "
         "(`--nproc`, or a cluster).",
         choices=ON_OFF,
+        advanced=True,
+    )
+    report_to: str = _setting(
+        "store",
+        RESOURCES,
+        "Send curves to",
+        "Besides the store, send settings and curves to Weights & Biases or trackio (packages "
+        "wandb, trackio).",
+        choices=("store", "wandb", "trackio"),
         advanced=True,
     )
     tensorboard: str = _setting(

@@ -1,0 +1,80 @@
+"""Memory and time of a training, measured on a few steps before it."""
+
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Ran
+from trainer_jobs import TINY, claim, config_for
+from trainer_release import write_release
+
+from db.store.store import Store
+from trainer.loop.job import train
+
+PEAK = """
+import json, resource, sys
+from pathlib import Path
+from trainer.data.release_files import read_release
+from trainer.loop.estimate import measure_training
+from trainer.loop.fitting import fit
+from trainer.loop.plan import Groups
+from trainer.model.backbone import load_backbone
+from trainer.settings.settings import parse_settings
+
+release = read_release(Path(sys.argv[1]))
+settings = parse_settings(json.loads(sys.argv[3]))
+model = load_backbone(settings)
+if sys.argv[2] == "estimate":
+    found = measure_training(model, settings, Groups(release, release.groups, []))
+    print(json.dumps([found["peak_bytes"], found["seconds"]]))
+else:
+    done = fit(model, release.groups, settings, Path(sys.argv[4]), report=lambda *_: None,
+               stream=lambda *_: None)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps([peak, done["seconds"]]))
+"""
+
+
+@pytest.mark.long
+def test_the_estimate_is_within_20_percent_of_the_peak_of_the_training(tmp_path: Path) -> None:
+    """30 groups, 4 batches of 8, on a processor; each in a process of its own."""
+    release = write_release(tmp_path / "release", 30)
+    settings = TINY | {"rows_per_batch": "8", "epochs": "2", "held_out": "0"}
+    found = {}
+    for what in ("estimate", "train"):
+        words = [sys.executable, "-c", PEAK, str(release), what, json.dumps(settings)]
+        ran = subprocess.run(
+            [*words, str(tmp_path / "work")], capture_output=True, text=True, check=True
+        )
+        found[what] = json.loads(ran.stdout.splitlines()[-1])
+    assert found["estimate"][0] == pytest.approx(found["train"][0], rel=0.2)
+    # Time depends on what else the machine does: this holds it to the right order of magnitude.
+    assert 0.2 < found["estimate"][1] / found["train"][1] < 5
+
+
+def test_an_estimate_trains_nothing_and_writes_nothing(sqlite_store: Store, tmp_path: Path) -> None:
+    config = config_for(tmp_path, epochs="3") | {"estimate": True}
+    found = train(claim(sqlite_store, config))["estimate"]
+    assert found["steps"] == 6  # 8 of 10 groups, batches of 4, 3 epochs
+    assert found["seconds"] == pytest.approx(6 * found["seconds_per_step"])
+    assert found["scoring_seconds"] > 0 and found["device"] == "CPU"
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    assert 0 < found["peak_bytes"] <= peak
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_the_command_prints_the_estimate_and_needs_no_folder(
+    sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran]
+) -> None:
+    release = write_release(tmp_path / "release", 10)
+    settings = [f"{key}={value}" for key, value in TINY.items()]
+    ran = inf("train", "--release", release, "--estimate", "max_steps=7", *settings)
+    assert ran.code == 0, ran.err
+    assert "7 steps, about" in ran.out and "peak memory about" in ran.out
+    ran = inf("train", "--release", release, *settings)
+    assert ran.code == 2 and "give --out" in ran.err

@@ -1,0 +1,142 @@
+"""Memory and time of a training, measured on a few of its own steps before it starts.
+
+One step on the longest groups gives the peak of memory, a few on ordinary ones the pace; a sample
+of the held-out texts gives the pace of scoring. Nothing is saved. What is measured is this process:
+with several, each GPU holds about as much, and steps take about that many times less.
+"""
+
+import random
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from trainer.data.release_files import Group
+from trainer.evaluate.following import CONTROLS
+from trainer.loop.arguments import step_count
+from trainer.loop.embedding_loss import EmbeddingLoss
+from trainer.loop.fitting import prepare_weights
+from trainer.loop.packing_check import make_collator
+from trainer.loop.plan import Groups
+from trainer.loop.precision import uses_bf16
+from trainer.probe.natural import read_natural_probe
+from trainer.settings.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+ORDINARY_STEPS = 4
+SCORED_TEXTS = 64
+KIB = 1 if sys.platform == "darwin" else 1024  # what the system counts peak memory in
+
+
+def measure_training(
+    model: "SentenceTransformer",
+    settings: TrainSettings,
+    groups: Groups,
+    *,
+    check: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """{"steps", "seconds", "seconds_per_step", "scoring_seconds", "peak_bytes", "device"}.
+
+    peak_bytes: of the GPU where there is one, else of this process. `max_seconds` limits `seconds`.
+    """
+    training = groups.training
+    scoring = 2 * _scoring_seconds(model, settings, groups)
+    prepare_weights(model, settings)
+    step = _stepper(model, training, settings)
+    rows = settings.rows_per_batch
+    generator = random.Random(settings.seed)
+    step(sorted(training, key=_length, reverse=True)[:rows])  # the heaviest batch there can be
+    seconds = []
+    for _ in range(ORDINARY_STEPS):
+        check()
+        began = time.monotonic()
+        step(generator.sample(training, min(rows, len(training))))
+        seconds.append(time.monotonic() - began)
+    each = statistics.median(seconds) * settings.accumulation_steps
+    steps = step_count(settings, len(training))
+    total = steps * each
+    if settings.max_seconds:
+        total = min(total, settings.max_seconds)
+    return {
+        "steps": steps,
+        "seconds_per_step": each,
+        "seconds": total,
+        "scoring_seconds": scoring,
+        "peak_bytes": _peak_bytes(),
+        "device": "GPU" if torch.cuda.is_available() else "CPU",
+    }
+
+
+def _stepper(
+    model: "SentenceTransformer", groups: list[Group], settings: TrainSettings
+) -> Callable[[Sequence[Group]], None]:
+    """A function that does one optimizer step on a batch, as the training does."""
+    collator = make_collator(model, groups, settings)
+    loss = EmbeddingLoss(
+        model,
+        settings.parsed_objective,
+        temperature=settings.temperature,
+        positive_as_printed=settings.positive_counted == "as-printed",
+        texts_at_once=settings.texts_at_once,
+        sizes=settings.matryoshka_sizes,
+    )
+    trained = [weights for weights in model.parameters() if weights.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=settings.learning_rate)
+    kind = model.device.type
+    bf16 = uses_bf16(settings.precision)
+
+    def step(batch_groups: Sequence[Group]) -> None:
+        model.train()
+        batch = collator([group.row() for group in batch_groups])
+        tables = {name: table.to(model.device) for name, table in batch.pop("label").items()}
+        columns: dict[str, dict[str, Any]] = {}
+        for key, value in batch.items():
+            column, _, name = key.partition("_")
+            is_tensor = isinstance(value, torch.Tensor)
+            columns.setdefault(column, {})[name] = value.to(model.device) if is_tensor else value
+        with torch.autocast(kind, dtype=torch.bfloat16) if bf16 else nullcontext():
+            value = loss(list(columns.values()), tables)
+        if value.requires_grad:
+            value.backward()
+        if settings.clip_norm:
+            torch.nn.utils.clip_grad_norm_(trained, settings.clip_norm)
+        optimizer.step()
+        optimizer.zero_grad()
+        if kind == "cuda":
+            torch.cuda.synchronize()
+
+    return step
+
+
+def _scoring_seconds(
+    model: "SentenceTransformer", settings: TrainSettings, groups: Groups
+) -> float:
+    """How long one scoring of the held-out groups, their controls and the probe takes, about."""
+    sets = [[text for group in groups.held_out for t in group.triplets() for text in t[1:]]]
+    sets[0] *= 1 + len(CONTROLS)
+    if settings.natural_probe == "on":
+        sets.append([text for item in read_natural_probe() for text in item.passages])
+    seconds = 0.0
+    for texts in filter(None, sets):
+        some = random.Random(settings.seed).sample(texts, min(SCORED_TEXTS, len(texts)))
+        began = time.monotonic()
+        model.encode_document(some, show_progress_bar=False)
+        seconds += (time.monotonic() - began) / len(some) * len(texts)
+    return seconds
+
+
+def _length(group: Group) -> int:
+    return sum(len(text) for triplet in group.triplets() for text in triplet)
+
+
+def _peak_bytes() -> int:
+    if torch.cuda.is_available():
+        return torch.cuda.max_memory_allocated()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB
