@@ -10,13 +10,15 @@ batch that is prefetched, or built again after a resume, is the same batch.
 """
 
 import hashlib
+import math
 import os
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trainer.data.release_files import Group, group_of
+from db.scenarios import SCENARIOS
+from trainer.data.release_files import Group, group_key, group_of
 from trainer.objectives.names import Objective
 from trainer.parallel.processes import ALONE, Processes, gathered_place, max_share, share_of
 from trainer.settings.template import Template
@@ -24,6 +26,9 @@ from trainer.settings.template import Template
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from torch import Tensor
+
+TeacherScores = Mapping[str, list[list[float]]]
+"""{key of a group: scores (3 scenarios, 3 passages)}."""
 
 NOWHERE = -1
 # No name may start with another one: sentence-transformers finds columns by their prefix.
@@ -165,6 +170,7 @@ class Collator:
         instructions_sampled: int = 0,
         *,
         standard_share: float = 0.0,
+        teacher: "TeacherScores | None" = None,
         packing: bool = False,
         processes: Processes = ALONE,
     ) -> None:
@@ -174,6 +180,7 @@ class Collator:
         self.template, self.objective = template, objective
         self.instructions_sampled, self.packing = instructions_sampled, packing
         self.processes, self.standard_share = processes, standard_share
+        self.teacher = teacher
 
     def __call__(self, rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
         import torch
@@ -186,6 +193,12 @@ class Collator:
             "matched_of": torch.tensor(batch.matched_of),  # (N,)
             "passage_of": torch.tensor(batch.passage_of),  # (N,)
         }
+        if self.teacher is not None:
+            count = len(SCENARIOS)
+            # Plain rows: the teacher read their instructions.
+            unknown = [[math.nan] * count] * count
+            scores = [self.teacher.get(group_key(group), unknown) for group in groups]
+            tables["teacher"] = torch.tensor(scores).view(-1, count)  # (N, passages of the group)
         if batch.crossed_of:
             tables["crossed_of"] = torch.tensor(batch.crossed_of)  # (N, M)
         if self.packing:

@@ -82,6 +82,11 @@ def group_of(row: Mapping[str, Any], *, group_id: str = "", **more: bool) -> Gro
     return Group(group_id, tuple(row[name] for name in COLUMNS), **more)
 
 
+def group_key(group: Group) -> str:
+    """A digest of the seven texts: the same for groups with the same texts."""
+    return hashlib.sha256("\0".join(group.row().values()).encode()).hexdigest()
+
+
 @dataclass(frozen=True)
 class ReleaseData:
     """The groups of a release and its manifest (empty if there is none)."""

@@ -21,6 +21,7 @@ the setting `standard_share`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from sentence_transformers.base.losses import CachedLossMixin
 from torch import Tensor, nn
 
 from trainer.data.batches import NOWHERE
+from trainer.objectives.distillation import teacher_loss
 from trainer.objectives.multivariate import multivariate_loss
 from trainer.objectives.names import Objective
 from trainer.objectives.univariate import univariate_loss
@@ -104,6 +106,34 @@ def objective_loss(
     return univariate_loss(positive, negatives, temperature)
 
 
+@dataclass(frozen=True)
+class Teaching:
+    """How a teacher's scores are taught: the loss, its weight, what divides the scores."""
+
+    kind: str = "kl"
+    weight: float = 1.0
+    temperature: float = 1.0
+
+
+NO_TEACHING = Teaching()
+
+
+def taught_loss(
+    columns: Sequence[Tensor], tables: dict[str, Any], teaching: Teaching, temperature: float
+) -> Tensor:
+    """The teacher's loss over the anchors that the objective embeds; tables["teacher"] (N, 3)."""
+    queries, passages = (nn.functional.normalize(each.float(), dim=1) for each in columns)
+    matched_of = tables["matched_of"]
+    count = tables["teacher"].shape[1]
+    of_group = tables["passage_of"].view(-1, count).repeat_interleave(count, dim=0)  # (N, 3)
+    own = torch.arange(len(matched_of), device=matched_of.device) % count
+    known = matched_of != NOWHERE
+    anchors = queries[matched_of[known]]
+    student = torch.einsum("nd,nkd->nk", anchors, passages[of_group[known]]) / temperature
+    teacher = tables["teacher"][known].to(student) / teaching.temperature
+    return teacher_loss(teaching.kind, student, teacher, own[known])
+
+
 class EmbeddingLoss(CachedLossMixin, nn.Module):
     """Embeds the columns of a batch and computes the objective.
 
@@ -120,13 +150,14 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
         positive_as_printed: bool = False,
         texts_at_once: int = 0,
         sizes: tuple[int, ...] = (),
+        teaching: Teaching = NO_TEACHING,
     ) -> None:
         """sizes: the loss is the mean over the whole vectors and their first so many numbers."""
         super().__init__()
         self.model = model
         self.objective, self.temperature = objective, temperature
         self.positive_as_printed = positive_as_printed
-        self.sizes = sizes
+        self.sizes, self.teaching = sizes, teaching
         self.mini_batch_size = texts_at_once
         self.uses_gradient_cache = texts_at_once > 0
         self.of_terms: dict[str, Tensor] = {}  # of the last step
@@ -170,6 +201,10 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
                 for size in self.sizes
             ]
             loss = torch.stack([loss, *parts]).mean()
+        if "teacher" in labels:
+            taught = taught_loss(columns, labels, self.teaching, self.temperature)
+            self.of_terms["teacher"] = taught.detach()
+            loss = loss + self.teaching.weight * taught
         if with_backward:
             loss.backward()
             loss = loss.detach()

@@ -17,16 +17,18 @@ from transformers.trainer_callback import PrinterCallback
 from analysis.embed.embedding import model_source
 from db.scenarios import COLUMNS
 from trainer.data.batch_sample import sample_of
-from trainer.data.batches import Collator
+from trainer.data.batches import Collator, TeacherScores
 from trainer.data.release_files import Group
+from trainer.evaluate.reranking import load_reranker
 from trainer.loop.arguments import step_count, training_arguments
 from trainer.loop.best import Best
-from trainer.loop.embedding_loss import EmbeddingLoss
+from trainer.loop.embedding_loss import EmbeddingLoss, Teaching
 from trainer.loop.failures import translated
 from trainer.loop.group_trainer import GroupTrainer
 from trainer.loop.packing_check import make_collator
 from trainer.loop.precision import uses_bf16
 from trainer.loop.states import STATE, newest_state
+from trainer.loop.teacher import teacher_scores
 from trainer.loop.watch import Evaluate, Report, Stream, Watch
 from trainer.model.lora import adapters_of, attach_lora, merge_lora
 from trainer.model.trained_weights import freeze, require_sizes, set_dropout
@@ -67,7 +69,8 @@ def fit(
     Goes on from the newest complete state in `work`, where there is one. With several `processes`
     all call it with the same arguments; only the first reports, scores and saves.
     """
-    collator = make_collator(model, groups, settings, processes)
+    teacher = processes.agree(_taught(groups, settings, work, processes, report))
+    collator = make_collator(model, groups, settings, processes, teacher)
     prepare_weights(model, settings)
     loss = EmbeddingLoss(
         model,
@@ -76,6 +79,9 @@ def fit(
         positive_as_printed=settings.positive_counted == "as-printed",
         texts_at_once=settings.texts_at_once,
         sizes=settings.matryoshka_sizes,
+        teaching=Teaching(
+            settings.teacher_loss, settings.teacher_weight, settings.teacher_temperature
+        ),
     )
     dtypes = describe_dtypes(model, model_source(settings.base_model))
     log.info("weights: %s", ", ".join(f"{name} {kind}" for name, kind in dtypes.items()))
@@ -132,6 +138,21 @@ def fit(
         "dtypes": dtypes,
         "adapters": adapters,
     }
+
+
+def _taught(
+    groups: list[Group], settings: TrainSettings, work: Path, processes: Processes, report: Report
+) -> TeacherScores | None:
+    """The teacher's scores, computed by the first process; None without a teacher."""
+    if not settings.teacher or not processes.is_first:
+        return None
+    return teacher_scores(
+        groups,
+        settings.parsed_template,
+        load_reranker(settings.teacher),
+        work / "teacher.json",
+        progress=lambda done, total: report(done, total, "scoring the groups by the teacher"),
+    )
 
 
 def prepare_weights(model: "SentenceTransformer", settings: TrainSettings) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from trainer.data.batches import NOWHERE, QUERIES, Collator
+from trainer.data.batches import NOWHERE, QUERIES, Collator, TeacherScores
 from trainer.data.release_files import Group
 from trainer.model.packing import can_pack, enable_packing
 from trainer.parallel.processes import ALONE, Processes
@@ -24,6 +24,7 @@ def make_collator(
     groups: list[Group],
     settings: TrainSettings,
     processes: Processes = ALONE,
+    teacher: TeacherScores | None = None,
 ) -> Collator:
     """The collator, packing where the model can and the packed path was seen to be exact."""
     objective = settings.parsed_objective
@@ -35,6 +36,7 @@ def make_collator(
             objective,
             settings.instructions_sampled,
             standard_share=settings.standard_share,
+            teacher=teacher,
             packing=packing,
             processes=of,
         )

@@ -49,6 +49,7 @@ class TrainSettings(SettingFields):
         return dataclasses.asdict(self)
 
 
+RERANKERS = ("cross-encoder", "monot5", "flan-t5")
 ALIASES = {"backbone": "base_model"}
 
 
@@ -116,6 +117,12 @@ def _check(settings: TrainSettings) -> None:
         raise BadInput(
             f"matryoshka={settings.matryoshka!r} is for our objectives, and "
             f"objective={settings.objective} is a baseline"
+        )
+    kind, _, reranker = settings.teacher.partition(":")
+    if settings.teacher and (kind not in RERANKERS or not reranker):
+        raise BadInput(
+            f"teacher={settings.teacher!r}: give a reranker as {', '.join(RERANKERS)} and its "
+            "name, for example cross-encoder:NAME"
         )
     if settings.dropout < 0 and settings.dropout != -1:
         raise BadInput(f"dropout={settings.dropout:g}: give -1 or a probability from 0 up")

@@ -162,6 +162,38 @@ class SettingFields:
         "be cut there.",
         advanced=True,
     )
+    teacher: str = _setting(
+        "",
+        OBJECTIVE,
+        "Teacher",
+        "Reranker whose scores over each group's passages are taught too: `cross-encoder:NAME`, "
+        "`monot5:NAME` or `flan-t5:NAME`.",
+        advanced=True,
+    )
+    teacher_loss: str = _setting(
+        "kl",
+        OBJECTIVE,
+        "Teacher loss",
+        "Match the teacher's distribution (kl) or its margins (margin-mse).",
+        choices=("kl", "margin-mse"),
+        advanced=True,
+    )
+    teacher_weight: float = _setting(
+        1.0,
+        OBJECTIVE,
+        "Teacher weight",
+        "Weight of the teacher's loss beside the objective's.",
+        above=0,
+        advanced=True,
+    )
+    teacher_temperature: float = _setting(
+        1.0,
+        OBJECTIVE,
+        "Teacher temperature",
+        "Divides the teacher's scores.",
+        above=0,
+        advanced=True,
+    )
     positive_counted: str = _setting(
         "once",
         OBJECTIVE,
