@@ -69,7 +69,7 @@ def test_a_tracker_gets_the_numbers_of_the_store_in_a_run_that_can_be_continued(
     assert given["name"] == f"job-{handle.id}" and given["resume"] == "allow"
     assert given["config"]["max_steps"] == 2
     with sqlite_store.read() as session:
-        points = jobs.metric_points(session, handle.id)
+        points = metric_points(session, handle.id)
     assert {
         (key, int(step)): value for step, values in logged for key, value in values.items()
     } == {(point.name, point.step): point.value for point in points}

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from job_metrics import metric_points
 from trainer_folders import write_beir
 from trainer_jobs import claim, config_for
 from trainer_release import write_release
 
 from db.errors import BadInput
-from db.jobs import jobs
 from db.store.store import Store
 from trainer.data.release_files import read_release
 from trainer.loop.fitting import fit
@@ -67,7 +67,7 @@ def test_a_training_scores_its_guard_before_during_and_after(
     handle = claim(sqlite_store, config_for(tmp_path, **given, best_by="guard-ndcg@10"))
     result = train(handle)
     with sqlite_store.read() as session:
-        points = jobs.metric_points(session, handle.id)
+        points = metric_points(session, handle.id)
     curve = {point.step: point.value for point in points if point.name == "guard-ndcg@10"}
     assert sorted(curve) == [0, 1, 2]
     assert result["guard"]["benchmark"] == "plain"

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
+from job_metrics import metric_points
 from trainer_jobs import claim, config_for
 from trainer_release import make_rows
 
 from db.errors import BadInput
-from db.jobs import jobs
 from db.store.store import Store
 from trainer.data.batches import with_plain_rows
 from trainer.data.release_files import Group, group_key, group_of
@@ -154,7 +154,7 @@ def test_a_training_with_a_teacher_reports_its_loss_and_comes_nearer_to_it(
     handle = claim(sqlite_store, config)
     train(handle)
     with sqlite_store.read() as session:
-        points = jobs.metric_points(session, handle.id)
+        points = metric_points(session, handle.id)
     taught = [point.value for point in points if point.name == "loss/teacher"]
     assert len(taught) == 12 and taught[-1] < 0.8 * taught[0]
 
