@@ -29,8 +29,8 @@ def draw_numbers(result: dict[str, Any], origin: Origin) -> None:
     shares = [f"{label}{end}" for label in COLUMNS.values() for end in ("", " ±", ", own halves")]
     draw_table(rows, tuple(shares), origin, key="coverage.covered")
     st.caption(
-        "Each corpus beside another, by as many texts of each: mean and standard deviation over "
-        "random samples of at most half of the smaller corpus. Own halves: the same share when the "
+        "Equally many texts of both corpora: mean and standard deviation over random samples of at "
+        "most half of the smaller one. Own halves: the same share when the "
         "corpus is compared with its other half, the value of two corpora that differ in nothing. "
         "Covered: texts whose neighbourhood (to their 5th nearest in their own corpus) holds a "
         "text of the other, in the embedding space. Map: cells of a 40 × 40 grid that hold one of "
@@ -60,7 +60,7 @@ def compared_rows(covered: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         cells: dict[str, Any] = {
             "Texts": row["field"],
             "Corpus": row["corpus"],
-            "Beside": row["by"],
+            "Compared with": row["by"],
             "Texts of each": row["size"],
         }
         for name, label in COLUMNS.items():

@@ -24,7 +24,7 @@ def test_two_corpora_on_one_map_have_their_shares_beside_it(sqlite_store: Store)
     shares = next(frame for frame in frames if "Share of the map" in frame)
     assert set(shares["Corpus"]) == {"demo", "other"}
     assert shares["Share of the map"].between(0, 1).all()
-    assert set(shares["Beside"]) == {"demo", "other"}
+    assert set(shares["Compared with"]) == {"demo", "other"}
     assert shares["Share of the map, own halves"].between(0, 1).all()
     assert any("grow with the number of texts" in each.label for each in page.expander)
 

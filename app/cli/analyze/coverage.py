@@ -33,7 +33,7 @@ def _shown_coverage(result: Result) -> str:
             for name, label in (("share", "covered"), ("map", "map"), ("hull", "hull"))
         ]
         lines.append(
-            f"{row['field']}: {row['corpus']} beside {row['by']}, {row['size']:,} texts of each: "
+            f"{row['field']}: {row['corpus']} with {row['by']}, {row['size']:,} texts of each: "
             + ", ".join(shares)
         )
     known = "was already stored" if result["known"] else "is stored"
