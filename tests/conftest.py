@@ -61,6 +61,7 @@ NOT_FAST_FIXTURES = {
     "real_data",
     "server",
 }
+NOT_FAST_FOLDERS = {"app", "e2e", "example_plugin"}
 FAST_FOLDERS = {"tests", "db", "analysis", "curation", "trainer"}
 # Files whose tests start processes or servers, train, encode, compile or read every source file.
 NOT_FAST_FILES = {
@@ -82,8 +83,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
     Reading it would import Streamlit, Ray and every page once in each worker.
     """
-    if config.option.markexpr != "fast" or collection_path.is_dir():
+    if config.option.markexpr != "fast":
         return None
+    if collection_path.is_dir():
+        return True if collection_path.name in NOT_FAST_FOLDERS else None
     is_there = collection_path.parent.name in FAST_FOLDERS
     return None if is_there and collection_path.name not in NOT_FAST_FILES else True
 
