@@ -1,5 +1,6 @@
 """A store whose schema is not what its revision promises is reported, on both engines."""
 
+import contextlib
 import hashlib
 import subprocess
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from shutil import copytree
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from db.errors import StoreBehind
 from db.store import schema
@@ -86,7 +88,9 @@ def test_every_older_form_of_0001_in_the_history_is_reported(
             check=True,
         ).stdout
         store = open_store(f"sqlite:///{tmp_path / commit}.db")
-        make_again(store, form, tmp_path, monkeypatch)
+        # a later migration may alter a table that this form lacks: the upgrade fails there
+        with contextlib.suppress(OperationalError):
+            make_again(store, form, tmp_path, monkeypatch)
         assert schema_differences(store), commit
         store.close()
 
