@@ -1,8 +1,8 @@
 """Pushing a release or a checkpoint to the Hub: the difference first, then file by file.
 
 A new branch begins as a copy of main, on the Hub as here: it is compared with main, and what main
-has beside the source's files is deleted in the branch's first commit, so that a revision holds
-exactly what was pushed.
+has in addition to the source's files is deleted in the branch's first commit, so that a revision
+holds exactly what was pushed.
 
 Nothing is silently overwritten: if the repository holds other content, the push goes to a branch or
 a pull request, or needs `replace`. Large files are uploaded one by one before the commit, and the

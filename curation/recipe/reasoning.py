@@ -1,7 +1,7 @@
 """Take a model's thinking out of its answer. Pure.
 
 Servers with a reasoning parser put the thinking into a field of its own; without one (or with the
-wrong one) it stands in the text, in the tags of the model's template. What a model thinks holds
+wrong one) it is in the text, in the tags of the model's template. What a model thinks holds
 drafts in the very form of the answer, so nothing of it may reach the parser: from the first opening
 tag to the *last* closing one everything goes, also where a thought names its own tag.
 """

@@ -45,7 +45,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Validation:
-    """The item of each scenario: the passages beside the three, and how often it is judged.
+    """The item of each scenario: the passages added to the three, and how often it is judged.
 
     `hard_distractors` are those that BM25 finds for the query, on top of the random ones. With
     several `votes` each is over another order, and more than half of them must agree.
@@ -68,7 +68,7 @@ _VALIDATION = tuple(field.name for field in fields(Validation))
 class Filters:
     """What the rule filter lets through; lengths in words.
 
-    `same_language`: both instructions must name the programming language that the pair says.
+    `same_language`: both instructions must name the programming language of the pair.
     """
 
     most_instruction_words: int = 120

@@ -46,7 +46,7 @@ def rendered_messages(session: Session, call_id: int) -> list[dict[str, str]]:
 
 
 def _texts(session: Session, call_id: int, wanted: set[str]) -> dict[str, str]:
-    """Texts by sha256: passages first, then what stands in triplets of the call's groups."""
+    """Texts by sha256: passages first, then texts in triplets of the call's groups."""
     rows = session.execute(select(Passage.sha256, Passage.text).where(Passage.sha256.in_(wanted)))
     found = {row.sha256: row.text for row in rows}
     if wanted - set(found):

@@ -37,7 +37,7 @@ COLUMN_MEANINGS = {
     "licence": "the licence of query and passage",
     "verdict": "kept or dropped by the filter and the validation",
     "drop_reason": "why a dropped group was dropped",
-    "review": "what the current review says: approve, edit, reject or nothing",
+    "review": "the current review: approve, edit, reject or nothing",
     "offline": "whether rules instead of a language model wrote the group",
 }
 

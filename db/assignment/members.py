@@ -55,7 +55,7 @@ def gold_score(session: Session, study_id: int, judge_id: int) -> tuple[int, int
 
 
 def pause_on_failed_gold(session: Session, study: Study, judge_id: int, item_id: int) -> None:
-    """Pause a judge below the gold threshold, if the study's rules say so."""
+    """Pause a judge below the gold threshold, if the study's rules require it."""
     if session.get_one(StudyItem, (study.id, item_id)).part != "gold":
         return
     right, seen = gold_score(session, study.id, judge_id)
