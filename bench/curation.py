@@ -1,6 +1,7 @@
 """How fast curation calls a language-model server, beside a bare loop over the same SDK.
 
     .venv/bin/python bench/curation.py [--in-flight 64 256] [--calls 4000] [--rounds 3] [--postgres]
+        [--answer-bytes 4096]
 
 One server (tests/openai_server.py, 200 ms per answer) in a process of its own; against it, one
 after the other: the bare `openai` SDK in a loop with the same transport and nothing stored, and the
@@ -188,10 +189,13 @@ def show(found: Measured, beside: float | None = None) -> None:
         print(f"{'':<18} ms from an answer to its {end}: {times}", flush=True)
 
 
-def side_by_side(in_flight: int, calls: int, stores: dict[str, str]) -> list[Measured]:
+def side_by_side(
+    in_flight: int, calls: int, stores: dict[str, str], answer_bytes: int
+) -> list[Measured]:
     """The bare loop and the engine on each store, one after the other on one server."""
     every = []
-    with server(latency=LATENCY_SECONDS) as url:
+    options = {"latency": LATENCY_SECONDS, "thinking-bytes": answer_bytes}
+    with server(**options) as url:
         bare = measure(
             "bare SDK loop", in_flight, url, calls, lambda: bare_loop(url, in_flight, calls)
         )
@@ -264,6 +268,9 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, nargs="+", default=[64, 256])
     parser.add_argument("--calls", type=int, default=4000)
     parser.add_argument("--rounds", type=int, default=1, help="of the speed, each in turn")
+    parser.add_argument(
+        "--answer-bytes", type=int, default=0, help="reasoning before each answer, parsed away"
+    )
     parser.add_argument("--postgres", action="store_true")
     parser.add_argument("--only", choices=["speed", "limit", "kill"])
     arguments = parser.parse_args()
@@ -287,7 +294,12 @@ def main() -> None:
             if arguments.only in (None, "speed"):
                 for in_flight in arguments.in_flight:
                     rounds = [
-                        side_by_side(in_flight, arguments.calls, stores(f"{in_flight}_{number}"))
+                        side_by_side(
+                            in_flight,
+                            arguments.calls,
+                            stores(f"{in_flight}_{number}"),
+                            arguments.answer_bytes,
+                        )
                         for number in range(arguments.rounds)
                     ]
                     if len(rounds) > 1:

@@ -81,6 +81,7 @@ class Server:
         self.quota, self.models, self.list_models = quota, models, list_models
         self.usage, self.reasoning_tokens, self.hits = usage, reasoning_tokens, hits
         assert schema in ("ignored", "taken", "refused", "object")
+        self.thinking_bytes = 0  # of reasoning before each answer, as local servers send it
         self.down: tuple[int, int, str] | None = None  # after N answers, with status and code
         self.poison: tuple[str, ...] = ()  # prompts that hold one of these always meet a 500
         self.other_model: tuple[int, str] | None = None  # after N answers, reported by this name
@@ -293,6 +294,9 @@ class Server:
             text = json.dumps({label.lower(): words})
         elif self.schema == "taken" and "response_format" in body and fault is None:
             text = _to_schema(body["response_format"], text)
+        if self.thinking_bytes:
+            filler = "Let me think about that. " * (self.thinking_bytes // 25 + 1)
+            text = f"<think>\n{filler[: self.thinking_bytes]}\n</think>\n\n{text}"
         message = {"role": "assistant", "content": text or None, "refusal": refusal}
         sent, came = self.usage or (len(prompt) // 4, max(1, len(text) // 4))
         return {
@@ -409,10 +413,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--latency", type=float, default=0.0)
     parser.add_argument("--per-second", type=float)
+    parser.add_argument("--thinking-bytes", type=int, default=0)
     parser.add_argument("--port", type=int, default=0)
     arguments = parser.parse_args()
     server = Server(latency_seconds=arguments.latency, per_second=arguments.per_second)
     server.port = arguments.port
+    server.thinking_bytes = arguments.thinking_bytes
     with server:
         print(server.url, flush=True)  # noqa: T201 - the caller reads the address
         threading.Event().wait()

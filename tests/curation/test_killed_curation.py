@@ -3,17 +3,19 @@
 The workers are processes of their own, the server is one over a socket, the kill is SIGKILL.
 """
 
+import os
 import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from curation_runs import add_dataset, run_curation, start_worker, stored_calls, texts_of, wait_for
 from openai_server import Server
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from curation.providers.openai_server import OpenAIProvider
 from curation.run.starting import start_run
@@ -32,6 +34,7 @@ ASKED: dict[str, Any] = {
     "concurrency": IN_FLIGHT,
 }
 DROPS = {"wrong_candidate": 0.06, "no_agreement": 0.06}  # of judges' answers: every call is made
+ROUNDS = int(os.environ.get("INF_TEST_KILL_ROUNDS", "1"))  # of twenty kills, on each engine
 CALLS_AT_ONCE = 3  # of one group: its three scenarios are judged side by side
 
 
@@ -85,6 +88,50 @@ def test_twenty_kills_at_seeded_moments_change_nothing_in_the_store(
         calm = run_curation(sqlite_store, **ASKED)
     assert calm["calls"] == {"made": CALLS, "reused": 0}
     assert texts_of(sqlite_store, run_id) == texts_of(sqlite_store, calm["run_id"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_twenty_kills_among_two_workers_change_neither_texts_nor_spending(
+    store: Store, server: Server, monkeypatch: pytest.MonkeyPatch, own_home: Path, seed: int
+) -> None:
+    own_home.mkdir(exist_ok=True)
+    (own_home / "prices.toml").write_text('["small"]\ninput = 1.0\noutput = 10.0\n')
+    run_id, chance, kills = new_run(store), random.Random(seed), 20
+
+    def start() -> Any:
+        return start_worker(store, run_id, base_url=server.url, concurrency=4)
+
+    workers = [start(), start()]
+    for _ in range(kills):
+        goal = server.answered.total() + chance.randrange(3, 14)
+        server.hold_after = goal + 8  # so that it is mid-work however late the kill comes
+        wait_for(lambda goal=goal: server.answered.total() >= goal)
+        victim = chance.randrange(2)
+        workers[victim].kill()
+        workers[victim].join()
+        assert workers[victim].exitcode == -9, "it ended before it was killed"
+        workers[victim] = start()
+    server.hold_after = None
+    for worker in workers:
+        worker.join(180)
+    with store.read() as session:
+        run, ended = get_run(session, run_id), funnel(session, run_id)
+        paid = session.scalar(select(func.sum(Call.cost_usd)))
+    assert run.status == "done" and ended.finished == PAIRS
+    assert run.spent_usd == pytest.approx(paid) and paid > 0
+    repeated = server.answered.total() - len(server.answered)
+    assert repeated <= kills * 4, "only what was in flight is asked again"
+
+    with store.write() as session:  # the same run in peace, asked anew
+        session.execute(Call.__table__.update().values(key=Call.key + "-old"))
+        session.commit()
+    with Server(faults=DROPS) as other:
+        monkeypatch.setenv("OPENAI_BASE_URL", other.url)
+        calm = run_curation(store, **ASKED)
+    assert calm["calls"] == {"made": CALLS, "reused": 0}
+    assert calm["spent_usd"] == pytest.approx(run.spent_usd)
+    assert texts_of(store, run_id) == texts_of(store, calm["run_id"])
 
 
 @pytest.mark.slow
