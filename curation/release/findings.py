@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from analysis.agreement.agreement import Decision, agreement_report
 from analysis.agreement.measures import MEASURES
+from analysis.figures.numbers import score
 from analysis.map.coverage import points_frame
 from analysis.study import run_text
 from curation.judging.about_run import about_run
@@ -122,8 +123,8 @@ def _diversity(session: Session, plan: Plan) -> str:
         return f"Diversity: not measured (`inf analyze diversity --dataset {plan.dataset.name}`)."
     (corpus,) = found.result["corpora"]
     rows = [
-        f"| {field} | {numbers['texts']:,} | {_number(numbers['aps'])} "
-        f"| {_number(numbers['ingf_2'])} | {_number(numbers['ingf_3'])} |"
+        f"| {field} | {numbers['texts']:,} | {score(numbers['aps'])} "
+        f"| {score(numbers['ingf_2'])} | {score(numbers['ingf_3'])} |"
         for field, numbers in corpus["fields"].items()
     ]
     return (
@@ -206,7 +207,3 @@ def _of_run(session: Session, plan: Plan, kind: str) -> Analysis | None:
         return None
     corpora = found.result.get("corpora", [])
     return found if [corpus.get("run_id") for corpus in corpora] == [plan.run.id] else None
-
-
-def _number(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.4f}"

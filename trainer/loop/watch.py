@@ -5,11 +5,13 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import TrainerCallback
 
+from analysis.figures.numbers import duration
 from trainer.loop.best import Best
 from trainer.loop.embedding_loss import EmbeddingLoss
 from trainer.loop.failures import require_finite
@@ -131,7 +133,9 @@ class Watch(TrainerCallback):
         self.stream(state.global_step, numbers | self._of_step())
         total, left = self._left(state)
         self.report(
-            state.global_step, total, f"loss {self.loss:.3f} · about {_duration(left)} left"
+            state.global_step,
+            total,
+            f"loss {self.loss:.3f} · about {duration(timedelta(seconds=left))} left",
         )
 
     def _of_step(self) -> dict[str, float]:
@@ -159,11 +163,3 @@ class Watch(TrainerCallback):
         if self.settings.max_seconds:
             left = min(left, max(0.0, self.settings.max_seconds - spent))
         return state.global_step + round(left / max(pace, 1e-9)), left
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"

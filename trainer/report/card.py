@@ -6,6 +6,7 @@ from typing import Any
 
 from huggingface_hub import ModelCardData
 
+from analysis.figures.numbers import score
 from trainer.loop.plan import Groups
 from trainer.objectives.names import parse_objective
 from trainer.settings.settings import TrainSettings
@@ -111,9 +112,5 @@ def _scores(
         )
     lines += ["", "| measure | base | trained |", "|---|---|---|"]
     for name in after:
-        lines.append(f"| {name} | {_number(before.get(name))} | {_number(after[name])} |")
+        lines.append(f"| {name} | {score(before.get(name))} | {score(after[name])} |")
     return "\n".join(lines)
-
-
-def _number(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.4f}"

@@ -158,8 +158,8 @@ class SettingFields:
         "",
         OBJECTIVE,
         "Matryoshka dimensions",
-        "Also train the first so many dimensions by themselves, e.g. `64, 128`: vectors may then "
-        "be cut there.",
+        "Also train these numbers of leading dimensions by themselves, e.g. `64, 128`: vectors may "
+        "then be cut there.",
         advanced=True,
     )
     teacher: str = _setting(

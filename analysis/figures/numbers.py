@@ -1,0 +1,20 @@
+"""Measures and durations as pages, commands and cards show them."""
+
+from datetime import timedelta
+
+
+def score(value: float | None) -> str:
+    """A measure with four digits, "undefined" for None."""
+    return "undefined" if value is None else f"{value:.4f}"
+
+
+def duration(span: timedelta) -> str:
+    """A span in at most two units: `45 s`, `3 min 20 s`, `2 h 5 min`."""
+    seconds = max(0, round(span.total_seconds()))
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:,} h {minutes} min"
