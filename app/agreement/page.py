@@ -27,6 +27,7 @@ from app.kit.pulse import follow
 from app.text.numbers import counted
 from curation.judging.about_run import about_run, thresholds_of
 from curation.judging.consensus import study_consensus
+from curation.judging.independence import validator_sentence
 from curation.judging.scope import study_scope
 from db.run.position_bias import study_choices
 from db.store.store import open_store
@@ -94,6 +95,7 @@ with open_store().read() as session:
     every = judgment_frame(session, study.id)
     places = study_item_places(session, study.id)
     scope = study_scope(session, study.id)
+    circular = validator_sentence(session, study.id, {row.judge for row in every})
 chosen = draw_filters(every, places)
 rows = chosen_rows(every, places, chosen)
 version = (str(open_store().engine.url), study.id, state, chosen)
@@ -127,7 +129,7 @@ else:
     )
     whole = whole_study(study.id, study.run_id, version[:3])
     about = whole["about_run"]
-    draw_verdict(report, about, scope)
+    draw_verdict(report, about, scope, circular)
     draw_report(report, origin)
     if about is not None:
         estimate = replace(origin, command=f"inf study estimate --study {study.id} --json")

@@ -14,7 +14,9 @@ from curation.judging.scope import Scope
 SHARE = st.column_config.NumberColumn(format="percent")
 
 
-def draw_verdict(report: Mapping[str, Any], about: Mapping[str, Any] | None, scope: Scope) -> None:
+def draw_verdict(
+    report: Mapping[str, Any], about: Mapping[str, Any] | None, scope: Scope, circular: str
+) -> None:
     """What the study says: about the run, and how much judges agree on which items."""
     if about is not None and about["known"] and about["precision"]["value"] is not None:
         st.markdown(f"**{plain(run_text.headline(about))}**")
@@ -25,6 +27,8 @@ def draw_verdict(report: Mapping[str, Any], about: Mapping[str, Any] | None, sco
         st.caption(plain(scope.sentence))
     else:
         st.warning(plain(scope.sentence), icon=":material/filter_alt:")
+    if circular:
+        st.info(plain(circular), icon=":material/sync_problem:")
 
 
 def agreement_sentence(report: Mapping[str, Any], scope: Scope) -> str:

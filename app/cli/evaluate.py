@@ -7,9 +7,10 @@ from typing import Any
 import click
 
 from app.cli.kit.report import Result, detach_option, ready_store, reporting, work
+from app.models.independence import circular_sentences
 from app.text.numbers import score
 from db.errors import BadInput
-from db.outcome.evaluations import get_evaluation, rows_by_query
+from db.outcome.evaluations import get_evaluation, newest_scores, rows_by_query
 from db.store.store import Store
 from trainer.data.splitting import HELD_OUT_CHOICES
 from trainer.evaluate.following import CONTROLS, FOLLOWING
@@ -156,7 +157,22 @@ def evaluate(
     result = work(store, "evaluate", config, detach=detach, title="evaluate")
     if per_query:
         _write_queries(store, result, per_query)
-    return result
+    return _with_circular(store, result)
+
+
+def _with_circular(store: Store, result: Result) -> Result:
+    """The result with a note where a model chose the groups that it was scored on."""
+    if "benchmark" not in result or "notes" not in result:
+        return result
+    names = {str(model["model"]) for model in result["models"]}
+    with store.read() as session:
+        scores = [
+            each
+            for each in newest_scores(session)
+            if each.benchmark == result["benchmark"] and each.model in names
+        ]
+        sentences = circular_sentences(session, scores)
+    return {**result, "notes": [*result["notes"], *sentences]}
 
 
 def _write_queries(store: Store, result: Result, file: Path) -> None:

@@ -8,6 +8,7 @@ import streamlit as st
 from app.access.session_user import action, require_permission
 from app.jobs.actions import launch_job
 from app.models.conditions import Conditions, conditions_of
+from app.models.independence import circular_sentences
 from db.errors import BadInput, Refused
 from db.jobs import jobs
 from db.outcome.checkpoints import list_checkpoints
@@ -20,6 +21,12 @@ def read_newest_scores() -> list[Scored]:
     """The newest scores of every model on every benchmark."""
     with open_store().read() as session:
         return newest_scores(session)
+
+
+def read_circular(scores: Sequence[Scored]) -> list[str]:
+    """Which of the scores are circular, a sentence per benchmark."""
+    with open_store().read() as session:
+        return circular_sentences(session, scores)
 
 
 def read_base_models() -> dict[int, str]:

@@ -13,6 +13,7 @@ import streamlit as st
 from app.kit.figure import as_csv
 from app.models import actions
 from app.models.scores import model_name
+from app.text.plain import plain
 from db.outcome.evaluations import Scored
 
 P_MRR = "p-mrr"
@@ -165,6 +166,8 @@ def draw_result_table() -> None:
     st.dataframe(
         rows, hide_index=True, column_config={each.title: number for each in columns_of(shown)}
     )
+    for sentence in actions.read_circular(shown):
+        st.warning(plain(sentence), icon=":material/sync_problem:")
     st.caption(
         "Times 100, as in Table 2 of the paper. + marks a checkpoint, listed under its base model."
     )

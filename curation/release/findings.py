@@ -15,6 +15,7 @@ from analysis.figures.numbers import score
 from analysis.map.coverage import points_frame
 from analysis.study import run_text
 from curation.judging.about_run import about_run
+from curation.judging.independence import validator_sentence
 from curation.judging.scope import study_scope
 from curation.release.coverage_picture import draw_map
 from curation.release.plan import Plan
@@ -84,7 +85,11 @@ def _study(session: Session, study_id: int) -> str | None:
         f"{'Agreement' if scope.of_run else 'Agreement on chosen items'}, study {study_id} "
         f"({report['items']:,} items, {report['judgments']:,} judgments): mean pairwise Cohen's "
         f"kappa and measures of all judges, with 95 % intervals. {scope.sentence}{warning}\n\n"
-        "| | kappa |\n|---|---|\n" + "\n".join(lines) + "\n\n" + _about_run(session, study_id)
+        "| | kappa |\n|---|---|\n"
+        + "\n".join(lines)
+        + f"\n\n{validator_sentence(session, study_id, report['human_model'])}".rstrip()
+        + "\n\n"
+        + _about_run(session, study_id)
     )
 
 

@@ -136,7 +136,7 @@ def test_a_closed_study_takes_no_items(sqlite_store: Store) -> None:
 
 
 def test_the_card_has_estimates_of_a_sampled_study_and_none_of_a_list(
-    sqlite_store: Store, tmp_path: Path
+    sqlite_store: Store, tmp_path: Path, inf_here: Callable[..., Ran]
 ) -> None:
     run_id = make_run(sqlite_store, kept=20, dropped=12)
     make(sqlite_store, 24, Sampling())
@@ -144,6 +144,9 @@ def test_the_card_has_estimates_of_a_sampled_study_and_none_of_a_list(
     make(sqlite_store, None, Sampling("list", lines=kept), 2)
     export(sqlite_store, tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text()
+    circular = "offline:embedding is the validator that chose this run's groups"
+    assert circular in card
+    assert circular in inf_here("analyze", "agreement", "--study", 1, "--resamples", 0).out
     assert "Validator over the run, by study 1: People confirm 100.0% (" in card
     assert "| Dropped groups that people would keep | 0.0% to " in card
     assert "Validator over the run, by study 2" not in card

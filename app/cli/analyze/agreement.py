@@ -17,6 +17,7 @@ from analysis.agreement.over_time import agreement_over_time
 from app.cli.data.import_ import bad_rows_in_json
 from app.cli.kit.report import Result, ready_store, reporting
 from app.text.numbers import score
+from curation.judging.independence import validator_sentence
 from curation.judging.scope import study_scope
 from db.run.position_bias import study_choices
 from db.scenarios import SCENARIOS
@@ -47,6 +48,8 @@ def _shown_agreement(report: Result) -> str:
     lines = [f"{report['judgments']:,} judgments of {report['items']:,} items"]
     if "scope" in report:
         lines.append(report["scope"]["sentence"])
+    if report.get("circular"):
+        lines.append(report["circular"])
     if report["simulated"]:
         lines.append("the people are simulated judges: demo data, not evidence")
     for pair in report["pairs"]:
@@ -162,10 +165,12 @@ def agreement(
         rows = judgment_frame(session, study)
         places = study_item_places(session, study)
         scope = asdict(study_scope(session, study))
+        circular = validator_sentence(session, study, {row.judge for row in rows})
         quality = judge_quality(session, study) if by_judge else []
         choices = study_choices(session, study) if by_judge else {}
     rows = chosen_rows(rows, places, chosen)
     report = agreement_report(decisions_of(rows), resamples=resamples)
     windows = {"over_time": agreement_over_time(rows)} if over_time else {}
     profiles = {"by_judge": judge_profiles(report, quality, choices)} if by_judge else {}
-    return {"study_id": study, "scope": scope, **report, **windows, **profiles}
+    notes = {"circular": circular} if circular else {}
+    return {"study_id": study, "scope": scope, **notes, **report, **windows, **profiles}

@@ -1,0 +1,40 @@
+"""Which models judged the groups of a run, and of the run behind a held-out benchmark."""
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.tables import Judge, Judgment, Release
+
+HELD_OUT = "held-out "
+
+
+def validators_of(session: Session, run_id: int) -> dict[str, str]:
+    """The model of every judge that validated the run, by the judge's name."""
+    rows = session.execute(
+        select(Judge.name, Judge.model)
+        .where(
+            Judge.kind == "model",
+            Judge.id.in_(
+                select(Judgment.judge_id).where(
+                    Judgment.run_id == run_id, Judgment.study_id.is_(None)
+                )
+            ),
+        )
+        .order_by(Judge.name)
+    )
+    return dict(rows.all())
+
+
+def run_of_benchmark(session: Session, benchmark: str) -> int | None:
+    """The run whose held-out groups a benchmark is; None for any other benchmark.
+
+    Held-out benchmarks are called after their release: "held-out NAME SHA256" (12 digits).
+    """
+    if not benchmark.startswith(HELD_OUT):
+        return None
+    digits = benchmark.rsplit(" ", 1)[-1]
+    release = session.scalars(
+        select(Release).where(Release.content_sha256.startswith(digits)).order_by(Release.id)
+    ).first()
+    run_id = None if release is None else release.filter.get("run_id")
+    return None if run_id is None else int(run_id)
