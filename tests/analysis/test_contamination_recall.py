@@ -70,6 +70,7 @@ def test_the_first_list_goes_through_in_blocks_with_the_same_result(monkeypatch)
     assert len(whole) >= 60
 
 
+@pytest.mark.long  # 600 questions through the model
 def test_four_of_five_frozen_paraphrases_are_found_and_hardly_another_pair() -> None:
     rows = bench.pairs()
     assert len(rows) >= 300
