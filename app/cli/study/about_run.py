@@ -87,7 +87,7 @@ def _planned(result: Result) -> str:
     help="The figure to know better; `overturned` are missed items that people confirm.",
 )
 @click.option("--reach", type=click.FloatRange(0.1, 50), help="Half-width in points, such as 2.")
-@click.option("--items", type=click.IntRange(min=1), help="Or so many items, where they help most.")
+@click.option("--items", type=click.IntRange(min=1), help="Or N items, where they help most.")
 @click.option("--add", is_flag=True, help="Add exactly these items to the study.")
 @reporting(_planned)
 def plan(study_id: int, target: str, reach: float | None, items: int | None, add: bool) -> Result:
