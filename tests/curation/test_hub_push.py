@@ -296,8 +296,8 @@ def test_a_repository_of_another_is_refused_in_words_and_a_dry_run_sees_it(
     make_run(sqlite_store)
     looked = {"release_id": export(sqlite_store, tmp_path / "out")["release_id"], "dry_run": True}
     cases: list[tuple[dict[str, Any], str]] = [
-        ({"repo": "bob/books"}, "bob/books is another's: the token of 'ada'"),
-        ({"repo": "bob/books", "pull_request": True}, "bob/books is another's"),
+        ({"repo": "bob/books"}, "bob/books belongs to another account: the token of 'ada'"),
+        ({"repo": "bob/books", "pull_request": True}, "bob/books belongs to another account"),
         ({"repo": "Lab/books", "whoami": {"orgs": [{"name": "lab"}]}}, ""),
         ({"whoami": fine_grained(("org", "lab"))}, "its scope is lab"),
         ({"whoami": fine_grained(("model", "ada/books"))}, "its scope is ada/books"),
