@@ -29,7 +29,8 @@ OTHERS = {  # read by no code of ours: libraries' own, which we set or name in a
 }
 COMMAND = re.compile(r"^\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?(inf|make|ray|torchrun)\b ")
 WHOLE_FILE = re.compile(r"<!-- blocks not run: .{10,} -->")
-MARK = re.compile(r"<!-- (run|not run: .{5,}) -->")
+# an example is run by tests/test_contributing.py
+MARK = re.compile(r"<!-- (run|not run: .{5,}|example: \w+) -->")
 
 
 def strings_of(path: Path) -> Iterator[str]:

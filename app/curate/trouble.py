@@ -14,7 +14,7 @@ def draw_trouble(trouble: Trouble, *, live: bool) -> None:
     if live and trouble.waiting_until is not None:
         until = local_time(trouble.waiting_until)
         st.info(
-            plain(f"Waiting until {until} because the server said so."),
+            plain(f"Waiting until {until} as the server requested."),
             icon=":material/hourglass_top:",
         )
     if trouble.last_error is None or trouble.last_error_at is None:

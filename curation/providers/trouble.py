@@ -41,7 +41,7 @@ class TroubleLog:
             return
         until = utc_now() + timedelta(seconds=requested_seconds)
         if self._waiting_until is None or until > self._waiting_until + timedelta(seconds=1):
-            log.warning("waiting until %s because the server said so", clock_time(until))
+            log.warning("waiting until %s as the server requested", clock_time(until))
             self._waiting_until = until
 
     def state(self) -> Trouble:

@@ -470,7 +470,7 @@ class Worker:
         trouble = self._provider.state().trouble
         if trouble.waiting_until is not None:
             until = clock_time(trouble.waiting_until)
-            parts.append(f"waiting until {until} because the server said so")
+            parts.append(f"waiting until {until} as the server requested")
         if trouble.retries_per_minute and trouble.last_error_at is not None:
             parts.append(
                 f"{trouble.retries_per_minute} retries in the last minute (at "

@@ -22,7 +22,7 @@ ROUNDING_USD = 1e-9  # sums of float costs may exceed the budget by rounding alo
 class Trouble:
     """What goes wrong with calls: the newest error, how often calls are retried, what is awaited.
 
-    `waiting_until`: no call starts before, because the server said so.
+    `waiting_until`: no call starts before, as the server requested it.
     """
 
     last_error: str | None = None

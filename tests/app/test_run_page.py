@@ -275,7 +275,7 @@ def test_a_wait_the_last_error_and_the_basis_of_the_time_left_are_shown(
     assert not at.exception
     shown = words(at).replace("\\", "")
     notice = at.info[0].value.replace("\\", "")
-    assert re.search(r"Waiting until .*\d\d:\d\d:\d\d because the server said so", notice)
+    assert re.search(r"Waiting until .*\d\d:\d\d:\d\d as the server requested", notice)
     assert "RateLimitError: slow down" in shown and "Retries in the last minute: 17" in shown
     assert "About 2 s left: about 6 calls" in shown, "1 group of 8 calls, 2 of them answered"
     at.toggle(key="curate.show_phases").set_value(True).run()

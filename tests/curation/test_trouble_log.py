@@ -32,7 +32,7 @@ def test_a_wait_is_logged_once_and_shown_until_it_is_over(
         for _ in range(10):  # every call in flight gets the same header
             trouble.retrying(300.0)
     (line,) = [each for each in caplog.messages if "waiting" in each]
-    assert re.fullmatch(r"waiting until \d\d:\d\d:\d\d because the server said so", line)
+    assert re.fullmatch(r"waiting until \d\d:\d\d:\d\d as the server requested", line)
     until = trouble.state().waiting_until
     assert until is not None and timedelta(seconds=290) < until - utc_now()
     assert clock_time(until) in line
