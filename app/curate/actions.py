@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.access.session_user import action, notify, require_permission
 from app.jobs.actions import launch_job
+from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import Price, save_price
 from curation.recipe.recipe import Recipe
 from curation.run.estimate import Estimate, estimate_run
@@ -67,6 +68,12 @@ def reuse_before_start() -> str:
     return message
 
 
+def uses_batches() -> bool:
+    """Whether batches are chosen; the checkbox keeps its value when another provider hides it."""
+    state = st.session_state
+    return bool(state.get("curate.batch")) and PROVIDERS.find(state["curate.provider"]).batches
+
+
 def _start_run(session: Session, created_by: str, *, trial: bool) -> Run:
     state = st.session_state
     return start_run(
@@ -82,7 +89,7 @@ def _start_run(session: Session, created_by: str, *, trial: bool) -> Run:
         seed=int(state["curate.seed"]),
         requests_per_minute=int(state["curate.rpm"]) or None,
         tokens_per_minute=int(state["curate.tpm"]) or None,
-        batch=bool(state.get("curate.batch")) and not trial,
+        batch=not trial and uses_batches(),
         fresh=bool(state["curate.fresh"]),
         created_by=created_by,
     )

@@ -16,7 +16,8 @@ from db.errors import InfError
 def draw_estimate(found: list[DatasetSummary]) -> None:
     """Draw the estimate for the settings of the form, with a table of its stages."""
     state = st.session_state
-    provider, batch = state["curate.provider"], bool(state.get("curate.batch"))
+    provider = state["curate.provider"]
+    batch = actions.uses_batches()
     dataset = next(each for each in found if each.name == state["curate.dataset"])
     try:
         recipe = choose_recipe(provider, state["curate.recipe"], actions.recipe_settings())

@@ -277,7 +277,7 @@ def test_a_wait_the_last_error_and_the_basis_of_the_time_left_are_shown(
     notice = at.info[0].value.replace("\\", "")
     assert re.search(r"Waiting until .*\d\d:\d\d:\d\d as the server requested", notice)
     assert "RateLimitError: slow down" in shown and "Retries in the last minute: 17" in shown
-    assert "About 2 s left: about 6 calls" in shown, "1 group of 8 calls, 2 of them answered"
+    assert "About 2 s left: about 7 calls" in shown, "1 group of 8 calls, its instruction is there"
     at.toggle(key="curate.show_phases").set_value(True).run()
     phases = next(each.value for each in at.dataframe if "Phase" in each.value.columns)
     assert list(phases["Phase"]) == ["instruction", "negatives", "passages", "validation"]

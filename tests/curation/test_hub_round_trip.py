@@ -157,6 +157,6 @@ def test_names_and_places_that_cannot_be_pushed_are_told(
     assert "a repository is named USER/NAME" in push("books")
     assert "a repository is named USER/NAME" in push("ada/books/more")
     assert "USER/NAME" in push("ada/..")
-    assert "someone/books is another's" in push("someone/books")
+    assert "someone/books belongs to another account" in push("someone/books")
     shutil.rmtree(tmp_path / "out")
     assert "does not exist any more: export it again" in push("ada/books")

@@ -185,10 +185,10 @@ def test_other_content_under_a_stored_id_is_refused(store: Store, tmp_path: Path
             passages=write_rows(tmp_path / "retold.jsonl", retold),
         )
     assert [str(row) for row in caught.value.rows] == [
-        "retold.jsonl, line 1: duplicate passage_id 'p1': in the data set it has another title or "
+        "retold.jsonl, line 1: duplicate passage_id 'p1': in the dataset it has another title or "
         "columns",
-        "retold.jsonl, line 2: duplicate passage_id 'p2': in the data set it has another text",
-        "changed.jsonl, line 1: duplicate query_id 'q1': in the data set it has another query or "
+        "retold.jsonl, line 2: duplicate passage_id 'p2': in the dataset it has another text",
+        "changed.jsonl, line 1: duplicate query_id 'q1': in the dataset it has another query or "
         "passage",
     ]
     assert "--skip-bad" in str(caught.value)

@@ -127,7 +127,7 @@ def test_long_passages_are_cut_and_the_question_never(tmp_path: Path) -> None:
     view = ItemView("short", "why", ("x" * 5000, "y" * 3, "z" * 5000))
     prompt = judge._fit(view, view.candidates)
     assert prompt is not None and 1500 < len(prompt) <= 1600
-    text = judge._asked._tokenizer.decode(prompt)
+    text = judge._model._tokenizer.decode(prompt)
     assert "Query: why" in text and "<passage B>\nyyy\n" in text and text.endswith("Answer:")
     assert abs(text.count("x") - text.count("z")) < 10
     too_long = ItemView("i" * 2600, "why", ("a", "b"))

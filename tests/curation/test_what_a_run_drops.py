@@ -171,9 +171,9 @@ def test_calls_go_through_the_transport_of_aiohttp(monkeypatch: pytest.MonkeyPat
     provider = OpenAIProvider.from_environment(
         load_recipe("msmarco"), concurrency=1, with_budget=False
     )
-    transport = provider.client._client._transport
-    assert "aiohttp" in type(transport).__module__
-    assert provider.client.max_retries == 0
+    (endpoint,) = provider.endpoints.all
+    assert "aiohttp" in type(endpoint.client._client._transport).__module__
+    assert endpoint.client.max_retries == 0
 
 
 def test_a_lease_that_ran_out_is_taken_by_another_worker_and_a_renewed_one_is_not(

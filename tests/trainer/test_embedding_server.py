@@ -80,7 +80,7 @@ def test_a_throttled_request_is_retried(server: Server) -> None:
     [
         ([(401, {"error": "no such key"})], "401"),
         ([(429, "slow down")] * 5, "429"),
-        ([(200, "<html>")], "not JSON"),
+        ([(200, "<html>")], "invalid JSON"),
         ([(200, {"data": [{}]})], "no list of embeddings"),
         ([(200, {"data": []})], "0 embeddings for 1 texts"),
     ],

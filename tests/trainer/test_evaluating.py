@@ -121,7 +121,7 @@ def test_two_checkpoints_with_different_splits_are_not_compared(
         {"models": paths, "release": str(tmp_path / "release")},
         kind="evaluate",
     )
-    with pytest.raises(BadInput, match="held out other groups"):
+    with pytest.raises(BadInput, match="held out different groups"):
         evaluate(handle)
 
 

@@ -239,19 +239,19 @@ def test_a_matryoshka_loss_is_the_mean_over_the_whole_and_the_cut_vectors() -> N
 def test_a_plain_row_has_no_instruction_and_both_its_passages_answer_the_query() -> None:
     (plain,) = with_plain_rows(GROUPS[:1], 0.999999)
     assert plain.triplets() == (
-        ("", plain.query_positive, plain.document_positive),
-        ("", plain.query_positive, plain.hard_negative_document_1),
-        ("", plain.query_negative, plain.hard_negative_document_2),
+        ("", plain.text("Q+"), plain.text("P+")),
+        ("", plain.text("Q+"), plain.text("P1-")),
+        ("", plain.text("Q-"), plain.text("P2-")),
     )
     objective = parse_settings({"objective": "P,I:multi"}).parsed_objective
     batch = build_batch([plain, GROUPS[1]], Template(), objective)
     assert batch.queries[: batch.matched] == [
-        plain.query_positive,
-        plain.query_negative,
+        plain.text("Q+"),
+        plain.text("Q-"),
         *dict.fromkeys(Template().apply(i, q) for i, q, _ in GROUPS[1].triplets()),
     ]
     assert all(place == -1 for row in batch.crossed_of[:3] for place in row)
-    alone = {batch.queries.index(text) for text in (plain.query_positive, plain.query_negative)}
+    alone = {batch.queries.index(text) for text in (plain.text("Q+"), plain.text("Q-"))}
     assert not alone & {place for row in batch.crossed_of for place in row}
 
 
@@ -260,7 +260,7 @@ def test_the_share_of_plain_rows_is_the_one_that_is_set_and_depends_on_the_batch
         group_of({**row, "query_positive": f"q {n}"}) for n in range(60) for row in make_rows(5)
     ]
     count = sum(
-        not group.instruction_positive
+        not group.text("I+")
         for start in range(0, 300, 4)
         for group in with_plain_rows(many[start : start + 4], 0.3)
     )
