@@ -5,7 +5,8 @@ questions, and its time and memory at scale: the tables of docs/contamination.md
     nice python bench/contamination.py paraphrases [--real ../shared/data]
     nice python bench/contamination.py scale [--ours 1000000] [--theirs 100000]
 
-Questions are those of tests/data/paraphrases.jsonl, passages those of the demo set and the natural
+Questions are those of tests/data/paraphrases.jsonl, passages those of the first demo
+set and the natural
 probe. Seeds are fixed.
 """
 
@@ -44,7 +45,9 @@ def pairs() -> list[dict[str, str]]:
 
 def passages() -> list[str]:
     """Passages of the demo set and of the natural probe."""
-    demo = [row["text"] for row in rows_of(ROOT / "curation" / "demo" / "passages.jsonl")]
+    demo = [
+        row["text"] for row in rows_of(ROOT / "tests" / "data" / "first_demo" / "passages.jsonl")
+    ]
     probe = rows_of(ROOT / "trainer" / "probe" / "natural.jsonl")
     return list(dict.fromkeys([*demo, *(row["passage_a"] for row in probe)]))
 

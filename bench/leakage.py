@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT))
 
 from analysis.text.leakage import LabelledText, leakage_report  # noqa: E402
 
-DEMO = ROOT / "curation" / "demo"
+DEMO = ROOT / "tests" / "data" / "first_demo"
 
 
 def read(path: Path) -> list[dict[str, Any]]:

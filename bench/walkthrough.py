@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DEMO = ROOT / "curation" / "demo"
+DEMO = ROOT / "tests" / "data" / "first_demo"
 INF = Path(sys.executable).parent / "inf"
 
 INTRODUCTION = """# The whole path on real questions
@@ -33,7 +33,7 @@ the product works, not how good instruction-following data can be.
 
 Written by `bench/walkthrough.py`, which runs these commands one after the other and keeps what
 they print; the times are those of one run on 2 shared cores. `$DATA` is
-`../shared/data/google_queries`, `$DEMO` is `curation/demo`.
+`../shared/data/google_queries`, `$DEMO` is `tests/data/first_demo`.
 """
 
 BEFORE_CURATION = "The texts before curation"

@@ -138,7 +138,7 @@ def _recipe(provider: str, recipe: str | None, settings: tuple[str, ...]) -> Rec
 
 def _ask_for_prices(provider: str, recipe: Recipe) -> None:
     """On a terminal, prompt for unknown prices of the models and save them."""
-    if PROVIDERS.find(provider).offline or not sys.stdin.isatty():
+    if not PROVIDERS.find(provider).paid or not sys.stdin.isatty():
         return
     known = load_prices()
     for model in sorted({stage.model for stage in recipe.stages.values()} - set(known)):

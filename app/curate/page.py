@@ -25,6 +25,7 @@ from app.kit.page import draw_empty, draw_heading, draw_labels, draw_status
 from app.text.plain import plain
 from curation.providers.registry import PROVIDERS, describe_providers
 from curation.recipe.recipe import list_recipes
+from curation.recorded import NAME as RECORDED
 from curation.run.guard import Guard
 from curation.run.leakage import stored_leakage
 from curation.run.time_left import time_left
@@ -121,7 +122,7 @@ def draw_run(listed: RunSummary) -> None:
         concurrency, guarded = row.concurrency, row.guard
     with st.container(horizontal=True, vertical_alignment="center"):
         draw_status(run.status)
-        draw_labels(offline=run.offline)
+        draw_labels(offline=run.offline, recorded=run.provider == RECORDED)
         # the amount spent is shown below, where it is refreshed while the run works
         money = f" · budget ${run.budget_usd:,.2f}" if run.budget_usd is not None else ""
         st.caption(

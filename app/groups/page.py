@@ -8,6 +8,7 @@ from app.groups.run_label import run_name
 from app.kit.choice import choose, draw_pages, page_offset
 from app.kit.page import draw_empty, draw_heading
 from app.text.numbers import counted
+from curation.recorded import NAME as RECORDED
 from db.corpus.texts import pair_sources
 from db.run.group_detail import get_group
 from db.run.groups import GroupRow, list_groups
@@ -111,6 +112,7 @@ with place:
         "Groups",
         "Three triplets generated from each pair, kept or dropped as a whole.",
         offline=chosen.offline,
+        recorded=chosen.provider == RECORDED,
     )
 with open_store().read() as session:
     found = funnel(session, chosen.id)

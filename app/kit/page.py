@@ -4,6 +4,7 @@ import streamlit as st
 
 from app.kit.menu import view_file
 from app.text.plain import plain
+from curation.recorded import NOTE as RECORDED_NOTE
 
 STATUS_COLOURS = {
     "queued": "gray",
@@ -24,16 +25,23 @@ STATUS_COLOURS = {
 }
 
 
-def draw_heading(title: str, lead: str, *, offline: bool = False, simulated: bool = False) -> None:
+def draw_heading(
+    title: str,
+    lead: str,
+    *,
+    offline: bool = False,
+    simulated: bool = False,
+    recorded: bool = False,
+) -> None:
     """Draw the title, a one-sentence description, and the labels that apply to the whole page."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.title(title, anchor=False, width="content")
-        draw_labels(offline=offline, simulated=simulated)
+        draw_labels(offline=offline, simulated=simulated, recorded=recorded)
     st.caption(lead)
 
 
-def draw_labels(*, offline: bool = False, simulated: bool = False) -> None:
-    """Draw the `offline` and `simulated` labels that apply."""
+def draw_labels(*, offline: bool = False, simulated: bool = False, recorded: bool = False) -> None:
+    """Draw the `offline`, `simulated` and `recorded` labels that apply."""
     if offline:
         st.badge(
             "offline",
@@ -48,6 +56,8 @@ def draw_labels(*, offline: bool = False, simulated: bool = False) -> None:
             color="violet",
             help="Judged by a program that simulates people in the demo.",
         )
+    if recorded:
+        st.badge("recorded", icon=":material/replay:", color="blue", help=RECORDED_NOTE)
 
 
 def draw_status(status: str) -> None:

@@ -46,6 +46,13 @@ def _local(store: Store, rest: str) -> ItemJudge:
     return LocalJudge(rest)
 
 
+def _recorded(store: Store, rest: str) -> ItemJudge:
+    from curation.recorded.judge import RecordedJudge
+    from curation.recorded.recording import load_recording
+
+    return RecordedJudge(load_recording(), rest)
+
+
 def _simulated(store: Store, rest: str) -> ItemJudge:
     from curation.judging.simulated_judge import SimulatedJudge
 
@@ -71,6 +78,11 @@ JUDGES = Registry(
             "transformers:MODEL",
             "a language model on this machine, by folder or name; append :listwise or :pointwise",
             _local,
+        ),
+        "recorded": JudgeKind(
+            "recorded:NAME",
+            "a language model's choices for the demo set, replayed from a file",
+            _recorded,
         ),
         "simulated": JudgeKind(
             "simulated:N",

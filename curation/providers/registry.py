@@ -33,12 +33,13 @@ class WorkerSetting:
 class ProviderKind:
     """A provider of answers.
 
-    `make`: the provider of one worker; raises ProviderError where it cannot be used. `recipe`: the
-    default one, built in or a path. `judge`: the name of the judge that validates its runs, with
-    `{model}` for the recipe's validation model. `offline`: no language model; its groups are
-    labelled so everywhere. `batches`: has a mode in which answers come within a day. `servers`: the
-    addresses that answer a recipe's runs; only with them are answers kept by server, and is the
-    recipe all that decides what is sent.
+    `make`: the provider of one worker; raises ProviderError where it cannot be used. `recipe`:
+    the default one, built in or a path. `judge`: the name of the judge that validates its runs,
+    with `{model}` for the recipe's validation model. `offline`: no language model; its groups
+    are labelled so everywhere. `paid`: its calls cost money, so models need a price. `batches`:
+    has a mode in which answers come within a day. `servers`: the addresses that answer a
+    recipe's runs; only with them are answers kept by server, and is the recipe all that decides
+    what is sent.
     """
 
     help: str
@@ -47,6 +48,7 @@ class ProviderKind:
     judge: str
     concurrency: int = 16
     offline: bool = False
+    paid: bool = True
     batches: bool = False
     servers: Callable[[Recipe], list[str]] | None = None
 
@@ -88,6 +90,13 @@ def _openai(setting: WorkerSetting) -> Provider:
     return BatchProvider(wire, setting.store, run.id, setting.owner)
 
 
+def _recorded(setting: WorkerSetting) -> Provider:
+    from curation.recorded.provider import RecordedProvider
+    from curation.recorded.recording import load_recording
+
+    return RecordedProvider(load_recording(), setting.recipe.stages["validation"].model)
+
+
 PROVIDERS = Registry(
     "provider",
     "inf_studio.providers",
@@ -100,6 +109,7 @@ PROVIDERS = Registry(
             judge="offline:embedding",
             concurrency=96,
             offline=True,
+            paid=False,
         ),
         "openai": ProviderKind(
             "language models on the OpenAI-compatible server that is configured",
@@ -108,6 +118,13 @@ PROVIDERS = Registry(
             judge="openai:{model}",
             batches=True,
             servers=lambda recipe: server_urls(recipe.endpoints),
+        ),
+        "recorded": ProviderKind(
+            "replays what a language model wrote and judged for the demo set; no network",
+            _recorded,
+            recipe="recorded",
+            judge="recorded:{model}",
+            paid=False,
         ),
     },
 )

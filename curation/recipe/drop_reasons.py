@@ -50,6 +50,10 @@ DROP_REASONS: Final[dict[str, Reason]] = {
         )
         for role, scenario in SCENARIOS.items()
     },
+    "not_recorded": Reason(
+        "the recording has no answer for this pair or for these candidates",
+        "`recorded` replays the demo set alone: choose another provider for data of your own",
+    ),
     "request_refused": Reason(
         "the server refuses the request with a status that trying again does not mend",
         "read the server's message and change the recipe with --set",

@@ -1,5 +1,7 @@
 """The dataset card of a release: written from the store, valid for `datasets` and the Hub."""
 
+from curation.recorded import NAME as RECORDED
+from curation.recorded import NOTE as RECORDED_NOTE
 from curation.release.card_facts import CardFacts
 from curation.release.front_matter import configs, front_matter
 from db.scenarios import TEXTS
@@ -125,6 +127,7 @@ def _making(facts: CardFacts) -> str:
         if facts.offline
         else f"{_code(facts.provider)}"
     )
+    note = f"**{RECORDED_NOTE}**\n\n" if facts.provider == RECORDED else ""
     rows = "\n".join(
         f"| {_inline(stage.task)} | {_inline(stage.model)} | {_inline(stage.prompt)} "
         f"(`{stage.prompt_sha256[:12]}`) |"
@@ -147,7 +150,7 @@ def _making(facts: CardFacts) -> str:
     return (
         "## How it was made\n\n"
         f"Run {facts.run_id} ({facts.run_status}) of the recipe {_code(facts.recipe)} "
-        f"(`{facts.recipe_sha256[:12]}`), provider {provider}.\n\n"
+        f"(`{facts.recipe_sha256[:12]}`), provider {provider}.\n\n{note}"
         f"| stage | model | prompt |\n|---|---|---|\n{rows}\n\n"
         f"Settings: {_inline(settings) or 'none'}.\n\n{unused}{prompts}"
     ).rstrip()

@@ -11,11 +11,15 @@ from collections import Counter
 LEAST_LETTERS = 20
 LEAST_HITS = 3
 _SMALL_WORDS = {
-    "en": "the of and to in is that for it was on are with as be this by from at which",
-    "de": "der die und das ist den von mit nicht ein eine des im auf für sich dem zu als auch",
-    "fr": "le la les des et est une dans que qui pour pas sur au avec ce il par sont du",
-    "es": "el los las que una por con para es del se no su al como más pero lo este son",
-    "it": "il di che è la per un una con non sono del della gli nel anche dei si più come",
+    "en": "the of and to in is that for it was on are with as be this by from at which "
+    "i do not or you a an",
+    "de": "der die und das ist den von mit nicht ein eine des im auf für sich dem zu als auch "
+    "in ich",
+    "fr": "le la les des et est une dans que qui pour pas sur au avec ce il par sont du de en un à",
+    "es": "el los las que una por con para es del se no su al como más pero lo este son "
+    "de en y a la un",
+    "it": "il di che è la per un una con non sono del della gli nel anche dei si più come "
+    "e a da in le",
     "pt": "o os que uma para com não do da em no na por mais dos como foi ao das seu",
     "nl": "de het een van en is dat op te in niet zijn voor met aan ook door maar bij wordt",
     "pl": "i w na z do że się nie jest to od przez po dla są jak oraz ale był za",

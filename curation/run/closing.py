@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import load_prices
 from db.run.runs import funnel, get_run, set_run_status
 from db.run.workers import worker_totals
@@ -55,7 +56,7 @@ def close_run(store: Store, run_id: int, *, out_of_budget: bool) -> tuple[dict[s
 
 def _unpriced(session: Session, run: Run) -> list[str]:
     """The models of the run's recipe whose calls cost an unknown amount."""
-    if run.offline:
+    if not PROVIDERS.find(run.provider).paid:
         return []
     stages = session.get_one(Recipe, run.recipe_id).body["stages"].values()
     return sorted({stage["model"] for stage in stages} - load_prices().keys())

@@ -69,8 +69,8 @@ class Estimate:
 
 
 def prices_for(provider: str, recipe: Recipe, *, batch: bool = False) -> dict[str, Price]:
-    """Prices by model: those of the price table, half of that in a batch, 0 offline."""
-    if PROVIDERS.find(provider).offline:
+    """Prices by model: those of the price table, half of that in a batch, or 0 where unpaid."""
+    if not PROVIDERS.find(provider).paid:
         return {stage.model: FREE for stage in recipe.stages.values()}
     found = load_prices()
     return {model: price.batched() for model, price in found.items()} if batch else found

@@ -53,6 +53,11 @@ VARIABLES: dict[str, tuple[Variable, ...]] = {
         Variable("AZURE_OPENAI_API_KEY", "none", "Key of Azure OpenAI. A secret."),
         Variable("OPENAI_API_VERSION", "none", "API version of Azure OpenAI; needed with it."),
         Variable(
+            "INF_RECORDING",
+            "the demo set's",
+            "Folder of recorded answers that the provider and judges `recorded` replay.",
+        ),
+        Variable(
             "INF_BATCH_POLL_SECONDS",
             "`30`",
             "Seconds between two looks at a batch (`inf curate --batch`).",

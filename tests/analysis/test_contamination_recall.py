@@ -116,7 +116,7 @@ def test_paraphrases_are_reported_with_model_and_threshold_within_their_field() 
 
 
 def test_the_frozen_paraphrases_are_of_our_own_questions() -> None:
-    lines = (ROOT / "curation" / "demo" / "pairs.jsonl").read_text().splitlines()
+    lines = (ROOT / "tests" / "data" / "first_demo" / "pairs.jsonl").read_text().splitlines()
     own = {row["query_id"]: row["query"] for row in map(json.loads, lines)}
     lines = (ROOT / "trainer" / "probe" / "natural.jsonl").read_text().splitlines()
     own |= {row["id"]: row["query"] for row in map(json.loads, lines)}

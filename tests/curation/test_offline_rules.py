@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import curation
 from analysis.text.words import mentions, replace_phrase, sentences, shared_run
 from curation.judging.embedding_judge import EmbeddingJudge
 from curation.judging.judge import ItemView
@@ -20,7 +19,7 @@ from curation.recipe.recipe import load_recipe
 from curation.rules.filters import check_passage
 from db.store.store import Store
 
-DEMO = Path(curation.__file__).parent / "demo"
+DEMO = Path(__file__).resolve().parent.parent / "data" / "first_demo"
 
 
 @lru_cache(maxsize=1)

@@ -49,8 +49,8 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_without_the_package_there_are_only_our_own() -> None:
-    assert JUDGES.names() == ["offline", "openai", "transformers", "simulated"]
-    assert PROVIDERS.names() == ["offline", "openai"]
+    assert JUDGES.names() == ["offline", "openai", "transformers", "recorded", "simulated"]
+    assert PROVIDERS.names() == ["offline", "openai", "recorded"]
     assert {"msmarco", "trec", "leetcode", "math"} <= set(SOURCES.names())
     assert "faq" not in SOURCES.names()
 

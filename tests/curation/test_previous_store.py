@@ -15,7 +15,6 @@ from curation_runs import run_curation
 from exporting import export
 from sqlalchemy import select
 
-import curation
 from curation.importing.importing import import_dataset
 from db.store import schema
 from db.store.store import Store, open_store
@@ -23,7 +22,7 @@ from db.tables import Group, Pair
 
 FROZEN = Path(__file__).resolve().parent.parent / "data" / "previous_store"
 EXPECTED: dict[str, Any] = json.loads((FROZEN / "expected.json").read_text())
-DEMO = Path(curation.__file__).parent / "demo"
+DEMO = Path(__file__).resolve().parent.parent / "data" / "first_demo"
 PAIRS, POOL = 24, 16  # of the demo set's files: the first pairs, their passages, and a few more
 
 

@@ -13,11 +13,10 @@ from conftest import count_rows
 from live_server import serving
 from playwright.sync_api import Page, expect
 
-import curation
 from db.outcome.overview import overview
 from db.store.store import Store
 
-DEMO = Path(curation.__file__).parent / "demo"
+DEMO = Path(__file__).resolve().parent.parent / "data" / "first_demo"
 PAIRS = 24
 SLOW = 240_000  # milliseconds; a loaded machine embeds slowly
 
