@@ -155,7 +155,8 @@ def thresholds_of(session: Session, study_id: int) -> dict[str, Any]:
     """
     study, kinds, sample, simulated = _gather(session, study_id)
     assert study.run_id is not None
-    design, found = design_of(study.settings), []
+    design = design_of(study.settings)
+    found: list[dict[str, Any]] = []
     for name, strictness in sorted(run_strictness(session, study.run_id).items()):
         try:
             rows = explore_thresholds(kinds, sample, design, strictness)

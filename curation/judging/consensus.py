@@ -1,6 +1,7 @@
 """The consensus of a study's people by Dawid and Skene, and how judges compare with it."""
 
 from collections import defaultdict
+from collections.abc import Hashable
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -23,13 +24,13 @@ def study_consensus(session: Session, study_id: int) -> dict[str, Any]:
     """
     get_study(session, study_id)
     every = judgment_frame(session, study_id)
-    scenario = {
+    scenario: dict[Hashable, str] = {
         item_id: place.scenario for item_id, place in study_item_places(session, study_id).items()
     }
     rows, simulated = rows_of_people(every)
     if not rows:
         return {"study_id": study_id, "simulated": False, "judges": [], "models": [], "items": []}
-    consensus = dawid_skene(decisions_of(rows), strata=dict(scenario))
+    consensus = dawid_skene(decisions_of(rows), strata=scenario)
     labels = {label: place for place, label in enumerate(consensus.answers.labels)}
     place_of = {item: place for place, item in enumerate(consensus.answers.items)}
     of_models: dict[str, list[float]] = defaultdict(list)
@@ -50,7 +51,7 @@ def study_consensus(session: Session, study_id: int) -> dict[str, Any]:
         "study_id": study_id,
         "simulated": simulated,
         "sure": sum(row["probability"] >= SURE for row in items),
-        "judges": judge_quality(consensus, dict(scenario)),
+        "judges": judge_quality(consensus, scenario),
         "models": [
             {"judge": name, "items": len(found), "accuracy": sum(found) / len(found)}
             for name, found in sorted(of_models.items())
