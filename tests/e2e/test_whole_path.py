@@ -18,7 +18,7 @@ from db.store.store import Store
 
 DEMO = Path(__file__).resolve().parent.parent / "data" / "first_demo"
 PAIRS = 24
-SLOW = 240_000  # milliseconds; a loaded machine embeds slowly
+SLOW = 480_000  # milliseconds; a loaded machine embeds slowly
 
 
 def few_pairs(folder: Path) -> tuple[Path, Path]:
