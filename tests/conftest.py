@@ -283,12 +283,6 @@ def inf(inf_process: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> Cal
     return run
 
 
-@pytest.fixture
-def inf_here(inf: Callable[..., Ran]) -> Callable[..., Ran]:
-    """The former name of `inf`."""
-    return inf
-
-
 @dataclass
 class EndedJob:
     """What `subprocess.Popen` is to a job that has run here."""

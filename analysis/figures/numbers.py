@@ -8,6 +8,11 @@ def score(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.4f}"
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A count with its noun: `1 group`, `1,200 groups`, `2 studies` (irregular plural given)."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def duration(span: timedelta) -> str:
     """A span in at most two units: `45 s`, `3 min 20 s`, `2 h 5 min`."""
     seconds = max(0, round(span.total_seconds()))

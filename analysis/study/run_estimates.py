@@ -86,6 +86,25 @@ class Share:
         return np.asarray(a / (a + b))
 
 
+def share_of_two(one: Share, rest: Share) -> tuple[float, list[float] | None]:
+    """Confirmed items of `one` among those of both parts, and the 95 % interval if both have one.
+
+    The parts share no item; both must have items and a value.
+    """
+    assert one.value is not None and rest.value is not None
+
+    def ratio(share: np.ndarray | float, other: np.ndarray | float) -> np.ndarray:
+        right, wrong = np.multiply(one.items, share), np.multiply(rest.items, other)
+        return np.asarray(right / np.maximum(right + wrong, 1e-300))
+
+    interval = None
+    if one.interval and rest.interval:
+        low = ratio(one.draws(low=True), rest.draws(low=False, seed=1))
+        high = ratio(one.draws(low=False), rest.draws(low=True, seed=1))
+        interval = [float(np.quantile(low, TAIL)), float(np.quantile(high, 1 - TAIL))]
+    return float(ratio(one.value, rest.value)), interval
+
+
 @dataclass(frozen=True)
 class _Cell:
     weight: float  # of the part, among the cells that were judged

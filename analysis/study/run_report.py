@@ -9,7 +9,14 @@ from typing import Any, Final
 import numpy as np
 
 from analysis.study.design import Design
-from analysis.study.run_estimates import TAIL, Population, Share, Where, confirmed_share
+from analysis.study.run_estimates import (
+    TAIL,
+    Population,
+    Share,
+    Where,
+    confirmed_share,
+    share_of_two,
+)
 from db.scenarios import ROLES
 from db.study.run_items import ItemKind, JudgedItem
 
@@ -110,22 +117,8 @@ class Estimator:
                 return {"value": None, "interval": None, "reason": share.reason}
         if not missed.items:
             return {"value": None, "interval": None, "reason": "the validator missed no item"}
-        assert passed.value is not None and missed.value is not None
-
-        def ratio(one: np.ndarray | float, other: np.ndarray | float) -> Any:
-            right, wrong = np.multiply(passed.items, one), np.multiply(missed.items, other)
-            return right / np.maximum(right + wrong, 1e-300)
-
-        interval = None
-        if passed.interval and missed.interval:
-            low = ratio(passed.draws(low=True), missed.draws(low=False, seed=1))
-            high = ratio(passed.draws(low=False), missed.draws(low=True, seed=1))
-            interval = [float(np.quantile(low, TAIL)), float(np.quantile(high, 1 - TAIL))]
-        return {
-            "value": float(ratio(passed.value, missed.value)),
-            "interval": interval,
-            "judged": passed.judged + missed.judged,
-        }
+        value, interval = share_of_two(passed, missed)
+        return {"value": value, "interval": interval, "judged": passed.judged + missed.judged}
 
     def kept_groups(self) -> dict[str, Any]:
         """Between which shares of kept groups people confirm in every scenario."""

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from analysis.figures.numbers import counted
+
 FIGURES: Final = {
     "precision": "Items of kept groups that people confirm (precision)",
     "overturned": "Items the validator missed that people confirm (wrongly dropped)",
@@ -136,7 +138,7 @@ def part_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def plan_sentence(plan: Mapping[str, Any]) -> str:
     """What a plan costs and what it brings."""
-    more = f"{_counted(plan['judgments'], 'more judgment')} of {_counted(plan['items'], 'item')}"
+    more = f"{counted(plan['judgments'], 'more judgment')} of {counted(plan['items'], 'item')}"
     now = "" if plan["now"] is None else f" (now ±{100 * plan['now']:.1f})"
     expected = f"±{100 * plan['expected']:.1f} points"
     if plan["reach"] is None:
@@ -147,7 +149,3 @@ def plan_sentence(plan: Mapping[str, Any]) -> str:
     if plan["is_enough"]:
         return f"{wanted}: {more}"
     return f"{wanted}: the run has too few groups; {more} would bring it to {expected}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + "s" * (number != 1)

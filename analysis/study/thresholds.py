@@ -15,7 +15,7 @@ import numpy as np
 
 from analysis.study.design import Design
 from analysis.study.planning import Kinds
-from analysis.study.run_estimates import TAIL, Share, confirmed_share
+from analysis.study.run_estimates import Share, confirmed_share, share_of_two
 from analysis.study.run_report import NO_ANSWERS, as_numbers
 from db.errors import BadInput
 from db.study.run_items import JudgedItem
@@ -108,14 +108,5 @@ def _recall(passing: Share, rest: Share) -> dict[str, Any]:
         return {"value": 0.0, "interval": None}
     if not rest.items or rest.value is None:
         return {"value": 1.0, "interval": None}
-
-    def ratio(one: Any, other: Any) -> Any:
-        right, wrong = np.multiply(passing.items, one), np.multiply(rest.items, other)
-        return right / np.maximum(right + wrong, 1e-300)
-
-    interval = None
-    if passing.interval and rest.interval:
-        low = ratio(passing.draws(low=True), rest.draws(low=False, seed=1))
-        high = ratio(passing.draws(low=False), rest.draws(low=True, seed=1))
-        interval = [float(np.quantile(low, TAIL)), float(np.quantile(high, 1 - TAIL))]
-    return {"value": float(ratio(passing.value, rest.value)), "interval": interval}
+    value, interval = share_of_two(passing, rest)
+    return {"value": value, "interval": interval}

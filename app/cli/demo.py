@@ -29,7 +29,6 @@ SEED = 1
 PROVIDER = "recorded"
 ITEMS = 90
 JUDGES = ["recorded:B", "offline:embedding"]
-YOUR_ITEMS = 10
 TRAINING = "epochs=20 max_seconds=60 rows_per_batch=8 held_out=0.2"
 
 

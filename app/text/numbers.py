@@ -1,13 +1,8 @@
 """Numbers, counts and durations as pages and commands show them."""
 
-from analysis.figures.numbers import duration, score
+from analysis.figures.numbers import counted, duration, score
 
 __all__ = ["counted", "duration", "money", "score"]
-
-
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """A count with its noun: `1 group`, `1,200 groups`, `2 studies` (irregular plural given)."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def money(usd: float) -> str:

@@ -15,6 +15,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from analysis.text.words import words
+from db.corpus.texts import passage_texts
 from db.errors import BadInput
 from db.run.group_queue import ClaimedGroup
 from db.tables import Pair, Passage
@@ -173,12 +174,6 @@ def choose_for(
 def answering_passages(pool: Pool, group: ClaimedGroup) -> set[int]:
     """The passages that answer the group's query."""
     return pool.answers.get(group.query, set()) | {group.passage_id}
-
-
-def passage_texts(session: Session, ids: Sequence[int]) -> dict[int, str]:
-    """The texts of passages by id."""
-    rows = session.execute(select(Passage.id, Passage.text).where(Passage.id.in_(ids)))
-    return dict(rows.all())
 
 
 def seeded(seed: int, *names: str) -> random.Random:

@@ -18,6 +18,7 @@ from curation.judging.registry import judge_named
 from curation.judging.sampling import Sampling, sample_study_items
 from db.assignment.shown_items import shuffled_labels
 from db.corpus.datasets import get_dataset
+from db.corpus.texts import passage_texts
 from db.errors import Refused
 from db.jobs.runner import JobHandle
 from db.people.accounts import record_audit
@@ -26,7 +27,7 @@ from db.store.store import Store
 from db.study.gold_items import sample_gold_items
 from db.study.judgments import get_or_create_judge, record_judgment
 from db.study.studies import GUIDELINES, add_study, compose, current_guideline, get_study
-from db.tables import Item, Judge, Judgment, Passage, StudyItem
+from db.tables import Item, Judge, Judgment, StudyItem
 from db.values import AMBIGUOUS, NONE
 
 
@@ -210,8 +211,7 @@ def show_items(session: Session, item_ids: Sequence[int], judge_id: int) -> list
     """The items as this judge sees them: texts in an order of its own, no label in the view."""
     items = {item.id: item for item in session.scalars(select(Item).where(Item.id.in_(item_ids)))}
     wanted = {entry["passage_id"] for item in items.values() for entry in item.candidates}
-    found = select(Passage.id, Passage.text).where(Passage.id.in_(wanted))
-    texts = {passage.id: passage.text for passage in session.execute(found)}
+    texts = passage_texts(session, wanted)
     shown = []
     for item in (items[item_id] for item_id in item_ids):
         order = shuffled_labels(item, judge_id)

@@ -52,7 +52,8 @@ MAX_ATTEMPTS: Final = 6
 BACKOFF_SECONDS: Final = 0.5
 MAX_BACKOFF_SECONDS: Final = 20.0
 TIMEOUT_SECONDS: Final = 600.0  # a local server may think for minutes before it answers
-THROTTLED_FOR_SECONDS: Final = 600.0  # nothing but 429 to any request: then the run stops
+SILENT_FOR_SECONDS: Final = 600.0  # no answer to any request: then the run stops
+MIN_ATTEMPTS: Final = 3  # before that: one slow request may last as long and prove nothing
 
 
 class OpenAIProvider:
@@ -262,7 +263,8 @@ class OpenAIProvider:
             if of_row >= MAX_ATTEMPTS - 1:
                 raise RowFailed("server_error", f"gave up after {attempts} attempts: {failed}")
             silent = time.monotonic() - max(self._last_answer, first)
-            if of_server >= MAX_ATTEMPTS or silent > THROTTLED_FOR_SECONDS:
+            silent_for_long = silent > SILENT_FOR_SECONDS and attempts >= MIN_ATTEMPTS
+            if of_server >= MAX_ATTEMPTS or silent_for_long:
                 await self._give_up(request, failed, attempts)
                 of_server = 0
             self._trouble.retrying(delay)

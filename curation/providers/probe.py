@@ -7,6 +7,7 @@ from typing import Any
 
 import openai
 
+from curation.providers.failures import WIRE_ERRORS
 from curation.recipe.prices import Price
 
 PROBE_TOKENS = 16  # at most of output; also what is counted where the server counts nothing
@@ -36,7 +37,7 @@ class Probe:
                     tokens = await send()
                 except (openai.BadRequestError, openai.UnprocessableEntityError):
                     works = True  # it read the request
-                except (openai.APIError, ValueError, TypeError, TimeoutError):
+                except (*WIRE_ERRORS, TypeError):
                     continue
                 else:
                     works = True

@@ -28,9 +28,9 @@ GROUPS, JUDGMENTS = "groups.jsonl", "judgments.jsonl"
 WRITTEN: tuple[Task, ...] = tuple(task for task in TASKS if TASKS[task].gives != "Choice")
 
 
-def pair_key(query: str, document: str) -> str:
+def pair_key(query: str, document_sha256: str) -> str:
     """What finds the texts of a pair."""
-    return text_sha256(json.dumps([query, text_sha256(document)], ensure_ascii=False))
+    return text_sha256(json.dumps([query, document_sha256], ensure_ascii=False))
 
 
 def item_key(instruction: str, query: str, candidates: Sequence[str]) -> str:
@@ -47,7 +47,10 @@ class Chosen:
     reason: str = ""
 
     def place(self, candidates: Sequence[str]) -> int | None:
-        """The position of the chosen text among the candidates as shown, None for "none"."""
+        """The position of the chosen text among the candidates as shown, None for "none".
+
+        Raises ValueError where the chosen text is none of the candidates.
+        """
         if self.choice == NONE:
             return None
         return [text_sha256(text) for text in candidates].index(self.choice)
@@ -68,7 +71,7 @@ class Recording:
 
     def text(self, task: Task, query: str, document: str) -> str | None:
         """What was written for a pair, None where nothing is recorded."""
-        return self.texts.get(pair_key(query, document), {}).get(task)
+        return self.texts.get(pair_key(query, text_sha256(document)), {}).get(task)
 
     def chosen(
         self, judge: str, instruction: str, query: str, candidates: Sequence[str]
@@ -90,26 +93,22 @@ def load_recording(place: Path | None = None) -> Recording:
 
 @lru_cache(maxsize=2)
 def _load(place: Path) -> Recording:
+    contents = {name: _read(place / name) for name in (GROUPS, JUDGMENTS)}
     texts: dict[str, dict[str, str]] = {}
-    for where, row in _rows(place / GROUPS):
-        key = text_sha256(
-            json.dumps(
-                [_text(row, "query", where), _text(row, "document_sha256", where)],
-                ensure_ascii=False,
-            )
-        )
+    for where, row in _rows(GROUPS, contents[GROUPS]):
+        key = pair_key(_text(row, "query", where), _text(row, "document_sha256", where))
         if key in texts:
             raise BadInput(f"{where}: a second group for the same pair")
         texts[key] = {task: _text(row, task, where) for task in WRITTEN}
     choices: dict[str, dict[str, Chosen]] = {}
-    for where, row in _rows(place / JUDGMENTS):
+    for where, row in _rows(JUDGMENTS, contents[JUDGMENTS]):
         of_judge = choices.setdefault(_text(row, "judge", where), {})
         item = _text(row, "item", where)
         if item in of_judge:
             raise BadInput(f"{where}: a second choice of judge {row['judge']!r} for the same item")
         of_judge[item] = Chosen(_text(row, "choice", where), str(row.get("reason", "")))
-    contents = "".join(text_sha256(_read(place / name)) for name in (GROUPS, JUDGMENTS))
-    return Recording(texts, choices, text_sha256(contents))
+    hashes = "".join(text_sha256(text) for text in contents.values())
+    return Recording(texts, choices, text_sha256(hashes))
 
 
 def _read(file: Path) -> str:
@@ -122,9 +121,9 @@ def _read(file: Path) -> str:
         ) from error
 
 
-def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in enumerate(_read(file).splitlines(), 1):
-        where = f"{file.name}, line {number}"
+def _rows(name: str, contents: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for number, line in enumerate(contents.splitlines(), 1):
+        where = f"{name}, line {number}"
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:

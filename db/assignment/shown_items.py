@@ -8,10 +8,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from db.tables import Assignment, Item, Passage
+from db.corpus.texts import passage_texts
+from db.tables import Assignment, Item
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,7 @@ def show(session: Session, assignment: Assignment) -> ShownItem:
 def show_item(session: Session, study_id: int, item: Item, order_shown: Sequence[str]) -> ShownItem:
     """The item with its candidates in the given order of labels: texts only."""
     passage_ids = {entry["label"]: entry["passage_id"] for entry in item.candidates}
-    texts = dict(
-        session.execute(
-            select(Passage.id, Passage.text).where(Passage.id.in_(list(passage_ids.values())))
-        ).all()
-    )
+    texts = passage_texts(session, passage_ids.values())
     return ShownItem(
         study_id=study_id,
         item_id=item.id,

@@ -5,7 +5,7 @@ the triplet that introduced them (`db.scenarios`). Without a run: the queries an
 pairs, under `positive`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, TypeVarTuple
 
 from sqlalchemy import ColumnElement, Select, func, select
@@ -34,6 +34,12 @@ class CorpusText(NamedTuple):
     group_id: int | None = None
     verdict: str | None = None
     source: str | None = None
+
+
+def passage_texts(session: Session, ids: Iterable[int]) -> dict[int, str]:
+    """The texts of passages by id."""
+    rows = session.execute(select(Passage.id, Passage.text).where(Passage.id.in_(list(ids))))
+    return dict(rows.all())
 
 
 def pair_source() -> ColumnElement[str]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from db.corpus.texts import passage_texts
 from db.errors import NotFound
 from db.tables import (
     Call,
@@ -165,7 +166,7 @@ def _validations(session: Session, group_id: int, run_id: int) -> list[Validator
         .order_by(Item.id, Judgment.id)
     ).all()
     ids = {entry["passage_id"] for item, *_ in rows for entry in item.candidates}
-    texts = dict(session.execute(select(Passage.id, Passage.text).where(Passage.id.in_(ids))).all())
+    texts = passage_texts(session, ids)
     return [
         ValidatorJudgment(
             scenario=item.scenario,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
+from db.corpus.texts import passage_texts
 from db.errors import BadInput, NotFound
 from db.study.judgments import (
     ADJUDICATOR,
@@ -19,7 +20,7 @@ from db.study.judgments import (
     remarks,
 )
 from db.study.speed import seconds_taken, too_fast_limit
-from db.tables import Assignment, Item, Judge, Judgment, Passage, StudyItem
+from db.tables import Assignment, Item, Judge, Judgment, StudyItem
 
 SEPARATOR = ","  # not in any label: see `db.values`
 CHUNK = 5000
@@ -91,11 +92,7 @@ def get_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
         raise NotFound(f"item {item_id} is not in study {study_id}")
     item = session.get_one(Item, item_id)
     ids = {entry["label"]: entry["passage_id"] for entry in item.candidates}
-    texts = dict(
-        session.execute(
-            select(Passage.id, Passage.text).where(Passage.id.in_(list(ids.values())))
-        ).all()
-    )
+    texts = passage_texts(session, ids.values())
     answers: list[JudgeAnswer] = []
     fastest = too_fast_limit(session, study_id)
     decision, decision_note, decided_by = None, "", ""

@@ -142,7 +142,7 @@ def page_of() -> None:
 
 
 def test_a_measure_registered_once_is_in_the_report_the_page_and_the_command(
-    monkeypatch: pytest.MonkeyPatch, inf_here, tmp_path
+    monkeypatch: pytest.MonkeyPatch, inf, tmp_path
 ) -> None:
     """Its value is the share of disagreement, 2 of 8 items: one minus raw agreement."""
     added = AgreementMeasure(
@@ -161,7 +161,7 @@ def test_a_measure_registered_once_is_in_the_report_the_page_and_the_command(
     path = tmp_path / "judgments.csv"
     lines = [f"{each.item},{each.judge},{each.label}" for each in DECISIONS]
     path.write_text("\n".join(["item,judge,label", *lines]))
-    done = inf_here("analyze", "agreement", "--judgments", path)
+    done = inf("analyze", "agreement", "--judgments", path)
     assert "Raw disagreement: 0.2500" in done.out
     shown = AppTest.from_function(page_of).run()
     assert not shown.exception

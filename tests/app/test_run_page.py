@@ -23,6 +23,7 @@ from db.store.store import Store
 from db.tables import Group, Job, RunWorker, utc_now
 
 DAY = timedelta(days=1)
+CALLS = {"in_flight": 7, "width": 8.0, "made": 120, "reused": 3, "failures": 2, "throttled": 1}
 
 
 @pytest.fixture
@@ -34,16 +35,7 @@ def running(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> int:
         run_id = start_run(session, dataset="small", provider="openai", concurrency=16).id
         begin_run(session, run_id)
         add_worker(session, run_id, "me")
-        beat_worker(
-            session,
-            "me",
-            in_flight=7,
-            width=8.0,
-            made=120,
-            reused=3,
-            failures=2,
-            throttled=1,
-        )
+        beat_worker(session, "me", **CALLS)
         session.commit()
     claimed_job(sqlite_store, run_id)
     return run_id
@@ -259,12 +251,7 @@ def test_a_wait_the_last_error_and_the_basis_of_the_time_left_are_shown(
         beat_worker(
             session,
             "me",
-            in_flight=7,
-            width=8.0,
-            made=120,
-            reused=3,
-            failures=2,
-            throttled=1,
+            **CALLS,
             trouble=trouble,
             pace=Pace(240.0, {"instruction": 2}),
         )

@@ -67,7 +67,7 @@ def test_a_sampled_study_estimates_the_run(store: Store) -> None:
 
 
 def test_listed_disputed_and_kept_only_studies_say_only_what_is_known(
-    sqlite_store: Store, inf_here: Callable[..., Ran]
+    sqlite_store: Store, inf: Callable[..., Ran]
 ) -> None:
     run_id = make_run(sqlite_store, kept=20, dropped=12)
     make(sqlite_store, 20, Sampling())
@@ -76,12 +76,12 @@ def test_listed_disputed_and_kept_only_studies_say_only_what_is_known(
     make(sqlite_store, 6, Sampling("disagreement", of_study=1), 3)
     make(sqlite_store, 12, Sampling("random", only="kept"), 4)
     for study_id, reason in ((2, LISTED), (3, DISPUTED)):
-        shown = inf_here("study", "estimate", "--study", study_id).out
+        shown = inf("study", "estimate", "--study", study_id).out
         assert "says nothing about the run" in shown and reason in shown
         assert "%" not in shown
         with pytest.raises(BadInput, match="no plan"), sqlite_store.read() as session:
             plan_for(session, study_id, target="precision", reach=0.05)
-    shown = inf_here("study", "estimate", "--study", 4).out
+    shown = inf("study", "estimate", "--study", 4).out
     assert "People confirm 100.0%" in shown
     assert "Recall is not known: only kept groups were sampled" in shown
     assert "of the items that people confirm" not in shown.lower()
@@ -109,19 +109,19 @@ def test_the_planned_items_are_added_and_the_study_stays_a_sample(store: Store) 
 
 
 def test_the_command_plans_first_and_adds_only_with_add(
-    sqlite_store: Store, inf_here: Callable[..., Ran]
+    sqlite_store: Store, inf: Callable[..., Ran]
 ) -> None:
     make_run(sqlite_store, kept=60, dropped=30)
     make(sqlite_store, 15, Sampling())
     arguments = ("study", "plan", "--study", 1, "--target", "precision", "--reach", 6)
-    shown = inf_here(*arguments).out
+    shown = inf(*arguments).out
     assert "to know precision to ±6 points (now ±" in shown
     assert "more judgments" in shown and "kept groups" in shown and "nothing added" in shown
-    result = inf_here(*arguments, "--json").json
+    result = inf(*arguments, "--json").json
     assert result["judgments"] == 2 * result["items"]
     with sqlite_store.read() as session:
         assert len(session.scalars(select(StudyItem)).all()) == 15
-    inf_here(*arguments, "--add")
+    inf(*arguments, "--add")
     with sqlite_store.read() as session:
         assert len(session.scalars(select(StudyItem)).all()) == 15 + result["items"]
 
@@ -136,7 +136,7 @@ def test_a_closed_study_takes_no_items(sqlite_store: Store) -> None:
 
 
 def test_the_card_has_estimates_of_a_sampled_study_and_none_of_a_list(
-    sqlite_store: Store, tmp_path: Path, inf_here: Callable[..., Ran]
+    sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran]
 ) -> None:
     run_id = make_run(sqlite_store, kept=20, dropped=12)
     make(sqlite_store, 24, Sampling())
@@ -146,7 +146,7 @@ def test_the_card_has_estimates_of_a_sampled_study_and_none_of_a_list(
     card = (tmp_path / "out" / "README.md").read_text()
     circular = "offline:embedding is the validator that chose this run's groups"
     assert circular in card
-    assert circular in inf_here("analyze", "agreement", "--study", 1, "--resamples", 0).out
+    assert circular in inf("analyze", "agreement", "--study", 1, "--resamples", 0).out
     assert "Validator over the run, by study 1: People confirm 100.0% (" in card
     assert "| Dropped groups that people would keep | 0.0% to " in card
     assert "Validator over the run, by study 2" not in card
@@ -154,11 +154,11 @@ def test_the_card_has_estimates_of_a_sampled_study_and_none_of_a_list(
 
 
 def test_a_second_judge_gives_a_stricter_filter_to_explore(
-    sqlite_store: Store, inf_here: Callable[..., Ran]
+    sqlite_store: Store, inf: Callable[..., Ran]
 ) -> None:
     run_id = make_run(sqlite_store, kept=20, dropped=12)
     make(sqlite_store, 30, Sampling())
-    shown = inf_here("study", "thresholds", "--study", 1).out
+    shown = inf("study", "thresholds", "--study", 1).out
     assert "no threshold to explore: the run's validator gave one answer" in shown
     with sqlite_store.write() as session:
         second = get_or_create_judge(session, "second", kind="model")
@@ -175,9 +175,9 @@ def test_a_second_judge_gives_a_stricter_filter_to_explore(
         session.commit()
     explored = {
         each["by"]: each["rows"]
-        for each in inf_here("study", "thresholds", "--study", 1, "--json").json["explored"]
+        for each in inf("study", "thresholds", "--study", 1, "--json").json["explored"]
     }
     assert [row["kept_groups"] for row in explored["judges"]] == [20, 10]
     assert [row["kept_groups"] for row in explored["margin of second"]] == [20]  # all alike
     assert explored["judges"][1]["recall"]["value"] < explored["judges"][0]["recall"]["value"]
-    assert "at least 2" in inf_here("study", "thresholds", "--study", 1).out
+    assert "at least 2" in inf("study", "thresholds", "--study", 1).out

@@ -14,6 +14,8 @@ from httpx2 import Request as HttpRequest
 from httpx2 import Response
 from openai_server import Server
 
+from curation.providers import endpoints as many_endpoints
+from curation.providers import openai_server as provider
 from curation.providers.addresses import endpoint_urls, public_url
 from curation.providers.endpoints import Endpoint, Endpoints
 from curation.recipe.recipe import FOLDER, load_recipe
@@ -30,10 +32,10 @@ ASKED: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("curation.providers.openai_server.BACKOFF_SECONDS", 0.01)
-    monkeypatch.setattr("curation.providers.openai_server.MAX_BACKOFF_SECONDS", 0.05)
-    monkeypatch.setattr("curation.providers.endpoints.LEFT_OUT_SECONDS", 0.05)
-    monkeypatch.setattr("curation.providers.endpoints.MAX_LEFT_OUT_SECONDS", 0.1)
+    monkeypatch.setattr(provider, "BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr(provider, "MAX_BACKOFF_SECONDS", 0.05)
+    monkeypatch.setattr(many_endpoints, "LEFT_OUT_SECONDS", 0.05)
+    monkeypatch.setattr(many_endpoints, "MAX_LEFT_OUT_SECONDS", 0.1)
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ def server(shared_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[S
     provider = "curation.providers.openai_server"
     monkeypatch.setattr(f"{provider}.BACKOFF_SECONDS", 0.002)
     monkeypatch.setattr(f"{provider}.MAX_BACKOFF_SECONDS", 0.01)
-    monkeypatch.setattr(f"{provider}.THROTTLED_FOR_SECONDS", 0.1)
+    monkeypatch.setattr(f"{provider}.SILENT_FOR_SECONDS", 0.1)
     monkeypatch.setattr("curation.providers.gate.CUT_SECONDS", 0.01)
     # a collection of everything that the tests imported, and a report: half of a row's time
     monkeypatch.setattr("curation.run.engine.tuned_gc", nullcontext)

@@ -50,7 +50,7 @@ def test_a_wrong_setting_is_refused_with_its_place(setting: str, words: str) -> 
 
 
 def test_an_unknown_recipe_names_the_built_in_ones() -> None:
-    with pytest.raises(BadInput, match="leetcode, metamath, msmarco, offline, robust04"):
+    with pytest.raises(BadInput, match="leetcode, metamath, msmarco, offline, recorded, robust04"):
         load_recipe("nothing")
 
 

@@ -53,18 +53,18 @@ def run_curation_again(store: Store, run_id: int, report: object) -> object:
 
 
 def test_an_earlier_run_is_checked_by_command_and_the_page_then_shows_it(
-    sqlite_store: Store, inf_here: Callable[..., Any]
+    sqlite_store: Store, inf: Callable[..., Any]
 ) -> None:
     add_dataset(sqlite_store, pairs=6)
     run_id = run_curation(sqlite_store, dataset="small", provider="offline")["run_id"]
     with sqlite_store.read() as session:
         assert stored_leakage(session, run_id) is None, "its job was made here and has no result"
-    done = inf_here("analyze", "leakage", "--run", run_id, "--json")
+    done = inf("analyze", "leakage", "--run", run_id, "--json")
     assert done.code == 0, done.err
     assert "at least 20 are needed" in done.json["leakage"]["comparisons"]["I- / I+"]["reason"]
     with sqlite_store.read() as session:
         assert stored_leakage(session, run_id) == done.json["leakage"]
-    assert inf_here("analyze", "leakage", "--run", run_id + 1).code == 1
+    assert inf("analyze", "leakage", "--run", run_id + 1).code == 1
 
 
 def test_a_small_run_says_how_many_pairs_are_needed(sqlite_store: Store) -> None:

@@ -167,14 +167,14 @@ def test_the_count_before_the_start_ends_where_an_answer_is_missing(
 
 
 def test_the_command_shows_what_is_reused_before_it_starts(
-    sqlite_store: Store, servers: list[Server], inf_here: Any, monkeypatch: pytest.MonkeyPatch
+    sqlite_store: Store, servers: list[Server], inf: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made(sqlite_store)
     monkeypatch.setattr("app.cli.curate.work", lambda *_, **__: {"job_id": 1})
     asked = ("curate", "--dataset", "small", "--provider", "openai", "--set", "model=small")
-    shown = inf_here(*asked, "--detach")
+    shown = inf(*asked, "--detach")
     assert "24 stored answers are reused. Use --fresh" in shown.err
-    assert "reused" not in inf_here(*asked, "--detach", "--fresh").err
+    assert "reused" not in inf(*asked, "--detach", "--fresh").err
 
 
 def test_a_judge_of_study_items_is_not_answered_from_another_server(

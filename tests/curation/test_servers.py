@@ -100,14 +100,14 @@ def test_two_workers_that_are_told_the_same_at_once_keep_one_answer_of_each(
 
 
 def test_the_timeout_of_the_command_holds_in_every_stage(
-    sqlite_store: Store, inf_here: Any, monkeypatch: pytest.MonkeyPatch
+    sqlite_store: Store, inf: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_dataset(sqlite_store, pairs=1)
     monkeypatch.setattr("app.cli.curate.work", lambda *_, **__: {"job_id": 1})
     asked = ("curate", "--dataset", "small", "--provider", "openai", "--detach")
-    assert inf_here(*asked, "--timeout", 90).code == 0
+    assert inf(*asked, "--timeout", 90).code == 0
     with sqlite_store.read() as session:
         (body,) = session.scalars(select(Recipe.body))
     assert {stage["timeout_seconds"] for stage in body["stages"].values()} == {90.0}
-    assert inf_here(*asked, "--timeout", 0).code == 2
-    assert inf_here("curate", "--resume", 1, "--timeout", 90).code == 2
+    assert inf(*asked, "--timeout", 0).code == 2
+    assert inf("curate", "--resume", 1, "--timeout", 90).code == 2

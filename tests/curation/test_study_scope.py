@@ -109,7 +109,7 @@ def test_card_page_and_command_say_which_studies_speak_for_the_run(
 
 
 def test_validators_have_a_kappa_only_from_a_study_that_samples_the_run(
-    sqlite_store: Store, inf_here: Callable[..., Ran]
+    sqlite_store: Store, inf: Callable[..., Ran]
 ) -> None:
     run_id = make_run(sqlite_store)
     kept = tuple(str(one) for one in group_ids(sqlite_store, run_id, "kept"))
@@ -119,9 +119,9 @@ def test_validators_have_a_kappa_only_from_a_study_that_samples_the_run(
         judge_all(sqlite_store, number)
     page = open_page("validators")
     for number, of_run in ((1, True), (2, False)):
-        told = inf_here("analyze", "validators", "--dataset", "books", "--study", number, "--json")
+        told = inf("analyze", "validators", "--dataset", "books", "--study", number, "--json")
         assert all(("human_kappa" in row) is of_run for row in told.json["validators"])
-        shown = inf_here("analyze", "validators", "--dataset", "books", "--study", number).out
+        shown = inf("analyze", "validators", "--dataset", "books", "--study", number).out
         assert (NOT_OF_RUN in shown) is not of_run
         page.selectbox(key="validators.study").select_index(2 - number).run()
         assert not page.exception

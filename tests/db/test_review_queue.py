@@ -129,40 +129,36 @@ def test_unfinished_groups_are_in_no_queue(sqlite_store: Store) -> None:
     assert queue(sqlite_store, QueueFilter(run_id))[1] == 1
 
 
-def test_the_command_reviews_many_only_when_told_yes(sqlite_store: Store, inf_here: Inf) -> None:
+def test_the_command_reviews_many_only_when_told_yes(sqlite_store: Store, inf: Inf) -> None:
     run_id = make_run(sqlite_store, kept=3, dropped=2, unwritten=1)
     kept = ("review", "many", "--run", run_id, "--verdict", "kept", "--approve")
-    asked = inf_here(*kept, "--json")
+    asked = inf(*kept, "--json")
     assert asked.json == {"run_id": run_id, "action": "approve", "groups": 3, "done": False}
-    assert "add --yes to do it" in inf_here(*kept).out
+    assert "add --yes to do it" in inf(*kept).out
     with sqlite_store.read() as session:
         assert count_reviews(session, run_id) == {}
-    assert inf_here(*kept, "--yes", "--json").json["done"] is True
+    assert inf(*kept, "--yes", "--json").json["done"] is True
     rest = ("--run", run_id, "--reviewed", "none", "--reject")
-    assert inf_here("review", "many", *rest, "--yes").code == 2  # no reason
-    done = inf_here("review", "many", *rest, "--reason", "dropped anyway", "--yes", "--json")
+    assert inf("review", "many", *rest, "--yes").code == 2  # no reason
+    done = inf("review", "many", *rest, "--reason", "dropped anyway", "--yes", "--json")
     assert done.json["groups"] == 3
     with sqlite_store.read() as session:
         assert count_reviews(session, run_id) == {"approve": 3, "reject": 3}
         rows = session.scalars(select(Audit).order_by(Audit.id)).all()
         assert [row.action for row in rows] == ["review.bulk_approve", "review.bulk_reject"]
         assert all(row.actor.startswith("cli:") for row in rows)
-    empty = inf_here("review", "many", *rest, "--reason", "again", "--yes", "--json")
+    empty = inf("review", "many", *rest, "--reason", "again", "--yes", "--json")
     assert (empty.code, empty.json["error"]) == (1, "the filter matches no group")
-    unknown = inf_here("review", "many", "--run", run_id, "--drop-reason", "ugly", "--approve")
+    unknown = inf("review", "many", "--run", run_id, "--drop-reason", "ugly", "--approve")
     assert unknown.code == 1 and "no drop reason 'ugly'" in unknown.err
-    assert inf_here("review", "many", "--run", 99, "--approve", "--json").json == {
-        "error": "no run 99"
-    }
+    assert inf("review", "many", "--run", 99, "--approve", "--json").json == {"error": "no run 99"}
 
 
-def test_the_command_lets_annotators_see_verdicts(sqlite_store: Store, inf_here: Inf) -> None:
+def test_the_command_lets_annotators_see_verdicts(sqlite_store: Store, inf: Inf) -> None:
     run_id = make_run(sqlite_store, kept=1, dropped=1)
 
     def shown(*words: str) -> bool:
-        result = inf_here("review", "verdicts", "--run", run_id, *words, "--json").json[
-            "verdicts_shown"
-        ]
+        result = inf("review", "verdicts", "--run", run_id, *words, "--json").json["verdicts_shown"]
         with sqlite_store.read() as session:
             assert session.get_one(Run, run_id).verdicts_shown is result
         return bool(result)

@@ -19,8 +19,7 @@ import torch
 from trainer.data.release_files import Group
 from trainer.evaluate.following import CONTROLS
 from trainer.loop.arguments import step_count
-from trainer.loop.embedding_loss import EmbeddingLoss
-from trainer.loop.fitting import prepare_weights
+from trainer.loop.fitting import make_loss, prepare_weights
 from trainer.loop.packing_check import make_collator
 from trainer.loop.plan import Groups
 from trainer.loop.precision import uses_bf16
@@ -79,14 +78,7 @@ def _stepper(
 ) -> Callable[[Sequence[Group]], None]:
     """A function that does one optimizer step on a batch, as the training does."""
     collator = make_collator(model, groups, settings)
-    loss = EmbeddingLoss(
-        model,
-        settings.parsed_objective,
-        temperature=settings.temperature,
-        positive_as_printed=settings.positive_counted == "as-printed",
-        texts_at_once=settings.texts_at_once,
-        sizes=settings.matryoshka_sizes,
-    )
+    loss = make_loss(model, settings)
     trained = [weights for weights in model.parameters() if weights.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=settings.learning_rate)
     kind = model.device.type

@@ -72,17 +72,7 @@ def fit(
     teacher = processes.agree(_taught(groups, settings, work, processes, report))
     collator = make_collator(model, groups, settings, processes, teacher)
     prepare_weights(model, settings)
-    loss = EmbeddingLoss(
-        model,
-        settings.parsed_objective,
-        temperature=settings.temperature,
-        positive_as_printed=settings.positive_counted == "as-printed",
-        texts_at_once=settings.texts_at_once,
-        sizes=settings.matryoshka_sizes,
-        teaching=Teaching(
-            settings.teacher_loss, settings.teacher_weight, settings.teacher_temperature
-        ),
-    )
+    loss = make_loss(model, settings)
     dtypes = describe_dtypes(model, model_source(settings.base_model))
     log.info("weights: %s", ", ".join(f"{name} {kind}" for name, kind in dtypes.items()))
     if show is not None:
@@ -152,6 +142,21 @@ def _taught(
         load_reranker(settings.teacher),
         work / "teacher.json",
         progress=lambda done, total: report(done, total, "scoring the groups by the teacher"),
+    )
+
+
+def make_loss(model: "SentenceTransformer", settings: TrainSettings) -> EmbeddingLoss:
+    """The loss of the settings; it teaches where a batch has a teacher's scores."""
+    return EmbeddingLoss(
+        model,
+        settings.parsed_objective,
+        temperature=settings.temperature,
+        positive_as_printed=settings.positive_counted == "as-printed",
+        texts_at_once=settings.texts_at_once,
+        sizes=settings.matryoshka_sizes,
+        teaching=Teaching(
+            settings.teacher_loss, settings.teacher_weight, settings.teacher_temperature
+        ),
     )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from db.corpus.texts import passage_texts
 from db.store.settings import home
 from db.store.store import Store
 from db.tables import Passage
@@ -98,8 +99,7 @@ def _write(store: Store, ids: np.ndarray, path: Path, encode: Encode) -> None:
     for start in range(0, len(ids), AT_ONCE):
         part = [int(number) for number in ids[start : start + AT_ONCE]]
         with store.read() as session:
-            rows = session.execute(select(Passage.id, Passage.text).where(Passage.id.in_(part)))
-            texts = {row.id: row.text for row in rows}
+            texts = passage_texts(session, part)
         vectors = as_unit(encode([texts[number] for number in part]))
         if kept is None:
             kept = np.lib.format.open_memmap(
