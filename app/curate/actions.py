@@ -11,7 +11,7 @@ from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import Price, save_price
 from curation.recipe.recipe import Recipe
 from curation.run.estimate import Estimate, estimate_run
-from curation.run.reuse import reuse_of_run
+from curation.run.reuse import MAX_GROUPS, reuse_of_run
 from curation.run.starting import job_config, resume_run, start_run
 from db.corpus.browsing import PairView, list_pairs
 from db.errors import BadInput
@@ -62,9 +62,10 @@ def start(trial: bool = False) -> None:
 def reuse_before_start() -> str:
     """How many stored answers the run of the form would take. Raises InfError."""
     with open_store().write() as session:
-        run_id = _start_run(session, "", trial=False).id
-        message = reuse_of_run(session, run_id)
-        session.rollback()  # the run was made for the count only
+        # the run is made for the count only, and the count looks at no more groups
+        run_id = _start_run(session, "", trial=False, most=MAX_GROUPS).id
+        message = reuse_of_run(session, run_id, "Choose “Request new answers” above")
+        session.rollback()
     return message
 
 
@@ -74,15 +75,16 @@ def uses_batches() -> bool:
     return bool(state.get("curate.batch")) and PROVIDERS.find(state["curate.provider"]).batches
 
 
-def _start_run(session: Session, created_by: str, *, trial: bool) -> Run:
+def _start_run(session: Session, created_by: str, *, trial: bool, most: int | None = None) -> Run:
     state = st.session_state
+    limits = [limit for limit in (int(state["curate.limit"]), most) if limit]
     return start_run(
         session,
         dataset=state["curate.dataset"],
         provider=state["curate.provider"],
         recipe=state["curate.recipe"],
         settings=recipe_settings(),
-        limit=None if trial else int(state["curate.limit"]) or None,
+        limit=None if trial else min(limits, default=None),
         query_ids=list(state["curate.trial_pairs"]) if trial else (),
         concurrency=int(state["curate.concurrency"]) or None,
         budget_usd=float(state["curate.budget"]) or None,

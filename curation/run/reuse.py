@@ -108,8 +108,9 @@ class _Lookups:
             future.set_result(found)
 
 
-def describe_reuse(found: Reusable) -> str:
-    """A sentence for the terminal and the page; empty where nothing is stored."""
+def describe_reuse(found: Reusable, remedy: str = "Use --fresh") -> str:
+    """Two sentences for the terminal or the page, `remedy` as it is called there; empty where
+    nothing is stored."""
     if not found.answers:
         return ""
     text = f"{found.answers:,} stored answers are reused"
@@ -117,10 +118,10 @@ def describe_reuse(found: Reusable) -> str:
         text = f"At least {text}"
     if found.unknown_server:
         text += f"; the server of {found.unknown_server:,} of them is unknown (older answers)"
-    return f"{text}. Use --fresh for new ones."
+    return f"{text}. {remedy} for new ones."
 
 
-def reuse_of_run(session: Session, run_id: int) -> str:
+def reuse_of_run(session: Session, run_id: int, remedy: str = "Use --fresh") -> str:
     """`describe_reuse` of a run."""
     run = get_run(session, run_id)
-    return describe_reuse(count_reusable(session, run, recipe_of(session, run)))
+    return describe_reuse(count_reusable(session, run, recipe_of(session, run)), remedy)

@@ -8,19 +8,20 @@ import pytest
 from app_pages import open_page, words
 from conftest import count_rows
 from curation_runs import add_dataset, claimed_job, run_curation
+from openai_server import Server
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
 from app.curate.place_bias import bias_summary
 from curation.recipe.prices import Price, load_prices
-from curation.run.starting import start_run
+from curation.run.starting import recipe_of, start_run
 from db.run.batches import create_batch, end_batch, mark_submitted
 from db.run.comparison import changed_pairs, count_shared
 from db.run.position_bias import PlaceCount
 from db.run.runs import begin_run, get_run, set_run_status
 from db.run.workers import Pace, Trouble, add_worker, beat_worker
 from db.store.store import Store
-from db.tables import Group, Job, RunWorker, utc_now
+from db.tables import Group, Job, Run, RunWorker, utc_now
 
 DAY = timedelta(days=1)
 CALLS = {"in_flight": 7, "width": 8.0, "made": 120, "reused": 3, "failures": 2, "throttled": 1}
@@ -192,6 +193,38 @@ def test_the_estimate_asks_for_unknown_prices_and_keeps_them(
     assert "four rounds of batches" in words(at)
     at.selectbox(key="curate.provider").select("offline").run()
     assert "at no cost" in words(at)
+
+
+def test_the_page_says_how_many_stored_answers_a_run_would_take_and_stores_no_run(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store, pairs=3)
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    with Server() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        run_curation(sqlite_store, dataset="small", provider="openai", settings=["model=small"])
+    runs = count_rows(sqlite_store, "run")
+    at = open_page("curate")
+    at.selectbox(key="curate.provider").select("openai").run()
+    at.text_area(key="curate.settings").set_value("model=small").run()
+    at.toggle(key="curate.estimate").set_value(True).run()
+    assert not at.exception and not at.error
+    assert "24 stored answers are reused. Choose “Request new answers” above" in words(at).replace("\\", "")
+    at.checkbox(key="curate.fresh").check().run()
+    assert "stored answers are reused" not in words(at)
+    assert count_rows(sqlite_store, "run") == runs
+
+
+def test_the_timeout_of_the_form_is_the_runs(sqlite_store: Store) -> None:
+    add_dataset(sqlite_store)
+    at = open_page("curate")
+    at.selectbox(key="curate.provider").select("offline").run()
+    at.number_input(key="curate.timeout").set_value(90).run()
+    at.button(key="curate.start").click().run()
+    assert not at.exception
+    with sqlite_store.read() as session:
+        recipe = recipe_of(session, session.scalars(select(Run)).one())
+    assert {stage.transport["timeout_seconds"] for stage in recipe.stages.values()} == {90}
 
 
 def shown_batches(at: AppTest) -> Any:
