@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from db.modules import load
 
 if TYPE_CHECKING:
-    from curation.judging.judge import Choice as Choice
-    from curation.judging.judge import ItemJudge as ItemJudge
-    from curation.judging.judge import ItemView as ItemView
-    from curation.judging.registry import JudgeKind as JudgeKind
+    from curation.judges.judge import Choice as Choice
+    from curation.judges.judge import ItemJudge as ItemJudge
+    from curation.judges.judge import ItemView as ItemView
+    from curation.judges.registry import JudgeKind as JudgeKind
     from curation.providers.provider import Answer as Answer
     from curation.providers.provider import Provider as Provider
     from curation.providers.provider import ProviderState as ProviderState
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from db.store.store import open_store as open_store
 
 _MODULES = {
-    "curation.judging.judge": (
+    "curation.judges.judge": (
         "Choice",
         "ItemJudge",
         "ItemView",
     ),
-    "curation.judging.registry": ("JudgeKind",),
+    "curation.judges.registry": ("JudgeKind",),
     "curation.providers.provider": (
         "Answer",
         "Provider",

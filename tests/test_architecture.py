@@ -49,6 +49,27 @@ def test_only_the_room_of_providers_imports_openai() -> None:
     assert found == {"curation/providers"}
 
 
+MAX_FILES = 15
+
+
+def files_of_code(folder: Path) -> list[Path]:
+    """Python, JavaScript and CSS of a folder, without what lies deeper and `__init__.py`."""
+    return [
+        path
+        for path in folder.iterdir()
+        if path.suffix in (".py", ".js", ".css") and path.name != "__init__.py"
+    ]
+
+
+def test_no_folder_holds_more_files_than_a_reader_takes_in() -> None:
+    counts = {
+        folder.relative_to(ROOT).as_posix(): len(files_of_code(folder))
+        for folder in {path.parent for path in sources()}
+    }
+    assert len(counts) > 60
+    assert {folder: count for folder, count in counts.items() if count > MAX_FILES} == {}
+
+
 def test_nothing_is_pickled() -> None:
     dangerous = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
     assert {str(path) for path in sources() if imports(path) & dangerous} == set()

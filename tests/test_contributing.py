@@ -11,7 +11,7 @@ from sqlalchemy import create_engine, inspect, text
 
 from analysis.agreement import measures
 from app.kit.menu import APP, MENU
-from curation.judging.judge import ItemView
+from curation.judges.judge import ItemView
 from trainer.objectives.names import BASELINES, Objective
 
 ROOT = Path(__file__).resolve().parents[1]

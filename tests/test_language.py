@@ -233,6 +233,7 @@ ROOMS = [
         for room in (
             "hub",
             "importing",
+            "judges",
             "judging",
             "offline",
             "recipe",

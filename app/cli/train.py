@@ -121,7 +121,9 @@ def train(
             "--workers requires --launcher ray and no --nproc; on this machine use --nproc"
         )
     if os.environ.get("RANK", "0") != "0" and "MASTER_ADDR" in os.environ:
-        follower = subprocess.run([sys.executable, *run_module("trainer.loop.follow")], check=False)
+        follower = subprocess.run(
+            [sys.executable, *run_module("trainer.launch.follow")], check=False
+        )
         sys.exit(follower.returncode)  # started by torchrun: only rank 0 runs the job
     if out is None and not estimate:
         raise click.UsageError("give --out: the folder for the checkpoint")

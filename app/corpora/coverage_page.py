@@ -7,11 +7,11 @@ import streamlit as st
 from analysis.map.coverage import points_frame
 from analysis.map.picture import map_payload
 from analysis.map.shapes import rows_inside
-from app.corpora import map_actions
 from app.corpora.coverage import draw_numbers
 from app.corpora.form import draw_corpora
-from app.corpora.map_card import SHAPE, draw_map_card
-from app.corpora.map_selection import draw_selection
+from app.corpora.map import actions
+from app.corpora.map.card import SHAPE, draw_map_card
+from app.corpora.map.selection import draw_selection
 from app.corpora.stored_analysis import choose_analysis, draw_start, origin_of
 from app.kit.figure import draw_origin, frame_as_csv
 from app.kit.page import draw_empty, draw_heading, draw_labels
@@ -92,14 +92,12 @@ def draw_map(found: Analysis) -> None:
         )
         contours = st.toggle("Contours per corpus", len(corpora) > 1, key="coverage.contours")
         draw_labels(offline=any(corpus["offline"] for corpus in corpora))
-    kept = map_actions.shown_rows(found.id, len(points))
+    kept = actions.shown_rows(found.id, len(points))
     shown = points.iloc[kept].reset_index(drop=True) if len(kept) < len(points) else points
     if len(kept) < len(points):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption(f"Showing {len(kept):,} of {len(points):,} texts.", width="content")
-            st.button(
-                "Show all", key="coverage.all", on_click=map_actions.show_all, type="tertiary"
-            )
+            st.button("Show all", key="coverage.all", on_click=actions.show_all, type="tertiary")
     if shown.empty:
         st.caption("No texts left on the map.")
         return

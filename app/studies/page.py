@@ -11,7 +11,7 @@ from app.studies.desk import draw_changes, draw_quality
 from app.studies.sampling_form import draw_sampling
 from app.studies.settings_form import draw_invite, draw_rules, sample_gold_items
 from app.text.plain import plain
-from curation.judging.registry import describe_judges
+from curation.judges.registry import describe_judges
 from curation.judging.sampling import describe_sampling
 from db.run.runs import RunSummary, list_runs
 from db.store.store import open_store

@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from curation.judging.judge import Choice, ItemJudge
-from curation.judging.registry import judge_named
+from curation.judges.judge import Choice, ItemJudge
+from curation.judges.registry import judge_named
 from curation.judging.studies import Waiting, enrol, judge_waiting, record_choice
 from curation.providers.registry import PROVIDERS
 from curation.recipe.recipe import Filters

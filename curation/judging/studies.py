@@ -13,8 +13,8 @@ from typing import Any
 from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
-from curation.judging.judge import Choice, ItemJudge, ItemView
-from curation.judging.registry import judge_named
+from curation.judges.judge import Choice, ItemJudge, ItemView
+from curation.judges.registry import judge_named
 from curation.judging.sampling import Sampling, sample_study_items
 from db.assignment.shown_items import shuffled_labels
 from db.corpus.datasets import get_dataset

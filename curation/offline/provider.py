@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from curation.judging.embedding_judge import EmbeddingJudge
-from curation.judging.judge import ItemView
+from curation.judges.embedding import EmbeddingJudge
+from curation.judges.judge import ItemView
 from curation.offline.vocabulary import Vocabulary
 from curation.offline.writing import CannotWrite, Writer
 from curation.providers.provider import Answer, ProviderState, Request, RowFailed

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from curation.judging.judge import Choice, ItemView
+from curation.judges.judge import Choice, ItemView
 from curation.recorded import NAME
 from curation.recorded.recording import Recording
 from db.errors import BadInput

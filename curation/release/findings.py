@@ -17,7 +17,7 @@ from analysis.study import run_text
 from curation.judging.about_run import about_run
 from curation.judging.independence import validator_sentence
 from curation.judging.scope import study_scope
-from curation.release.coverage_picture import draw_map
+from curation.release.card.coverage_picture import draw_map
 from curation.release.plan import Plan
 from curation.run.leakage import leaking_sentence, stored_leakage
 from db.outcome.analyses import latest_analysis

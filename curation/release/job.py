@@ -17,10 +17,10 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from curation.release.card import write_card
-from curation.release.card_facts import CardFacts
+from curation.release.card.card import write_card
+from curation.release.card.facts import CardFacts
+from curation.release.card.gathering import facts_of
 from curation.release.choice import group_ids_of
-from curation.release.facts import facts_of
 from curation.release.findings import PICTURE, coverage_picture
 from curation.release.licences import conflicts
 from curation.release.parts import has_parts

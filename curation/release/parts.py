@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from curation.release.card.text_counts import TextCounts
 from curation.release.files import temporary_path
-from curation.release.text_counts import TextCounts
 
 LEDGER = "parts.jsonl"
 ROW_HASH_BYTES = 16

@@ -6,13 +6,13 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from curation.release.card import write_card
+from curation.release.card.card import write_card
+from curation.release.card.gathering import facts_of
+from curation.release.card.text_counts import TextCounts
 from curation.release.choice import group_ids_of
-from curation.release.facts import facts_of
 from curation.release.licences import conflicts
 from curation.release.plan import HELD_OUT, Plan, plan_release
 from curation.release.rows import release_row
-from curation.release.text_counts import TextCounts
 from curation.release.writing import Counted
 from db.release.choice import chosen_licences
 from db.release.rows import release_rows, sources_of_groups

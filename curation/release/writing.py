@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from analysis.text.splits import held_out_hashed, key_hash
+from curation.release.card.text_counts import TextCounts
 from curation.release.files import Pen, SplitWriter, content_sha256, file_sha256
 from curation.release.parts import Ledger, Part, PartFacts
 from curation.release.plan import HELD_OUT, Plan
@@ -25,7 +26,6 @@ from curation.release.rows import (
     trainer_rows,
     triplet_rows,
 )
-from curation.release.text_counts import TextCounts
 from db.corpus.texts import INTRODUCES
 from db.jobs.runner import JobHandle
 from db.release.choice import choice_state

@@ -30,7 +30,7 @@ POINTS = pd.DataFrame(
 
 
 def unpacked(payload: bytes) -> tuple[dict[str, Any], np.ndarray, np.ndarray, np.ndarray]:
-    """Header, points (n, 2), pieces of lines (m, 4), categories: as map_card.js reads them."""
+    """Header, points (n, 2), pieces of lines (m, 4), categories: as map/card.js reads them."""
     length = int.from_bytes(payload[:4], "little")
     header = json.loads(payload[4 : 4 + length])
     points, place = header["points"], 4 + length

@@ -7,7 +7,7 @@ from measured import mapped
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
-from app.corpora.map_card import hover_data
+from app.corpora.map.card import hover_data
 from db.corpus.texts import pair_texts, run_texts
 from db.run.groups import groups_by_run
 from db.store.store import Store
@@ -35,7 +35,7 @@ def selected_on_the_map() -> None:
 
     from analysis.map.picture import map_payload
     from analysis.map.shapes import rows_inside
-    from app.corpora.map_card import draw_map_card
+    from app.corpora.map.card import draw_map_card
 
     points = pd.DataFrame(
         {
@@ -74,8 +74,8 @@ def selection() -> None:
     import pandas as pd
 
     from app.access.session_user import show_notices
-    from app.corpora.map_actions import shown_rows
-    from app.corpora.map_selection import draw_selection
+    from app.corpora.map.actions import shown_rows
+    from app.corpora.map.selection import draw_selection
     from app.kit.figure import Origin
 
     show_notices()

@@ -93,7 +93,7 @@ def test_what_a_ray_node_runs_finds_our_job_entry(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["trainer.serve.model_server", "trainer.loop.follow"])
+@pytest.mark.parametrize("module", ["trainer.serve.model_server", "trainer.launch.follow"])
 def test_the_model_server_and_the_other_processes_of_a_training_import_ours(
     hostile: Path, sqlite_store: Store, module: str
 ) -> None:

@@ -4,7 +4,7 @@ import pytest
 import yaml
 from huggingface_hub import DatasetCardData
 
-from curation.release.front_matter import size_category
+from curation.release.card.front_matter import size_category
 
 
 @pytest.mark.parametrize("name", ["no", "null", "1.0", 'a: "b" # c', "two\nlines", "– ü 🙂", "---"])

@@ -3,10 +3,10 @@ from itertools import combinations
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from curation.judging.embedding_judge import EmbeddingJudge
-from curation.judging.judge import ItemView
-from curation.judging.registry import judge_named
-from curation.judging.simulated_judge import SimulatedJudge, lexical_scores
+from curation.judges.embedding import EmbeddingJudge
+from curation.judges.judge import ItemView
+from curation.judges.registry import judge_named
+from curation.judges.simulated import SimulatedJudge, lexical_scores
 from db.errors import BadInput
 from db.store.store import Store
 

@@ -16,9 +16,9 @@ from study_world import make_world
 from tiny_language_models import write_decoder, write_t5
 
 from analysis.embed.language_model import load_language_model
-from curation.judging.judge import ItemView
-from curation.judging.local_judge import LocalJudge, length_limit
-from curation.judging.registry import judge_named
+from curation.judges.judge import ItemView
+from curation.judges.local_model import LocalJudge, length_limit
+from curation.judges.registry import judge_named
 from curation.recipe.prompt import FOLDER
 from db.errors import BadInput
 from db.store.store import Store

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from analysis.text.words import mentions, replace_phrase, sentences, shared_run
-from curation.judging.embedding_judge import EmbeddingJudge
-from curation.judging.judge import ItemView
+from curation.judges.embedding import EmbeddingJudge
+from curation.judges.judge import ItemView
 from curation.offline.aspects import FACET, LONGER, SHORTER, Aspect
 from curation.offline.facets import FACETS
 from curation.offline.terms import NAME, PLACE, TERM, YEAR, Term, key_term, terms_of

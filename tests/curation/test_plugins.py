@@ -12,8 +12,8 @@ from conftest import Ran
 from curation_runs import add_dataset, run_curation, texts_of
 from study_world import make_world
 
-from curation.judging.openai_judge import OpenAIJudge
-from curation.judging.registry import JUDGES, describe_judges, judge_named
+from curation.judges.openai_compatible import OpenAIJudge
+from curation.judges.registry import JUDGES, describe_judges, judge_named
 from curation.judging.revalidation import validator_of
 from curation.providers.registry import PROVIDERS
 from curation.sources.registry import SOURCES

@@ -9,8 +9,8 @@ import pytest
 from curation_runs import add_dataset, run_curation, texts_of
 from sqlalchemy import select
 
-from curation.judging.judge import ItemView
-from curation.judging.registry import judge_named
+from curation.judges.judge import ItemView
+from curation.judges.registry import judge_named
 from curation.recipe.tasks import TASKS
 from curation.recorded.recording import SHIPPED, WRITTEN, item_key, load_recording
 from db.corpus.datasets import text_sha256

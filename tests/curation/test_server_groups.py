@@ -11,8 +11,8 @@ from openai_server import Server
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from curation.judging.judge import ItemView
-from curation.judging.openai_judge import OpenAIJudge
+from curation.judges.judge import ItemView
+from curation.judges.openai_compatible import OpenAIJudge
 from curation.recipe.recipe import load_recipe
 from curation.run.reuse import Reusable, count_reusable, describe_reuse
 from curation.run.starting import recipe_of, start_run

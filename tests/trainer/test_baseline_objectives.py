@@ -11,8 +11,8 @@ from trainer_jobs import claim, config_for
 from db.store.store import Store
 from trainer.data.batches import NOWHERE, build_batch
 from trainer.data.release_files import Group, group_of
+from trainer.launch.here import train
 from trainer.loop.embedding_loss import objective_loss, scores_of_terms
-from trainer.loop.job import train
 from trainer.objectives.names import BASELINES, OBJECTIVES, Objective, parse_objective
 from trainer.objectives.univariate import univariate_loss
 from trainer.settings.template import Template

@@ -16,7 +16,7 @@ from db.jobs import jobs
 from db.store.store import Store
 from trainer.evaluate.mteb_model import MtebModel
 from trainer.evaluate.reranking import load_reranker
-from trainer.loop.job import train
+from trainer.launch.here import train
 from trainer.model.backbone import load_backbone, load_model
 from trainer.serve.model_server import Searcher
 from trainer.settings.settings import parse_settings

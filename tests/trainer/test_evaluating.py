@@ -14,7 +14,7 @@ from db.errors import BadInput
 from db.outcome.evaluations import list_benchmarks, list_evaluations
 from db.store.store import Store
 from trainer.evaluate.job import evaluate
-from trainer.loop.job import train
+from trainer.launch.here import train
 
 
 def test_a_checkpoint_is_scored_beside_its_base_model_on_its_split(

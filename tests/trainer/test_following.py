@@ -18,7 +18,7 @@ from trainer.evaluate.following import bm25_following, follows, share_interval
 from trainer.evaluate.job import evaluate
 from trainer.evaluate.reranking import score_reranker
 from trainer.evaluate.scoring import score_bm25, score_model
-from trainer.loop.job import train
+from trainer.launch.here import train
 from trainer.settings.settings import parse_settings, stored_settings
 from trainer.settings.template import Template
 
@@ -209,7 +209,7 @@ def test_an_evaluation_scores_the_held_out_groups_of_its_training_or_others_by_s
 
 
 def test_too_easy_held_out_groups_are_noted(sqlite_store: Store, tmp_path: Path) -> None:
-    from trainer.loop.plan import Groups
+    from trainer.data.splitting import Groups
     from trainer.report.held_out_scores import HeldOutScores
 
     release = read_release(write_release(tmp_path / "r", 5))

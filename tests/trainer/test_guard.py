@@ -12,9 +12,9 @@ from trainer_release import write_release
 from db.errors import BadInput
 from db.store.store import Store
 from trainer.data.release_files import read_release
+from trainer.data.splitting import Groups
+from trainer.launch.here import train
 from trainer.loop.fitting import fit
-from trainer.loop.job import train
-from trainer.loop.plan import Groups
 from trainer.model.backbone import load_backbone
 from trainer.probe import natural
 from trainer.report.held_out_scores import HeldOutScores

@@ -10,7 +10,7 @@ from trainer_jobs import claim, config_for
 
 from db.errors import BadInput
 from db.store.store import Store
-from trainer.loop.job import train
+from trainer.launch.here import train
 from trainer.model.backbone import load_model
 
 FRESH = """

@@ -16,7 +16,7 @@ from trainer_jobs import claim, config_for
 from db.errors import BadInput
 from db.store.store import Store
 from trainer.evaluate.job import evaluate
-from trainer.loop.job import train
+from trainer.launch.here import train
 from trainer.model.backbone import load_backbone, load_model
 from trainer.model.interaction import CrossAttentionTransformer, cross_attend
 from trainer.settings.settings import parse_settings

@@ -11,7 +11,7 @@ from trainer_jobs import claim, config_for
 
 from db.jobs.runner import Cancelled, JobHandle
 from db.store.store import Store
-from trainer.loop.job import train
+from trainer.launch.here import train
 from trainer.model.backbone import load_model
 from trainer.model.lora import LoraLinear, attach_lora, merge_lora
 

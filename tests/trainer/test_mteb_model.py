@@ -11,7 +11,7 @@ from trainer_jobs import claim, config_for
 from db.store.store import Store
 from trainer.evaluate.benchmarks import Benchmark
 from trainer.evaluate.job import evaluate
-from trainer.loop.job import train
+from trainer.launch.here import train
 from trainer.suites.followir import CHANGED, ORIGINAL
 from trainer.suites.registry import read_benchmark
 

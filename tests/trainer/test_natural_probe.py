@@ -14,7 +14,7 @@ from analysis.text.near_duplicates import near_duplicate_keys
 from db.errors import BadInput
 from db.jobs import jobs
 from db.store.store import Store
-from trainer.loop.job import train
+from trainer.launch.here import train
 from trainer.probe import natural
 from trainer.probe.natural import read_natural_probe, score_natural_probe
 from trainer.settings.template import Template

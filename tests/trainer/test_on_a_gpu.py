@@ -12,8 +12,8 @@ from trainer_jobs import claim, config_for
 from db.errors import BadInput
 from db.store.store import Store
 from trainer.evaluate.precision import scoring_precision
+from trainer.launch.here import train
 from trainer.loop import watch
-from trainer.loop.job import train
 from trainer.loop.precision import uses_bf16
 from trainer.model import packing, tree_attention
 from trainer.model.backbone import load_backbone

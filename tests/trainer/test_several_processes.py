@@ -24,7 +24,7 @@ from db.jobs import jobs
 from db.jobs.resources import parts_of
 from db.modules import full_name
 from db.store.store import Store
-from trainer.loop.job import train
+from trainer.launch.here import train
 from trainer.model.backbone import load_model, read_memory
 from trainer.parallel.processes import (
     Processes,

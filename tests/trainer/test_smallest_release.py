@@ -8,7 +8,7 @@ from trainer_release import make_rows, write_rows
 
 from db.errors import BadInput
 from db.store.store import Store
-from trainer.loop.job import train
+from trainer.launch.here import train
 
 
 def config(tmp_path: Path, rows: list[dict[str, object]], **settings: str) -> dict[str, object]:

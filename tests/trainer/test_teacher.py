@@ -14,9 +14,9 @@ from db.errors import BadInput
 from db.store.store import Store
 from trainer.data.batches import with_plain_rows
 from trainer.data.release_files import Group, group_key, group_of
+from trainer.launch.here import train
 from trainer.loop import fitting
 from trainer.loop.embedding_loss import Teaching, taught_loss
-from trainer.loop.job import train
 from trainer.loop.packing_check import make_collator
 from trainer.loop.teacher import teacher_scores
 from trainer.model.backbone import load_backbone

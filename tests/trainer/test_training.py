@@ -22,7 +22,7 @@ from db.jobs.runner import Cancelled, JobHandle
 from db.outcome.checkpoints import get_checkpoint, list_checkpoints
 from db.outcome.evaluations import list_evaluations
 from db.store.store import Store
-from trainer.loop.job import train
+from trainer.launch.here import train
 from trainer.model.backbone import load_model
 
 

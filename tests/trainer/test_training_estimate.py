@@ -13,15 +13,15 @@ from trainer_jobs import TINY, claim, config_for
 from trainer_release import write_release
 
 from db.store.store import Store
-from trainer.loop.job import train
+from trainer.launch.here import train
 
 PEAK = """
 import json, resource, sys
 from pathlib import Path
 from trainer.data.release_files import read_release
-from trainer.loop.estimate import measure_training
+from trainer.launch.estimate import measure_training
 from trainer.loop.fitting import fit
-from trainer.loop.plan import Groups
+from trainer.data.splitting import Groups
 from trainer.model.backbone import load_backbone
 from trainer.settings.settings import parse_settings
 

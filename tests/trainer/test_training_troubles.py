@@ -14,9 +14,9 @@ from db.errors import BadInput
 from db.jobs.runner import JobHandle
 from db.store.store import Store
 from trainer.data.release_files import Group, read_release
+from trainer.launch.here import train
 from trainer.loop.best import Best
 from trainer.loop.fitting import fit
-from trainer.loop.job import train
 from trainer.loop.precision import uses_bf16
 from trainer.loop.states import newest_state
 from trainer.model import weights

@@ -17,13 +17,13 @@ from db.errors import BadInput
 from db.store.store import Store
 from trainer.data.batches import build_batch, with_plain_rows
 from trainer.data.release_files import Group, group_of, read_release
+from trainer.launch.here import train
+from trainer.launch.plan import plan_settings
 from trainer.loop.arguments import step_count, training_arguments
 from trainer.loop.embedding_loss import EmbeddingLoss, objective_loss
 from trainer.loop.fitting import fit, prepare_weights
 from trainer.loop.group_trainer import rate_share
-from trainer.loop.job import train
 from trainer.loop.packing_check import make_collator
-from trainer.loop.plan import plan_settings
 from trainer.model.backbone import load_backbone
 from trainer.settings.settings import TrainSettings, parse_settings
 from trainer.settings.template import Template

@@ -13,7 +13,7 @@ from db.store.store import Store
 from trainer.evaluate import scoring, vector_cache
 from trainer.evaluate.job import evaluate
 from trainer.evaluate.vector_cache import VectorCache, identity_of
-from trainer.loop.job import train
+from trainer.launch.here import train
 from trainer.model.backbone import load_model
 from trainer.settings.settings import TrainSettings
 

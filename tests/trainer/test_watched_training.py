@@ -10,7 +10,7 @@ from db.jobs import jobs
 from db.store.store import Store
 from trainer.data.release_files import read_release
 from trainer.evaluate.benchmarks import held_out_benchmark
-from trainer.loop.job import train
+from trainer.launch.here import train
 from trainer.report.probes import choose_probes, describe_probes, probe_ranks
 
 

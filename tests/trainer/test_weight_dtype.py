@@ -11,8 +11,8 @@ from trainer_jobs import claim, config_for
 
 from db.jobs import jobs
 from db.store.store import Store
+from trainer.launch.here import train
 from trainer.loop import group_trainer
-from trainer.loop.job import train
 from trainer.loop.moved_weights import MovedWeights
 from trainer.model import backbone
 from trainer.model.backbone import load_backbone, load_model

@@ -1,10 +1,21 @@
 """Which groups of a release train and which are held out; the same again for evaluation."""
 
+from dataclasses import dataclass
+
 from analysis.text.splits import held_out
 from db.errors import BadInput
 from trainer.data.release_files import Group, ReleaseData
 
 HELD_OUT_CHOICES = ("kept", "all", "approved")
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The release of a training and its two sides, which share no query or passage."""
+
+    release: ReleaseData
+    training: list[Group]
+    held_out: list[Group]
 
 
 def split_groups(

@@ -11,6 +11,6 @@ def train(handle: JobHandle) -> dict[str, Any]:
         from trainer.launch.ray_workers import train_on_cluster
 
         return train_on_cluster(handle, workers)
-    from trainer.loop.job import train as train_here
+    from trainer.launch.here import train as train_here
 
     return train_here(handle)

@@ -82,8 +82,8 @@ def work(given: dict[str, Any]) -> dict[str, Any] | None:
     import torch
     import torch.distributed as dist
 
-    from trainer.loop.follow import follow_the_first
-    from trainer.loop.job import train as train_here
+    from trainer.launch.follow import follow_the_first
+    from trainer.launch.here import train as train_here
 
     log_without_secrets()
     node = ray.get_runtime_context().get_node_id()[:8]

@@ -6,7 +6,7 @@ negatives are those of one process, however many share the work (`rows_per_batch
 together), and the gradients of DDP are those of one process too.
 
 The first process (rank 0) is the job: it reads the store, scores, saves, and decides when to stop.
-The others (`python -m trainer.loop.follow`) are started by it (`--nproc`), by torchrun or by Ray
+The others (`python -m trainer.launch.follow`) are started by it (`--nproc`), by torchrun or by Ray
 Train (`trainer.launch.ray_workers`), and receive everything else from the first.
 """
 
@@ -158,7 +158,7 @@ def start_others(count: int) -> list[subprocess.Popen[bytes]]:
     log.info("%d processes train together, each with about %d threads", count, threads)
     return [
         subprocess.Popen(
-            [sys.executable, *run_module("trainer.loop.follow")],
+            [sys.executable, *run_module("trainer.launch.follow")],
             env=os.environ | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
             stdin=subprocess.DEVNULL,
         )

@@ -7,7 +7,7 @@ from typing import Any
 from huggingface_hub import ModelCardData
 
 from analysis.figures.numbers import score
-from trainer.loop.plan import Groups
+from trainer.data.splitting import Groups
 from trainer.objectives.names import parse_objective
 from trainer.settings.settings import TrainSettings
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainer.data.splitting import Groups
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
 from trainer.evaluate.following import (
     FOLLOWING,
@@ -15,7 +16,6 @@ from trainer.evaluate.following import (
 )
 from trainer.evaluate.precision import scoring_precision
 from trainer.evaluate.scoring import score_model, summary
-from trainer.loop.plan import Groups
 from trainer.loop.precision import uses_bf16
 from trainer.probe import natural
 from trainer.report.probes import choose_probes, describe_probes, probe_ranks

@@ -6,7 +6,7 @@ from typing import Any
 from db.outcome.checkpoints import record_checkpoint
 from db.store.store import Store
 from db.tables import Release
-from trainer.loop.plan import Groups
+from trainer.data.splitting import Groups
 from trainer.settings.settings import TrainSettings
 
 

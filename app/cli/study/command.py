@@ -19,7 +19,7 @@ from app.cli.study import about_run as study_about_run
 from app.cli.study import consensus as study_consensus
 from app.cli.study import known as study_known
 from app.cli.study import people as study_people
-from curation.judging.registry import describe_judges
+from curation.judges.registry import describe_judges
 from curation.judging.sampling import SAMPLES, STRATA, Sampling, describe_sampling
 from curation.judging.studies import make_study
 from db.corpus.datasets import get_dataset

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from trainer.data.release_files import Group
+from trainer.data.splitting import Groups
 from trainer.evaluate.following import CONTROLS
 from trainer.loop.arguments import step_count
 from trainer.loop.fitting import make_loss, prepare_weights
 from trainer.loop.packing_check import make_collator
-from trainer.loop.plan import Groups
 from trainer.loop.precision import uses_bf16
 from trainer.probe.natural import read_natural_probe
 from trainer.settings.settings import TrainSettings

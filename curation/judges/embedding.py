@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from analysis.embed.embedding import DEFAULT_MODEL, embed_texts
-from curation.judging.judge import Choice, ItemView
+from curation.judges.judge import Choice, ItemView
 from db.store.store import Store
 
 EMBEDDING = "offline:embedding"

@@ -1,4 +1,4 @@
-"""`python -m trainer.loop.follow`: one of the other processes of a training.
+"""`python -m trainer.launch.follow`: one of the other processes of a training.
 
 It gets the settings and the folders from the first process, trains its share, and stores nothing
 but what it uses of its machine.
@@ -25,8 +25,8 @@ log = logging.getLogger("inf.train")
 
 def follow(processes: Processes, node: str) -> None:
     """Train beside the first process, until the first process ends it."""
+    from trainer.launch.plan import groups_of
     from trainer.loop.fitting import fit
-    from trainer.loop.plan import groups_of
     from trainer.model.backbone import load_backbone
     from trainer.report.held_out_scores import HeldOutScores
     from trainer.settings.settings import parse_settings

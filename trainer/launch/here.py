@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from db.jobs.runner import JobHandle
-from trainer.loop.plan import Folders, Groups, plan_folders, plan_groups, plan_settings
+from trainer.data.splitting import Groups
+from trainer.launch.plan import Folders, plan_folders, plan_groups, plan_settings
 from trainer.model.backbone import load_backbone, read_memory
 from trainer.model.saving import write_checkpoint
 from trainer.parallel.processes import Processes, joined, warn_of_missing_gpu
@@ -46,7 +47,7 @@ def train(handle: JobHandle) -> dict[str, Any]:
 
 def estimate(handle: JobHandle) -> dict[str, Any]:
     """{"estimate": …} of the job's training, measured on a few steps; nothing is written."""
-    from trainer.loop.estimate import measure_training
+    from trainer.launch.estimate import measure_training
 
     settings = plan_settings(handle.config, int(handle.config.get("processes") or 1))
     groups = plan_groups(handle.store, handle.config, settings)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 
 from analysis.text.words import content_words
-from curation.judging.judge import Choice, ItemView
+from curation.judges.judge import Choice, ItemView
 
 NOISE = 0.25
 NONE_BELOW = 0.25

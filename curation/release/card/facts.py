@@ -1,4 +1,4 @@
-"""The facts of a dataset card: plain values, gathered by `curation.release.facts`."""
+"""The facts of a dataset card: plain values, gathered by `curation.release.card.gathering`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -19,7 +19,7 @@ import numpy as np
 
 from analysis.embed.embedding import model_identity
 from analysis.embed.language_model import LanguageModel, load_language_model
-from curation.judging.judge import Choice, ItemView
+from curation.judges.judge import Choice, ItemView
 from curation.recipe.prompt import FOLDER, Prompt, fenced, messages
 from db.errors import BadInput
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from huggingface_hub import DatasetCardData
 
-from curation.release.card_facts import CardFacts
+from curation.release.card.facts import CardFacts
 from curation.release.licences import hub_identifier, slug
 from curation.release.rows import CONFIGS, PASSAGE
 

@@ -2,7 +2,7 @@
 
 from sqlalchemy.orm import Session
 
-from curation.release.card_facts import CardFacts, Stage
+from curation.release.card.facts import CardFacts, Stage
 from curation.release.findings import findings
 from curation.release.plan import Plan
 from curation.release.writing import Counted

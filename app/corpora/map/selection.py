@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from app.corpora import map_actions
+from app.corpora.map import actions
 from app.kit.figure import Origin, draw_rows, frame_as_csv
 from app.kit.menu import view_file
 from app.text.numbers import counted
@@ -36,14 +36,14 @@ def draw_selection(points: pd.DataFrame, rows: list[int], origin: Origin, analys
             "Show only these",
             key="coverage.only",
             icon=":material/filter_alt:",
-            on_click=map_actions.show_only,
+            on_click=actions.show_only,
             args=(analysis_id, rows),
         )
         st.button(
             "Hide these",
             key="coverage.hide",
             icon=":material/visibility_off:",
-            on_click=map_actions.hide,
+            on_click=actions.hide,
             args=(analysis_id, rows),
         )
         if st.button(
@@ -53,7 +53,7 @@ def draw_selection(points: pd.DataFrame, rows: list[int], origin: Origin, analys
             disabled=not groups,
             help="Opens the Studies page with these groups as its list; one run only.",
         ):
-            map_actions.list_for_study(groups)
+            actions.list_for_study(groups)
             st.switch_page(view_file("studies"))
         _draw_exclusion(groups)
     listed = chosen.head(LISTED)[[name for name in COLUMNS if name in chosen]]
@@ -95,6 +95,6 @@ def _draw_exclusion(groups: list[int]) -> None:
         st.button(
             f"Reject {counted(len(groups), 'group')}",
             key="coverage.reject",
-            on_click=map_actions.reject,
+            on_click=actions.reject,
             args=(groups,),
         )

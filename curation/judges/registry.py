@@ -7,7 +7,7 @@ Another package adds a family by an entry point in the group `inf_studio.judges`
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from curation.judging.judge import ItemJudge
+from curation.judges.judge import ItemJudge
 from curation.registry import Registry
 from db.errors import BadInput
 from db.store.store import Store
@@ -27,7 +27,7 @@ class JudgeKind:
 
 
 def _embedding(store: Store, rest: str) -> ItemJudge:
-    from curation.judging.embedding_judge import EmbeddingJudge
+    from curation.judges.embedding import EmbeddingJudge
 
     if rest != "embedding":
         raise _no_judge(f"offline:{rest}")
@@ -35,13 +35,13 @@ def _embedding(store: Store, rest: str) -> ItemJudge:
 
 
 def _openai(store: Store, rest: str) -> ItemJudge:
-    from curation.judging.openai_judge import OpenAIJudge  # the SDK takes a second to import
+    from curation.judges.openai_compatible import OpenAIJudge  # the SDK takes a second to import
 
     return OpenAIJudge(store, rest)
 
 
 def _local(store: Store, rest: str) -> ItemJudge:
-    from curation.judging.local_judge import LocalJudge
+    from curation.judges.local_model import LocalJudge
 
     return LocalJudge(rest)
 
@@ -54,7 +54,7 @@ def _recorded(store: Store, rest: str) -> ItemJudge:
 
 
 def _simulated(store: Store, rest: str) -> ItemJudge:
-    from curation.judging.simulated_judge import SimulatedJudge
+    from curation.judges.simulated import SimulatedJudge
 
     if not rest.isdecimal() or int(rest) < 1:
         raise _no_judge(f"simulated:{rest}")

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from curation.judging.judge import Choice, ItemView
+from curation.judges.judge import Choice, ItemView
 from curation.providers.addresses import server_urls
 from curation.providers.openai_server import OpenAIProvider
 from curation.providers.provider import Answer, Provider, Request, RowFailed, call_row

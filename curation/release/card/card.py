@@ -2,8 +2,8 @@
 
 from curation.recorded import NAME as RECORDED
 from curation.recorded import NOTE as RECORDED_NOTE
-from curation.release.card_facts import CardFacts
-from curation.release.front_matter import configs, front_matter
+from curation.release.card.facts import CardFacts
+from curation.release.card.front_matter import configs, front_matter
 from db.scenarios import TEXTS
 
 REVIEW_SENTENCES = {

@@ -9,8 +9,8 @@ from typing import Any
 from db.errors import BadInput
 from db.store.settings import home
 from db.store.store import Store
-from trainer.data.release_files import Group, ReleaseData, find_release, read_release
-from trainer.data.splitting import split_groups
+from trainer.data.release_files import find_release, read_release
+from trainer.data.splitting import Groups, split_groups
 from trainer.model.saving import require_free
 from trainer.report.board import require_tensorboard, require_tracker
 from trainer.settings.settings import TrainSettings, check_processes, parse_settings
@@ -23,15 +23,6 @@ class Folders:
     out: Path
     work: Path
     board: Path | None
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The release of a training and its two sides, which share no query or passage."""
-
-    release: ReleaseData
-    training: list[Group]
-    held_out: list[Group]
 
 
 def plan_settings(config: Mapping[str, Any], processes: int) -> TrainSettings:

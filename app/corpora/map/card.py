@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 CARD = st.components.v2.component(
     "inf_map_card",
-    js=card_js(*(f"corpora/map_{part}.js" for part in ("points", "painter", "saving", "card"))),
-    css=card_css("corpora/map_card.css"),
+    js=card_js(*(f"corpora/map/{part}.js" for part in ("points", "painter", "saving", "card"))),
+    css=card_css("corpora/map/card.css"),
 )
 HOVER = st.components.v2.component(
     "inf_map_hover",
