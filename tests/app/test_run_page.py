@@ -209,7 +209,8 @@ def test_the_page_says_how_many_stored_answers_a_run_would_take_and_stores_no_ru
     at.text_area(key="curate.settings").set_value("model=small").run()
     at.toggle(key="curate.estimate").set_value(True).run()
     assert not at.exception and not at.error
-    assert "24 stored answers are reused. Choose “Request new answers” above" in words(at).replace("\\", "")
+    shown = words(at).replace("\\", "")
+    assert "24 stored answers are reused. Choose “Request new answers” above" in shown
     at.checkbox(key="curate.fresh").check().run()
     assert "stored answers are reused" not in words(at)
     assert count_rows(sqlite_store, "run") == runs
