@@ -20,7 +20,7 @@ stays on both.
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,12 +86,11 @@ def compare_texts(
     fold_of = assign_folds(pairs, seed)
     folds = np.array([fold_of[one.pair] for one in texts])
     scores = np.zeros(len(texts))
+    counted = _Counted.of([one.text for one in texts])
     for fold in range(FOLDS):
         inside = folds == fold
-        model = _fit([one for one, is_in in zip(texts, inside, strict=True) if not is_in])
-        scores[inside] = model.decision_function(
-            [one.text for one, is_in in zip(texts, inside, strict=True) if is_in]
-        )
+        fitted, _, features = _fit(counted, labels, np.flatnonzero(~inside))
+        scores[inside] = fitted.decision_function(features(np.flatnonzero(inside)))
     place = {pair: number for number, pair in enumerate(pairs)}
     clusters = np.array([place[one.pair] for one in texts])
     lengths = np.array([float(len(one.text)) for one in texts])
@@ -101,7 +100,7 @@ def compare_texts(
         "auc": within_fold_auc(scores, labels, folds),
         "interval": _interval(scores, labels, folds, clusters, seed, resamples),
         "length_auc": max(length_auc, 1.0 - length_auc),
-        "features": _strongest(texts),
+        "features": _strongest(counted, labels),
     }
 
 
@@ -170,6 +169,32 @@ def _interval(
     return [float(low), float(high)]
 
 
+@dataclass(frozen=True)
+class _Counted:
+    """N-grams of all texts, counted once; columns are sorted by their n-gram.
+
+    words, characters: (n, n-grams) sparse counts; names: of the words' columns; lengths: (n, 2).
+    """
+
+    words: Any
+    characters: Any
+    names: np.ndarray
+    lengths: np.ndarray
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> "_Counted":
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        words = CountVectorizer(ngram_range=(1, 2))
+        characters = CountVectorizer(analyzer="char_wb", ngram_range=(2, 4))
+        return cls(
+            words.fit_transform(texts),
+            characters.fit_transform(texts),
+            words.get_feature_names_out(),
+            _lengths(texts),
+        )
+
+
 def _lengths(texts: Sequence[str]) -> np.ndarray:
     """(n, 2): logarithms of the numbers of characters and of words."""
     counts = np.array([[len(text), len(text.split())] for text in texts], dtype=float)
@@ -177,31 +202,50 @@ def _lengths(texts: Sequence[str]) -> np.ndarray:
     return logs
 
 
-def _fit(texts: Sequence[LabelledText]) -> Any:
-    from sklearn.feature_extraction.text import TfidfVectorizer
+def _vocabulary(counts: Any, rows: np.ndarray) -> np.ndarray:
+    """The columns that these rows have, at most MAX_FEATURES by frequency; as TfidfVectorizer."""
+    frequency = np.asarray(counts[rows].sum(axis=0)).ravel()
+    columns = np.flatnonzero(frequency)
+    if len(columns) > MAX_FEATURES:
+        columns = np.sort(columns[(-frequency[columns]).argsort()[:MAX_FEATURES]])
+    return columns
+
+
+def _fit(
+    counted: _Counted, labels: np.ndarray, rows: np.ndarray
+) -> tuple[Any, np.ndarray, Callable[[np.ndarray], Any]]:
+    """The classifier trained on these rows, the columns of its words, and its features of rows.
+
+    Vocabularies, weights of n-grams and scales come from the rows of the training alone.
+    """
+    from scipy import sparse
+    from sklearn.feature_extraction.text import TfidfTransformer
     from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline, make_union
-    from sklearn.preprocessing import FunctionTransformer, StandardScaler
+    from sklearn.preprocessing import StandardScaler
 
-    features = make_union(
-        TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_features=MAX_FEATURES),
-        TfidfVectorizer(
-            analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, max_features=MAX_FEATURES
-        ),
-        make_pipeline(FunctionTransformer(_lengths), StandardScaler()),
-    )
-    model = make_pipeline(
-        features,
-        LogisticRegression(C=1.0, class_weight="balanced", solver="liblinear", random_state=0),
-    )
-    return model.fit([one.text for one in texts], [one.negative for one in texts])
+    weighted = []
+    for counts in (counted.words, counted.characters):
+        columns = _vocabulary(counts, rows)
+        tfidf = TfidfTransformer(sublinear_tf=True).fit(counts[rows][:, columns])
+        weighted.append((counts, columns, tfidf))
+    scaler = StandardScaler().fit(counted.lengths[rows])
+
+    def features(wanted: np.ndarray) -> Any:
+        parts = [tfidf.transform(counts[wanted][:, columns]) for counts, columns, tfidf in weighted]
+        lengths = sparse.csr_matrix(scaler.transform(counted.lengths[wanted]))
+        return sparse.hstack([*parts, lengths], format="csr")
+
+    model = LogisticRegression(
+        C=1.0, class_weight="balanced", solver="liblinear", random_state=0
+    ).fit(features(rows), labels[rows])
+    return model, weighted[0][1], features
 
 
-def _strongest(texts: Sequence[LabelledText]) -> dict[str, list[str]]:
+def _strongest(counted: _Counted, labels: np.ndarray) -> dict[str, list[str]]:
     """The words and word pairs with the largest weights for each side, over all texts."""
-    model = _fit(texts)
-    words = model[0].transformer_list[0][1].get_feature_names_out()
-    weights = model[-1].coef_[0][: len(words)]
+    model, columns, _ = _fit(counted, labels, np.arange(len(labels)))
+    words = counted.names[columns]
+    weights = model.coef_[0][: len(words)]
     order = np.argsort(weights)
     return {
         "negative": [str(words[place]) for place in order[::-1][:FEATURES_SHOWN]],

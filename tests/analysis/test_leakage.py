@@ -1,6 +1,7 @@
 """The leakage check finds what is planted, and chance where texts are exchangeable."""
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,9 +71,9 @@ def test_no_pair_is_in_two_folds_and_no_classifier_sees_the_pair_it_scores(
     trained: list[set[str]] = []
     fit = leakage._fit
 
-    def watched(found: list[LabelledText]) -> object:
-        trained.append({one.pair for one in found})
-        return fit(found)
+    def watched(counted: Any, labels: np.ndarray, rows: np.ndarray) -> object:
+        trained.append({texts[row].pair for row in rows})
+        return fit(counted, labels, rows)
 
     monkeypatch.setattr(leakage, "_fit", watched)
     compare_texts(texts, resamples=0)
@@ -124,3 +125,34 @@ def test_the_report_names_what_leaks() -> None:
         {"P1- / P+": texts_of(40, "without question "), "I- / I+": texts_of(40)}, resamples=50
     )
     assert report["leaks"] == ["P1- / P+"]
+
+
+def test_counting_once_gives_the_scores_of_a_pipeline_fitted_in_each_fold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline, make_union
+    from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+    monkeypatch.setattr(leakage, "MAX_FEATURES", 300)  # so that some are left out
+    chance = random.Random(5)
+    texts = [made_up(chance, chance.randint(4, 40)) for _ in range(120)]
+    labels = np.array([number % 3 == 0 for number in range(120)])
+    rows, others = np.arange(0, 90), np.arange(90, 120)
+    lengths = FunctionTransformer(
+        lambda some: np.log1p([[len(text), len(text.split())] for text in some])
+    )
+    oracle = make_pipeline(
+        make_union(
+            TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_features=300),
+            TfidfVectorizer(
+                analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, max_features=300
+            ),
+            make_pipeline(lengths, StandardScaler()),
+        ),
+        LogisticRegression(class_weight="balanced", solver="liblinear", random_state=0),
+    ).fit([texts[row] for row in rows], labels[rows])
+    model, _, features = leakage._fit(leakage._Counted.of(texts), labels, rows)
+    expected = oracle.decision_function([texts[row] for row in others])
+    np.testing.assert_allclose(model.decision_function(features(others)), expected, rtol=1e-9)
