@@ -5,7 +5,7 @@ import streamlit as st
 from app.access.session_user import action, notify, require_permission
 from db.errors import BadInput
 from db.people import accounts, invitations
-from db.people.emails import set_email
+from db.people.fields import FIELDS, account_field, set_field, set_fields
 from db.store.store import open_store
 
 
@@ -24,6 +24,8 @@ def add() -> None:
             role=state["accounts.role"],
             actor=user.name,
         )
+        texts = {field.column: state.get(f"accounts.{field.column}") or "" for field in FIELDS}
+        set_fields(session, account.name, texts, actor=user.name)
         session.commit()
     notify(f"{account.name} can sign in as {account.role}.")
 
@@ -64,10 +66,11 @@ def change(name: str, what: str) -> None:
 
 
 @action
-def set_address(name: str, key: str) -> None:
-    """Set an account's e-mail address from field `key`."""
+def change_field(name: str, column: str, key: str) -> None:
+    """Set an account's optional field from the text of widget `key`."""
     user = require_permission("accounts")
     with open_store().write() as session:
-        account = set_email(session, name, st.session_state[key] or "", actor=user.name)
+        account = set_field(session, name, column, st.session_state[key] or "", actor=user.name)
         session.commit()
-    notify(f"E-mail of {name}: {account.email or 'removed'}.")
+    value = getattr(account, column)
+    notify(f"{account_field(column).label} of {name}: {value or 'removed'}.")

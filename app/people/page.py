@@ -8,6 +8,7 @@ from app.kit.page import draw_empty, draw_heading
 from app.people import actions
 from app.text.plain import plain
 from db.people import accounts, invitations
+from db.people.fields import FIELDS, AccountField
 from db.store.store import open_store
 from db.tables import Account
 from db.values import ACCOUNT_ROLES
@@ -21,21 +22,27 @@ def draw_account(account: Account, *, is_me: bool) -> None:
             if account.disabled:
                 st.badge("disabled", color="red")
             st.caption(f"since {account.created_at:%Y-%m-%d}", width="stretch")
-            if providers():
-                draw_address(account)
+            for field in shown_fields():
+                draw_field(account, field)
         with st.container(horizontal=True, vertical_alignment="center"):
             draw_controls(account, is_me=is_me)
 
 
-def draw_address(account: Account) -> None:
+def shown_fields() -> list[AccountField]:
+    """The optional fields that matter here."""
+    return [field for field in FIELDS if providers() or not field.needs_openid]
+
+
+def draw_field(account: Account, field: AccountField) -> None:
+    key = f"accounts.{field.column}-{account.id}"
     st.text_input(
-        "E-mail",
-        account.email or "",
-        key=f"accounts.email-{account.id}",
-        placeholder="e-mail",
-        help="Identifies the person to the OpenID provider.",
-        on_change=actions.set_address,
-        args=(account.name, f"accounts.email-{account.id}"),
+        field.label,
+        getattr(account, field.column) or "",
+        key=key,
+        placeholder=field.label,
+        help=field.help,
+        on_change=actions.change_field,
+        args=(account.name, field.column, key),
         label_visibility="collapsed",
         width=220,
     )
@@ -96,6 +103,8 @@ with st.form("accounts.add", clear_on_submit=True):
         key="accounts.password",
         autocomplete="new-password",
     )
+    for field in shown_fields():
+        st.text_input(f"{field.label} (optional)", help=field.help, key=f"accounts.{field.column}")
     st.form_submit_button(
         "Add account", type="primary", on_click=actions.add, key="accounts.submit"
     )

@@ -10,30 +10,19 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, Refused
-from db.people.accounts import get_account, record_audit
+from db.people.accounts import record_audit
 from db.tables import Account
 
 ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 MAX_EMAIL_CHARACTERS = 254
 
 
-def set_email(session: Session, name: str, email: str, *, actor: str) -> Account:
-    """Set an account's address, or remove it with "". Does not commit.
-
-    Raises NotFound for an unknown account, BadInput for an invalid address, Refused for one that
-    another account has.
-    """
-    account = get_account(session, name)
-    email = email.strip().lower()
+def checked_email(text: str) -> str:
+    """An address in lower case, or "". Raises BadInput for an invalid one."""
+    email = text.strip().lower()
     if email and (len(email) > MAX_EMAIL_CHARACTERS or not ADDRESS.fullmatch(email)):
         raise BadInput(f"{email[:60]!r} is not an e-mail address: use a form like name@example.org")
-    holder = session.scalar(select(Account).where(Account.email == email)) if email else None
-    if holder is not None and holder.id != account.id:
-        raise Refused(f"the account {holder.name!r} has the address {email} already")
-    account.email = email or None
-    session.flush()
-    record_audit(session, actor, "account.email", name, email=email)
-    return account
+    return email
 
 
 def sign_in_by_email(session: Session, email: str, *, address: str = "") -> Account:

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from app.access.identity import COOKIE
 from db.people.accounts import add_account, list_audit, set_disabled
-from db.people.emails import set_email
+from db.people.fields import set_field
 from db.store.store import Store, open_store
 
 pytestmark = [
@@ -46,7 +46,7 @@ def team(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
         add_account(session, "root", "correct horse", role="admin", actor="test")
         for name in ("ann", "bob"):
             add_account(session, name, None, role="annotator", actor="root")
-            set_email(session, name, f"{name}@Example.org", actor="root")
+            set_field(session, name, "email", f"{name}@Example.org", actor="root")
         set_disabled(session, "bob", True, actor="root")
         session.commit()
     yield store

@@ -1,13 +1,14 @@
 """`inf users`: accounts. Passwords are read from the terminal or stdin, never from argv."""
 
 import sys
+from collections.abc import Callable
 
 import click
 
 from app.cli.kit.report import Result, me, ready_store, reporting
 from db.errors import BadInput
 from db.people import accounts, invitations
-from db.people.emails import set_email
+from db.people.fields import FIELDS, AccountField, field_values, set_field, set_fields
 from db.tables import Account
 from db.values import ACCOUNT_ROLES
 
@@ -21,7 +22,7 @@ def _row(account: Account) -> Result:
     return {
         "name": account.name,
         "role": account.role,
-        "email": account.email,
+        **field_values(account),
         "disabled": account.disabled,
         "created_at": account.created_at.isoformat(),
     }
@@ -29,7 +30,15 @@ def _row(account: Account) -> Result:
 
 def _line(row: Result) -> str:
     disabled = "disabled" if row["disabled"] else ""
-    return f"{row['name']:<30} {row['role']:<10} {disabled:<9} {row['email'] or ''}".rstrip()
+    texts = "  ".join(row[field.column] for field in FIELDS if row[field.column])
+    return f"{row['name']:<30} {row['role']:<10} {disabled:<9} {texts}".rstrip()
+
+
+def _field_options(command: Callable[..., None]) -> Callable[..., None]:
+    """An option for each optional field of an account."""
+    for field in reversed(FIELDS):
+        command = click.option(f"--{field.column}", default="", help=field.help)(command)
+    return command
 
 
 def ask_password() -> str:
@@ -46,34 +55,42 @@ def ask_password() -> str:
 @users.command()
 @click.argument("name")
 @click.option("--role", type=click.Choice(ACCOUNT_ROLES), default="annotator", show_default=True)
-@click.option("--email", default="", help="E-mail address at the OpenID provider.")
+@_field_options
 @click.option("--no-password", is_flag=True, help="Sign in through the provider only.")
 @reporting(lambda result: f"added {result['name']} as {result['role']}")
-def add(name: str, role: str, email: str, no_password: bool) -> Result:
+def add(name: str, role: str, no_password: bool, **fields: str) -> Result:
     """Add an account; the password is prompted for or read from standard input."""
     store = ready_store()
-    if no_password and not email:
+    if no_password and not fields["email"]:
         raise BadInput("--no-password requires --email: otherwise the account could not sign in")
     password = None if no_password else ask_password()
     with store.write() as session:
         account = accounts.add_account(session, name, password, role=role, actor=me())
-        if email:
-            set_email(session, account.name, email, actor=me())
+        set_fields(session, account.name, fields, actor=me())
         session.commit()
         return _row(account)
 
 
-@users.command()
-@click.argument("name")
-@click.argument("address")
-@reporting(lambda result: f"{result['name']} has the address {result['email'] or '–'}")
-def email(name: str, address: str) -> Result:
-    """Set the e-mail address of an account at the OpenID provider; '' removes it."""
-    store = ready_store()
-    with store.write() as session:
-        account = set_email(session, name, address, actor=me())
-        session.commit()
-        return _row(account)
+def _field_command(field: AccountField) -> click.Command:
+    """`inf users FIELD NAME TEXT`: the command that sets one optional field."""
+
+    @click.command(field.column, help=f"Set this field of an account; '' removes it. {field.help}")
+    @click.argument("name")
+    @click.argument("text")
+    @reporting(
+        lambda result: f"{field.label} of {result['name']}: {result[field.column] or 'removed'}"
+    )
+    def command(name: str, text: str) -> Result:
+        with ready_store().write() as session:
+            account = set_field(session, name, field.column, text, actor=me())
+            session.commit()
+            return _row(account)
+
+    return command
+
+
+for _field in FIELDS:
+    users.add_command(_field_command(_field))
 
 
 @users.command("list")
