@@ -56,7 +56,7 @@ def coverage(kind: str, sizes: str, clusters: int, simulations: int, resamples: 
         ).astype(float)
         noise = 0 if kind == "jumps" else generator.normal(0, 0.5, clusters) * np.sqrt(counts)
         totals = own * counts + noise
-        reach, _ = interval_reach(totals, counts, resamples)
+        reach, _, _ = interval_reach(totals, counts, resamples)
         held += abs(totals.sum() / counts.sum() - EFFECTS[kind]) <= reach
         shown += 1
     return held / shown, 1 - shown / simulations

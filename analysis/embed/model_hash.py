@@ -28,6 +28,13 @@ def model_sha256(name: str) -> str | None:
     return _sha256_of(stamps) if stamps else None
 
 
+def hub_revision(name: str) -> str | None:
+    """The commit of a model of the Hub, as downloaded to this machine; None for any other."""
+    snapshot = _snapshot_of(name)
+    # the packaged weights go before a copy in the Hub's cache
+    return snapshot.name if snapshot is not None and snapshot == _folder_of(name) else None
+
+
 def is_same_model(one: str, other: str) -> bool:
     """Whether two names are one model: the same name, or weights with the same content."""
     if not one or not other:
@@ -45,7 +52,21 @@ def _folder_of(name: str) -> Path | None:
         found = find_spec(PACKAGE)
         if found is not None and found.origin is not None:
             return Path(found.origin).parent
-    return None
+    return _snapshot_of(name)
+
+
+def _snapshot_of(name: str) -> Path | None:
+    """The folder of a downloaded model of the Hub, called after its commit."""
+    if name.count("/") > 1 or not name or name.startswith((".", "/", "~")) or ":" in name:
+        return None
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        found = try_to_load_from_cache(name, "config.json")
+    except HFValidationError:
+        return None  # not a name of the Hub
+    return Path(found).parent if isinstance(found, str) else None
 
 
 @lru_cache(maxsize=32)

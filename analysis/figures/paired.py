@@ -38,6 +38,7 @@ MIN_CLUSTERS = 10
 MIN_DIFFERENT = 5
 EXTRA_CLUSTER = 0.6
 P_MRR = "p-mrr"
+STUDENT, BOOTSTRAP = "Student's t", "bootstrap-t"  # whichever is wider
 NOT_RECORDED = "which queries belong together was not recorded with this evaluation: evaluate again"
 
 
@@ -45,7 +46,8 @@ NOT_RECORDED = "which queries belong together was not recorded with this evaluat
 class Difference:
     """Mean of second - first over the queries both have, the interval and p of it.
 
-    `reason` says why there is no value, or no interval and p.
+    `reason` says why there is no value, or no interval and p; `method` how the interval was made;
+    `clusters`: independent groups of queries.
     """
 
     value: float | None
@@ -54,6 +56,8 @@ class Difference:
     p: float | None
     queries: int
     reason: str | None = None
+    clusters: int = 0
+    method: str | None = None
 
     @property
     def is_clear(self) -> bool:
@@ -88,21 +92,21 @@ def paired_difference(
     different = int(np.count_nonzero([any(values) for values in sums.values()]))
     if len(counts) < MIN_CLUSTERS:
         reason = f"{len(counts)} independent groups of queries: an interval needs {MIN_CLUSTERS}"
-        return Difference(mean, None, None, None, queries, reason)
+        return Difference(mean, None, None, None, queries, reason, len(counts))
     if different < MIN_DIFFERENT:
         reason = (
             f"the models differ on {different} of {len(counts)} independent groups of queries: "
             f"an interval needs {MIN_DIFFERENT}"
         )
-        return Difference(mean, None, None, None, queries, reason)
-    reach, p = interval_reach(totals, counts)
-    return Difference(mean, mean - reach, mean + reach, p, queries)
+        return Difference(mean, None, None, None, queries, reason, len(counts))
+    reach, p, method = interval_reach(totals, counts)
+    return Difference(mean, mean - reach, mean + reach, p, queries, None, len(counts), method)
 
 
 def interval_reach(
     totals: np.ndarray, counts: np.ndarray, resamples: int = RESAMPLES
-) -> tuple[float, float]:
-    """Half the width of the 95 % interval of Σ totals / Σ counts, and p of no difference.
+) -> tuple[float, float, str]:
+    """Half the width of the 95 % interval of Σ totals / Σ counts, p of no difference, the method.
 
     One entry per cluster: the sum of its differences and the number of its queries.
     """
@@ -121,12 +125,14 @@ def interval_reach(
     studentised = np.concatenate(found)
     error *= float(np.sqrt(len(counts) / (len(counts) - 2)))
     quantile, t = student_97_5(freedom), abs(mean) / error
-    p = two_sided_p(t, freedom)
+    p, method = two_sided_p(t, freedom), STUDENT
     if len(studentised) >= resamples / 4:
-        quantile = max(quantile, float(np.quantile(studentised, 0.95)))
+        resampled = float(np.quantile(studentised, 0.95))
+        if resampled > quantile:
+            quantile, method = resampled, BOOTSTRAP
         extreme = int(np.count_nonzero(studentised >= t))
         p = max(p, (extreme + 1) / (len(studentised) + 1))
-    return quantile * error, p
+    return quantile * error, p, method
 
 
 def _mean_and_error(totals: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

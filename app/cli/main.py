@@ -21,7 +21,10 @@ COMMANDS = {
     "curate": ("app.cli.curate:curate", "Generate groups from pairs and validate them."),
     "db": ("app.cli.store.db:db", "Create or upgrade the store."),
     "demo": ("app.cli.demo:demo", "Run every step on the demo set, then open the app."),
-    "evaluate": ("app.cli.evaluate:evaluate", "Score models on held-out groups or a benchmark."),
+    "evaluate": (
+        "app.cli.evaluate.command:evaluate",
+        "Score models on held-out groups or a benchmark, and compare them.",
+    ),
     "export": ("app.cli.data.export:export", "Create a release: files and a dataset card."),
     "hub": ("app.cli.data.hub:hub", "Push to and pull from the Hugging Face Hub."),
     "import": ("app.cli.data.import_:import_", "Read pairs and passages into a dataset."),

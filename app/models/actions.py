@@ -7,14 +7,12 @@ import streamlit as st
 
 from app.access.session_user import action, require_permission
 from app.jobs.actions import launch_job
-from app.models.conditions import Conditions, conditions_of
 from app.models.independence import circular_sentences
 from db.errors import BadInput, Refused
 from db.jobs import jobs
 from db.outcome.checkpoints import list_checkpoints
 from db.outcome.evaluations import Scored, newest_scores
 from db.store.store import open_store
-from db.tables import Evaluation
 
 
 def read_newest_scores() -> list[Scored]:
@@ -33,21 +31,6 @@ def read_base_models() -> dict[int, str]:
     """The base model of every checkpoint, by the checkpoint's id."""
     with open_store().read() as session:
         return {each.id: each.base_model for each in list_checkpoints(session)}
-
-
-def read_conditions(evaluations: Sequence[Evaluation]) -> dict[int, Conditions]:
-    """The conditions of each evaluation, by its id."""
-    with open_store().read() as session:
-        made_by = {
-            job_id: jobs.get_job(session, job_id)
-            for job_id in {each.job_id for each in evaluations if each.job_id is not None}
-        }
-    found: dict[int, Conditions] = {}
-    for each in evaluations:
-        job = made_by.get(each.job_id or 0)
-        config, result = (job.config, job.result) if job is not None else (None, None)
-        found[each.id] = conditions_of(each, config, result)
-    return found
 
 
 def read_job_config(job_id: int) -> dict[str, Any]:

@@ -1,22 +1,20 @@
 """Comparison of models on one benchmark: ranking plot, paired differences, downloads."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import streamlit as st
 
-from analysis.figures.paired import Difference, holm, paired_difference
 from app.kit.figure import Origin, as_csv, draw_figure
 from app.models import actions
-from app.models.conditions import Conditions, unlike
+from app.models.conditions import library_notes, unlike
+from app.models.differences import METHOD, difference_rows
+from app.models.measures import model_name
 from app.models.ranking_plot import ranking_figure, ranking_rows
-from app.models.scores import NAMES, model_name
 from app.models.sizes import named_parameters, parameters_of
 from app.text.plain import plain
 from db.outcome.evaluations import rows_by_query
 from db.tables import Evaluation
-
-SIGNIFICANT = 0.05  # of p adjusted for the number of models
 
 
 def newest_of_each(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
@@ -46,56 +44,6 @@ def _origin(evaluations: Sequence[Evaluation]) -> Origin:
     )
 
 
-def difference_rows(base: Evaluation, others: Sequence[Evaluation]) -> list[dict[str, object]]:
-    """A row per model and metric: the difference to the base, its interval, p and a verdict.
-
-    p is adjusted by Holm for the number of models compared with the base on that metric.
-    """
-    found = {
-        metric: [
-            paired_difference(
-                base.per_query, each.per_query, metric, each.questions or base.questions
-            )
-            for each in others
-        ]
-        for metric in NAMES
-    }
-    adjusted = {metric: holm([each.p for each in row]) for metric, row in found.items()}
-    rows: list[dict[str, object]] = []
-    for place, each in enumerate(others):
-        for metric, title in NAMES.items():
-            difference, p = found[metric][place], adjusted[metric][place]
-            if difference.value is None:
-                continue
-            scale = 100 if metric == "p-mrr" else 1
-            low, high = difference.low, difference.high
-            rows.append(
-                {
-                    "Model": model_name(each.model),
-                    "Metric": title,
-                    "Difference": difference.value * scale,
-                    "from": None if low is None else low * scale,
-                    "to": None if high is None else high * scale,
-                    "p (Holm)": p,
-                    "Verdict": verdict(difference, p),
-                    "Queries": difference.queries,
-                }
-            )
-    return rows
-
-
-def verdict(difference: Difference, p: float | None) -> str:
-    """What a difference shows: higher, lower, no clear difference, or why that is unknown.
-
-    `p` is the one adjusted for the number of models.
-    """
-    if difference.value is None or p is None:
-        return f"unknown: {difference.reason}"
-    if p > SIGNIFICANT or not difference.is_clear:
-        return "no clear difference"
-    return "higher" if difference.value > 0 else "lower"
-
-
 def sizes_of(evaluations: Sequence[Evaluation]) -> dict[str, float | None]:
     """Parameters of each model; of its base model if a checkpoint is not on this machine."""
     bases = actions.read_base_models()
@@ -108,11 +56,9 @@ def sizes_of(evaluations: Sequence[Evaluation]) -> dict[str, float | None]:
     return found
 
 
-def _comparable(
-    base: Evaluation, found: Sequence[Evaluation], conditions: Mapping[int, Conditions]
-) -> list[Evaluation]:
-    """The evaluations under the same conditions as the base; the page lists why others are not."""
-    reasons = unlike(base, found, conditions)
+def _comparable(base: Evaluation, found: Sequence[Evaluation]) -> list[Evaluation]:
+    """The evaluations whose records are like the base's; the page lists why others are not."""
+    reasons = unlike(base, found)
     if reasons:
         lines = [
             f"{model_name(each.model)}: {', '.join(reasons[each.id])}."
@@ -123,7 +69,11 @@ def _comparable(
             plain("\n".join([f"Not comparable with {model_name(base.model)}:", *lines])),
             icon=":material/difference:",
         )
-    return [each for each in found if each.id not in reasons]
+    compared = [each for each in found if each.id not in reasons]
+    for ident, libraries in library_notes(base, compared).items():
+        (model,) = [each.model for each in compared if each.id == ident]
+        st.caption(plain(f"{model_name(model)} was evaluated with {', '.join(libraries)}."))
+    return compared
 
 
 def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
@@ -145,9 +95,8 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
     if len(found) < 2:
         st.caption("Choose at least two models.")
         return
-    conditions = actions.read_conditions(found)
     is_mean = not any(each.per_query for each in found)
-    if not is_mean or unlike(found[0], found[1:], conditions):
+    if not is_mean or unlike(found[0], found[1:]):
         untrained = [each.model for each in found if each.checkpoint_id is None]
         chosen_base = st.selectbox(
             "Compared with",
@@ -156,7 +105,7 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
             format_func=model_name,
             key="evaluations.base",
         )
-        found = _comparable(by_model[chosen_base], found, conditions)
+        found = _comparable(by_model[chosen_base], found)
         if len(found) < 2:
             return
     if any(each.metrics.get("p-mrr") is not None for each in found):
@@ -185,12 +134,7 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
             "p (Holm)": st.column_config.NumberColumn(format="%.4f"),
         },
     )
-    st.caption(
-        "Paired over the same queries; 95 % interval by bootstrap-t over groups of queries that "
-        "belong together, p adjusted by Holm for the number of models. Higher and lower: the "
-        "interval excludes zero and the adjusted p is at most 0.05. An evaluation made before "
-        "these groups were recorded has no differences: evaluate again."
-    )
+    st.caption(METHOD)
     with st.container(horizontal=True):
         st.download_button(
             "Download as CSV", as_csv(rows), "comparison.csv", "text/csv", key="evaluations.csv"

@@ -6,9 +6,11 @@ from app.jobs.card import follow_job
 from app.kit.choice import choose
 from app.kit.page import draw_empty, draw_heading
 from app.models import actions
-from app.models.comparison import draw_comparison
+from app.models.comparison import draw_comparison, newest_of_each
+from app.models.measures import model_name
+from app.models.record_table import draw_records
 from app.models.result_table import draw_result_table
-from app.models.scores import draw_scores, model_name
+from app.models.scores import draw_scores
 from db.outcome.checkpoints import list_checkpoints
 from db.outcome.evaluations import list_benchmarks, list_evaluations
 from db.release.releases import list_releases
@@ -90,6 +92,7 @@ else:
         evaluations = list_evaluations(session, benchmark=chosen)
     draw_scores(evaluations)
     draw_comparison(evaluations)
+    draw_records(newest_of_each(evaluations))
     draw_result_table()
 with st.expander("Evaluate", icon=":material/add:", expanded=not benchmarks):
     draw_start(checkpoints)

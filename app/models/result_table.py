@@ -12,7 +12,7 @@ import streamlit as st
 
 from app.kit.figure import as_csv
 from app.models import actions
-from app.models.scores import model_name
+from app.models.measures import model_name
 from app.text.plain import plain
 from db.outcome.evaluations import Scored
 

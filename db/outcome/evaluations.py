@@ -18,6 +18,7 @@ def record_evaluation(
     metrics: Mapping[str, Any],
     per_query: Mapping[str, Any],
     questions: Mapping[str, Any] | None = None,
+    record: Mapping[str, Any] | None = None,
     checkpoint_id: int | None = None,
     job_id: int | None = None,
 ) -> Evaluation:
@@ -40,6 +41,7 @@ def record_evaluation(
         metrics=dict(metrics),
         per_query=dict(per_query),
         questions=dict(questions or {}),
+        record=dict(record or {}),
         checkpoint_id=checkpoint_id,
         job_id=job_id,
     )

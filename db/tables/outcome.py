@@ -60,6 +60,9 @@ class Evaluation(Base, kw_only=True):
 
     `questions`: {query id: {cluster, scored}}: which queries belong together, and which count in
     the means. Empty in evaluations made before migration 0002.
+    `record`: content hashes of the data, pool, depth, model, template, prefixes, first tokens and
+    library versions (`trainer.records.record`). Empty in evaluations made before migration 0005:
+    these are compared with nothing.
     """
 
     __tablename__ = "evaluation"
@@ -71,6 +74,7 @@ class Evaluation(Base, kw_only=True):
     metrics: Mapped[dict[str, Any]]
     per_query: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     questions: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
+    record: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
     created_at: Mapped[datetime] = created()
     __table_args__ = (Index("ix_evaluation_benchmark", "benchmark"),)
 

@@ -1,12 +1,15 @@
 """The Evaluations page with a suite's means beside its sets."""
 
+from collections.abc import Callable
+
 import pytest
 from app_pages import open_page, words
+from conftest import Ran
 from full_store import fill as fill_whole_store
 
 from app.jobs import supervisors
 from app.kit.figure import as_csv
-from app.models.comparison import difference_rows
+from app.models.differences import difference_rows
 from app.models.ranking_plot import ranking_figure, ranking_rows
 from app.models.result_table import as_latex, table_rows
 from app.models.sizes import named_parameters
@@ -15,7 +18,26 @@ from db.outcome.checkpoints import record_checkpoint
 from db.outcome.evaluations import newest_scores, record_evaluation
 from db.store.store import Store
 from db.tables import Evaluation
+from trainer.records.likeness import differences
 
+RECORD = {
+    "benchmark": {
+        **dict.fromkeys(("sha256", "corpus", "queries", "judgments", "candidates", "forms"), "0a"),
+        "documents": 9,
+        "questions": 3,
+        "without_relevant": [],
+    },
+    "pool": "all 9 documents",
+    "depth": 9,
+    "convention": "ties by score",
+    "model": {"name": "m", "identity": "m", "weights_sha256": None, "revision": None},
+    "template": "{instruction} {query}",
+    "prompts": {},
+    "given_prefixes": {"query_prefix": "", "passage_prefix": ""},
+    "chat_template": "off",
+    "applied": {"query": [{"text": "a", "tokens": ["a"], "count": 1}], "document": []},
+    "libraries": {"python": "3.11"},
+}
 METRICS = {"ndcg@5": 0.4, "ndcg@10": 0.5, "map": 0.3, "mrr": 0.6, "recall@10": 0.9, "p-mrr": 0.02}
 
 
@@ -31,10 +53,16 @@ def fill(store: Store) -> None:
                 metrics=found,
                 per_query=by_query,
                 questions={query: {"cluster": query, "scored": True} for query in by_query},
+                record=RECORD,
             )
             means = found | {"followir score": 0.25 + number}
             record_evaluation(
-                session, model=model, benchmark="F (mean of 3)", metrics=means, per_query={}
+                session,
+                model=model,
+                benchmark="F (mean of 3)",
+                metrics=means,
+                per_query={},
+                record=RECORD,
             )
         session.commit()
 
@@ -44,15 +72,15 @@ def test_a_suites_mean_has_its_score_and_no_interval(sqlite_store: Store) -> Non
     at = open_page("evaluations")
     assert not at.exception
     assert at.selectbox(key="evaluations.chosen").value == "F (mean of 3)"
-    table, _ = at.dataframe
+    table, *_ = at.dataframe
     assert table.value["FollowIR score"].tolist() == [1.25, 0.25]
     assert table.value["p-MRR ×100"].tolist() == [101.0, 1.0]
     assert "a mean over the sets of a suite" in words(at)
     at.selectbox(key="evaluations.chosen").set_value("F/Core17").run()
     assert not at.exception and "a mean over the sets" not in words(at)
-    scores, differences, _ = at.dataframe
+    scores, compared, *_ = at.dataframe
     assert "FollowIR score" not in scores.value
-    (row,) = differences.value.to_dict("records")
+    (row,) = compared.value.to_dict("records")
     assert row["Metric"] == "nDCG@10" and row["Queries"] == 5
 
 
@@ -67,6 +95,7 @@ def test_a_benchmark_without_changed_instructions_has_no_ranking_by_p_mrr(
                 benchmark="MAIR (mean of 5)",
                 metrics=METRICS | {"p-mrr": None},
                 per_query={},
+                record=RECORD,
             )
         session.commit()
     at = open_page("evaluations")
@@ -200,13 +229,16 @@ def test_a_benchmark_is_evaluated_where_there_is_no_release(
 
 
 def evaluate_as(
-    store: Store, model: str, *, queries: str = "abc", folder: str = "/sets/F", **changed: str
-) -> None:
-    """An evaluation by a job whose record states its conditions."""
+    store: Store,
+    model: str,
+    *,
+    queries: str = "abc",
+    without_record: bool = False,
+    benchmark: dict[str, object] | None = None,
+    **changed: object,
+) -> int:
     with store.write() as session:
-        job = jobs.enqueue_job(session, "evaluate", {"benchmark": folder, "query_prefix": ""})
-        job.status = "done"
-        session.flush()
+        record = {**RECORD, **changed, "benchmark": RECORD["benchmark"] | (benchmark or {})}
         made = record_evaluation(
             session,
             model=model,
@@ -214,49 +246,98 @@ def evaluate_as(
             metrics=METRICS,
             per_query={name: {"ndcg@10": 0.5} for name in queries},
             questions={name: {"cluster": name, "scored": True} for name in queries},
-            job_id=job.id,
+            record={} if without_record else record,
         )
-        template = changed.get("template", "{instruction} {query}")
-        convention = changed.get("convention", "the best 100 are ranked")
-        job.config = {**job.config, "query_prefix": changed.get("prefix", "")}
-        job.result = {
-            "documents": 9,
-            "convention": convention,
-            "models": [{"evaluation_id": made.id, "template": template}],
-        }
         session.commit()
+        return made.id
 
 
-@pytest.mark.parametrize(
-    ("other", "reason"),
-    [
-        ({"queries": "abd"}, "other queries (2 in common)"),
-        ({"folder": "/elsewhere/F"}, "other data (/elsewhere/F instead of /sets/F)"),
-        ({"template": "{query} {instruction}"}, "other template ({query} {instruction} instead"),
-        ({"prefix": "query: "}, "other prefixes ('query: ' and '' instead of '' and '')"),
-        ({"convention": "the best 10 are ranked"}, "(the best 10 are ranked instead of"),
-    ],
-)
-def test_evaluations_under_other_conditions_are_not_compared_and_the_page_says_what_differs(
-    sqlite_store: Store, other: dict[str, str], reason: str
+WEIGHTS = {"name": "m", "identity": "m", "weights_sha256": "1f", "revision": None}
+UNLIKE: list[tuple[dict[str, object], str]] = [
+    ({"queries": "abd"}, "values of other queries (2 in common)"),
+    (
+        {"benchmark": {"corpus": "77", "documents": 10}},
+        "other corpus (10, sha256 77 instead of 9, sha256 0a)",
+    ),
+    ({"benchmark": {"judgments": "77"}}, "other relevance judgments (sha256 77 instead of"),
+    ({"benchmark": {"forms": "77"}}, "other forms of a query"),
+    ({"pool": "BM25's best 5 of 9 documents"}, "other candidate pool (BM25's best 5"),
+    ({"depth": 5}, "other ranking depth (5 instead of 9)"),
+    ({"convention": "other ties"}, "other convention (other ties instead of"),
+    ({"template": "{query} {instruction}"}, "other template ({query} {instruction} instead"),
+    ({"chat_template": "on"}, "other chat template (on instead of off)"),
+    (
+        {"given_prefixes": {"query_prefix": "query: ", "passage_prefix": ""}},
+        "other prefixes ('query: ' and '' instead of '' and '')",
+    ),
+    ({"without_record": True}, "no record of the data and settings"),
+]
+
+
+@pytest.mark.parametrize(("other", "reason"), UNLIKE)
+def test_evaluations_under_other_conditions_are_not_compared_and_the_reason_is_in_words(
+    sqlite_store: Store, other: dict[str, object], reason: str, inf: Callable[..., Ran]
 ) -> None:
+    base = evaluate_as(sqlite_store, "base")
+    unlike = evaluate_as(sqlite_store, "unlike", **other)  # type: ignore[arg-type]
+    ran = inf("evaluate", "compare", base, unlike, "--json")
+    assert (
+        ran.code == 1
+        and reason in ran.json["error"]
+        and f"evaluation {unlike}" in ran.json["error"]
+    )
+    ran = inf("evaluate", "compare", unlike, base, "--json")
+    assert ran.code == 1 and "not comparable" in ran.json["error"]
+
+
+def test_the_page_shows_an_old_evaluation_and_why_it_is_not_compared(sqlite_store: Store) -> None:
     evaluate_as(sqlite_store, "base")
-    evaluate_as(sqlite_store, "like")
-    evaluate_as(sqlite_store, "unlike", **other)
+    evaluate_as(sqlite_store, "like", libraries={"python": "3.12"})
+    evaluate_as(sqlite_store, "old", without_record=True)
     at = open_page("evaluations")
     at.selectbox("evaluations.base").set_value("base").run()
     assert not at.exception
     shown = at.warning[0].value.replace("\\", "")
-    assert "Not comparable with base" in shown and reason in shown
+    assert "Not comparable with base" in shown and "old: no record" in shown
     rows = [table.value for table in at.dataframe if "Verdict" in table.value]
     assert set(rows[0]["Model"]) == {"like"}
+    assert "like was evaluated with python 3.12 instead of 3.11" in words(at).replace("\\", "")
+    scores = at.dataframe[0].value
+    assert set(scores["Model"]) == {"base", "like", "old"}
 
 
-def test_evaluations_without_a_record_are_compared_by_their_queries(sqlite_store: Store) -> None:
-    fill(sqlite_store)
+def test_one_model_that_read_other_tokens_is_not_compared_with_itself() -> None:
+    """A library that drops the prefix silently: every setting is the same, the tokens are not."""
+    one = RECORD | {"model": WEIGHTS}
+    tokens = [{"text": "query: a", "tokens": ["query", ":", "a"], "count": 3}]
+    other = one | {"applied": {"query": tokens, "document": []}}
+    (reason,) = differences(one, other)
+    assert reason == "the same weights read other tokens ('query : a' instead of 'a')"
+    assert differences(RECORD, RECORD | {"applied": other["applied"]}) == []  # two other models
+
+
+def test_like_evaluations_are_compared_on_the_command_line(
+    sqlite_store: Store, inf: Callable[..., Ran]
+) -> None:
+    base, like = evaluate_as(sqlite_store, "base"), evaluate_as(sqlite_store, "like")
+    ran = inf("evaluate", "compare", base, like, "--json")
+    assert ran.code == 0, ran.err
+    (row,) = ran.json["differences"]
+    assert row["Verdict"] == "unknown: 3 independent groups of queries: an interval needs 10"
+    assert row["Clusters"] == 3 and row["from"] is None
+    ran = inf("evaluate", "list", "--json")
+    assert [each["evaluation_id"] for each in ran.json["evaluations"]] == [like, base]
+    ran = inf("evaluate", "compare", base, like)
+    assert "adjusted by Holm" in ran.out
+
+
+def test_the_page_names_the_queries_without_a_relevant_document(sqlite_store: Store) -> None:
+    evaluate_as(sqlite_store, "base", benchmark={"without_relevant": ["q7", "q9"]})
     at = open_page("evaluations")
-    at.selectbox(key="evaluations.chosen").set_value("F/Core17").run()
-    assert not at.exception and not at.warning
+    assert not at.exception
+    assert "2 queries have no relevant document and are in no mean: q7, q9." in words(at).replace(
+        "\\", ""
+    )
 
 
 def test_differences_are_adjusted_for_the_number_of_models_and_read_in_words() -> None:

@@ -9,6 +9,7 @@ models behind a server `openai:MODEL`.
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from analysis.embed.chat_template import reading_of
 from analysis.embed.server import PREFIX as OPENAI
 from analysis.embed.server import EmbeddingServer
 from analysis.figures import paired
+from analysis.text.bm25 import tokens_of
 from db.errors import BadInput
 from db.jobs.runner import JobHandle
 from db.outcome.checkpoints import checkpoint_at
@@ -26,10 +28,25 @@ from trainer.data.splitting import split_groups
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
 from trainer.evaluate.following import FOLLOWING, bm25_following
 from trainer.evaluate.question_clusters import about_questions
-from trainer.evaluate.rankings import unanswerable
-from trainer.evaluate.reranking import PairScorer, is_reranker, load_reranker, score_reranker
+from trainer.evaluate.reranking import (
+    FIRST_STAGE,
+    PairScorer,
+    is_reranker,
+    load_reranker,
+    score_reranker,
+)
 from trainer.evaluate.vector_cache import VectorCache, identity_of
 from trainer.model.backbone import load_backbone, load_model, read_memory
+from trainer.records.applied import (
+    FIRST_TEXTS,
+    chat_template_of,
+    read_by_model,
+    read_by_words,
+    read_in_pairs,
+)
+from trainer.records.content import benchmark_content
+from trainer.records.likeness import differences
+from trainer.records.record import evaluation_record, mean_record
 from trainer.settings.settings import TrainSettings, stored_settings
 from trainer.settings.template import DEFAULT_TEMPLATE, Template
 from trainer.suites.hub import is_hub_name, load_hub_benchmarks, spelled
@@ -41,6 +58,7 @@ if TYPE_CHECKING:
     from trainer.evaluate.scoring import Scores
 
 BM25 = "bm25"
+GIVEN = ("query_prefix", "passage_prefix")
 COMPARED = (*FOLLOWING, "ndcg@10", "map", "mrr", "p-mrr")
 
 
@@ -68,6 +86,7 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
     else:
         benchmark, split, notes = _held_out(handle, candidates)
         benchmarks, suite = [benchmark], benchmark.name
+    contents = [benchmark_content(benchmark) for benchmark in benchmarks]
     reports: list[list[dict[str, Any]]] = []  # for every candidate, of every benchmark
     per_query: list[list[dict[str, dict[str, float]]]] = []
     rounds = len(candidates) * len(benchmarks)
@@ -75,7 +94,15 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
         handle.report(number, len(candidates), f"loading {candidate.name}")
         scorer = _scorer(handle, candidate)
         found = [
-            _score(handle, candidate, scorer, benchmark, number * len(benchmarks) + part, rounds)
+            _score(
+                handle,
+                candidate,
+                scorer,
+                benchmark,
+                contents[part],
+                number * len(benchmarks) + part,
+                rounds,
+            )
             for part, benchmark in enumerate(benchmarks)
         ]
         reports.append([report for report, _ in found])
@@ -89,8 +116,10 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
             "kind": benchmark.kind,
             "convention": benchmark.convention,
             "queries": len(benchmark.judgments),
-            "queries_left_out": unanswerable(benchmark.judgments),
+            "queries_left_out": len(contents[part]["without_relevant"]),
+            "without_relevant": contents[part]["without_relevant"],
             "documents": len(benchmark.corpus),
+            "sha256": contents[part]["sha256"],
             "models": [theirs[part] for theirs in reports],
             "bm25": bm25_following(benchmark, Template()) if benchmark.groups else {},
             "comparisons": _comparisons(
@@ -109,16 +138,26 @@ def _comparisons(
     per_query: list[dict[str, dict[str, float]]],
     questions: paired.Questions,
 ) -> list[dict[str, Any]]:
-    return [
-        {
-            "first": reports[0]["model"],
-            "second": report["model"],
-            "measures": {
-                name: _difference(per_query[0], values, name, questions) for name in COMPARED
-            },
+    """Differences from the first model; of one whose record differs the reasons instead.
+
+    p_holm: p adjusted for the number of models compared on a measure.
+    """
+    found = []
+    for report, values in zip(reports[1:], per_query[1:], strict=True):
+        refused = differences(reports[0]["record"], report["record"])
+        measures = {
+            name: None if refused else _difference(per_query[0], values, name, questions)
+            for name in COMPARED
         }
-        for report, values in zip(reports[1:], per_query[1:], strict=True)
-    ]
+        pair = {"first": reports[0]["model"], "second": report["model"]}
+        found.append(pair | {"measures": measures, "refused": refused})
+    for name in COMPARED:
+        measured = [each["measures"][name] for each in found if each["measures"][name]]
+        for difference, p in zip(
+            measured, paired.holm([each["p"] for each in measured]), strict=True
+        ):
+            difference["p_holm"] = p
+    return found
 
 
 def _difference(
@@ -128,7 +167,12 @@ def _difference(
     found = paired.paired_difference(first, second, measure, questions)
     if found.p is None:
         return None
-    found_difference = {"queries": found.queries, "difference": found.value}
+    found_difference = {
+        "queries": found.queries,
+        "clusters": found.clusters,
+        "method": found.method,
+        "difference": found.value,
+    }
     return found_difference | {"low": found.low, "high": found.high, "p": found.p}
 
 
@@ -155,6 +199,7 @@ def _suite(
                 benchmark=f"{name} (mean of {len(parts)})",
                 metrics=means,
                 per_query={},
+                record=mean_record([part["models"][number]["record"] for part in parts]),
                 checkpoint_id=first["checkpoint_id"],
                 job_id=handle.id,
             )
@@ -261,6 +306,7 @@ def _score(
     candidate: Candidate,
     scorer: Scorer,
     benchmark: Benchmark,
+    content: dict[str, Any],
     number: int,
     count: int,
 ) -> "tuple[dict[str, Any], Scores]":
@@ -292,6 +338,7 @@ def _score(
                 check=handle.check,
                 caches=_caches(handle.store, candidate, model),
             )
+    record = _record(handle.config, candidate, scorer, benchmark, content)
     with handle.store.write() as session:
         folder = Path(candidate.name).expanduser()
         checkpoint = checkpoint_at(session, str(folder.resolve())) if candidate.memory else None
@@ -302,6 +349,7 @@ def _score(
             metrics=scores.metrics,
             per_query=scores.per_query,
             questions=about_questions(benchmark),
+            record=record,
             checkpoint_id=checkpoint.id if checkpoint else None,
             job_id=handle.id,
         )
@@ -314,8 +362,46 @@ def _score(
             "prompts": prompts,
             "metrics": scores.metrics,
             "reasons": scores.reasons,
+            "record": record,
         }
     return report, scores
+
+
+def _record(
+    config: dict[str, Any],
+    candidate: Candidate,
+    scorer: Scorer,
+    benchmark: Benchmark,
+    content: dict[str, Any],
+) -> dict[str, Any]:
+    from trainer.evaluate.scoring import DEPTH
+
+    template, model = scorer.template, scorer.model
+    queries = [
+        template.apply(each.instruction, each.query)
+        for each in islice(benchmark.questions.values(), FIRST_TEXTS)
+    ]
+    documents = list(islice(benchmark.corpus.values(), FIRST_TEXTS))
+    if scorer.score_pairs:
+        applied = read_in_pairs(queries, documents)
+    elif model is None:
+        applied = read_by_words(queries, documents, lambda text: tokens_of([text], "en")[0])
+    else:
+        applied = read_by_model(model, queries, documents)
+    is_given = model is not None and not candidate.memory and candidate.base_of is None
+    first_stage = FIRST_STAGE if scorer.score_pairs else None
+    return evaluation_record(
+        benchmark,
+        content,
+        model=candidate.name,
+        first_stage=first_stage,
+        depth=first_stage or DEPTH,
+        template=template.text,
+        prompts=dict(model.prompts) if model else {},
+        given_prefixes={key: str(config.get(key) or "") for key in GIVEN} if is_given else None,
+        chat_template=chat_template_of(model),
+        applied=applied,
+    )
 
 
 def _precision(model: "SentenceTransformer | EmbeddingServer") -> AbstractContextManager[None]:
@@ -353,7 +439,7 @@ def _prepare(
     )
     if candidate.memory:
         return model, Template(candidate.memory["template"])
-    for prompt, key in (("query", "query_prefix"), ("document", "passage_prefix")):
+    for prompt, key in zip(("query", "document"), GIVEN, strict=True):
         if config.get(key):
             model.prompts[prompt] = config[key]
     return model, Template(config["template"]) if config.get("template") else Template()

@@ -52,9 +52,11 @@ def measure(run: Run, judgments: Judgments) -> dict[str, dict[str, float]]:
     }
 
 
-def unanswerable(judgments: Judgments) -> int:
-    """How many judged queries have no relevant document and so are in no mean."""
-    return sum(not any(grade > 0 for grade in grades.values()) for grades in judgments.values())
+def without_relevant(judgments: Judgments) -> list[str]:
+    """The judged queries without any relevant document, by id: they are in no mean."""
+    return sorted(
+        query for query, grades in judgments.items() if not any(g > 0 for g in grades.values())
+    )
 
 
 def average(per_query: Mapping[str, Mapping[str, float]]) -> dict[str, float | None]:

@@ -2,6 +2,7 @@
 
 import click
 
+from app.cli.kit.one_by_default import OneByDefault
 from app.cli.kit.report import (
     Result,
     counts,
@@ -60,15 +61,6 @@ def _changes(edits: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"--edit {edit!r}: write it as FIELD=TEXT")
         changes[name.strip()] = text
     return changes
-
-
-class OneByDefault(click.Group):
-    """`inf review --group …` is `inf review one --group …`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in (*self.commands, *ctx.help_option_names):
-            args = ["one", *args]
-        return super().parse_args(ctx, args)
 
 
 @click.group(cls=OneByDefault)

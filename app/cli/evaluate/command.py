@@ -1,4 +1,4 @@
-"""`inf evaluate`: score models on held-out groups or on a benchmark."""
+"""`inf evaluate`: score models on held-out groups or on a benchmark; the other commands."""
 
 import json
 from pathlib import Path
@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from app.cli.evaluate import compare as evaluate_compare
+from app.cli.kit.one_by_default import OneByDefault
 from app.cli.kit.report import Result, detach_option, ready_store, reporting, work
 from app.models.independence import circular_sentences
 from app.text.numbers import score
@@ -17,6 +19,7 @@ from trainer.evaluate.following import CONTROLS, FOLLOWING
 from trainer.settings.template import Template
 from trainer.suites.registry import DOWNLOAD_NAMES, LABELS, LAYOUTS, SUBSET_HELP, SUBSETS
 
+MAX_NAMED = 10
 SHOWN = ("ndcg@5", "ndcg@10", "map", "mrr", "recall@10", "p-mrr")
 
 
@@ -25,7 +28,9 @@ def _report(result: Result) -> str:
     about = f"{result['benchmark']} ({result['kind']}): {result['queries']} queries, "
     about += f"{result['documents']} documents"
     if left_out := result.get("queries_left_out", 0):
-        about += f", {left_out} queries without a relevant document, in no mean"
+        named = ", ".join(result["without_relevant"][:MAX_NAMED])
+        more = ", …" if left_out > MAX_NAMED else ""
+        about += f", {left_out} queries without a relevant document, in no mean ({named}{more})"
     if split:
         about += f", {split['groups']} groups (held_out={split['fraction']} seed={split['seed']})"
     also = [
@@ -46,10 +51,16 @@ def _report(result: Result) -> str:
     differences = [
         f"{compared['second'][-40:]} against {compared['first'][-40:]}, {name}: "
         f"{found['difference']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}], "
-        f"p {found['p']:.3f}"
+        f"p {found['p_holm']:.3f} (Holm; {found['method']} over {found['clusters']} clusters)"
         for compared in result["comparisons"]
         for name, found in compared["measures"].items()
         if found and name in (*FOLLOWING, "ndcg@10", "p-mrr")
+    ]
+    differences += [
+        f"{compared['second'][-40:]} is not compared with {compared['first'][-40:]}: "
+        + ", ".join(compared["refused"])
+        for compared in result["comparisons"]
+        if compared.get("refused")
     ]
     controls = [
         f"{model['model'][-40:]}, {name}: {score(value)}"
@@ -63,7 +74,22 @@ def _report(result: Result) -> str:
     return "\n".join([about, *table, *differences, *controls, *notes, *parts])
 
 
-@click.command(
+class RunByDefault(OneByDefault):
+    """`inf evaluate --model …` is `inf evaluate run --model …`."""
+
+    default = "run"
+
+
+@click.group(cls=RunByDefault)
+def evaluate() -> None:
+    """Score models, and compare stored scores. Without a subcommand, `run` is used."""
+
+
+for command_of_evaluations in (evaluate_compare.list_stored, evaluate_compare.compare):
+    evaluate.add_command(command_of_evaluations)
+
+
+@evaluate.command(
     epilog=f"Benchmark folders: {LAYOUTS}. Downloaded from the Hub: {DOWNLOAD_NAMES}, and "
     "owner/name."
 )
@@ -103,7 +129,7 @@ def _report(result: Result) -> str:
 @click.option("--alone", is_flag=True, help="Do not also score the base model of a checkpoint.")
 @detach_option
 @reporting(_report)
-def evaluate(
+def run(
     models: tuple[str, ...],
     release: str | None,
     benchmark: str | None,
@@ -121,8 +147,8 @@ def evaluate(
 ) -> Result:
     """Score models side by side: nDCG, MAP, MRR, recall and p-MRR.
 
-    Differences from the first model come with a 95 % interval (paired bootstrap over queries). A
-    single checkpoint is compared with its base model. Held-out groups are those of the
+    Differences from the first model come with a 95 % interval, over clusters of queries that belong
+    together. A single checkpoint is compared with its base model. Held-out groups are those of the
     checkpoint's training. Of a suite, or a folder of benchmark folders, every set is scored, and
     the mean over the sets.
     """

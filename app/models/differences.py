@@ -1,0 +1,69 @@
+"""Differences of models to a base on one benchmark: intervals, p by Holm, and a verdict."""
+
+from collections.abc import Sequence
+
+from analysis.figures.paired import Difference, holm, paired_difference
+from app.models.measures import NAMES, SOMETIMES, model_name
+from db.tables import Evaluation
+
+SIGNIFICANT = 0.05  # of p adjusted for the number of models
+COMPARED = SOMETIMES | NAMES  # the headline first
+METHOD = (
+    "Paired over the same queries, averaged as the scores are (on FollowIR the original queries "
+    "alone). 95 % interval and p by bootstrap-t over clusters of queries that belong together "
+    "(10,000 resamples), or by Student's t where that is wider; p is adjusted by Holm for the "
+    "number of models. Higher and lower: the interval excludes zero and the adjusted p is at most "
+    "0.05."
+)
+
+
+def difference_rows(base: Evaluation, others: Sequence[Evaluation]) -> list[dict[str, object]]:
+    """A row per model and metric: the difference to the base, its interval, p and a verdict.
+
+    p is adjusted by Holm for the number of models compared with the base on that metric.
+    """
+    found = {
+        metric: [
+            paired_difference(
+                base.per_query, each.per_query, metric, each.questions or base.questions
+            )
+            for each in others
+        ]
+        for metric in COMPARED
+    }
+    adjusted = {metric: holm([each.p for each in row]) for metric, row in found.items()}
+    rows: list[dict[str, object]] = []
+    for place, each in enumerate(others):
+        for metric, title in COMPARED.items():
+            difference, p = found[metric][place], adjusted[metric][place]
+            if difference.value is None:
+                continue
+            scale = 100 if metric == "p-mrr" else 1
+            low, high = difference.low, difference.high
+            rows.append(
+                {
+                    "Model": model_name(each.model),
+                    "Metric": title,
+                    "Difference": difference.value * scale,
+                    "from": None if low is None else low * scale,
+                    "to": None if high is None else high * scale,
+                    "p (Holm)": p,
+                    "Verdict": verdict(difference, p),
+                    "Queries": difference.queries,
+                    "Clusters": difference.clusters,
+                    "Interval by": difference.method,
+                }
+            )
+    return rows
+
+
+def verdict(difference: Difference, p: float | None) -> str:
+    """What a difference shows: higher, lower, no clear difference, or why that is unknown.
+
+    `p` is the one adjusted for the number of models.
+    """
+    if difference.value is None or p is None:
+        return f"unknown: {difference.reason}"
+    if p > SIGNIFICANT or not difference.is_clear:
+        return "no clear difference"
+    return "higher" if difference.value > 0 else "lower"

@@ -1,0 +1,125 @@
+"""The record of an evaluation: the content of its data, and the texts as really read."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from trainer_folders import write_beir, write_followir, write_judgments
+from trainer_jobs import claim
+
+from db.outcome.evaluations import list_evaluations
+from db.store.store import Store
+from trainer.evaluate.job import evaluate
+from trainer.model.backbone import load_model
+from trainer.records.applied import read_by_model
+from trainer.records.content import benchmark_content
+from trainer.records.likeness import PARTS
+from trainer.records.record import evaluation_record, library_versions
+from trainer.suites.registry import read_benchmark
+
+
+def test_one_judgment_changed_in_a_folder_of_the_same_name_is_another_benchmark(
+    tmp_path: Path,
+) -> None:
+    one = benchmark_content(read_benchmark(write_beir(tmp_path / "a" / "beir")))
+    same = benchmark_content(read_benchmark(write_beir(tmp_path / "b" / "beir")))
+    assert one == same
+    write_judgments(tmp_path / "b" / "beir" / "qrels" / "test.tsv", [("1", "d1", 2)])
+    other = benchmark_content(read_benchmark(tmp_path / "b" / "beir"))
+    assert {part for part in PARTS if other[part] != one[part]} == {"judgments"}
+    assert other["sha256"] != one["sha256"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "part"),
+    [
+        ("corpus", {"d1": "other"}, "corpus"),
+        ("candidates", {"q1-og": ["d1"]}, "candidates"),
+        ("excluded", {"q1-og": ["d1"]}, "candidates"),
+        ("changed_documents", {"q1": ["d1"]}, "forms"),
+        ("same_query", {"q1-og": "q"}, "forms"),
+    ],
+)
+def test_every_part_of_a_benchmark_has_a_hash_of_its_own(
+    tmp_path: Path, field: str, value: object, part: str
+) -> None:
+    benchmark = read_benchmark(write_followir(tmp_path))
+    one = benchmark_content(benchmark)
+    other = benchmark_content(replace(benchmark, **{field: value}))  # type: ignore[arg-type]
+    assert {name for name in PARTS if other[name] != one[name]} == {part}
+
+
+def test_queries_without_a_relevant_document_are_named(tmp_path: Path) -> None:
+    write_beir(tmp_path)
+    write_judgments(tmp_path / "qrels" / "test.tsv", [("1", "d0", 1), ("2", "d1", 0)])
+    assert benchmark_content(read_benchmark(tmp_path))["without_relevant"] == ["2"]
+
+
+def test_the_prefix_stands_among_the_tokens_that_the_model_read() -> None:
+    model = load_model("tiny-random-bert")
+    bare = read_by_model(model, ["river"], ["bank"])
+    model.prompts["query"] = "query: "
+    read = read_by_model(model, ["river"], ["bank"])
+    (query,), (document,) = read["query"], read["document"]
+    assert query["text"] == "query: river" and document["text"] == "bank"
+    assert query["count"] > bare["query"][0]["count"]
+    assert query["tokens"] != bare["query"][0]["tokens"] and document == bare["document"][0]
+
+
+def test_a_prefix_that_the_library_drops_is_missing_among_the_tokens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The prompt is still in the settings; what the forward pass gets is what counts."""
+    model = load_model("tiny-random-bert")
+    bare = read_by_model(model, ["river"], [])["query"][0]["tokens"]
+    model.prompts["query"] = "query: "
+    plain = model.encode
+    monkeypatch.setattr(
+        model, "encode_query", lambda texts, **given: plain(texts, prompt="", **given)
+    )
+    assert read_by_model(model, ["river"], [])["query"][0]["tokens"] == bare
+
+
+def test_an_evaluation_stores_its_record(sqlite_store: Store, tmp_path: Path) -> None:
+    config = {
+        "models": ["tiny-random-bert", "bm25"],
+        "benchmark": str(write_followir(tmp_path / "Core17")),
+        "query_prefix": "query: ",
+    }
+    result = evaluate(claim(sqlite_store, config, kind="evaluate"))
+    with sqlite_store.read() as session:
+        bm25, model = (each.record for each in list_evaluations(session))
+    assert model["benchmark"] == benchmark_content(read_benchmark(tmp_path / "Core17"))
+    assert model["pool"] == "3 listed candidates per query" and model["depth"] == 4
+    assert model["given_prefixes"] == {"query_prefix": "query: ", "passage_prefix": ""}
+    assert model["applied"]["query"][0]["text"] == "query: any text q1"
+    assert len(model["applied"]["query"]) == 2 and model["chat_template"] == "off"
+    assert model["libraries"] == library_versions()
+    assert {"python", "torch", "pytrec-eval-terrier"} <= model["libraries"].keys()
+    assert bm25["given_prefixes"] is None and bm25["applied"]["query"][0]["tokens"]
+    assert result["sha256"] == model["benchmark"]["sha256"]
+    (compared,) = result["comparisons"]
+    assert compared["refused"] == []
+
+
+def test_a_reranker_of_bm25s_best_hundred_has_another_pool(tmp_path: Path) -> None:
+    benchmark = read_benchmark(write_beir(tmp_path))
+    large = replace(benchmark, corpus={f"d{n}": "text" for n in range(150)})
+
+    def pool(first_stage: int | None) -> str:
+        record = evaluation_record(
+            large,
+            benchmark_content(large),
+            model="bm25",
+            first_stage=first_stage,
+            depth=1000,
+            template="",
+            prompts={},
+            given_prefixes=None,
+            chat_template=None,
+            applied={},
+        )
+        return str(record["pool"])
+
+    assert pool(None) == "all 150 documents" == pool(200)
+    assert pool(100) == "BM25's best 100 of 150 documents"

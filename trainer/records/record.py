@@ -1,0 +1,122 @@
+"""The record of an evaluation: everything that a comparison with it depends on.
+
+What would surprise: a model behind an API has neither weights nor revision here; its server and the
+name it gives the model stand instead.
+"""
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from analysis.embed.embedding import model_identity
+from analysis.embed.model_hash import hub_revision, model_sha256
+from trainer.evaluate.benchmarks import Benchmark
+from trainer.records.likeness import FORMAT, PARTS
+
+LIBRARIES = (
+    "inf-studio",
+    "torch",
+    "transformers",
+    "sentence-transformers",
+    "tokenizers",
+    "numpy",
+    "pytrec-eval-terrier",
+)
+
+
+def model_record(name: str) -> dict[str, Any]:
+    """What identifies a model: its name, the sha256 of its weights, its revision on the Hub."""
+    plain = (
+        name.partition(":")[2]
+        if name.startswith(("cross-encoder:", "monot5:", "flan-t5:"))
+        else name
+    )
+    return {
+        "name": name,
+        "identity": model_identity(plain),
+        "weights_sha256": model_sha256(plain),
+        "revision": hub_revision(plain),
+    }
+
+
+def library_versions() -> dict[str, str]:
+    """{name: version} of Python and of the installed libraries that scores depend on."""
+    found = {"python": platform.python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def evaluation_record(
+    benchmark: Benchmark,
+    content: Mapping[str, Any],
+    *,
+    model: str,
+    first_stage: int | None,
+    depth: int,
+    template: str,
+    prompts: Mapping[str, str | None],
+    given_prefixes: Mapping[str, str] | None,
+    chat_template: str | None,
+    applied: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The record of one model on one benchmark.
+
+    content: `benchmark_content` of it. first_stage: how many of BM25's best a reranker scored,
+    None for a model that scores every document. depth: how many documents of a ranking count.
+    given_prefixes: those of this evaluation; None for a model that has its own.
+    """
+    documents = len(benchmark.corpus)
+    if benchmark.candidates:
+        sizes = sorted(len(set(of)) for of in benchmark.candidates.values())
+        listed = f"{sizes[0]:,}" if sizes[0] == sizes[-1] else f"{sizes[0]:,} to {sizes[-1]:,}"
+        pool = f"{listed} listed candidates per query"
+    elif first_stage is not None and first_stage < documents:
+        pool = f"BM25's best {first_stage:,} of {documents:,} documents"
+    else:
+        pool = f"all {documents:,} documents"
+    return {
+        "format": FORMAT,
+        "benchmark": dict(content),
+        "pool": pool,
+        "depth": documents if benchmark.candidates else min(depth, documents),
+        "convention": benchmark.convention,
+        "model": model_record(model),
+        "template": template,
+        "prompts": dict(prompts),
+        "given_prefixes": None if given_prefixes is None else dict(given_prefixes),
+        "chat_template": chat_template,
+        "applied": dict(applied),
+        "libraries": library_versions(),
+    }
+
+
+def mean_record(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The record of a suite's mean: its sets' contents and conditions together, in their order."""
+    contents = [record["benchmark"] for record in records]
+    together = {
+        part: _sha256([content[part] for content in contents]) for part in ("sha256", *PARTS)
+    }
+    counts = {
+        name: sum(content[name] for content in contents) for name in ("documents", "questions")
+    }
+    left_out = [query for content in contents for query in content["without_relevant"]]
+    joined = {
+        name: "; ".join(dict.fromkeys(str(record[name]) for record in records))
+        for name in ("pool", "depth", "convention")
+    }
+    return {
+        **records[0],
+        "benchmark": {**together, **counts, "without_relevant": left_out},
+        **joined,
+    }
+
+
+def _sha256(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
