@@ -10,24 +10,36 @@ A text column without a value holds "": every column has one type in every forma
 import json
 import re
 import unicodedata
+from dataclasses import dataclass
 from typing import Any
 
 from db.release.rows import GroupJudgment, ReleaseRow
 from db.scenarios import COLUMNS, FIELDS, SCENARIOS, TEXTS
 
-FURTHER = {
-    "group_id": "int64",
-    "query_id": "string",
-    "passage_id": "string",
-    "source": "string",
-    "licence": "string",
-    "verdict": "string",
-    "drop_reason": "string",
-    "review": "string",
-    "offline": "bool",
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the default configuration: its type in every format, its line in the card."""
+
+    type: str
+    meaning: str
+
+
+# To add a column, add a row here and its value in `release_row`.
+DEFAULT: dict[str, Column] = {
+    **{text.column: Column("string", text.meaning) for text in TEXTS.values()},
+    "group_id": Column("int64", "the group in the store it was made in"),
+    "query_id": Column("string", "the pair's id in its source"),
+    "passage_id": Column("string", "the id of P+ in its source"),
+    "source": Column("string", "where query and passage come from"),
+    "licence": Column("string", "the licence of query and passage"),
+    "verdict": Column("string", "kept or dropped by the filter and the validation"),
+    "drop_reason": Column("string", "why a dropped group was dropped"),
+    "review": Column("string", "the current review: approve, edit, reject or nothing"),
+    "offline": Column("bool", "whether rules instead of a language model wrote the group"),
 }
 FORMULA_SIGNS = tuple("=+-@\t\r\n＝＋－＠")
-TYPES = {**dict.fromkeys(COLUMNS, "string"), **FURTHER}
+TYPES = {name: column.type for name, column in DEFAULT.items()}
 CONFIGS: dict[str, dict[str, str]] = {
     "default": TYPES,
     "provenance": {

@@ -4,7 +4,7 @@ from curation.recorded import NAME as RECORDED
 from curation.recorded import NOTE as RECORDED_NOTE
 from curation.release.card.facts import CardFacts
 from curation.release.card.front_matter import configs, front_matter
-from db.scenarios import TEXTS
+from curation.release.rows import DEFAULT
 
 REVIEW_SENTENCES = {
     "not-rejected": "Groups that a reviewer rejected are left out; nobody had to approve a group.",
@@ -29,18 +29,6 @@ CONFIG_MEANINGS = {
     "judgments": "who chose which candidate; people under pseudonyms",
     "sentence-transformers": "anchor, positive and negatives, three rows per group",
     "tevatron": "queries with their passages, three rows per group",
-}
-COLUMN_MEANINGS = {
-    **{text.column: text.meaning for text in TEXTS.values()},
-    "group_id": "the group in the store it was made in",
-    "query_id": "the pair's id in its source",
-    "passage_id": "the id of P+ in its source",
-    "source": "where query and passage come from",
-    "licence": "the licence of query and passage",
-    "verdict": "kept or dropped by the filter and the validation",
-    "drop_reason": "why a dropped group was dropped",
-    "review": "the current review: approve, edit, reject or nothing",
-    "offline": "whether rules instead of a language model wrote the group",
 }
 
 
@@ -234,7 +222,7 @@ def _apostrophes(facts: CardFacts) -> str:
 
 
 def _columns() -> str:
-    rows = "\n".join(f"| `{name}` | {meaning} |" for name, meaning in COLUMN_MEANINGS.items())
+    rows = "\n".join(f"| `{name}` | {column.meaning} |" for name, column in DEFAULT.items())
     head = "| column | is |\n|---|---|"
     return f"## Columns\n\nThe first seven are named as in InF-IR.\n\n{head}\n{rows}"
 
