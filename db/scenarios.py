@@ -39,6 +39,11 @@ class GroupText:
         return f"{self.field.capitalize()} {self.sign}"
 
     @property
+    def task(self) -> str:
+        """The task of a run that writes it: its column, or `passage_ROLE`."""
+        return f"passage_{self.introduced_by}" if self.field == "passage" else self.column
+
+    @property
     def counterpart(self) -> "GroupText | None":
         """The first text of its field, from which it must differ (I+ of I-); None for itself."""
         first = next(text for text in TEXTS.values() if text.field == self.field)

@@ -37,11 +37,6 @@ class TaskSpec:
 _GIVEN = ("document", "query_positive", "language")
 
 
-def task_of(text: GroupText) -> Task:
-    """The task that writes a text: its column, or `passage_ROLE`."""
-    return f"passage_{text.introduced_by}" if text.field == "passage" else text.column
-
-
 def _stage_of(text: GroupText) -> str:
     """I+ first; then what differs from it or from Q+; then the passages written for those."""
     if text.field == "passage":
@@ -73,7 +68,7 @@ def _facts(text: GroupText) -> TaskSpec:
 
 
 TASKS: Final[dict[Task, TaskSpec]] = {
-    task_of(text): _facts(text) for texts in STAGES.values() for text in texts
+    text.task: _facts(text) for texts in STAGES.values() for text in texts
 } | {
     VALIDATION: TaskSpec(
         ("instruction", "query", "passages"),

@@ -17,7 +17,7 @@ from curation.providers.provider import Request, RowFailed, ServerFailed
 from curation.recipe.answers import Unparsable, parse
 from curation.recipe.prompt import Inputs
 from curation.recipe.recipe import Recipe
-from curation.recipe.tasks import STAGES, TASKS, VALIDATION, Task, task_of
+from curation.recipe.tasks import STAGES, TASKS, VALIDATION, Task
 from curation.rules.filters import Drop, check_text
 from db.run.calls import StoredCall
 from db.run.group_queue import ClaimedGroup, DoneGroup, DoneItem
@@ -125,7 +125,7 @@ class GroupWork:
 
     async def _text(self, text: GroupText, texts: Mapping[str, str]) -> str:
         """Request a text, store the answer, parse it, filter it; `texts`: those there, by sign."""
-        task, language = task_of(text), self._group.language
+        task, language = text.task, self._group.language
         known = {"document": self._group.passage, "language": language}
         known |= {TEXTS[sign].column: one for sign, one in texts.items()}
         given = {name: known[name] for name in TASKS[task].inputs}
