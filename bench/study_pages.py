@@ -49,6 +49,7 @@ from db.tables import (  # noqa: E402
     Triplet,
     utc_now,
 )
+from db.tables.judging import new_token  # noqa: E402
 
 LABELS = ("positive", "instruction_negative", "query_negative")
 JUDGES = 12
@@ -160,6 +161,7 @@ def fill(session: Session, items: int) -> tuple[int, int]:
                     "study_id": study.id,
                     "item_id": n,
                     "judge_id": judge_id,
+                    "token": new_token(),
                     "state": "done",
                     "order_shown": list(LABELS),
                     "note": "",

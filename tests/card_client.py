@@ -48,7 +48,7 @@ class Decision:
     """What was decided, and on which text as it was shown (None: none of them)."""
 
     event: str
-    item: int
+    token: str
     text: str | None
     answer: str | None = None  # "" stored, otherwise why it was refused
 
@@ -75,7 +75,7 @@ class CardClient:
     def __post_init__(self) -> None:
         self._chance = random.Random(self.seed)
         self._outbox: dict[str, dict[str, Any]] = {}
-        self._decided: set[int] = set()
+        self._decided: set[str] = set()
         self._by_event: dict[str, Decision] = {}
         self._data: dict[str, Any] = {}
         self._element = self._fragment = ""
@@ -135,7 +135,7 @@ class CardClient:
         raise ConnectionError("cut")
 
     async def _decide(self, think_seconds: float) -> None:
-        waiting = [item for item in self._data["items"] if item["id"] not in self._decided]
+        waiting = [item for item in self._data["items"] if item["token"] not in self._decided]
         if think_seconds:
             waiting = waiting[:1]
             await asyncio.sleep(self._chance.expovariate(1 / think_seconds))
@@ -151,7 +151,7 @@ class CardClient:
             "event": event,
             "kind": "pick",
             "study": self.study,
-            "item": item["id"],
+            "token": item["token"],
             "position": position,
             "shown": (now - timedelta(seconds=2)).isoformat(),
             "decided": now.isoformat(),
@@ -160,9 +160,9 @@ class CardClient:
             "change": False,
         }
         text = None if position is None else item["candidates"][position]
-        self._by_event[event] = Decision(event, item["id"], text)
+        self._by_event[event] = Decision(event, item["token"], text)
         self.decisions.append(self._by_event[event])
-        self._decided.add(item["id"])
+        self._decided.add(item["token"])
 
     def _message(self, *, page: bool = False) -> BackMsg:
         message = BackMsg()

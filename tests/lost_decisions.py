@@ -13,7 +13,7 @@ from restartable import Restartable
 from sqlalchemy import func, select
 
 from db.store.store import Store
-from db.tables import Item, Judge, Judgment, Passage, StudyItem
+from db.tables import Assignment, Item, Judge, Judgment, Passage, StudyItem
 from db.values import NONE
 
 
@@ -79,6 +79,7 @@ def compare(store: Store, study_id: int, clients: Sequence[CardClient], overlap:
             )
         ).all()
         texts = _texts(store, study_id)
+        items = dict(session.execute(select(Assignment.token, Assignment.item_id)).all())
         counts = dict(
             session.execute(
                 select(StudyItem.item_id, func.count(Judgment.id))
@@ -108,7 +109,7 @@ def compare(store: Store, study_id: int, clients: Sequence[CardClient], overlap:
                 continue
             item, label = found
             text = None if label is None else texts[item][label]
-            wrong += (item, text) != (decision.item, decision.text)
+            wrong += (item, text) != (items[decision.token], decision.text)
     per_judge = Counter((names[judge], item) for judge, _, item, _ in rows)
     return Compared(
         decided=sum(len(client.decisions) for client in clients),

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,13 +11,23 @@ from live_server import free_port, wait_for
 
 from db.modules import run_module
 
+SERVE = (*run_module("app.cli.main"), "serve")
+
 
 class Restartable:
     """`inf serve` on the store at `store_url`, with `folder` as its home; ended by SIGKILL."""
 
-    def __init__(self, folder: Path, store_url: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        store_url: str,
+        *,
+        command: Sequence[str] = SERVE,
+        **environment: str,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.environment = {"INF_HOME": str(folder), "INF_DATABASE_URL": store_url}
+        self.environment = {"INF_HOME": str(folder), "INF_DATABASE_URL": store_url, **environment}
+        self.command = command
         self.log = folder / "serve.log"
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -27,7 +37,7 @@ class Restartable:
         """Start and wait until the first page comes."""
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
-                [sys.executable, *run_module("app.cli.main"), "serve", "--port", str(self.port)],
+                [sys.executable, *self.command, "--port", str(self.port)],
                 cwd=self.log.parent,
                 env=os.environ | self.environment,
                 stdin=subprocess.DEVNULL,
@@ -45,9 +55,15 @@ class Restartable:
 
 
 @contextmanager
-def restartable(folder: Path, store_url: str) -> Iterator[Restartable]:
+def restartable(
+    folder: Path,
+    store_url: str,
+    *,
+    command: Sequence[str] = SERVE,
+    **environment: str,
+) -> Iterator[Restartable]:
     """A running server, ended afterwards."""
-    server = Restartable(folder, store_url)
+    server = Restartable(folder, store_url, command=command, **environment)
     server.start()
     try:
         yield server

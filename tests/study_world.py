@@ -8,6 +8,7 @@ from db.store.store import Store
 from db.study.sampling import sample_items
 from db.study.studies import add_study, judged_groups
 from db.tables import (
+    Assignment,
     Dataset,
     Group,
     Item,
@@ -54,6 +55,14 @@ def judgments(store: Store, study_id: int) -> list[Judgment]:
     with store.read() as session:
         query = select(Judgment).where(Judgment.study_id == study_id).order_by(Judgment.id)
         return list(session.scalars(query))
+
+
+def item_of_token(store: Store, token: str | None) -> int:
+    """The item that was given to a judge under this token."""
+    with store.read() as session:
+        return session.scalars(
+            select(Assignment.item_id).where(Assignment.token == (token or ""))
+        ).one()
 
 
 def _make(session: Session, groups: int, name: str, dropped_every: int) -> int:

@@ -1,7 +1,7 @@
 """Actions of the Judge page: find the user's judge, lease items, store decisions.
 
-A decision names its item and carries an event id derived from judge, study and item: a callback
-that runs twice, or with stale arguments, stores one judgment.
+A decision names its item by the assignment's token and carries an event id derived from judge,
+study and item: a callback that runs twice, or with stale arguments, stores one judgment.
 """
 
 import hashlib
@@ -23,6 +23,7 @@ from db.assignment.answering import skip_item as store_skip
 from db.assignment.answering import submit_decision as store_decision
 from db.assignment.leasing import lease_items, next_item
 from db.assignment.members import membership
+from db.assignment.places import assignment_of_token
 from db.assignment.progress import OwnProgress, own_progress
 from db.assignment.qualification import QualificationState
 from db.assignment.shown_items import ShownItem
@@ -50,28 +51,29 @@ def take_next(study_id: int) -> tuple[ShownItem | None, OwnProgress]:
         item = next_item(session, study_id, judge.id)
         progress = own_progress(session, study_id, judge.id)
         session.commit()
-    if item is not None and st.session_state.get(SHOWN, (0,))[0] != item.item_id:
-        st.session_state[SHOWN] = (item.item_id, utc_now())
+    if item is not None and st.session_state.get(SHOWN, ("",))[0] != item.token:
+        st.session_state[SHOWN] = (item.token, utc_now())
     return item, progress
 
 
-def shown_at(item_id: int) -> datetime | None:
+def shown_at(token: str) -> datetime | None:
     """When this tab first showed the item; None if it shows another one."""
     shown = st.session_state.get(SHOWN)
-    return shown[1] if shown and shown[0] == item_id else None
+    return shown[1] if shown and shown[0] == token else None
 
 
 @action
-def pick(study_id: int, item_id: int, position: int | None) -> None:
+def pick(study_id: int, token: str, position: int | None) -> None:
     """Store the user's answer: a position on the screen, or None for "None of them"."""
     user = require_permission("judge")
     with open_store().write() as session:
         judge = judge_of(session, user)
+        item_id = assignment_of_token(session, study_id, judge.id, token).item_id
         decision = Decision(
             event_id=f"page:{judge.id}/{study_id}/{item_id}",
             item_id=item_id,
             position=position,
-            shown_at=shown_at(item_id),
+            shown_at=shown_at(token),
             decided_at=utc_now(),
         )
         store_decision(session, study_id, judge.id, decision)
@@ -79,11 +81,13 @@ def pick(study_id: int, item_id: int, position: int | None) -> None:
 
 
 @action
-def skip(study_id: int, item_id: int) -> None:
+def skip(study_id: int, token: str) -> None:
     """Return the item to the queue for another judge."""
     user = require_permission("judge")
     with open_store().write() as session:
-        store_skip(session, study_id, judge_of(session, user).id, item_id)
+        judge_id = judge_of(session, user).id
+        item_id = assignment_of_token(session, study_id, judge_id, token).item_id
+        store_skip(session, study_id, judge_id, item_id)
         session.commit()
 
 
@@ -130,8 +134,13 @@ def card_data(study_id: int, events: Sequence[Any]) -> dict[str, Any]:
 
 
 def _as_json(item: ShownItem) -> dict[str, Any]:
-    shown = asdict(item)
-    return {"id": shown.pop("item_id"), **shown}
+    """All that a browser receives of an item; tests/app/test_adversarial_annotator.py."""
+    return {
+        "token": item.token,
+        "instruction": item.instruction,
+        "query": item.query,
+        "candidates": list(item.candidates),
+    }
 
 
 def qualification_of(study_id: int) -> tuple[QualificationState, ShownItem | None]:
@@ -149,12 +158,12 @@ def qualification_of(study_id: int) -> tuple[QualificationState, ShownItem | Non
 
 
 @action
-def answer_example(study_id: int, item_id: int, position: int | None) -> None:
+def answer_example(study_id: int, token: str, position: int | None) -> None:
     """Store the answer to an example and keep the feedback for the next rerun."""
     user = require_permission("judge")
     with open_store().write() as session:
         judge = judge_of(session, user)
-        feedback = qualification.answer_example(session, study_id, judge.id, item_id, position)
+        feedback = qualification.answer_example(session, study_id, judge.id, token, position)
         session.commit()
     st.session_state[FEEDBACK] = feedback
 

@@ -29,11 +29,6 @@ function wordsOf(text) {
   return new Set(found.filter((word) => word.length > 2 && !STOP_WORDS.has(word)));
 }
 
-// A qualification example repeats in the next round; an item of the study never does.
-function nameOf(id, round) {
-  return round === undefined ? id : `${id}/${round}`;
-}
-
 class JudgingCard extends OutboxCard {
   constructor(parent) {
     super(parent, { mirror: "inf-card", sentAtOnce: 200 });
@@ -50,10 +45,10 @@ class JudgingCard extends OutboxCard {
 
   receive(component) {
     this.takeAnswers(component);
-    this.queue = this.data.items.filter((item) => !this.decided.has(nameOf(item.id, item.round)));
+    this.queue = this.data.items.filter((item) => !this.decided.has(item.token));
     const arrived = this.data.feedback.find((one) => one.event === this.awaiting);
     if (this.awaiting && !this.outbox.has(this.awaiting)) this.awaiting = null;
-    const stillMine = this.current && this.queue.some((item) => item.id === this.current.id);
+    const stillMine = this.current && this.queue.some((item) => item.token === this.current.token);
     if (arrived) this.showFeedback(arrived);
     else if (this.awaiting || this.feedback || this.changing || stillMine) this.drawAround();
     else this.show(this.queue[0] || null);
@@ -61,7 +56,7 @@ class JudgingCard extends OutboxCard {
   }
 
   wasDecided(entry) {
-    if (entry.study === this.data.study) this.decided.add(nameOf(entry.item, entry.round));
+    if (entry.study === this.data.study) this.decided.add(entry.token);
   }
 
   alongside() {
@@ -84,7 +79,7 @@ class JudgingCard extends OutboxCard {
       kind: isExample ? "example" : kind,
       round: item.round,
       study: this.data.study,
-      item: item.id,
+      token: item.token,
       position,
       shown: this.paintedDate.toISOString(),
       decided: new Date().toISOString(),
@@ -93,7 +88,7 @@ class JudgingCard extends OutboxCard {
       change: this.changing,
     };
     this.post(event, entry);
-    this.decided.add(nameOf(item.id, item.round));
+    this.decided.add(item.token);
     if (isExample) {
       this.awaiting = event;
       this.drawBadge();
@@ -101,9 +96,9 @@ class JudgingCard extends OutboxCard {
       afterPaint(() => this.outbox.size && this.send());
       return;
     }
-    this.remember({ item, entry }, (past) => past.item.id === item.id);
+    this.remember({ item, entry }, (past) => past.item.token === item.token);
     this.changing = false;
-    this.queue = this.queue.filter((other) => other.id !== item.id);
+    this.queue = this.queue.filter((other) => other.token !== item.token);
     this.show(this.queue[0] || null);
     this.say(kind === "skip" ? "Skipped." : `Answered: ${this.answerText(entry)}.`);
     afterPaint(() => this.outbox.size && this.send()); // sending must not delay showing the next item
@@ -116,7 +111,7 @@ class JudgingCard extends OutboxCard {
 
   undo() {
     const at = this.changing
-      ? this.history.findIndex((past) => past.item.id === this.current.id) - 1
+      ? this.history.findIndex((past) => past.item.token === this.current.token) - 1
       : this.history.length - 1;
     if (at < 0) {
       this.say("There is no earlier answer.");
@@ -213,7 +208,7 @@ class JudgingCard extends OutboxCard {
     this.flagged = past ? past.flagged : false;
     this.note = past ? past.note : "";
     this.clear();
-    this.root.dataset.item = item ? String(item.id) : "";
+    this.root.dataset.item = item ? item.token : "";
     this.bar = make("div", "bar");
     this.bar.appendChild(make("span"));
     this.drawHead(this.bar);

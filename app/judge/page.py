@@ -40,10 +40,10 @@ def draw_candidate(item: ShownItem, position: int, text: str) -> None:
         left, right = st.columns([1, 11], vertical_alignment="center")
         left.button(
             f"{position + 1}",
-            key=f"judge.pick_{item.item_id}_{position}",
+            key=f"judge.pick_{item.token}_{position}",
             help=f"Passage {position + 1} is the most relevant",
             on_click=actions.pick,
-            args=(item.study_id, item.item_id, position),
+            args=(item.study_id, item.token, position),
             width="stretch",
         )
         with right:
@@ -64,17 +64,17 @@ def draw_item(item: ShownItem) -> None:
     with st.container(horizontal=True):
         st.button(
             "None of them",
-            key=f"judge.none_{item.item_id}",
+            key=f"judge.none_{item.token}",
             on_click=actions.pick,
-            args=(item.study_id, item.item_id, None),
+            args=(item.study_id, item.token, None),
         )
         st.button(
             "Skip",
-            key=f"judge.skip_{item.item_id}",
+            key=f"judge.skip_{item.token}",
             type="tertiary",
             help="Another judge gets the item; you will not see it again.",
             on_click=actions.skip,
-            args=(item.study_id, item.item_id),
+            args=(item.study_id, item.token),
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.kit.outbox import whole_number
+from app.kit.outbox import token_of, whole_number
 from db.assignment.members import membership
 from db.assignment.qualification import (
     Feedback,
@@ -53,9 +53,8 @@ def answer_examples(session: Session, judge_id: int, events: Sequence[Any]) -> A
                     session,
                     study_id,
                     judge_id,
-                    whole_number(entry, "item"),
+                    token_of(entry),
                     None if entry.get("position") is None else whole_number(entry, "position"),
-                    of_round=whole_number(entry, "round"),
                 )
                 then = _then(qualification_state(session, study_id, judge_id))
             found.answers[event] = ""

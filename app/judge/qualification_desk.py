@@ -45,18 +45,18 @@ def _draw_example(example: ShownItem, draw_question: Draw) -> None:
             left, right = st.columns([1, 11], vertical_alignment="center")
             left.button(
                 f"{position + 1}",
-                key=f"judge.example_{example.item_id}_{position}",
+                key=f"judge.example_{example.token}_{position}",
                 on_click=actions.answer_example,
-                args=(example.study_id, example.item_id, position),
+                args=(example.study_id, example.token, position),
                 width="stretch",
             )
             with right:
                 draw_text(text)
     st.button(
         "None of them",
-        key=f"judge.example_none_{example.item_id}",
+        key=f"judge.example_none_{example.token}",
         on_click=actions.answer_example,
-        args=(example.study_id, example.item_id, None),
+        args=(example.study_id, example.token, None),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from db.assignment.answering import Decision, skip_item, submit_decision
+from db.assignment.places import assignment_of_token
 from db.errors import BadInput, InfError, Refused
 
 MAX_EVENTS = 500
@@ -36,7 +37,8 @@ def store_outbox(session: Session, judge_id: int, events: Sequence[Any]) -> dict
 
 
 def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> None:
-    study_id, item_id = whole_number(entry, "study"), whole_number(entry, "item")
+    study_id = whole_number(entry, "study")
+    item_id = assignment_of_token(session, study_id, judge_id, token_of(entry)).item_id
     note = str(entry.get("note") or "").replace("\x00", "")[:MAX_NOTE_CHARACTERS]
     flagged = entry.get("flagged") is True
     if entry.get("kind") == "skip":
@@ -57,6 +59,17 @@ def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> None:
         change=entry.get("change") is True,
     )
     submit_decision(session, study_id, judge_id, decision)
+
+
+def token_of(entry: Mapping[str, Any]) -> str:
+    """The token of the item that an entry answers. Raises BadInput without one."""
+    token = entry.get("token")
+    if not isinstance(token, str) or not token.isalnum() or len(token) > MAX_EVENT_CHARACTERS:
+        raise BadInput(
+            "the answer does not name its item (was it given before the server was updated?): "
+            "answer the item again"
+        )
+    return token
 
 
 def whole_number(entry: Mapping[str, Any], name: str) -> int:

@@ -29,10 +29,11 @@ from db.corpus.datasets import (
     text_sha256,
 )
 from db.errors import BadInput, BadRow, BadRows
+from db.run.new_items import insert_items
 from db.run.runs import set_run_status
 from db.scenarios import COLUMNS, ROLES, SCENARIOS, Role
 from db.store.store import Store
-from db.tables import Group, Item, Pair, Recipe, Run, Triplet, utc_now
+from db.tables import Group, Pair, Recipe, Run, Triplet, utc_now
 
 BATCH = 500
 PROVIDER = "import"
@@ -278,7 +279,7 @@ def _add(session: Session, report: GroupImport, batch: list[GroupRow]) -> int:
                 | {"created_at": now}
             )
     session.execute(insert(Triplet), triplets)
-    session.execute(insert(Item), items)
+    insert_items(session, items)
     return len(new)
 
 

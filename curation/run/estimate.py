@@ -15,6 +15,7 @@ from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import FREE, Price, load_prices
 from curation.recipe.recipe import Recipe, load_recipe
 from curation.recipe.tasks import TASKS, Task
+from db.run.new_items import in_order_of_roles
 from db.scenarios import ROLES, TEXTS
 from db.tables import Call, Group, Item, Pair, Passage
 
@@ -192,7 +193,7 @@ def judging_prices(
         select(Item.instruction, Item.query, Item.candidates)
         .join(Group, Group.id == Item.group_id)
         .where(Group.run_id == run_id)
-        .order_by(Item.id)
+        .order_by(Item.group_id, *in_order_of_roles())
         .limit(ITEMS_READ)
     ).all()
     if not items:

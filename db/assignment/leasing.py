@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from db.assignment.eligibility import choose_items, has_part
 from db.assignment.members import membership
 from db.assignment.places import change_taken, lock_study, own_assignments
-from db.assignment.shown_items import ShownItem, show, shuffled_labels
+from db.assignment.shown_items import ShownItem, random_order, show
 from db.errors import Refused
 from db.tables import Assignment, Item, utc_now
 
@@ -80,7 +80,7 @@ def lease_item(
             study_id=study_id,
             item_id=item_id,
             judge_id=judge_id,
-            order_shown=shuffled_labels(session.get_one(Item, item_id), judge_id),
+            order_shown=random_order(session.get_one(Item, item_id)),
         )
         session.add(assignment)
     assignment.state, assignment.lease_until = "leased", until

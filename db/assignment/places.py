@@ -36,6 +36,14 @@ def find_assignment(session: Session, study_id: int, judge_id: int, item_id: int
     return found
 
 
+def assignment_of_token(session: Session, study_id: int, judge_id: int, token: str) -> Assignment:
+    """The judge's assignment with this token. Raises Refused if they were given none."""
+    found = session.scalar(own_assignments(study_id, judge_id).where(Assignment.token == token))
+    if found is None:
+        raise Refused("this item was never given to you in this study")
+    return found
+
+
 def change_taken(session: Session, study_id: int, item_id: int, by: int) -> None:
     """Count a place of an item as taken (+1) or free (-1); call it under the study's lock."""
     session.execute(

@@ -6,6 +6,7 @@ is one answer to every example; a round below the pass mark starts the next, and
 Answers are judgments on the examples: stored, never counted.
 """
 
+import secrets
 from dataclasses import dataclass
 
 from sqlalchemy import select
@@ -13,12 +14,12 @@ from sqlalchemy.orm import Session
 
 from db.assignment.members import membership
 from db.assignment.places import lock_study
-from db.assignment.shown_items import ShownItem, show_item, shuffled_labels
+from db.assignment.shown_items import ShownItem, random_order, show_item
 from db.errors import BadInput, Refused
 from db.study.judgments import find_judgment, record_judgment
 from db.study.rules import rules_of
 from db.study.studies import current_guideline, get_study
-from db.tables import Item, Judgment, StudyItem, StudyJudge, utc_now
+from db.tables import Example, Item, Judgment, StudyItem, StudyJudge, utc_now
 from db.values import NONE
 
 
@@ -75,9 +76,9 @@ def next_example(session: Session, study_id: int, judge_id: int) -> ShownItem | 
     if state.passed:
         return None
     answered = _answers(session, study_id, judge_id, state.round)
-    for row in _examples(session, study_id):
-        if row.item_id not in answered:
-            return _shown(session, study_id, judge_id, row.item_id)
+    for example in _round(session, study_id, judge_id, state.round):
+        if example.item_id not in answered:
+            return _shown(session, example)
     return None
 
 
@@ -85,28 +86,31 @@ def answer_example(
     session: Session,
     study_id: int,
     judge_id: int,
-    item_id: int,
+    token: str,
     position: int | None,
-    *,
-    of_round: int | None = None,
 ) -> Feedback:
     """Store an answer and return whether it is right; the last example ends the round.
 
-    The first answer in a round counts; a second one changes nothing. `of_round` is the round that
-    the answer was given in, as it may arrive late or twice. Raises Refused if the item is not an
-    example of the study or that round is over, BadInput for a position that does not exist. Does
-    not commit.
+    The first answer in a round counts; a second one changes nothing. The token names the example
+    and its round, as the answer may arrive late or twice. Raises Refused if the judge was given no
+    such example or its round is over, BadInput for a position that does not exist. Does not commit.
     """
     study = lock_study(session, study_id)
     member = membership(session, study_id, judge_id)
+    example = session.scalar(
+        select(Example).where(
+            Example.study_id == study_id, Example.judge_id == judge_id, Example.token == token
+        )
+    )
+    if example is None:
+        raise Refused("this example was never given to you in this study")
+    item_id, order = example.item_id, [str(label) for label in example.order_shown]
     row = session.get(StudyItem, (study_id, item_id))
     if row is None or row.part != "training" or row.gold_choice is None:
-        raise Refused(f"item {item_id} is not an example of study {study_id}")
-    item = session.get_one(Item, item_id)
-    order = shuffled_labels(item, judge_id)
+        raise Refused("this is no longer an example of the study")
     if position is not None and not 0 <= position < len(order):
         raise BadInput(f"there is no passage {position + 1}: there are {len(order)}")
-    this_round = member.training_rounds if of_round is None else of_round
+    this_round = example.round
     known = find_judgment(session, f"training:{judge_id}/{study_id}/{item_id}/{this_round}")
     if known is None:
         if member.state == "paused":
@@ -128,7 +132,7 @@ def answer_example(
         )
         _end_round(session, study_id, judge_id, member)
     return Feedback(
-        item=_shown(session, study_id, judge_id, item_id),
+        item=_shown(session, example),
         chosen=None if known.choice == NONE else order.index(known.choice),
         right=None if row.gold_choice == NONE else order.index(row.gold_choice),
         explanation=row.explanation,
@@ -163,6 +167,29 @@ def _examples(session: Session, study_id: int) -> list[StudyItem]:
     )
 
 
+def _round(session: Session, study_id: int, judge_id: int, this_round: int) -> list[Example]:
+    """The examples of a judge's round, in its order; sampled and ordered when first requested."""
+    query = select(Example).where(
+        Example.study_id == study_id, Example.judge_id == judge_id, Example.round == this_round
+    )
+    there = list(session.scalars(query.order_by(Example.id)))
+    known = {example.item_id for example in there}
+    new = [row.item_id for row in _examples(session, study_id) if row.item_id not in known]
+    secrets.SystemRandom().shuffle(new)
+    for item_id in new:
+        example = Example(
+            study_id=study_id,
+            item_id=item_id,
+            judge_id=judge_id,
+            round=this_round,
+            order_shown=random_order(session.get_one(Item, item_id)),
+        )
+        session.add(example)
+        session.flush()  # one by one: the ids keep the order
+        there.append(example)
+    return there
+
+
 def _answers(session: Session, study_id: int, judge_id: int, this_round: int) -> dict[int, str]:
     """The judge's answers to examples in a round, by item."""
     prefix = f"training:{judge_id}/{study_id}/"
@@ -183,6 +210,6 @@ def _answers(session: Session, study_id: int, judge_id: int, this_round: int) ->
     }
 
 
-def _shown(session: Session, study_id: int, judge_id: int, item_id: int) -> ShownItem:
-    item = session.get_one(Item, item_id)
-    return show_item(session, study_id, item, shuffled_labels(item, judge_id))
+def _shown(session: Session, example: Example) -> ShownItem:
+    item = session.get_one(Item, example.item_id)
+    return show_item(session, example.study_id, item, example.token, example.order_shown)

@@ -1,10 +1,13 @@
-"""Items as judges see them: texts only, in an order of the judge's own.
+"""Items as judges see them: texts only, in an order of the judge's own, under a random token.
 
-Note: the browser receives neither labels nor passage ids, so that it cannot reveal a role.
+Note: the browser of a person receives neither labels nor ids, and an order from the system's random
+source: an order seeded by anything that the browser knows would reveal the roles. The order that a
+program gets is seeded, so that its answers can be reproduced; it never reaches a person.
 """
 
 import hashlib
 import random
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,10 +19,14 @@ from db.tables import Assignment, Item
 
 @dataclass(frozen=True)
 class ShownItem:
-    """An item as shown to a judge: texts only, candidates in this judge's own order."""
+    """An item as shown to a judge: texts only, candidates in this judge's own order.
+
+    Ids are for the server: a browser gets `token`, which names the item to this judge alone.
+    """
 
     study_id: int
     item_id: int
+    token: str
     instruction: str
     query: str
     candidates: tuple[str, ...]
@@ -28,24 +35,34 @@ class ShownItem:
 def show(session: Session, assignment: Assignment) -> ShownItem:
     """The item of an assignment as its judge sees it: no labels, no passage ids."""
     item = session.get_one(Item, assignment.item_id)
-    return show_item(session, assignment.study_id, item, assignment.order_shown)
+    return show_item(session, assignment.study_id, item, assignment.token, assignment.order_shown)
 
 
-def show_item(session: Session, study_id: int, item: Item, order_shown: Sequence[str]) -> ShownItem:
+def show_item(
+    session: Session, study_id: int, item: Item, token: str, order_shown: Sequence[str]
+) -> ShownItem:
     """The item with its candidates in the given order of labels: texts only."""
     passage_ids = {entry["label"]: entry["passage_id"] for entry in item.candidates}
     texts = passage_texts(session, passage_ids.values())
     return ShownItem(
         study_id=study_id,
         item_id=item.id,
+        token=token,
         instruction=item.instruction,
         query=item.query,
         candidates=tuple(texts[passage_ids[label]] for label in order_shown),
     )
 
 
+def random_order(item: Item) -> list[str]:
+    """The candidates' labels in an order that nobody can compute; store it."""
+    labels = [str(entry["label"]) for entry in item.candidates]
+    secrets.SystemRandom().shuffle(labels)
+    return labels
+
+
 def shuffled_labels(item: Item, judge_id: int) -> list[str]:
-    """The candidates' labels in this judge's own order, the same at every call."""
+    """The candidates' labels in a program's own order, the same at every call. Not for people."""
     labels = [str(entry["label"]) for entry in item.candidates]
     seed = hashlib.sha256(f"{item.id} {judge_id} {item.query}".encode()).digest()
     random.Random(seed).shuffle(labels)

@@ -12,6 +12,7 @@ from sqlalchemy import and_, select
 from sqlalchemy.orm import Session, aliased
 
 from db.corpus.texts import pair_source
+from db.run.new_items import in_order_of_roles
 from db.scenarios import ROLES, TEXTS
 from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, Passage, Review, Triplet
 
@@ -143,7 +144,7 @@ def group_judgments(session: Session, group_ids: Sequence[int]) -> dict[int, lis
         .join(Judgment, Judgment.item_id == Item.id)
         .join(Judge, Judge.id == Judgment.judge_id)
         .where(Item.group_id.in_(group_ids), Judgment.is_current)
-        .order_by(Item.group_id, Item.id, Judgment.id)
+        .order_by(Item.group_id, *in_order_of_roles(), Judgment.id)
     )
     found: dict[int, list[GroupJudgment]] = {}
     for row in session.execute(query):

@@ -18,8 +18,9 @@ from sqlalchemy.orm import Session
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput, NotFound, Refused
 from db.people.accounts import record_audit
+from db.run.new_items import insert_items
 from db.scenarios import SCENARIOS, TEXTS, Role, places
-from db.tables import Group, Item, Passage, Review, Run, Triplet
+from db.tables import Group, Item, Passage, Review, Run, Triplet, utc_now
 
 # The column of a release, and where its text is stored: (role, column) of the triplets.
 FIELDS: dict[str, tuple[tuple[Role, str], ...]] = {
@@ -249,18 +250,19 @@ def _renew_items(
     query = select(Item).where(Item.group_id == group_id).order_by(Item.revision)
     for item in session.scalars(query):
         newest[item.scenario] = item
-    for scenario, item in newest.items():
-        session.add(
-            Item(
-                group_id=group_id,
-                scenario=scenario,
-                revision=item.revision + 1,
-                instruction=triplets[scenario].instruction,
-                query=triplets[scenario].query,
-                candidates=[
-                    {**entry, "passage_id": replaced.get(entry["passage_id"], entry["passage_id"])}
-                    for entry in item.candidates
-                ],
-            )
-        )
-    session.flush()
+    rows = [
+        {
+            "group_id": group_id,
+            "scenario": scenario,
+            "revision": item.revision + 1,
+            "instruction": triplets[scenario].instruction,
+            "query": triplets[scenario].query,
+            "candidates": [
+                {**entry, "passage_id": replaced.get(entry["passage_id"], entry["passage_id"])}
+                for entry in item.candidates
+            ],
+            "created_at": utc_now(),
+        }
+        for scenario, item in newest.items()
+    ]
+    insert_items(session, rows)

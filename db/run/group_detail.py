@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from db.corpus.texts import passage_texts
 from db.errors import NotFound
+from db.run.new_items import in_order_of_roles
 from db.tables import (
     Call,
     Dataset,
@@ -163,7 +164,7 @@ def _validations(session: Session, group_id: int, run_id: int) -> list[Validator
         .join(Judgment, Judgment.item_id == Item.id)
         .join(Judge, Judge.id == Judgment.judge_id)
         .where(Item.group_id == group_id, Judgment.run_id == run_id, Judgment.study_id.is_(None))
-        .order_by(Item.id, Judgment.id)
+        .order_by(*in_order_of_roles(), Judgment.id)
     ).all()
     ids = {entry["passage_id"] for item, *_ in rows for entry in item.candidates}
     texts = passage_texts(session, ids)

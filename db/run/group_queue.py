@@ -14,9 +14,10 @@ from sqlalchemy import ColumnElement, Integer, bindparam, select, update
 from sqlalchemy.orm import Session
 
 from db.corpus.datasets import text_sha256
+from db.run.new_items import insert_items
 from db.scenarios import ROLES
 from db.store.bulk import insert_for_ids, insert_rows
-from db.tables import Base, Group, GroupCall, Item, Judgment, Pair, Passage, Run, Triplet, utc_now
+from db.tables import Base, Group, GroupCall, Judgment, Pair, Passage, Run, Triplet, utc_now
 
 LEASE_SECONDS = 30.0
 
@@ -332,9 +333,8 @@ def _add_judgments(
     judged = [(one, item) for one in done for item in one.items]
     if not judged:
         return
-    ids = insert_for_ids(
+    ids = insert_items(
         session,
-        Item,
         [
             {
                 "group_id": one.group.id,

@@ -7,6 +7,7 @@ text before the edit.
 from sqlalchemy import and_, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
+from db.run.new_items import in_order_of_roles
 from db.tables import Group, Item, Judge, Judgment
 
 HOLDS, FAILS, WAITING = "holds", "fails", "waiting"
@@ -53,7 +54,7 @@ def revalidation_of(session: Session, group_id: int) -> dict[str, str]:
             ),
         )
         .where(Item.group_id == group_id, Item.revision == newest)
-        .order_by(Item.id)
+        .order_by(*in_order_of_roles())
     )
     return {
         scenario: WAITING if choice is None else HOLDS if choice == scenario else FAILS

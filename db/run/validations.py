@@ -5,6 +5,7 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from db.run.new_items import in_order_of_roles
 from db.tables import Call, Group, Item, Judge, Judgment
 
 ON_THIS_MACHINE = ("offline", "transformers")
@@ -23,7 +24,7 @@ def run_answers(session: Session, run_id: int) -> list[tuple[str, int, str, str]
         .join(Judgment, Judgment.judge_id == Judge.id)
         .join(Item, Item.id == Judgment.item_id)
         .where(Item.id.in_(newest), Judgment.is_current)
-        .order_by(Item.group_id, Item.id, Judge.name)
+        .order_by(Item.group_id, *in_order_of_roles(), Judge.name)
     )
     return [(judge, group, scenario, choice) for judge, group, scenario, choice in rows]
 

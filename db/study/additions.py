@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput
-from db.study.studies import get_study
+from db.study.studies import get_study, shuffled
 from db.tables import Item, StudyItem
 
 
@@ -37,7 +37,7 @@ def add_items(
     start = 0 if last is None else last + 1
     session.add_all(
         StudyItem(study_id=study_id, item_id=item_id, position=start + n, places=study.overlap)
-        for n, item_id in enumerate(item_ids)
+        for n, item_id in enumerate(shuffled(item_ids))
     )
     additions = [*study.settings.get("additions", ()), dict(how)]
     study.settings = {**study.settings, "additions": additions}

@@ -9,6 +9,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.corpus.texts import pair_source
+from db.run.new_items import in_order_of_roles
 from db.study.judgments import JudgmentRow
 from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, StudyItem
 
@@ -59,7 +60,7 @@ def run_item_kinds(session: Session, run_id: int) -> dict[int, tuple[int, ItemKi
         .join(Pair, Pair.id == Group.pair_id)
         .join(Dataset, Dataset.id == Pair.dataset_id)
         .where(Group.run_id == run_id, Group.verdict.is_not(None), Item.revision == 1)
-        .order_by(Item.id)
+        .order_by(Item.group_id, *in_order_of_roles())
     ).all()
     missed: dict[int, int | None] = {}
     for item_id, group_id, scenario, *_ in rows:

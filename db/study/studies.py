@@ -5,6 +5,7 @@ of one group: with kept groups alone, the validator would be right by constructi
 against it circular.
 """
 
+import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -119,10 +120,17 @@ def add_study(
     session.add(Guideline(study_id=study.id, version=1, body=guidelines, created_by=created_by))
     session.add_all(
         StudyItem(study_id=study.id, item_id=item_id, position=position, places=overlap)
-        for position, item_id in enumerate(item_ids)
+        for position, item_id in enumerate(shuffled(item_ids))
     )
     session.flush()
     return study
+
+
+def shuffled(item_ids: Sequence[int]) -> list[int]:
+    """The items in an order that nobody can compute: that of a sample reveals their scenarios."""
+    order = list(item_ids)
+    secrets.SystemRandom().shuffle(order)
+    return order
 
 
 def _require_one_of_a_group(session: Session, run_id: int, item_ids: Sequence[int]) -> None:

@@ -17,6 +17,7 @@ from db.tables.curation import (
 )
 from db.tables.judging import (
     Assignment,
+    Example,
     Guideline,
     Item,
     Judge,
@@ -43,6 +44,7 @@ __all__ = [
     "Dataset",
     "Embedding",
     "Evaluation",
+    "Example",
     "Group",
     "GroupCall",
     "Guideline",

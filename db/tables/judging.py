@@ -1,5 +1,6 @@
 """Items, judges, judgments, studies and reviews."""
 
+import secrets
 from datetime import datetime
 from typing import Any
 
@@ -114,8 +115,16 @@ class StudyItem(Base, kw_only=True):
     )
 
 
+def new_token() -> str:
+    """A random name for something that is shown, which says nothing about it."""
+    return secrets.token_hex(16)
+
+
 class Assignment(Base, kw_only=True):
     """An item leased to a judge of a study; exactly `overlap` of them end as `done`.
+
+    `token` is all that the judge's browser receives to name it. `order_shown` is a random order of
+    the candidates' labels, the judge's own.
 
     `aside`: the judge answered after the lease had expired and the place was taken by another
     judge; the judgment is kept but does not count in the study. `note` and `flagged` are those of a
@@ -128,6 +137,7 @@ class Assignment(Base, kw_only=True):
     item_id: Mapped[int] = mapped_column(ForeignKey("item.id"))
     judge_id: Mapped[int] = mapped_column(ForeignKey("judge.id"))
     state: Mapped[str] = mapped_column(default="leased")
+    token: Mapped[str] = mapped_column(default_factory=new_token, server_default="")
     order_shown: Mapped[list[Any]] = mapped_column(default_factory=list)
     lease_until: Mapped[datetime | None] = mapped_column(default=None)
     note: Mapped[str] = mapped_column(default="")
@@ -139,6 +149,25 @@ class Assignment(Base, kw_only=True):
         Index("ix_assignment_study_id_judge_id", "study_id", "judge_id", "state"),
         Index("ix_assignment_study_id_state", "study_id", "state", "lease_until"),
         Index("ix_assignment_item_id_judge_id", "item_id", "judge_id"),
+        Index("uq_assignment_token", "token", unique=True),
+    )
+
+
+class Example(Base, kw_only=True):
+    """A qualification item as a judge gets it in one round, named and ordered as an assignment."""
+
+    __tablename__ = "example"
+    id: Mapped[int] = key()
+    study_id: Mapped[int] = mapped_column(ForeignKey("study.id", ondelete="CASCADE"))
+    item_id: Mapped[int] = mapped_column(ForeignKey("item.id"))
+    judge_id: Mapped[int] = mapped_column(ForeignKey("judge.id"))
+    round: Mapped[int]
+    token: Mapped[str] = mapped_column(default_factory=new_token, unique=True)
+    order_shown: Mapped[list[Any]]
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (
+        UniqueConstraint("study_id", "judge_id", "round", "item_id"),
+        Index("ix_example_item_id", "item_id"),
     )
 
 

@@ -10,13 +10,12 @@ import app
 from db.assignment import members
 from db.assignment.answering import Decision, submit_decision
 from db.assignment.leasing import next_item
-from db.assignment.shown_items import shuffled_labels
 from db.review.reviews import approve_group
 from db.store.store import Store
 from db.study import gold_items, studies
 from db.study.adjudication import get_disputed
 from db.study.judgments import get_or_create_judge
-from db.tables import Assignment, Group, Item, Judge, Judgment, Passage, StudyItem
+from db.tables import Assignment, Example, Group, Item, Judge, Judgment, Passage, StudyItem
 
 MAIN = Path(app.__file__).parent / "server" / "main.py"
 
@@ -155,9 +154,10 @@ def test_the_training_gives_feedback_and_leads_to_the_study(sqlite_store: Store)
                 for row in session.scalars(select(StudyItem).where(StudyItem.part == "training"))
             }
             keys = [b.key for b in page.button if (b.key or "").startswith("judge.example_")]
-            item_id = int(keys[0].split("_")[1])
-            order = shuffled_labels(session.get_one(Item, item_id), 1)
-        page.button(keys[order.index(rows[item_id])]).click().run()
+            query = select(Example).where(Example.token == keys[0].split("_")[1])
+            example = session.scalars(query).one()
+        right = example.order_shown.index(rows[example.item_id])
+        page.button(keys[right]).click().run()
         assert not page.exception
         assert "Correct." in page.success[0].value
         page.button("judge.feedback_read").click().run()

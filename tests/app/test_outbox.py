@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import func, select
-from study_world import make_world, sampled_study
+from study_world import item_of_token, make_world, sampled_study
 
 from app.kit.outbox import store_outbox
 from db.assignment import leasing
@@ -30,19 +30,19 @@ def judge(store: Store, name: str) -> int:
         return found
 
 
-def lease(store: Store, study_id: int, judge_id: int, count: int = 1) -> list[int]:
+def lease(store: Store, study_id: int, judge_id: int, count: int = 1) -> list[str]:
     with store.write() as session:
         items = leasing.lease_items(session, study_id, judge_id, count)
         session.commit()
-        return [item.item_id for item in items]
+        return [item.token for item in items]
 
 
-def entry(study_id: int, item_id: int, **changed: Any) -> dict[str, Any]:
+def entry(study_id: int, token: str, **changed: Any) -> dict[str, Any]:
     told = {
-        "event": f"event-{item_id}",
+        "event": f"event-{token}",
         "kind": "pick",
         "study": study_id,
-        "item": item_id,
+        "token": token,
         "position": 0,
         "shown": "2026-01-01T10:00:00.000Z",
         "decided": "2026-01-01T10:00:04.500Z",
@@ -74,7 +74,9 @@ def test_what_is_sent_again_is_acknowledged_again_and_stored_once(store: Store) 
             f"event-{first}": "",
             f"event-{second}": "",
         }
-    assert [row.item_id for row in stored(store)] == [first, second]
+    assert [row.item_id for row in stored(store)] == [
+        item_of_token(store, token) for token in (first, second)
+    ]
     assert stored(store)[0].shown_at is not None
 
 
@@ -87,16 +89,18 @@ def test_one_bad_entry_does_not_take_the_others_along(store: Store) -> None:
     )
     assert "no passage 100" in answers[f"event-{first}"]
     assert answers[f"event-{second}"] == ""
-    assert [row.item_id for row in stored(store)] == [second]
+    assert [row.item_id for row in stored(store)] == [item_of_token(store, second)]
 
 
 @pytest.mark.parametrize(
     "forged",
     [
-        {"item": 999_999},
-        {"item": "1; DROP TABLE judgment"},
-        {"item": True},
-        {"item": 2**40},
+        {"token": 1},
+        {"token": "1"},
+        {"token": "1; DROP TABLE judgment"},
+        {"token": True},
+        {"token": None, "item": 1},
+        {"token": "\x00"},
         {"study": 999},
         {"study": None},
         {"position": -1},
@@ -108,8 +112,8 @@ def test_one_bad_entry_does_not_take_the_others_along(store: Store) -> None:
 def test_a_forged_entry_is_refused_and_stores_nothing(store: Store, forged: dict[str, Any]) -> None:
     study_id = make_study(store, items=4, overlap=1)
     ann = judge(store, "ann")
-    (item_id,) = lease(store, study_id, ann)
-    answers = send(store, ann, entry(study_id, item_id, **forged))
+    (token,) = lease(store, study_id, ann)
+    answers = send(store, ann, entry(study_id, token) | forged)
     assert all(answers.values()) and answers
     assert stored(store) == []
 
@@ -117,28 +121,27 @@ def test_a_forged_entry_is_refused_and_stores_nothing(store: Store, forged: dict
 def test_nobody_answers_for_another_judge(store: Store) -> None:
     study_id = make_study(store, items=4, overlap=2)
     ann, bob = judge(store, "ann"), judge(store, "bob")
-    (item_id,) = lease(store, study_id, ann)
-    answers = send(store, bob, entry(study_id, item_id, judge=ann, judge_id=ann))
-    assert "never given" in answers[f"event-{item_id}"]
+    (token,) = lease(store, study_id, ann)
+    answers = send(store, bob, entry(study_id, token, judge=ann, judge_id=ann))
+    assert "never given" in answers[f"event-{token}"]
     assert stored(store) == []
 
 
 def test_the_same_event_id_in_two_browsers_is_two_decisions(store: Store) -> None:
     study_id = make_study(store, items=1, overlap=2)
     ann, bob = judge(store, "ann"), judge(store, "bob")
-    (item_id,) = lease(store, study_id, ann)
-    lease(store, study_id, bob)
     for person in (ann, bob):
-        assert send(store, person, entry(study_id, item_id, event="same")) == {"same": ""}
+        (token,) = lease(store, study_id, person)
+        assert send(store, person, entry(study_id, token, event="same")) == {"same": ""}
     assert {row.judge_id for row in stored(store)} == {ann, bob}
 
 
 def test_a_note_is_kept_as_text_and_cut_at_its_limit(store: Store) -> None:
     study_id = make_study(store, items=1, overlap=1)
     ann = judge(store, "ann")
-    (item_id,) = lease(store, study_id, ann)
+    (token,) = lease(store, study_id, ann)
     note = "<b>x</b>\x00" + "y" * 5000
-    send(store, ann, entry(study_id, item_id, note=note, flagged=True))
+    send(store, ann, entry(study_id, token, note=note, flagged=True))
     (judgment,) = stored(store)
     assert judgment.note.startswith("<b>x</b>yy") and len(judgment.note) == 2000
     assert judgment.flagged
@@ -147,9 +150,9 @@ def test_a_note_is_kept_as_text_and_cut_at_its_limit(store: Store) -> None:
 def test_a_clock_ahead_of_ours_does_not_decide_in_the_future(store: Store) -> None:
     study_id = make_study(store, items=1, overlap=1)
     ann = judge(store, "ann")
-    (item_id,) = lease(store, study_id, ann)
+    (token,) = lease(store, study_id, ann)
     future = {"shown": "2999-01-01T10:00:00Z", "decided": "2999-01-01T10:00:05Z"}
-    send(store, ann, entry(study_id, item_id, **future))
+    send(store, ann, entry(study_id, token, **future))
     (judgment,) = stored(store)
     assert judgment.shown_at is not None and judgment.decided_at.year < 2999
     assert (judgment.decided_at - judgment.shown_at).total_seconds() == pytest.approx(5)
@@ -158,9 +161,9 @@ def test_a_clock_ahead_of_ours_does_not_decide_in_the_future(store: Store) -> No
 def test_a_skip_sent_again_after_the_answer_changed_is_no_error(store: Store) -> None:
     study_id = make_study(store, items=1, overlap=1)
     ann = judge(store, "ann")
-    (item_id,) = lease(store, study_id, ann)
-    skip = entry(study_id, item_id, kind="skip", event="s", note="unclear")
-    pick = entry(study_id, item_id, event="p", change=True)
+    (token,) = lease(store, study_id, ann)
+    skip = entry(study_id, token, kind="skip", event="s", note="unclear")
+    pick = entry(study_id, token, event="p", change=True)
     for _ in range(2):
         assert send(store, ann, skip, pick) == {"s": "", "p": ""}
     with store.read() as session:
@@ -172,23 +175,23 @@ def test_lost_answers_and_repeated_sending_lose_and_double_nothing(store: Store)
     items, overlap, people = 24, 3, 5
     study_id = make_study(store, items=items, overlap=overlap)
     judges = [judge(store, f"person {number}") for number in range(people)]
-    decided: dict[int, dict[str, tuple[int, int]]] = {}
+    decided: dict[int, dict[str, tuple[str, int]]] = {}
 
     def work(judge_id: int) -> None:
         chance = random.Random(judge_id)
         outbox: dict[str, dict[str, Any]] = {}
         told = decided.setdefault(judge_id, {})
-        seen: set[int] = set()
+        seen: set[str] = set()
         while True:
             leased = [one for one in lease(store, study_id, judge_id, 4) if one not in seen]
             if not leased and not outbox:
                 return
-            for item_id in leased:
-                seen.add(item_id)
+            for token in leased:
+                seen.add(token)
                 position = chance.randrange(5)
-                one = entry(study_id, item_id, position=position, event=f"e{item_id}")
+                one = entry(study_id, token, position=position, event=f"e{token}")
                 outbox[one["event"]] = one
-                told[one["event"]] = (item_id, position)
+                told[one["event"]] = (token, position)
             cut = chance.random()
             with store.write() as session:
                 answers = store_outbox(session, judge_id, list(outbox.values()))
@@ -209,7 +212,8 @@ def test_lost_answers_and_repeated_sending_lose_and_double_nothing(store: Store)
     rows = stored(store)
     assert len(rows) == sum(len(told) for told in decided.values()) == items * overlap
     for row in rows:
-        item_id, position = decided[row.judge_id][row.event_id.split("/")[1]]
+        token, position = decided[row.judge_id][row.event_id.split("/")[1]]
+        item_id = item_of_token(store, token)
         assert (row.item_id, row.choice) == (item_id, row.order_shown[position])
     with store.read() as session:
         counts = session.execute(select(Judgment.item_id, func.count()).group_by(Judgment.item_id))

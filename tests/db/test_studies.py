@@ -51,7 +51,7 @@ def test_dropped_groups_are_judged_too(sqlite_store: Store) -> None:
 def test_the_seed_decides_the_items(sqlite_store: Store) -> None:
     run_id = make_world(sqlite_store, 12)
     sampled = [
-        [item.id for item in items_of(sqlite_store, create(sqlite_store, run_id, 6, seed=seed))]
+        {item.id for item in items_of(sqlite_store, create(sqlite_store, run_id, 6, seed=seed))}
         for seed in (5, 5, 6)
     ]
     assert sampled[0] == sampled[1]

@@ -4,14 +4,14 @@ import pytest
 from sqlalchemy import select
 from study_world import make_world, sampled_study
 
-from db.assignment import answering, leasing, members, qualification, shown_items
+from db.assignment import answering, leasing, members, qualification
 from db.assignment.answering import Decision
 from db.errors import BadInput, Refused
 from db.review.reviews import approve_group
 from db.store.store import Store
 from db.study import adjudication, gold_items, quality, rules, studies
 from db.study.judgments import get_or_create_judge, judgment_frame
-from db.tables import Group, Item, Judgment, Study, StudyItem, utc_now
+from db.tables import Assignment, Example, Group, Item, Judgment, Study, StudyItem, utc_now
 
 
 def make_study(store: Store, *, items: int = 4, overlap: int = 2, spare: int = 6) -> int:
@@ -54,7 +54,8 @@ def answer(
         item = leasing.next_item(session, study_id, judge_id)
         if item is None:
             return None
-        order = shown_items.shuffled_labels(session.get_one(Item, item.item_id), judge_id)
+        query = select(Assignment.order_shown).where(Assignment.token == item.token)
+        order = session.scalars(query).one()
         row = session.get_one(StudyItem, (study_id, item.item_id))
         wanted = row.gold_choice if label == "gold" and row.gold_choice else label
         position = order.index(wanted) if wanted in order else None
@@ -82,10 +83,11 @@ def train(store: Store, study_id: int, judge_id: int, *, right: bool) -> list[bo
             example = qualification.next_example(session, study_id, judge_id)
             assert example is not None
             row = session.get_one(StudyItem, (study_id, example.item_id))
-            order = shown_items.shuffled_labels(session.get_one(Item, row.item_id), judge_id)
+            query = select(Example.order_shown).where(Example.token == example.token)
+            order = session.scalars(query).one()
             position = order.index(str(row.gold_choice)) if right else None
             feedback = qualification.answer_example(
-                session, study_id, judge_id, example.item_id, position
+                session, study_id, judge_id, example.token, position
             )
             assert feedback.explanation
             result.append(feedback.is_right)

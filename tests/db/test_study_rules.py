@@ -7,14 +7,14 @@ import pytest
 from sqlalchemy import select
 from study_world import make_world, sampled_study
 
-from db.assignment import answering, leasing, reassigning, shown_items
+from db.assignment import answering, leasing, reassigning
 from db.errors import BadInput
 from db.review.reviews import approve_group
 from db.store.store import Store
 from db.study import rules as study_rules
 from db.study import studies
 from db.study.judgments import get_or_create_judge
-from db.tables import Audit, Item
+from db.tables import Assignment, Audit, Item
 
 Inf = Callable[..., Any]
 
@@ -97,7 +97,10 @@ def test_the_commands_do_what_a_curators_pages_do(sqlite_store: Store, inf: Inf)
     for judge_id, position in ((ann, 0), (bob, 1)):
         lease(sqlite_store, study_id, judge_id, 3)
         with sqlite_store.write() as session:
-            labels = shown_items.shuffled_labels(session.get_one(Item, held[0]), judge_id)
+            query = select(Assignment.order_shown).where(
+                Assignment.item_id == held[0], Assignment.judge_id == judge_id
+            )
+            labels = session.scalars(query).one()
             wanted = ("positive", "query_negative")[position]
             decision = answering.Decision(f"e{judge_id}", held[0], labels.index(wanted))
             answering.submit_decision(session, study_id, judge_id, decision)

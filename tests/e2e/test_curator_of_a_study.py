@@ -10,7 +10,7 @@ from page_hands import choose, fill, press, sign_in, unfold
 from playwright.sync_api import Browser, Page, expect
 from restartable import Restartable
 from sqlalchemy import select
-from study_world import judgments, make_world, sampled_study
+from study_world import item_of_token, judgments, make_world, sampled_study
 
 from db.people.accounts import add_account
 from db.store.store import Store
@@ -44,10 +44,10 @@ def come(browser: Browser, server: Restartable, name: str, path: str) -> Page:
     return page
 
 
-def judge_one(page: Page) -> int:
+def judge_one(store: Store, page: Page) -> int:
     """Answer the item on the card; which it was."""
     wait_past_dwell(page)
-    item_id = int(page.locator(".card").get_attribute("data-item") or 0)
+    item_id = item_of_token(store, page.locator(".card").get_attribute("data-item"))
     page.keyboard.press("1")
     return item_id
 
@@ -60,11 +60,11 @@ def held(store: Store, study_id: int) -> dict[str, int]:
         return dict(Counter(session.scalars(query)))
 
 
-def judge_all(page: Page, count: int) -> None:
+def judge_all(store: Store, page: Page, count: int) -> None:
     page.reload()
     expect(page.locator(".card .pick").first).to_be_visible()
     for _ in range(count):
-        judge_one(page)
+        judge_one(store, page)
     expect(page.locator(".card .nothing")).to_contain_text("Thank you")
     expect(page.locator(".badge")).to_have_text("saved")
 
@@ -88,7 +88,7 @@ def test_a_curator_gives_items_away_pauses_lets_in_and_asks_for_more(
     expect(cora.get_by_text(f"{ITEMS} items moved to the other judge")).to_be_visible()
     assert held(store, study_id) == {"ben": ITEMS}
     ben.reload()
-    first = judge_one(ben)
+    first = judge_one(store, ben)
     wait_until(lambda: [one.item_id for one in judgments(store, study_id)] == [first])
 
     unfold(cora, "Pause a judge")
@@ -104,13 +104,13 @@ def test_a_curator_gives_items_away_pauses_lets_in_and_asks_for_more(
     choose(cora, "studies.quality_judge", "ben")
     press(cora, "studies.let_in")
     expect(cora.get_by_text("The judge may continue")).to_be_visible()
-    judge_all(ben, ITEMS - 1)
+    judge_all(store, ben, ITEMS - 1)
 
     unfold(cora, "Guidelines (version 1) and overlap")
     fill(cora, "studies.more_overlap", "2")
     press(cora, "studies.extend")
     expect(cora.get_by_text("Every item now gets 2 judgments by people")).to_be_visible()
-    judge_all(ada, ITEMS)
+    judge_all(store, ada, ITEMS)
 
     with store.read() as session:
         names = dict(session.execute(select(Judge.id, Judge.name)).all())

@@ -7,7 +7,7 @@ from browser import PATIENCE, wait_past_dwell, wait_until
 from playwright.sync_api import Browser, Page, expect
 from restartable import Restartable
 from sqlalchemy import select
-from study_world import judgments, make_world, sampled_study
+from study_world import item_of_token, judgments, make_world, sampled_study
 
 from db.store.store import Store
 from db.tables import Assignment, Item, Passage
@@ -44,8 +44,8 @@ def warns_on_leaving(page: Page) -> bool:
     return bool(page.evaluate(f"() => !window.dispatchEvent({leaving})"))
 
 
-def item_on_screen(page: Page) -> int:
-    return int(page.locator(".card").get_attribute("data-item") or 0)
+def item_on_screen(store: Store, page: Page) -> int:
+    return item_of_token(store, page.locator(".card").get_attribute("data-item"))
 
 
 def test_keys_decide_the_item_that_is_on_the_screen(
@@ -56,11 +56,11 @@ def test_keys_decide_the_item_that_is_on_the_screen(
     told: dict[int, str] = {}
     for key in ("1", "2", "3", "0"):
         wait_past_dwell(page)
-        item_id = item_on_screen(page)
+        item_id = item_on_screen(store, page)
         shown = page.locator(".passage .text").all_inner_texts()
         told[item_id] = shown[int(key) - 1] if key != "0" else "none"
         page.keyboard.press(key)
-        assert item_on_screen(page) != item_id
+        assert item_on_screen(store, page) != item_id
     expect(page.locator(".badge")).to_have_text("saved")
     stored = judgments(store, study_id)
     assert len(stored) == 4
@@ -106,15 +106,15 @@ def test_undo_changes_the_answer_and_keeps_the_first(
     study_id = make_study(store, 4)
     page = open_card(browser, served, study_id)
     wait_past_dwell(page)
-    item_id = item_on_screen(page)
+    item_id = item_on_screen(store, page)
     page.keyboard.press("1")
     wait_past_dwell(page)
-    other = item_on_screen(page)
+    other = item_on_screen(store, page)
     page.keyboard.press("z")
-    assert item_on_screen(page) == item_id
+    assert item_on_screen(store, page) == item_id
     wait_past_dwell(page)
     page.keyboard.press("3")
-    assert item_on_screen(page) == other
+    assert item_on_screen(store, page) == other
     wait_until(lambda: len(judgments(store, study_id)) == 2)
     first, second = judgments(store, study_id)
     assert (first.item_id, second.item_id, second.replaces_id) == (item_id, item_id, first.id)
@@ -135,7 +135,7 @@ def test_note_flag_and_skip_reach_the_store_and_typing_judges_nothing(
     page.keyboard.press("f")
     page.keyboard.press("2")
     wait_past_dwell(page)
-    skipped = item_on_screen(page)
+    skipped = item_on_screen(store, page)
     page.keyboard.press("s")
     wait_until(lambda: len(judgments(store, study_id)) == 1)
     (judgment,) = judgments(store, study_id)
@@ -158,7 +158,7 @@ def test_the_mouse_does_everything_on_a_narrow_screen_and_every_button_has_a_nam
 
     def click(name: str) -> int:
         wait_past_dwell(page)
-        item_id = item_on_screen(page)
+        item_id = item_on_screen(store, page)
         page.locator(".card").get_by_role("button", name=name, exact=True).click()
         return item_id
 
@@ -173,7 +173,7 @@ def test_the_mouse_does_everything_on_a_narrow_screen_and_every_button_has_a_nam
     second = click("None of them")
     click("Undo")
     expect(page.locator(".banner")).to_contain_text("You answered: none of them")
-    assert item_on_screen(page) == second
+    assert item_on_screen(store, page) == second
     click("Passage 1 is the most relevant")
     click("Skip")
     expect(page.locator(".badge")).to_have_text("saved")
@@ -204,7 +204,7 @@ def test_what_was_decided_while_the_server_was_dead_is_stored_when_it_is_back(
     decided = []
     for key in ("1", "2", "3"):
         wait_past_dwell(page)
-        decided.append(item_on_screen(page))
+        decided.append(item_on_screen(store, page))
         page.keyboard.press(key)
     expect(page.locator(".badge")).to_have_text("3 unsent")
     assert judgments(store, study_id) == []
@@ -221,7 +221,7 @@ def test_what_was_unsent_survives_a_reload(
     page = open_card(browser, served, study_id)
     wait_past_dwell(page)
     served.kill()
-    decided = item_on_screen(page)
+    decided = item_on_screen(store, page)
     page.keyboard.press("2")
     expect(page.locator(".badge")).to_have_text("1 unsent")
     assert warns_on_leaving(page)

@@ -8,7 +8,7 @@ from browser import PATIENCE, wait_past_dwell, wait_until
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from restartable import Restartable
 from sqlalchemy import select
-from study_world import judgments, make_world, sampled_study
+from study_world import item_of_token, judgments, make_world, sampled_study
 
 from db.store.store import Store
 from db.study import studies
@@ -49,10 +49,10 @@ def open_tab(person: BrowserContext, served: Restartable, study_id: int) -> Page
     return page
 
 
-def decide(page: Page, key: str) -> int:
+def decide(store: Store, page: Page, key: str) -> int:
     """Press the key when the item may be judged; the item."""
     wait_past_dwell(page)
-    item_id = int(page.locator(".card").get_attribute("data-item") or 0)
+    item_id = item_of_token(store, page.locator(".card").get_attribute("data-item"))
     page.keyboard.press(key)
     return item_id
 
@@ -62,16 +62,16 @@ def test_what_is_decided_without_a_network_is_kept_and_stored_once_when_it_is_ba
 ) -> None:
     study_id = make_study(store, 8)
     page = open_tab(person, served, study_id)
-    told = [decide(page, "1")]
+    told = [decide(store, page, "1")]
     expect(page.locator(".badge")).to_have_text("saved")
     person.set_offline(True)
     for number, key in enumerate(("2", "3", "0"), start=1):
-        told.append(decide(page, key))
+        told.append(decide(store, page, key))
         expect(page.locator(".badge")).to_have_text(f"{number} unsent")
     assert [judgment.item_id for judgment in judgments(store, study_id)] == told[:1]
     person.set_offline(False)
     expect(page.locator(".badge")).to_have_text("saved")
-    told.append(decide(page, "1"))
+    told.append(decide(store, page, "1"))
     wait_until(lambda: len(judgments(store, study_id)) >= len(told))
     stored = judgments(store, study_id)
     assert [judgment.item_id for judgment in stored] == told
@@ -93,12 +93,12 @@ def test_of_two_tabs_of_one_judge_the_first_answer_stands_and_nothing_is_judged_
 ) -> None:
     study_id = make_study(store, 4)
     first, second = (open_tab(person, served, study_id) for _ in range(2))
-    item_id = decide(first, "1")
+    item_id = decide(store, first, "1")
     wait_until(lambda: len(judgments(store, study_id)) == 1)
-    assert decide(second, "2") == item_id
+    assert decide(store, second, "2") == item_id
     expect(second.locator(".card .problems")).to_contain_text("the first answer stands")
     for _ in range(3):
-        decide(second, "3")
+        decide(store, second, "3")
     expect(second.locator(".card .nothing")).to_be_visible()
     wait_until(lambda: len(judgments(store, study_id)) == 4)
     stored = judgments(store, study_id)
@@ -113,12 +113,12 @@ def test_a_tab_that_was_open_when_the_study_closed_is_told_and_stores_nothing(
 ) -> None:
     study_id = make_study(store, 4)
     page = open_tab(person, served, study_id)
-    decide(page, "1")
+    decide(store, page, "1")
     wait_until(lambda: len(judgments(store, study_id)) == 1)
     with store.write() as session:
         studies.set_status(session, study_id, "closed")
         session.commit()
-    decide(page, "2")
+    decide(store, page, "2")
     expect(page.get_by_text("is closed").first).to_be_visible()
     decided = judgments(store, study_id)
     assert len(decided) == 1

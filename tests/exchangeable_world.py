@@ -1,0 +1,142 @@
+"""Studies whose texts are exchangeable between roles: every text is made before a coin decides its
+role, so that whatever tells roles apart in what a judge receives was added by the product.
+"""
+
+import secrets
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+from study_world import sampled_study
+
+from db.run.new_items import insert_items
+from db.scenarios import ROLES
+from db.store.bulk import insert_for_ids, insert_rows
+from db.store.store import Store
+from db.study.gold_items import add_gold_item
+from db.tables import Dataset, Group, Item, Pair, Passage, Recipe, Run, Triplet, utc_now
+
+LABELS = (*ROLES, "distractor_1", "distractor_2")
+CHANCE = secrets.SystemRandom()
+
+
+def make_exchangeable_study(
+    store: Store, *, name: str, items: int, gold: int, ids_in_turn: bool = False
+) -> int:
+    """A study with one judgment per item, and gold items of other groups of its run.
+
+    `ids_in_turn`: items get their ids group by group in the order of the roles, as they once did.
+    """
+    with store.write() as session:
+        run_id = _run(session, name)
+        _groups(session, run_id, items, ids_in_turn=ids_in_turn)
+        study_id = sampled_study(session, run_id=run_id, items=items, overlap=1, name=name).id
+        for group_id in _groups(session, run_id, gold, ids_in_turn=ids_in_turn):
+            scenario = CHANCE.choice(ROLES)
+            query = select(Item.id).where(Item.group_id == group_id, Item.scenario == scenario)
+            item_id = session.scalars(query).one()
+            add_gold_item(session, study_id, item_id, "gold", scenario, "")
+        session.commit()
+    return study_id
+
+
+def _run(session: Session, name: str) -> int:
+    dataset = Dataset(name=name, source="made for a test", licence="CC0-1.0")
+    recipe = Recipe(name=name, sha256=f"recipe-{name}", body={})
+    session.add_all([dataset, recipe])
+    session.flush()
+    run = Run(
+        dataset_id=dataset.id,
+        recipe_id=recipe.id,
+        provider="offline",
+        offline=True,
+        status="done",
+        finished_at=utc_now(),
+    )
+    session.add(run)
+    session.flush()
+    return run.id
+
+
+def _text() -> str:
+    """A text that occurs nowhere else, of random length."""
+    return " ".join(secrets.token_hex(4) for _ in range(CHANCE.randint(3, 9)))
+
+
+def _groups(session: Session, run_id: int, count: int, *, ids_in_turn: bool) -> list[int]:
+    """Groups of random texts whose roles are decided last."""
+    dataset_id = session.get_one(Run, run_id).dataset_id
+    texts = [_text() for _ in range(count * len(LABELS))]
+    CHANCE.shuffle(texts)
+    passages = insert_for_ids(
+        session,
+        Passage,
+        [
+            {
+                "dataset_id": dataset_id,
+                "external_id": secrets.token_hex(8),
+                "title": "",
+                "text": text,
+                "sha256": secrets.token_hex(8),
+                "origin": "generated",
+                "meta": {},
+            }
+            for text in texts
+        ],
+    )
+    of_group = [passages[5 * n : 5 * n + 5] for n in range(count)]
+    queries = [_text() for _ in range(count)]
+    pairs = insert_for_ids(
+        session,
+        Pair,
+        [
+            {
+                "dataset_id": dataset_id,
+                "external_id": secrets.token_hex(8),
+                "query": query,
+                "passage_id": ids[0],
+                "meta": {},
+            }
+            for query, ids in zip(queries, of_group, strict=True)
+        ],
+    )
+    rows = []
+    for pair in pairs:
+        verdict = CHANCE.choice(("kept", "dropped"))
+        rows.append(
+            Group(
+                run_id=run_id,
+                pair_id=pair,
+                state="done",
+                stage="validation",
+                verdict=verdict,
+                drop_reason="validation_positive" if verdict == "dropped" else None,
+            )
+        )
+    session.add_all(rows)
+    session.flush()
+    groups = [row.id for row in rows]
+    items, triplets = [], []
+    for group_id, query, ids in zip(groups, queries, of_group, strict=True):
+        label_of = list(LABELS)
+        CHANCE.shuffle(label_of)
+        passage_of = dict(zip(label_of, ids, strict=True))
+        for role in ROLES:
+            shared = {"group_id": group_id, "instruction": _text(), "query": query}
+            triplets.append({**shared, "role": role, "passage_id": passage_of[role]})
+            items.append(
+                {
+                    **shared,
+                    "scenario": role,
+                    "revision": 1,
+                    "candidates": [
+                        {"passage_id": passage_of[label], "label": label} for label in LABELS
+                    ],
+                    "created_at": utc_now(),
+                }
+            )
+    insert_rows(session, Triplet, triplets)
+    if ids_in_turn:
+        insert_for_ids(session, Item, items)
+    else:
+        insert_items(session, items)
+    return groups

@@ -1,0 +1,118 @@
+"""`inf serve` with old leaks put back, each in one study: what the adversarial annotator must find.
+
+    python tests/planted_server.py --port PORT
+
+INF_TEST_LEAKS names the leak of each study: {"3": "seeded order"}. Never imported by the product.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
+
+from sqlalchemy import func, select  # noqa: E402
+from sqlalchemy.orm import Session  # noqa: E402
+
+from app.cli.main import main  # noqa: E402
+from app.judge import actions  # noqa: E402
+from db.assignment import leasing, progress  # noqa: E402
+from db.assignment.progress import OwnProgress  # noqa: E402
+from db.assignment.shown_items import ShownItem, shuffled_labels  # noqa: E402
+from db.scenarios import ROLES  # noqa: E402
+from db.store.store import open_store  # noqa: E402
+from db.tables import Assignment, Item, StudyItem, StudyJudge  # noqa: E402
+
+LEAKS = {int(study): leak for study, leak in json.loads(os.environ["INF_TEST_LEAKS"]).items()}
+true_lease, true_json = leasing.lease_item, actions._as_json
+true_choice, true_progress = leasing.choose_items, progress.own_progress
+
+
+def lease(
+    session: Session, study_id: int, judge_id: int, item_id: int, until: datetime
+) -> Assignment:
+    """Seeded order: by the item's id, the judge's and the query, as it once was."""
+    assignment = true_lease(session, study_id, judge_id, item_id, until)
+    if LEAKS.get(study_id) == "seeded order":
+        assignment.order_shown = shuffled_labels(session.get_one(Item, item_id), judge_id)
+        session.flush()
+    return assignment
+
+
+def as_json(shown: ShownItem) -> dict[str, Any]:
+    """Ids in the frame (the old payload), or a field whose size depends on the role."""
+    found, leak = true_json(shown), LEAKS.get(shown.study_id)
+    if leak in ("seeded order", "ids in turn"):
+        found["id"] = shown.item_id
+    if leak == "size":
+        with open_store().read() as session:
+            scenario = session.get_one(Item, shown.item_id).scenario
+        found["hint"] = "." * (10 + ROLES.index(scenario))
+    return found
+
+
+def choose(session: Session, member: StudyJudge, count: int) -> list[int]:
+    """Gold after every tenth item."""
+    if LEAKS.get(member.study_id) != "gold jump":
+        return true_choice(session, member, count)
+    given = _given(session, member.study_id, member.judge_id)
+    due = given.get("main", 0) // 10 - given.get("gold", 0)
+    gold = _free(session, member.study_id, "gold")[: max(0, min(due, count))]
+    return [*gold, *_free(session, member.study_id, "main")[: count - len(gold)]]
+
+
+def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
+    """Gold is not counted before it is given."""
+    found = true_progress(session, study_id, judge_id)
+    if LEAKS.get(study_id) != "gold jump":
+        return found
+    leased = (
+        select(func.count())
+        .select_from(Assignment)
+        .where(
+            Assignment.study_id == study_id,
+            Assignment.judge_id == judge_id,
+            Assignment.state == "leased",
+        )
+    )
+    left = len(_free(session, study_id, "main")) + (session.scalar(leased) or 0)
+    return OwnProgress(found.done, found.skipped, left, found.seconds_per_item)
+
+
+def _free(session: Session, study_id: int, part: str) -> list[int]:
+    given = select(Assignment.item_id).where(Assignment.study_id == study_id)
+    query = select(StudyItem.item_id).where(
+        StudyItem.study_id == study_id, StudyItem.part == part, StudyItem.item_id.not_in(given)
+    )
+    return list(session.scalars(query.order_by(StudyItem.position)))
+
+
+def _given(session: Session, study_id: int, judge_id: int) -> dict[str, int]:
+    query = (
+        select(StudyItem.part, func.count())
+        .join(
+            Assignment,
+            (Assignment.study_id == StudyItem.study_id) & (Assignment.item_id == StudyItem.item_id),
+        )
+        .where(Assignment.study_id == study_id, Assignment.judge_id == judge_id)
+        .group_by(StudyItem.part)
+    )
+    return dict(session.execute(query).all())
+
+
+def serve(arguments: Sequence[str]) -> None:
+    """Put the leaks back and serve."""
+    leasing.lease_item = lease
+    leasing.choose_items = choose
+    actions._as_json = as_json
+    actions.own_progress = own_progress
+    main(["serve", *arguments])
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1:])
