@@ -11,8 +11,9 @@ from app.models.independence import circular_sentences
 from db.errors import BadInput, Refused
 from db.jobs import jobs
 from db.outcome.checkpoints import list_checkpoints
-from db.outcome.evaluations import Scored, newest_scores
+from db.outcome.evaluations import Scored, get_evaluation, newest_scores
 from db.store.store import open_store
+from db.tables import Evaluation
 
 
 def read_newest_scores() -> list[Scored]:
@@ -25,6 +26,16 @@ def read_circular(scores: Sequence[Scored]) -> list[str]:
     """Which of the scores are circular, a sentence per benchmark."""
     with open_store().read() as session:
         return circular_sentences(session, scores)
+
+
+def read_evaluations(scores: Sequence[Scored]) -> list[Evaluation]:
+    """The evaluations of these scores, with their values by query."""
+    with open_store().read() as session:
+        return [
+            get_evaluation(session, each.evaluation_id)
+            for each in scores
+            if each.evaluation_id is not None
+        ]
 
 
 def read_base_models() -> dict[int, str]:

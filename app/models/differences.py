@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from analysis.figures.paired import Difference, holm, paired_difference
+from app.models.conditions import unlike
 from app.models.measures import NAMES, SOMETIMES, model_name
 from db.tables import Evaluation
 
@@ -67,3 +68,24 @@ def verdict(difference: Difference, p: float | None) -> str:
     if p > SIGNIFICANT or not difference.is_clear:
         return "no clear difference"
     return "higher" if difference.value > 0 else "lower"
+
+
+def clearly_best(evaluations: Sequence[Evaluation], metric: str) -> Evaluation | None:
+    """The evaluation that a test finds higher than every other one on a metric; None without.
+
+    Paired over clusters, p by Holm for the number of other models. None too where one of the others
+    is not comparable or has no values by query: what was not tested is not called best.
+    """
+    scored = [each for each in evaluations if each.metrics.get(metric) is not None]
+    if len(scored) < 2:
+        return None
+    best = max(scored, key=lambda each: float(each.metrics[metric]))
+    others = [each for each in scored if each is not best]
+    if unlike(best, others):
+        return None
+    found = [
+        paired_difference(each.per_query, best.per_query, metric, best.questions) for each in others
+    ]
+    adjusted = holm([each.p for each in found])
+    verdicts = [verdict(each, p) for each, p in zip(found, adjusted, strict=True)]
+    return best if set(verdicts) == {"higher"} else None

@@ -12,9 +12,11 @@ import streamlit as st
 
 from app.kit.figure import as_csv
 from app.models import actions
+from app.models.differences import clearly_best
 from app.models.measures import model_name
 from app.text.plain import plain
 from db.outcome.evaluations import Scored
+from db.tables import Evaluation
 
 P_MRR = "p-mrr"
 TITLES = {
@@ -24,6 +26,11 @@ TITLES = {
     "ndcg@10": "nDCG@10",
     P_MRR: "p-MRR",
 }
+BOLD = (
+    "Bold: higher than every other model of the column on the same queries (paired over clusters "
+    "of queries that belong together, $p \\le 0.05$ after Holm's adjustment)."
+)
+NOTHING_BOLD = "Nothing is bold: in no column does a test find one model above all others."
 SPECIAL = str.maketrans(
     {
         **{char: f"\\{char}" for char in "&%$#_{}"},
@@ -94,12 +101,27 @@ def table_rows(scores: Sequence[Scored]) -> list[dict[str, str | float | None]]:
     return rows
 
 
-def as_latex(scores: Sequence[Scored]) -> str:
+def tested_best(
+    scores: Sequence[Scored], evaluations: Sequence[Evaluation]
+) -> set[tuple[str, str, str]]:
+    """(benchmark, measure, model) of the columns whose best a test supports."""
+    found = set()
+    for column in columns_of(scores):
+        theirs = [each for each in evaluations if each.benchmark == column.benchmark]
+        best = clearly_best(theirs, column.measure)
+        if best is not None:
+            found.add((column.benchmark, column.measure, best.model))
+    return found
+
+
+def as_latex(scores: Sequence[Scored], evaluations: Sequence[Evaluation] = ()) -> str:
     """The table in LaTeX (booktabs): benchmarks above measures, one decimal, -- if undefined.
 
-    Nothing is bold: the best of a column is not tested against the others here.
+    evaluations: of the scores, with values by query. Bold is what a test supports, and the line
+    below the table says which; without a test nothing is bold.
     """
     columns, rows = columns_of(scores), table_rows(scores)
+    bold = tested_best(scores, evaluations)
     spans: dict[str, int] = {}
     for column in columns:
         spans[column.benchmark] = spans.get(column.benchmark, 0) + 1
@@ -108,11 +130,12 @@ def as_latex(scores: Sequence[Scored]) -> str:
         for name, count in spans.items()
     ]
 
-    def cell(row: dict[str, str | float | None], title: str) -> str:
-        value = row[title]
+    def cell(model: str, row: dict[str, str | float | None], column: Column) -> str:
+        value = row[column.title]
         if value is None:
             return "--"
-        return f"{float(value):.1f}"
+        is_best = (column.benchmark, column.measure, model) in bold
+        return rf"\textbf{{{float(value):.1f}}}" if is_best else f"{float(value):.1f}"
 
     lines = [
         rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
@@ -121,12 +144,13 @@ def as_latex(scores: Sequence[Scored]) -> str:
         " & ".join(["Metrics", *(escaped(TITLES[each.measure]) for each in columns)]) + r" \\",
         r"\midrule",
         *(
-            " & ".join([escaped(str(row["Model"])), *(cell(row, each.title) for each in columns)])
+            " & ".join([escaped(str(row["Model"])), *(cell(model, row, each) for each in columns)])
             + r" \\"
-            for row in rows
+            for (model, _), row in zip(ordered_models(scores), rows, strict=True)
         ),
         r"\bottomrule",
         r"\end{tabular}",
+        rf"\par\smallskip{{\footnotesize {BOLD if bold else NOTHING_BOLD}}}",
     ]
     return "\n".join(lines) + "\n"
 
@@ -184,11 +208,11 @@ def draw_result_table() -> None:
         )
         st.download_button(
             "Download LaTeX",
-            as_latex(shown),
+            lambda: as_latex(shown, actions.read_evaluations(shown)),
             "results.tex",
             "text/x-tex",
             key="evaluations.table_latex",
             on_click="ignore",
             icon=":material/download:",
-            help="A tabular environment for booktabs",
+            help="A tabular environment for booktabs; bold is only what a test supports",
         )

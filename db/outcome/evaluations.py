@@ -97,6 +97,7 @@ class Scored(NamedTuple):
     metrics: dict[str, Any]
     checkpoint_id: int | None
     base_model: str | None
+    evaluation_id: int | None = None
 
 
 def newest_scores(session: Session) -> list[Scored]:
@@ -109,6 +110,7 @@ def newest_scores(session: Session) -> list[Scored]:
             Evaluation.metrics,
             Evaluation.checkpoint_id,
             Checkpoint.base_model,
+            Evaluation.id,
         )
         .outerjoin(Checkpoint, Checkpoint.id == Evaluation.checkpoint_id)
         .where(Evaluation.id.in_(newest))

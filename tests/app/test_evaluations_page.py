@@ -1,21 +1,23 @@
 """The Evaluations page with a suite's means beside its sets."""
 
 from collections.abc import Callable
+from statistics import fmean
 
 import pytest
 from app_pages import open_page, words
 from conftest import Ran
 from full_store import fill as fill_whole_store
+from sqlalchemy.orm import Session
 
 from app.jobs import supervisors
 from app.kit.figure import as_csv
 from app.models.differences import difference_rows
 from app.models.ranking_plot import ranking_figure, ranking_rows
-from app.models.result_table import as_latex, table_rows
+from app.models.result_table import as_latex, table_rows, tested_best
 from app.models.sizes import named_parameters
 from db.jobs import jobs
 from db.outcome.checkpoints import record_checkpoint
-from db.outcome.evaluations import newest_scores, record_evaluation
+from db.outcome.evaluations import get_evaluation, newest_scores, record_evaluation
 from db.store.store import Store
 from db.tables import Evaluation
 from trainer.records.likeness import differences
@@ -364,3 +366,38 @@ def test_differences_are_adjusted_for_the_number_of_models_and_read_in_words() -
     # two models have a p: Holm doubles the smaller one
     assert rows[0]["p (Holm)"] == pytest.approx(2 * alone["p (Holm)"])
     assert rows[2]["p (Holm)"] is None
+
+
+def test_latex_bolds_only_the_best_that_a_test_supports(sqlite_store: Store) -> None:
+    """The largest number of a column is bold with a difference of every query, not by one query,
+    and not where the others were scored on other data."""
+
+    def fill_column(session: Session, benchmark: str, lead: list[float], **other: object) -> None:
+        for model, values in (("low", [0.3] * 20), ("high", lead)):
+            by_query = {f"q{place}": {"ndcg@10": value} for place, value in enumerate(values)}
+            record_evaluation(
+                session,
+                model=model,
+                benchmark=benchmark,
+                metrics={"ndcg@10": fmean(values)},
+                per_query=by_query,
+                questions={query: {"cluster": query, "scored": True} for query in by_query},
+                record=RECORD | (other if model == "low" else {}),
+            )
+
+    with sqlite_store.write() as session:
+        clear = [0.31 + place / 100 for place in range(20)]
+        fill_column(session, "clear", clear)
+        fill_column(session, "chance", [0.3] * 19 + [0.9])
+        fill_column(session, "unlike", clear, depth=5)
+        session.commit()
+        scores = newest_scores(session)
+        evaluations = [get_evaluation(session, each.evaluation_id or 0) for each in scores]
+        latex = as_latex(scores, evaluations)
+        assert tested_best(scores, evaluations) == {("clear", "ndcg@10", "high")}
+        chance = [each for each in scores if each.benchmark != "clear"]
+        assert "textbf" not in as_latex(chance, evaluations)
+        assert "Nothing is bold" in as_latex(chance, evaluations)
+    (row,) = [line for line in latex.splitlines() if line.startswith("high")]
+    assert row == r"high & 33.0 & \textbf{40.5} & 40.5 \\"
+    assert "after Holm's adjustment" in latex

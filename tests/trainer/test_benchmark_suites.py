@@ -18,8 +18,10 @@ from trainer_jobs import claim
 from db.errors import BadInput
 from db.outcome.evaluations import get_evaluation, list_evaluations
 from db.store.store import Store
+from trainer.evaluate.benchmarks import Question
 from trainer.evaluate.job import evaluate
 from trainer.evaluate.scoring import measure_run
+from trainer.suites.beir import retrieval_benchmark
 from trainer.suites.registry import SUBSETS, read_benchmarks, suite_means, take_subset
 
 
@@ -61,6 +63,17 @@ def test_robustness_is_the_lowest_over_a_querys_instructions(
     scores = measure_run(benchmark, run, {})
     assert scores.metrics["robustness@10"] == pytest.approx((0.63093 + 1) / 2, abs=1e-5)
     assert scores.metrics["ndcg@10"] == pytest.approx((1 + 0.63093 + 1) / 3, abs=1e-5)
+
+
+def test_ids_that_look_like_instructions_of_a_query_are_not_taken_for_them() -> None:
+    """`7_0` and `7_1` ask two queries; `a` and `b` ask one under two instructions."""
+    questions = {"7_0": Question("i", "one"), "7_1": Question("j", "two")}
+    judgments = {name: {"d": 1} for name in ("7_0", "7_1", "a", "b")}
+    apart = retrieval_benchmark("x", questions, {"d": ""}, dict(list(judgments.items())[:2]), "")
+    assert apart.kind == "BEIR" and apart.same_query == {}
+    questions |= {"a": Question("i", "three"), "b": Question("j", "three")}
+    together = retrieval_benchmark("x", questions, {"d": ""}, judgments, "")
+    assert together.same_query == {"7_0": "7_0", "7_1": "7_1", "a": "a", "b": "a"}
 
 
 def test_robustness_equals_mtebs(tmp_path: Path) -> None:

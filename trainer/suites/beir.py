@@ -1,7 +1,7 @@
 """BEIR, and InstructIR as a BEIR folder in which a query has several instructions.
 
 A folder has `queries.jsonl` {_id, text, and `instruction` where there is one}, `corpus.jsonl` and
-`qrels/test.tsv`. InstructIR's ids are `17_0`, `17_1`, …: the instructions of query 17.
+`qrels/test.tsv`. InstructIR asks one query under several instructions: equal query texts.
 """
 
 from pathlib import Path
@@ -57,19 +57,17 @@ def retrieval_benchmark(
 
 
 def _instructions_of_a_query(questions: dict[str, Question]) -> dict[str, str]:
-    """InstructIR names the instructions of query 17 `17_0`, `17_1`, …: {question: query}.
+    """{question: the first question of the same query}; by the texts, no id is looked into.
 
-    Empty where a folder is not so: an instruction is missing, equal names ask other queries, or no
-    query has a second instruction.
+    Empty where an instruction is missing, or no query has a second instruction.
     """
-    by_query: dict[str, list[Question]] = {}
+    first: dict[str, str] = {}
     for name, question in questions.items():
-        by_query.setdefault(name.split("_")[0], []).append(question)
-    several = any(len(theirs) > 1 for theirs in by_query.values())
-    alike = all(len({one.query for one in theirs}) == 1 for theirs in by_query.values())
-    if not (several and alike and all(one.instruction for one in questions.values())):
+        first.setdefault(question.query, name)
+    several = len(first) < len(questions)
+    if not (several and all(one.instruction for one in questions.values())):
         return {}
-    return {name: name.split("_")[0] for name in questions}
+    return {name: first[question.query] for name, question in questions.items()}
 
 
 SUITE = Suite(
