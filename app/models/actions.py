@@ -14,6 +14,7 @@ from db.outcome.checkpoints import list_checkpoints
 from db.outcome.evaluations import Scored, get_evaluation, newest_scores
 from db.store.store import open_store
 from db.tables import Evaluation
+from trainer.trec.scoring import PREFIX as TREC
 
 
 def read_newest_scores() -> list[Scored]:
@@ -61,6 +62,8 @@ def start() -> None:
     benchmark = (state["evaluations.benchmark"] or "").strip()
     if benchmark and not user.may("admin"):
         raise Refused("only an admin can evaluate on folders of the server")
+    if any(model.startswith(TREC) for model in models) and not user.may("admin"):
+        raise Refused("only an admin can score run files of the server")
     subset = state["evaluations.subset"]
     if subset and not benchmark:
         raise BadInput("tasks need a benchmark: give its folder or name")
@@ -76,5 +79,6 @@ def start() -> None:
         "query_prefix": "",
         "passage_prefix": "",
         "with_base": True,
+        "pin": (state["evaluations.pin"] or "").strip() or None,
     }
     state["evaluations.job"] = launch_job("evaluate", config, what="The evaluation")

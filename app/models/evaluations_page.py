@@ -31,7 +31,8 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
             format_func=lambda path: names.get(path, path),
             accept_new_options=True,
             key="evaluations.models",
-            help="A single checkpoint is evaluated together with its base model.",
+            help="A single checkpoint is evaluated together with its base model. trec:FILE scores "
+            "a TREC run file.",
         )
         labels = {each.id: f"release {each.id} · {each.name}" for each in releases}
         first, second = st.columns(2)
@@ -53,6 +54,12 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
             format_func=lambda name: name or "all",
             key="evaluations.subset",
             help=f"{SUBSET_HELP}.",
+        )
+        second.text_input(
+            "Pinned content (sha256)",
+            key="evaluations.pin",
+            help="Refuse to evaluate unless the benchmark's content has this sha256, as "
+            "`inf evaluate pin` or an earlier evaluation shows it.",
         )
         st.form_submit_button(
             "Evaluate", type="primary", on_click=actions.start, key="evaluations.submit"

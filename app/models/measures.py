@@ -15,6 +15,7 @@ SOMETIMES = {
     "query-flip": "Query flip",
     "followir score": "FollowIR score",
     "robustness@10": "Robustness@10",
+    "judged@10": "Judged@10",
 }
 
 

@@ -7,75 +7,41 @@ checkpoint's training (its split is in `inf_embed.json`); models without one are
 models behind a server `openai:MODEL`.
 """
 
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from analysis.embed.chat_template import reading_of
-from analysis.embed.server import PREFIX as OPENAI
-from analysis.embed.server import EmbeddingServer
 from analysis.figures import paired
-from analysis.text.bm25 import tokens_of
 from db.errors import BadInput
 from db.jobs.runner import JobHandle
-from db.outcome.checkpoints import checkpoint_at
 from db.outcome.evaluations import record_evaluation
-from db.store.store import Store
 from trainer.data.release_files import find_release, read_release
 from trainer.data.splitting import split_groups
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
+from trainer.evaluate.candidates import Candidate, load_scorer, score_candidate, trec_files
 from trainer.evaluate.following import FOLLOWING, bm25_following
 from trainer.evaluate.question_clusters import about_questions
-from trainer.evaluate.reranking import (
-    FIRST_STAGE,
-    PairScorer,
-    is_reranker,
-    load_reranker,
-    score_reranker,
-)
-from trainer.evaluate.vector_cache import VectorCache, identity_of
-from trainer.model.backbone import load_backbone, load_model, read_memory
-from trainer.records.applied import (
-    FIRST_TEXTS,
-    chat_template_of,
-    read_by_model,
-    read_by_words,
-    read_in_pairs,
-)
+from trainer.model.backbone import read_memory
 from trainer.records.content import benchmark_content
 from trainer.records.likeness import differences
-from trainer.records.record import evaluation_record, mean_record
+from trainer.records.pinning import require_pinned
+from trainer.records.record import content_together, mean_record
 from trainer.settings.settings import TrainSettings, stored_settings
-from trainer.settings.template import DEFAULT_TEMPLATE, Template
+from trainer.settings.template import Template
 from trainer.suites.hub import is_hub_name, load_hub_benchmarks, spelled
 from trainer.suites.registry import read_benchmarks, suite_means, take_subset
+from trainer.trec.files import read_qrels, write_qrels
 
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
-    from trainer.evaluate.scoring import Scores
-
-BM25 = "bm25"
-GIVEN = ("query_prefix", "passage_prefix")
 COMPARED = (*FOLLOWING, "ndcg@10", "map", "mrr", "p-mrr")
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A model to score: its name or folder, and how it is prepared."""
-
-    name: str
-    memory: dict[str, Any]
-    base_of: TrainSettings | None = None
 
 
 def evaluate(handle: JobHandle) -> dict[str, Any]:
     """config: {"models": [...], "release" | "benchmark": ..., "held_out", "held_out_seed",
     "held_out_groups" (kept, all, approved), "template", "query_prefix", "passage_prefix" (for
     models that store none), "with_base", "subset": some tasks of the benchmark, by name
-    (optional), "remote_code": run code that comes with the models}.
+    (optional), "remote_code": run code that comes with the models, "qrels": a TREC file whose
+    judgments take the place of the benchmark's, "trec": a folder for TREC run and qrels files,
+    "pin": the sha256 that the benchmark's content must have}.
     """
     config = handle.config
     candidates = _candidates(config)
@@ -86,15 +52,24 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
     else:
         benchmark, split, notes = _held_out(handle, candidates)
         benchmarks, suite = [benchmark], benchmark.name
+    if config.get("qrels"):
+        benchmarks = [judged_by(benchmarks, Path(config["qrels"]))]
     contents = [benchmark_content(benchmark) for benchmark in benchmarks]
+    require_pinned(contents, config.get("pin"), str(config.get("benchmark") or ""))
+    if config.get("trec"):
+        for benchmark in benchmarks:
+            file = trec_files(config["trec"], benchmark.name, "")[1]
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.unlink(missing_ok=True)
+            write_qrels(file, benchmark.judgments)
     reports: list[list[dict[str, Any]]] = []  # for every candidate, of every benchmark
     per_query: list[list[dict[str, dict[str, float]]]] = []
     rounds = len(candidates) * len(benchmarks)
     for number, candidate in enumerate(candidates):
         handle.report(number, len(candidates), f"loading {candidate.name}")
-        scorer = _scorer(handle, candidate)
+        scorer = load_scorer(handle, candidate)
         found = [
-            _score(
+            score_candidate(
                 handle,
                 candidate,
                 scorer,
@@ -130,7 +105,10 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
         }
         for part, benchmark in enumerate(benchmarks)
     ]
-    return parts[0] if len(parts) == 1 else about | _suite(handle, suite, benchmarks, parts)
+    if len(parts) == 1:
+        return parts[0]
+    sha256 = content_together(contents)["sha256"]
+    return about | _suite(handle, suite, benchmarks, parts) | {"sha256": sha256}
 
 
 def _comparisons(
@@ -228,6 +206,25 @@ def _benchmarks(name: str, subset: str | None) -> tuple[list[Benchmark], str]:
     return (take_subset(benchmarks, subset), f"{name} {subset}") if subset else (benchmarks, name)
 
 
+def judged_by(benchmarks: list[Benchmark], file: Path) -> Benchmark:
+    """The benchmark with the judgments of a TREC qrels file. Raises BadInput where it has none.
+
+    Documents that the corpus lacks stay judged, as for trec_eval: they are relevant and not found.
+    """
+    (benchmark, *others) = benchmarks
+    if others or benchmark.original or benchmark.groups:
+        raise BadInput("--qrels needs a single benchmark whose judgments do not change by query")
+    judgments = read_qrels(file)
+    if unknown := sorted(judgments.keys() - benchmark.questions.keys()):
+        raise BadInput(f"{file}: no query {unknown[0]!r} in the benchmark {benchmark.name}")
+    return replace(
+        benchmark,
+        judgments=judgments,
+        questions={query: benchmark.questions[query] for query in judgments},
+        convention=f"{benchmark.convention}; judged by a TREC qrels file",
+    )
+
+
 def _candidates(config: dict[str, Any]) -> list[Candidate]:
     names = list(dict.fromkeys(config.get("models") or []))
     if not names:
@@ -281,165 +278,3 @@ def _held_out(
     )
     name = f"held-out {release.name} {release.content_sha256[:12]}"
     return held_out_benchmark(name, groups), {**split, "groups": len(groups)}, notes
-
-
-@dataclass(frozen=True)
-class Scorer:
-    """A loaded model, a reranker, or neither (BM25), with the template its questions get."""
-
-    model: "SentenceTransformer | EmbeddingServer | None"
-    template: Template
-    score_pairs: PairScorer | None = None
-
-
-def _scorer(handle: JobHandle, candidate: Candidate) -> Scorer:
-    given = Template(handle.config.get("template") or DEFAULT_TEMPLATE)
-    if candidate.name == BM25:
-        return Scorer(None, given)
-    if is_reranker(candidate.name):
-        return Scorer(None, given, load_reranker(candidate.name))
-    return Scorer(*_prepare(handle.config, candidate))
-
-
-def _score(
-    handle: JobHandle,
-    candidate: Candidate,
-    scorer: Scorer,
-    benchmark: Benchmark,
-    content: dict[str, Any],
-    number: int,
-    count: int,
-) -> "tuple[dict[str, Any], Scores]":
-    from trainer.evaluate.scoring import score_bm25, score_model
-
-    def progress(done: int, total: int) -> None:
-        handle.report(
-            number * total + done,
-            count * total,
-            f"{candidate.name} on {benchmark.name}: {done}/{total} texts",
-        )
-
-    handle.check()
-    model, template = scorer.model, scorer.template
-    prompts: dict[str, str | None] = dict(model.prompts) if model else {}
-    if scorer.score_pairs:
-        scores = score_reranker(
-            scorer.score_pairs, template, benchmark, progress=progress, check=handle.check
-        )
-    elif model is None:
-        scores = score_bm25(template, benchmark, check=handle.check)
-    else:
-        with _precision(model):
-            scores = score_model(
-                model,
-                template,
-                benchmark,
-                progress=progress,
-                check=handle.check,
-                caches=_caches(handle.store, candidate, model),
-            )
-    record = _record(handle.config, candidate, scorer, benchmark, content)
-    with handle.store.write() as session:
-        folder = Path(candidate.name).expanduser()
-        checkpoint = checkpoint_at(session, str(folder.resolve())) if candidate.memory else None
-        evaluation = record_evaluation(
-            session,
-            model=candidate.name,
-            benchmark=benchmark.name,
-            metrics=scores.metrics,
-            per_query=scores.per_query,
-            questions=about_questions(benchmark),
-            record=record,
-            checkpoint_id=checkpoint.id if checkpoint else None,
-            job_id=handle.id,
-        )
-        session.commit()
-        report = {
-            "model": candidate.name,
-            "checkpoint_id": checkpoint.id if checkpoint else None,
-            "evaluation_id": evaluation.id,
-            "template": template.text,
-            "prompts": prompts,
-            "metrics": scores.metrics,
-            "reasons": scores.reasons,
-            "record": record,
-        }
-    return report, scores
-
-
-def _record(
-    config: dict[str, Any],
-    candidate: Candidate,
-    scorer: Scorer,
-    benchmark: Benchmark,
-    content: dict[str, Any],
-) -> dict[str, Any]:
-    from trainer.evaluate.scoring import DEPTH
-
-    template, model = scorer.template, scorer.model
-    queries = [
-        template.apply(each.instruction, each.query)
-        for each in islice(benchmark.questions.values(), FIRST_TEXTS)
-    ]
-    documents = list(islice(benchmark.corpus.values(), FIRST_TEXTS))
-    if scorer.score_pairs:
-        applied = read_in_pairs(queries, documents)
-    elif model is None:
-        applied = read_by_words(queries, documents, lambda text: tokens_of([text], "en")[0])
-    else:
-        applied = read_by_model(model, queries, documents)
-    is_given = model is not None and not candidate.memory and candidate.base_of is None
-    first_stage = FIRST_STAGE if scorer.score_pairs else None
-    return evaluation_record(
-        benchmark,
-        content,
-        model=candidate.name,
-        first_stage=first_stage,
-        depth=first_stage or DEPTH,
-        template=template.text,
-        prompts=dict(model.prompts) if model else {},
-        given_prefixes={key: str(config.get(key) or "") for key in GIVEN} if is_given else None,
-        chat_template=chat_template_of(model),
-        applied=applied,
-    )
-
-
-def _precision(model: "SentenceTransformer | EmbeddingServer") -> AbstractContextManager[None]:
-    if isinstance(model, EmbeddingServer):
-        return nullcontext()
-    from trainer.evaluate.precision import scoring_precision
-
-    return scoring_precision(model.device)
-
-
-def _caches(
-    store: Store, candidate: Candidate, model: "SentenceTransformer | EmbeddingServer"
-) -> tuple[VectorCache, VectorCache]:
-    """Kept vectors of the queries and of the documents."""
-    if isinstance(model, EmbeddingServer):
-        known = f"{candidate.name} at {model.url}"
-    else:
-        known = identity_of(candidate.name, candidate.base_of) + reading_of(model)
-    kinds = ("query", "document")
-    query, document = (
-        VectorCache(store, known, kind, model.prompts.get(kind) or "") for kind in kinds
-    )
-    return query, document
-
-
-def _prepare(
-    config: dict[str, Any], candidate: Candidate
-) -> "tuple[SentenceTransformer | EmbeddingServer, Template]":
-    if candidate.base_of:
-        return load_backbone(candidate.base_of), candidate.base_of.parsed_template
-    model = (
-        EmbeddingServer(candidate.name)
-        if candidate.name.startswith(OPENAI)
-        else load_model(candidate.name, remote_code=bool(config.get("remote_code")))
-    )
-    if candidate.memory:
-        return model, Template(candidate.memory["template"])
-    for prompt, key in zip(("query", "document"), GIVEN, strict=True):
-        if config.get(key):
-            model.prompts[prompt] = config[key]
-    return model, Template(config["template"]) if config.get("template") else Template()

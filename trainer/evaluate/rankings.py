@@ -22,6 +22,9 @@ MEASURES = {
     "recall@10": "recall_10",
     "recall@100": "recall_100",
 }
+JUDGED = "judged@10"
+JUDGED_DEPTH = 10
+AVERAGED = (*MEASURES, JUDGED)
 
 
 def measure(run: Run, judgments: Judgments) -> dict[str, dict[str, float]]:
@@ -48,8 +51,21 @@ def measure(run: Run, judgments: Judgments) -> dict[str, dict[str, float]]:
             name: float(found[query][theirs]) if query in found else 0.0
             for name, theirs in MEASURES.items()
         }
+        | {JUDGED: judged_share(run.get(query, {}), judged[query])}
         for query in judged
     }
+
+
+def judged_share(
+    scores: Mapping[str, float], grades: Mapping[str, int], depth: int = JUDGED_DEPTH
+) -> float:
+    """judged@k: the share of the first `depth` documents that have a judgment, whatever its grade.
+
+    Of a ranking with fewer documents the share of those; 0 without any. Where it is low, nDCG and
+    the like count documents that nobody looked at as irrelevant.
+    """
+    best = sorted(((score, document) for document, score in scores.items()), reverse=True)[:depth]
+    return sum(document in grades for _, document in best) / len(best) if best else 0.0
 
 
 def without_relevant(judgments: Judgments) -> list[str]:
@@ -63,7 +79,7 @@ def average(per_query: Mapping[str, Mapping[str, float]]) -> dict[str, float | N
     """The mean over queries of every measure; None where there is no query."""
     return {
         name: fmean(values[name] for values in per_query.values()) if per_query else None
-        for name in MEASURES
+        for name in AVERAGED
     }
 
 

@@ -37,13 +37,14 @@ Progress = Callable[[int, int], None]
 class Scores:
     """Means, and the values of every query: {query id: {measure: value}}.
 
-    ranks: of the changed documents, by question.
+    ranks: of the changed documents, by question. run: the rankings that were measured.
     """
 
     metrics: dict[str, float | None]
     per_query: dict[str, dict[str, float]]
     reasons: dict[str, str]
     ranks: dict[str, dict[str, int]] = field(default_factory=dict)
+    run: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def score_model(
@@ -177,7 +178,8 @@ def measure_run(
 
     following: what `following_of` gives; controls are named `query-alone:strict`, ….
     """
-    per_query = measure(_without_excluded(benchmark, run), benchmark.judgments)
+    run = _without_excluded(benchmark, run)
+    per_query = measure(run, benchmark.judgments)
     by_query = p_mrr_by_query(
         {
             query: [
@@ -211,7 +213,7 @@ def measure_run(
         for name, value in metrics.items()
         if value is None
     }
-    return Scores(metrics, per_query, reasons, ranks)
+    return Scores(metrics, per_query, reasons, ranks, run)
 
 
 def _averages(

@@ -9,12 +9,15 @@ import json
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from analysis.embed.embedding import model_identity
 from analysis.embed.model_hash import hub_revision, model_sha256
 from trainer.evaluate.benchmarks import Benchmark
 from trainer.records.likeness import FORMAT, PARTS
+from trainer.trec.scoring import PREFIX as TREC
+from trainer.trec.scoring import run_identity
 
 LIBRARIES = (
     "inf-studio",
@@ -29,6 +32,9 @@ LIBRARIES = (
 
 def model_record(name: str) -> dict[str, Any]:
     """What identifies a model: its name, the sha256 of its weights, its revision on the Hub."""
+    if name.startswith(TREC):
+        identity = run_identity(Path(name.removeprefix(TREC)))
+        return {"name": name, "identity": identity, "weights_sha256": None, "revision": None}
     plain = (
         name.partition(":")[2]
         if name.startswith(("cross-encoder:", "monot5:", "flan-t5:"))
@@ -60,7 +66,7 @@ def evaluation_record(
     model: str,
     first_stage: int | None,
     depth: int,
-    template: str,
+    template: str | None,
     prompts: Mapping[str, str | None],
     given_prefixes: Mapping[str, str] | None,
     chat_template: str | None,
@@ -97,9 +103,10 @@ def evaluation_record(
     }
 
 
-def mean_record(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The record of a suite's mean: its sets' contents and conditions together, in their order."""
-    contents = [record["benchmark"] for record in records]
+def content_together(contents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The content of several benchmarks as one, in their order; of one alone its own."""
+    if len(contents) == 1:
+        return dict(contents[0])
     together = {
         part: _sha256([content[part] for content in contents]) for part in ("sha256", *PARTS)
     }
@@ -107,15 +114,17 @@ def mean_record(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         name: sum(content[name] for content in contents) for name in ("documents", "questions")
     }
     left_out = [query for content in contents for query in content["without_relevant"]]
+    return {**together, **counts, "without_relevant": left_out}
+
+
+def mean_record(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The record of a suite's mean: its sets' contents and conditions together, in their order."""
     joined = {
         name: "; ".join(dict.fromkeys(str(record[name]) for record in records))
         for name in ("pool", "depth", "convention")
     }
-    return {
-        **records[0],
-        "benchmark": {**together, **counts, "without_relevant": left_out},
-        **joined,
-    }
+    content = content_together([record["benchmark"] for record in records])
+    return {**records[0], "benchmark": content, **joined}
 
 
 def _sha256(value: Any) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from app.cli.evaluate import compare as evaluate_compare
+from app.cli.evaluate import frozen as evaluate_frozen
 from app.cli.kit.one_by_default import OneByDefault
 from app.cli.kit.report import Result, detach_option, ready_store, reporting, work
 from app.models.independence import circular_sentences
@@ -20,13 +21,14 @@ from trainer.settings.template import Template
 from trainer.suites.registry import DOWNLOAD_NAMES, LABELS, LAYOUTS, SUBSET_HELP, SUBSETS
 
 MAX_NAMED = 10
-SHOWN = ("ndcg@5", "ndcg@10", "map", "mrr", "recall@10", "p-mrr")
+SHOWN = ("ndcg@5", "ndcg@10", "map", "mrr", "recall@10", "judged@10", "p-mrr")
 
 
 def _report(result: Result) -> str:
     split = result["held_out"]
     about = f"{result['benchmark']} ({result['kind']}): {result['queries']} queries, "
     about += f"{result['documents']} documents"
+    about += f", content {result['sha256'][:12]}" if result.get("sha256") else ""
     if left_out := result.get("queries_left_out", 0):
         named = ", ".join(result["without_relevant"][:MAX_NAMED])
         more = ", …" if left_out > MAX_NAMED else ""
@@ -85,7 +87,12 @@ def evaluate() -> None:
     """Score models, and compare stored scores. Without a subcommand, `run` is used."""
 
 
-for command_of_evaluations in (evaluate_compare.list_stored, evaluate_compare.compare):
+for command_of_evaluations in (
+    evaluate_compare.list_stored,
+    evaluate_compare.compare,
+    evaluate_frozen.pin,
+    evaluate_frozen.trec,
+):
     evaluate.add_command(command_of_evaluations)
 
 
@@ -98,7 +105,8 @@ for command_of_evaluations in (evaluate_compare.list_stored, evaluate_compare.co
     "models",
     multiple=True,
     required=True,
-    help="A folder, a name, bm25, or a name after cross-encoder:, monot5:, flan-t5:, openai:.",
+    help="A folder, a name, bm25, a name after cross-encoder:, monot5:, flan-t5:, openai:, or "
+    "trec:FILE (a TREC run).",
 )
 @click.option("--release", help="Score on the held-out groups of this release (folder or number).")
 @click.option(
@@ -114,6 +122,21 @@ for command_of_evaluations in (evaluate_compare.list_stored, evaluate_compare.co
     "--per-query",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the values of every query to this file (JSON lines).",
+)
+@click.option(
+    "--trec",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write TREC run and qrels files to this new folder, one per benchmark and model.",
+)
+@click.option(
+    "--qrels",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A TREC qrels file: score by its judgments instead of the benchmark's.",
+)
+@click.option(
+    "--pin",
+    metavar="SHA256",
+    help="Refuse to evaluate unless the benchmark's content has this sha256 (see `evaluate pin`).",
 )
 @click.option("--held-out", type=click.FloatRange(0, 1, min_open=True, max_open=True))
 @click.option("--held-out-seed", type=int)
@@ -135,6 +158,9 @@ def run(
     benchmark: str | None,
     subset: str | None,
     per_query: Path | None,
+    trec: Path | None,
+    qrels: Path | None,
+    pin: str | None,
     held_out: float | None,
     held_out_seed: int | None,
     held_out_groups: str | None,
@@ -160,6 +186,8 @@ def run(
         raise click.UsageError("--per-query cannot be combined with --detach")
     if per_query and per_query.exists():
         raise click.UsageError(f"{per_query} exists: choose another file")
+    if trec and trec.exists():
+        raise click.UsageError(f"{trec} exists: choose another folder")
     if template is not None:
         try:
             Template(template)
@@ -176,6 +204,9 @@ def run(
         "with_base": not alone,
         "remote_code": remote_code,
     }
+    config |= {"trec": str(trec.resolve())} if trec else {}
+    config |= {"qrels": str(qrels.resolve())} if qrels else {}
+    config |= {"pin": pin} if pin else {}
     config |= {"held_out": held_out} if held_out else {}
     config |= {"held_out_seed": held_out_seed} if held_out_seed is not None else {}
     config |= {"held_out_groups": held_out_groups} if held_out_groups else {}
@@ -213,7 +244,7 @@ def _write_queries(store: Store, result: Result, file: Path) -> None:
 def _absolute(name: str) -> str:
     """A folder as an absolute path (the job may run elsewhere); names and numbers unchanged."""
     kind, colon, rest = name.partition(":")
-    if colon and Path(rest).is_dir():  # cross-encoder:FOLDER
+    if colon and Path(rest).exists():  # cross-encoder:FOLDER, trec:FILE
         return f"{kind}:{Path(rest).resolve()}"
     is_folder = name.startswith((".", "/", "~")) or Path(name).is_dir()
     return str(Path(name).expanduser().resolve()) if is_folder else name

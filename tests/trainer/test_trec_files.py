@@ -1,0 +1,196 @@
+"""TREC run and qrels files, judged@k and pinned benchmarks."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import pytrec_eval
+from conftest import Ran
+from trainer_folders import write_beir, write_followir, write_judgments
+from trainer_jobs import claim
+
+from db.errors import BadInput
+from db.outcome.evaluations import get_evaluation
+from db.store.store import Store
+from trainer.evaluate.job import evaluate
+from trainer.evaluate.rankings import judged_share
+from trainer.records.likeness import differences
+from trainer.trec.files import read_qrels, read_run, write_qrels, write_run
+
+RUN = "1 Q0 d0 1 0.5 tag\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 Q0 d0 1 0.5\n", "line 1 has 5 fields"),
+        (RUN + "1 Q0 d1 2 nan tag\n", "line 2: the score 'nan' is no finite number"),
+        (RUN + "1 Q0 d1 2 inf tag\n", "no finite number"),
+        (RUN + "1 Q0 d1 2 a.5 tag\n", "'a.5' is no finite number"),
+        (RUN * 2, "line 2: document 'd0' is there twice for query '1'"),
+        ("\n\n", "holds no line"),
+    ],
+)
+def test_a_bad_run_file_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "bad.run"
+    file.write_text(text)
+    with pytest.raises(BadInput, match=r"bad\.run") as bad:
+        read_run(file)
+    assert message in str(bad.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 0 d0 0.5\n", "the grade '0.5' is no whole number"),
+        ("1 0 d0 1\n1 0 d0 0\n", "line 2: document 'd0' is there twice"),
+        ("1 0 d0\n", "line 1 has 3 fields"),
+    ],
+)
+def test_a_bad_qrels_file_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "qrels").write_text(text)
+    with pytest.raises(BadInput) as bad:
+        read_qrels(tmp_path / "qrels")
+    assert message in str(bad.value)
+
+
+def test_an_id_with_a_space_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="has a space"):
+        write_run(tmp_path / "a.run", {"q 1": {"d": 1.0}}, "t")
+    with pytest.raises(BadInput, match="has a space"):
+        write_qrels(tmp_path / "qrels", {"q": {"d\t1": 1}})
+
+
+def test_the_rank_column_counts_for_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.run").write_text("1 Q0 d0 1 0.1 t\n1\tQ0\td1\t9\t0.9\tt\n")
+    assert read_run(tmp_path / "a.run").scores == {"1": {"d0": 0.1, "d1": 0.9}}
+
+
+def test_what_is_written_is_read_back_to_the_last_digit(tmp_path: Path) -> None:
+    draw = random.Random(1)
+    run = {f"q{n}": {f"d{m}": draw.random() for m in range(9)} for n in range(3)}
+    write_run(tmp_path / "a.run", run, "our model")
+    assert read_run(tmp_path / "a.run").scores == run
+    first = (tmp_path / "a.run").read_text().splitlines()[0].split()
+    assert (
+        first[3] == "1" and float(first[4]) == max(run["q0"].values()) and first[5] == "our-model"
+    )
+    with pytest.raises(FileExistsError):
+        write_run(tmp_path / "a.run", run, "again")
+
+
+def test_measures_of_trec_files_are_pytrec_evals(tmp_path: Path, inf: Callable[..., Ran]) -> None:
+    """Random runs with ties; q0 has no relevant document, q1 is not in the run."""
+    draw = random.Random(7)
+    run = {
+        f"q{n}": {f"d{m}": draw.choice([0.1, 0.2, 0.3]) for m in draw.sample(range(40), 25)}
+        for n in range(2, 12)
+    }
+    judged = {f"q{n}": {f"d{m}": draw.randint(0, 2) for m in range(0, 40, 3)} for n in range(1, 12)}
+    judged["q0"] = {"d1": 0}
+    judged["q1"]["d0"] = 1
+    write_run(tmp_path / "a.run", run, "t")
+    write_qrels(tmp_path / "qrels", judged)
+    ran = inf(
+        "evaluate", "trec", "--run", tmp_path / "a.run", "--qrels", tmp_path / "qrels", "--json"
+    )
+    assert ran.code == 0, ran.err
+    theirs = pytrec_eval.RelevanceEvaluator(judged, {"ndcg_cut.10", "map", "recip_rank"})
+    found = theirs.evaluate(run)
+    for query, values in found.items():
+        ours = ran.json["per_query"][query]
+        assert ours["ndcg@10"] == pytest.approx(values["ndcg_cut_10"], abs=1e-12)
+        assert ours["map"] == pytest.approx(values["map"], abs=1e-12)
+        assert ours["mrr"] == pytest.approx(values["recip_rank"], abs=1e-12)
+    mean = sum(values["ndcg_cut_10"] for values in found.values()) / 11  # q1 scores 0
+    assert ran.json["metrics"]["ndcg@10"] == pytest.approx(mean, abs=1e-12)
+    assert ran.json["without_relevant"] == ["q0"] and ran.json["missing"] == ["q1"]
+
+
+def test_judged_share_counts_documents_that_somebody_graded_also_as_irrelevant() -> None:
+    scores = {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0}
+    assert judged_share(scores, {"a": 1, "c": 0, "x": 2}) == 0.5
+    assert judged_share(scores, {"a": 1, "c": 0}, depth=1) == 1.0
+    assert judged_share({"a": 1.0, "b": 1.0}, {"b": 0}, depth=1) == 1.0  # ties: id, descending
+    assert judged_share({}, {"a": 1}) == 0.0
+
+
+def test_an_exported_run_comes_back_with_the_same_scores_and_is_comparable(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    folder = str(write_followir(tmp_path / "Core17"))
+    config = {"models": ["bm25"], "benchmark": folder, "trec": str(tmp_path / "out")}
+    ours = evaluate(claim(sqlite_store, config, kind="evaluate"))["models"][0]
+    (run,) = (tmp_path / "out").rglob("*.run")
+    assert read_qrels(run.parent / "qrels")["q1-changed"] == {"d1": 1, "d2": 0}
+    again = {"models": [f"trec:{run}"], "benchmark": folder}
+    theirs = evaluate(claim(sqlite_store, again, kind="evaluate"))["models"][0]
+    assert theirs["metrics"] == ours["metrics"]
+    assert differences(ours["record"], theirs["record"]) == []
+    with sqlite_store.read() as session:
+        record = get_evaluation(session, theirs["evaluation_id"]).record
+    assert record["model"]["identity"].startswith("trec:sha256 ")
+
+
+def test_a_shallower_run_is_scored_and_not_compared(sqlite_store: Store, tmp_path: Path) -> None:
+    folder = str(write_beir(tmp_path / "beir"))
+    (tmp_path / "a.run").write_text("1 Q0 d1 1 2.0 t\n1 Q0 d0 2 1.0 t\n")
+    config = {"models": ["bm25", f"trec:{tmp_path / 'a.run'}"], "benchmark": folder}
+    result = evaluate(claim(sqlite_store, config, kind="evaluate"))
+    assert result["models"][1]["metrics"]["mrr"] == 0.5
+    (compared,) = result["comparisons"]
+    assert compared["refused"] == ["other ranking depth (2 instead of 3)"]
+    assert not any(compared["measures"].values())
+
+
+@pytest.mark.parametrize(
+    ("line", "message"), [("9 Q0 d0 1 1 t", "no query '9'"), ("1 Q0 dX 1 1 t", "document 'dX'")]
+)
+def test_a_run_of_another_benchmark_is_refused(
+    sqlite_store: Store, tmp_path: Path, line: str, message: str
+) -> None:
+    (tmp_path / "a.run").write_text(line + "\n")
+    folder = str(write_beir(tmp_path / "beir"))
+    config = {"models": [f"trec:{tmp_path / 'a.run'}"], "benchmark": folder}
+    with pytest.raises(BadInput, match=message):
+        evaluate(claim(sqlite_store, config, kind="evaluate"))
+
+
+def test_a_qrels_file_takes_the_place_of_the_judgments(sqlite_store: Store, tmp_path: Path) -> None:
+    folder = write_beir(tmp_path / "beir")
+    (tmp_path / "qrels").write_text("1 0 d1 1\n2 0 d2 1\n1 0 elsewhere 1\n")
+    (tmp_path / "a.run").write_text("1 Q0 d1 1 2.0 t\n1 Q0 d0 2 1.0 t\n")
+    config = {"models": [f"trec:{tmp_path / 'a.run'}"], "benchmark": str(folder)}
+    own = evaluate(claim(sqlite_store, config, kind="evaluate"))
+    config["qrels"] = str(tmp_path / "qrels")
+    with pytest.raises(BadInput, match="no query '2'"):  # not judged in the folder: not read
+        evaluate(claim(sqlite_store, config, kind="evaluate"))
+    (tmp_path / "qrels").write_text("1 0 d1 1\n1 0 elsewhere 1\n")
+    other = evaluate(claim(sqlite_store, config, kind="evaluate"))
+    assert own["models"][0]["metrics"]["mrr"] == 0.5 and own["models"][0]["metrics"]["map"] == 0.5
+    assert other["models"][0]["metrics"]["mrr"] == 1.0
+    assert other["models"][0]["metrics"]["map"] == 0.5  # the document elsewhere is never found
+    reasons = differences(own["models"][0]["record"], other["models"][0]["record"])
+    assert any("relevance judgments" in reason for reason in reasons)
+
+
+def test_a_pinned_benchmark_with_other_content_is_refused_before_a_model_loads(
+    sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran]
+) -> None:
+    folder = write_beir(tmp_path / "beir")
+    ran = inf("evaluate", "pin", folder, "--write", "--json")
+    assert ran.code == 0, ran.err
+    pin = ran.json["sha256"]
+    config = {"models": ["no/such-model"], "benchmark": str(folder), "pin": pin}
+    write_judgments(folder / "qrels" / "test.tsv", [("1", "d1", 2)])
+    for given in ({"pin": pin}, {"pin": pin[:12]}, {"pin": None}):  # the last: the folder's file
+        with pytest.raises(BadInput, match="is not the one that was pinned"):
+            evaluate(claim(sqlite_store, config | given, kind="evaluate"))
+    write_judgments(folder / "qrels" / "test.tsv", [("1", "d0", 2)])
+    result = evaluate(claim(sqlite_store, config | {"models": ["bm25"]}, kind="evaluate"))
+    assert result["sha256"] == pin
+    ran = inf("evaluate", "pin", folder, "--write", "--json")
+    assert ran.code == 1 and "never overwritten" in ran.json["error"]
+    with pytest.raises(BadInput, match="no sha256"):
+        evaluate(claim(sqlite_store, config | {"pin": "latest"}, kind="evaluate"))

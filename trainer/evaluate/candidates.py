@@ -1,0 +1,248 @@
+"""One model on one benchmark: loading and preparing it, scoring, and storing what was found."""
+
+import re
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from analysis.embed.chat_template import reading_of
+from analysis.embed.server import PREFIX as OPENAI
+from analysis.embed.server import EmbeddingServer
+from analysis.text.bm25 import tokens_of
+from db.corpus.datasets import text_sha256
+from db.jobs.runner import JobHandle
+from db.outcome.checkpoints import checkpoint_at
+from db.outcome.evaluations import record_evaluation
+from db.store.store import Store
+from trainer.evaluate.benchmarks import Benchmark
+from trainer.evaluate.question_clusters import about_questions
+from trainer.evaluate.reranking import (
+    FIRST_STAGE,
+    PairScorer,
+    is_reranker,
+    load_reranker,
+    score_reranker,
+)
+from trainer.evaluate.vector_cache import VectorCache, identity_of
+from trainer.model.backbone import load_backbone, load_model
+from trainer.records.applied import (
+    FIRST_TEXTS,
+    chat_template_of,
+    read_by_model,
+    read_by_words,
+    read_in_pairs,
+)
+from trainer.records.record import evaluation_record
+from trainer.settings.settings import TrainSettings
+from trainer.settings.template import DEFAULT_TEMPLATE, Template
+from trainer.trec.files import write_run
+from trainer.trec.scoring import PREFIX as TREC
+from trainer.trec.scoring import score_run_file
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from trainer.evaluate.scoring import Scores
+
+BM25 = "bm25"
+GIVEN = ("query_prefix", "passage_prefix")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model to score: its name or folder, and how it is prepared."""
+
+    name: str
+    memory: dict[str, Any]
+    base_of: TrainSettings | None = None
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A loaded model, a reranker, a TREC run file, or none of them (BM25).
+
+    template: what its questions get.
+    """
+
+    model: "SentenceTransformer | EmbeddingServer | None"
+    template: Template
+    score_pairs: PairScorer | None = None
+    run_file: Path | None = None
+
+
+def load_scorer(handle: JobHandle, candidate: Candidate) -> Scorer:
+    """The candidate, loaded and prepared. Raises BadInput where it cannot be used."""
+    given = Template(handle.config.get("template") or DEFAULT_TEMPLATE)
+    if candidate.name == BM25:
+        return Scorer(None, given)
+    if candidate.name.startswith(TREC):
+        return Scorer(None, given, run_file=Path(candidate.name.removeprefix(TREC)))
+    if is_reranker(candidate.name):
+        return Scorer(None, given, load_reranker(candidate.name))
+    return Scorer(*_prepare(handle.config, candidate))
+
+
+def score_candidate(
+    handle: JobHandle,
+    candidate: Candidate,
+    scorer: Scorer,
+    benchmark: Benchmark,
+    content: dict[str, Any],
+    number: int,
+    count: int,
+) -> "tuple[dict[str, Any], Scores]":
+    """Score one candidate on one benchmark and store the evaluation; its report and its scores.
+
+    number of count: for the progress.
+    """
+    from trainer.evaluate.scoring import DEPTH, score_bm25, score_model
+
+    def progress(done: int, total: int) -> None:
+        handle.report(
+            number * total + done,
+            count * total,
+            f"{candidate.name} on {benchmark.name}: {done}/{total} texts",
+        )
+
+    handle.check()
+    model, template = scorer.model, scorer.template
+    prompts: dict[str, str | None] = dict(model.prompts) if model else {}
+    depth = FIRST_STAGE if scorer.score_pairs else DEPTH
+    if scorer.run_file:
+        scores, depth = score_run_file(scorer.run_file, benchmark)
+    elif scorer.score_pairs:
+        scores = score_reranker(
+            scorer.score_pairs, template, benchmark, progress=progress, check=handle.check
+        )
+    elif model is None:
+        scores = score_bm25(template, benchmark, check=handle.check)
+    else:
+        with _precision(model):
+            scores = score_model(
+                model,
+                template,
+                benchmark,
+                progress=progress,
+                check=handle.check,
+                caches=_caches(handle.store, candidate, model),
+            )
+    record = _record(handle.config, candidate, scorer, benchmark, content, depth)
+    if handle.config.get("trec"):
+        file = trec_files(handle.config["trec"], benchmark.name, candidate.name)[0]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.unlink(missing_ok=True)  # of this job's earlier attempt: the command refused others
+        write_run(file, scores.run, candidate.name)
+    with handle.store.write() as session:
+        folder = Path(candidate.name).expanduser()
+        checkpoint = checkpoint_at(session, str(folder.resolve())) if candidate.memory else None
+        evaluation = record_evaluation(
+            session,
+            model=candidate.name,
+            benchmark=benchmark.name,
+            metrics=scores.metrics,
+            per_query=scores.per_query,
+            questions=about_questions(benchmark),
+            record=record,
+            checkpoint_id=checkpoint.id if checkpoint else None,
+            job_id=handle.id,
+        )
+        session.commit()
+        report = {
+            "model": candidate.name,
+            "checkpoint_id": checkpoint.id if checkpoint else None,
+            "evaluation_id": evaluation.id,
+            "template": record["template"],
+            "prompts": prompts,
+            "metrics": scores.metrics,
+            "reasons": scores.reasons,
+            "record": record,
+        }
+    return report, scores
+
+
+def _record(
+    config: dict[str, Any],
+    candidate: Candidate,
+    scorer: Scorer,
+    benchmark: Benchmark,
+    content: dict[str, Any],
+    depth: int,
+) -> dict[str, Any]:
+    template, model = scorer.template, scorer.model
+    queries = [
+        template.apply(each.instruction, each.query)
+        for each in islice(benchmark.questions.values(), FIRST_TEXTS)
+    ]
+    documents = list(islice(benchmark.corpus.values(), FIRST_TEXTS))
+    applied: dict[str, Any]
+    if scorer.run_file:
+        applied = {}
+    elif scorer.score_pairs:
+        applied = read_in_pairs(queries, documents)
+    elif model is None:
+        applied = read_by_words(queries, documents, lambda text: tokens_of([text], "en")[0])
+    else:
+        applied = read_by_model(model, queries, documents)
+    is_given = model is not None and not candidate.memory and candidate.base_of is None
+    return evaluation_record(
+        benchmark,
+        content,
+        model=candidate.name,
+        first_stage=FIRST_STAGE if scorer.score_pairs else None,
+        depth=depth,
+        template=None if scorer.run_file else template.text,
+        prompts=dict(model.prompts) if model else {},
+        given_prefixes={key: str(config.get(key) or "") for key in GIVEN} if is_given else None,
+        chat_template=chat_template_of(model),
+        applied=applied,
+    )
+
+
+def _precision(model: "SentenceTransformer | EmbeddingServer") -> AbstractContextManager[None]:
+    if isinstance(model, EmbeddingServer):
+        return nullcontext()
+    from trainer.evaluate.precision import scoring_precision
+
+    return scoring_precision(model.device)
+
+
+def _caches(
+    store: Store, candidate: Candidate, model: "SentenceTransformer | EmbeddingServer"
+) -> tuple[VectorCache, VectorCache]:
+    """Kept vectors of the queries and of the documents."""
+    if isinstance(model, EmbeddingServer):
+        known = f"{candidate.name} at {model.url}"
+    else:
+        known = identity_of(candidate.name, candidate.base_of) + reading_of(model)
+    kinds = ("query", "document")
+    query, document = (
+        VectorCache(store, known, kind, model.prompts.get(kind) or "") for kind in kinds
+    )
+    return query, document
+
+
+def _prepare(
+    config: dict[str, Any], candidate: Candidate
+) -> "tuple[SentenceTransformer | EmbeddingServer, Template]":
+    if candidate.base_of:
+        return load_backbone(candidate.base_of), candidate.base_of.parsed_template
+    model = (
+        EmbeddingServer(candidate.name)
+        if candidate.name.startswith(OPENAI)
+        else load_model(candidate.name, remote_code=bool(config.get("remote_code")))
+    )
+    if candidate.memory:
+        return model, Template(candidate.memory["template"])
+    for prompt, key in zip(("query", "document"), GIVEN, strict=True):
+        if config.get(key):
+            model.prompts[prompt] = config[key]
+    return model, Template(config["template"]) if config.get("template") else Template()
+
+
+def trec_files(folder: str, benchmark: str, model: str) -> tuple[Path, Path]:
+    """Where the run of a model on a benchmark and the benchmark's qrels are written."""
+    inside = Path(folder) / re.sub(r"[^\w.-]+", "_", benchmark)
+    name = re.sub(r"[^\w.-]+", "_", model).strip("_")[-60:]  # two names may become one
+    return inside / f"{name}-{text_sha256(model)[:8]}.run", inside / "qrels"

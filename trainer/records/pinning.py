@@ -1,0 +1,45 @@
+"""A frozen benchmark: its content's sha256 is pinned, and other content is refused.
+
+A pin is given for one evaluation, or stands in the file `benchmark.sha256` of a benchmark's folder.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from db.errors import BadInput
+from trainer.records.likeness import PARTS
+from trainer.records.record import content_together
+
+PIN_FILE = "benchmark.sha256"
+MIN_DIGITS = 12
+
+
+def require_pinned(contents: Sequence[Mapping[str, Any]], given: str | None, folder: str) -> None:
+    """Raise BadInput where the content is not what was pinned, by `given` or the folder's file."""
+    found = str(content_together(contents)["sha256"])
+    file = Path(folder).expanduser() / PIN_FILE if folder else None
+    pins = [("--pin", given)] if given else []
+    if file is not None and file.is_file():
+        pins.append((str(file), file.read_text(encoding="utf-8").split(maxsplit=1)[0]))
+    for where, pin in pins:
+        digits = str(pin).strip().lower()
+        if len(digits) < MIN_DIGITS or set(digits) - set("0123456789abcdef"):
+            raise BadInput(
+                f"{where}: {pin!r} is no sha256: give {MIN_DIGITS} hexadecimal digits or more"
+            )
+        if not found.startswith(digits):
+            parts = ", ".join(f"{label} {contents[0][part][:12]}" for part, label in PARTS.items())
+            raise BadInput(
+                f"the benchmark is not the one that was pinned ({where} {digits[:12]}, its content "
+                f"is {found}; {parts}): nothing was evaluated"
+            )
+
+
+def write_pin(folder: Path, contents: Sequence[Mapping[str, Any]]) -> Path:
+    """Write the pin of a folder. Raises BadInput where there is one already."""
+    file = folder / PIN_FILE
+    if file.exists():
+        raise BadInput(f"{file} exists: a pin is never overwritten, delete it to pin again")
+    file.write_text(f"{content_together(contents)['sha256']}\n", encoding="utf-8")
+    return file

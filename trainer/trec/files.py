@@ -1,0 +1,102 @@
+"""TREC run and qrels files, as trec_eval reads them.
+
+A run line is `query Q0 document rank score tag`, a qrels line `query 0 document grade`, fields
+separated by spaces or tabs. What would surprise: the rank column counts for nothing, scores order a
+run and ties are broken by document id, descending; written files have their ranks by that rule.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from db.errors import BadInput
+
+MAX_TAG = 60
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """{query: {document: score}} of a file, and its tag."""
+
+    scores: dict[str, dict[str, float]]
+    tag: str
+
+
+def read_run(file: Path) -> RunFile:
+    """The run of a file. Raises BadInput with file and line."""
+    scores: dict[str, dict[str, float]] = {}
+    tag = ""
+    for place, fields in _lines(file, 6, "query Q0 document rank score tag"):
+        query, _, document, _, value, tag = fields
+        try:
+            score = float(value)
+        except ValueError:
+            score = math.nan
+        if not math.isfinite(score):
+            raise BadInput(f"{place}: the score {value!r} is no finite number")
+        of = scores.setdefault(query, {})
+        if document in of:
+            raise BadInput(f"{place}: document {document!r} is there twice for query {query!r}")
+        of[document] = score
+    if not scores:
+        raise BadInput(f"{file} holds no line of a run")
+    return RunFile(scores, tag)
+
+
+def read_qrels(file: Path) -> dict[str, dict[str, int]]:
+    """{query: {document: grade}} of a file. Raises BadInput with file and line."""
+    judgments: dict[str, dict[str, int]] = {}
+    for place, (query, _, document, value) in _lines(file, 4, "query 0 document grade"):
+        try:
+            grade = int(value)
+        except ValueError as error:
+            raise BadInput(f"{place}: the grade {value!r} is no whole number") from error
+        of = judgments.setdefault(query, {})
+        if document in of:
+            raise BadInput(f"{place}: document {document!r} is there twice for query {query!r}")
+        of[document] = grade
+    if not judgments:
+        raise BadInput(f"{file} holds no judgment")
+    return judgments
+
+
+def write_run(file: Path, scores: Mapping[str, Mapping[str, float]], tag: str) -> None:
+    """Write a run, best first, scores unrounded. Raises BadInput where an id has a space."""
+    name = "-".join(tag.split())[-MAX_TAG:] or "run"
+    with file.open("x", encoding="utf-8") as out:
+        for query, of in scores.items():
+            ranked = sorted(((score, document) for document, score in of.items()), reverse=True)
+            for rank, (score, document) in enumerate(ranked, start=1):
+                out.write(f"{_id(query)} Q0 {_id(document)} {rank} {score!r} {name}\n")
+
+
+def write_qrels(file: Path, judgments: Mapping[str, Mapping[str, int]]) -> None:
+    """Write relevance judgments. Raises BadInput where an id has a space."""
+    with file.open("x", encoding="utf-8") as out:
+        for query, of in judgments.items():
+            for document, grade in of.items():
+                out.write(f"{_id(query)} 0 {_id(document)} {grade}\n")
+
+
+def _lines(file: Path, count: int, layout: str) -> Iterator[tuple[str, list[str]]]:
+    if not file.is_file():
+        raise BadInput(f"no file {file}")
+    try:
+        with file.open(encoding="utf-8-sig") as lines:
+            for number, line in enumerate(lines, start=1):
+                fields = line.split()
+                if fields and len(fields) != count:
+                    raise BadInput(
+                        f"{file}, line {number} has {len(fields)} fields, and a line is: {layout}"
+                    )
+                if fields:
+                    yield f"{file}, line {number}", fields
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{file} is not UTF-8 text ({error.reason})") from error
+
+
+def _id(name: str) -> str:
+    if not name or name.split() != [name]:
+        raise BadInput(f"the id {name!r} is empty or has a space: a TREC file cannot hold it")
+    return name
