@@ -1,4 +1,4 @@
-"""Analysis at size: seconds and peak memory of APS, INGF and agreement, beside the naive way.
+"""Analysis at size: seconds and peak memory of APS, INGF and agreement, next to the naive way.
 
     .venv/bin/python bench/analysis.py [aps] [ingf] [agreement] [embedding] [--vectors 10000000]
         [--texts 1000000] [--judgments 1000000] [--naive 10000] [--passages FILE]
@@ -39,7 +39,7 @@ from analysis.text.ingf import clean, inverse_ngram_frequency  # noqa: E402
 DIMENSIONS, BLOCK = 384, 50_000
 WORDS_PER_TEXT, VOCABULARY = 36, 200_000
 PASSAGES = Path(__file__).parents[2] / "shared" / "data" / "google_queries" / "passages.jsonl"
-making = [0.0, 0.0]  # wall and processor seconds that this process spent in making its input
+making = [0.0, 0.0]  # wall and CPU seconds that this process spent in making its input
 
 
 def timed(parts: Iterator[Any]) -> Iterator[Any]:
@@ -134,7 +134,7 @@ def whole_agreement(number: int) -> float | None:
 
 
 def compare_embedding(file: Path) -> None:
-    """SentenceTransformer.encode beside ours, on the texts of the file."""
+    """SentenceTransformer.encode next to ours, on the texts of the file."""
     found = [json.loads(line)["text"] for line in file.read_text(encoding="utf-8").splitlines()]
     encoder = encoder_of()
     start = time.perf_counter()
@@ -150,7 +150,7 @@ def compare_embedding(file: Path) -> None:
 
 
 class Measured(NamedTuple):
-    """What the work returned; wall and processor seconds without those of making its input; peak
+    """What the work returned; wall and CPU seconds without those of making its input; peak
     memory of its process in GB; wall seconds of making the input."""
 
     value: Any
@@ -161,7 +161,7 @@ class Measured(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{self.seconds:.2f} s ({self.processor_seconds:.2f} s of processor time), "
+            f"{self.seconds:.2f} s ({self.processor_seconds:.2f} s of CPU time), "
             f"{self.memory:.2f} GB; making the input: {self.made:.1f} s"
         )
 

@@ -1,4 +1,4 @@
-"""Many annotators at one server: exact overlap, how long a decision takes, the server's processor.
+"""Many annotators at one server: exact overlap, how long a decision takes, the server's CPU.
 
     .venv/bin/python bench/annotators.py [--clients 50] [--items 400] [--overlap 3] [--think 3.0]
         [--engine sqlite|postgresql]
@@ -46,7 +46,7 @@ def measure(
 
 
 async def work(office: Office, think: float, process: psutil.Process) -> tuple[float, float]:
-    """Let all work to the end. Returns seconds, and the server's processor seconds, from the moment
+    """Let all work to the end. Returns seconds, and the server's CPU seconds, from the moment
     when everybody's first page was drawn."""
     start = asyncio.Barrier(len(office.desks) + 1)
     working = asyncio.gather(

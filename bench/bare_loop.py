@@ -1,4 +1,4 @@
-"""The bare loop that bench/curation.py measures beside the engine: the SDK with its aiohttp
+"""The bare loop that bench/curation.py measures next to the engine: the SDK with its aiohttp
 transport, nothing stored, nothing tried again.
 
     .venv/bin/python bench/bare_loop.py URL IN_FLIGHT CALLS
@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 
 async def ask(url: str, in_flight: int, calls: int) -> None:
-    """Ask so many times, so many at once."""
+    """Send a number of requests, some at once."""
     from curation.recipe.prompt import FOLDER, messages, read_prompt
 
     prompt = read_prompt("instruction_negative", "instruction_negative.md", FOLDER)

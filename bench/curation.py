@@ -1,4 +1,4 @@
-"""How fast curation calls a language-model server, beside a bare loop over the same SDK.
+"""How fast curation calls a language-model server, next to a bare loop over the same SDK.
 
     .venv/bin/python bench/curation.py [--in-flight 64 256] [--calls 4000] [--rounds 3] [--postgres]
         [--answer-bytes 4096]
@@ -100,7 +100,7 @@ def engine(url: str, store_url: str, run_id: int) -> subprocess.Popen[bytes]:
 
 
 def prepare(store_url: str, in_flight: int, pairs: int) -> int:
-    """A migrated store with a data set and a run."""
+    """A migrated store with a dataset and a run."""
     from curation_runs import add_dataset
 
     from curation.run.starting import start_run
@@ -127,7 +127,7 @@ def prepare(store_url: str, in_flight: int, pairs: int) -> int:
 
 
 def waits_of(store_url: str) -> dict[str, dict[str, int]]:
-    """What the last job of a store tells about how long its answers waited."""
+    """What the last job of a store reports about how long its answers waited."""
     from db.store.store import open_store
     from db.tables import Job
 
@@ -175,8 +175,8 @@ def measure(
     )
 
 
-def show(found: Measured, beside: float | None = None) -> None:
-    share = "" if beside is None else f"  {found.per_second / beside:5.2f} of the bare loop"
+def show(found: Measured, baseline: float | None = None) -> None:
+    share = "" if baseline is None else f"  {found.per_second / baseline:5.2f} of the bare loop"
     print(
         f"{found.name:<18} {found.in_flight:>4} in flight  {found.per_second:7.1f} calls/s  "
         f"{found.cpu_ms_per_call:5.2f} ms CPU/call  {found.peak_mb:5.0f} MB{share}",
@@ -211,7 +211,7 @@ def side_by_side(
 
 
 def show_medians(rounds: list[list[Measured]]) -> None:
-    """Each client's median over the rounds, beside that of the bare loop."""
+    """Each client's median over the rounds, next to that of the bare loop."""
     bare, *others = (
         statistics.median(one.per_second for one in each) for each in zip(*rounds, strict=True)
     )
@@ -224,7 +224,7 @@ def show_medians(rounds: list[list[Measured]]) -> None:
 
 
 def limited(store_url: str, calls: int = 600, per_second: int = 50) -> None:
-    """A server that refuses more than so many calls per second."""
+    """A server that refuses more than a number of calls per second."""
     with server(latency=LATENCY_SECONDS, **{"per-second": per_second}) as url:
         run_id = prepare(store_url, 64, calls // CALLS_PER_PAIR)
         process = engine(url, store_url, run_id)

@@ -3,7 +3,7 @@
     .venv/bin/python bench/job_pages.py [--jobs 500] [--points 2000000]
 
 The rows are written in bulk into an SQLite file and a PostgreSQL cluster of the bench's own (where
-its programs are installed). Each question that a page asks is asked five times and the median
+its programs are installed). Each question that a page asks is requested five times and the median
 printed, then the Jobs and Train pages are drawn whole (Streamlit's AppTest, five times, without the
 first). Limit: 300 ms.
 """
@@ -38,7 +38,7 @@ TIMES = 5
 
 
 def fill(store: Store, count: int, points: int) -> None:
-    """`count` trainings that are over, with so many numbers in all."""
+    """`count` trainings that are over, with `numbers` numbers in all."""
     now = utc_now()
     with store.write() as session:
         for number in range(count):
@@ -87,21 +87,21 @@ def median_ms(ask: Callable[[], object]) -> float:
 def questions(store: Store, count: int) -> dict[str, Callable[[], object]]:
     """What the pages ask."""
 
-    def asked(question: Callable[..., object], *given: object, **named: object) -> object:
+    def timed(question: Callable[..., object], *given: object, **named: object) -> object:
         with store.read() as session:
             return question(session, *given, **named)
 
     some = list(range(1, OVERLAID + 1))
     return {
-        "jobs by status": lambda: asked(jobs.count_jobs),
-        "the newest 20": lambda: asked(jobs.list_jobs, limit=20),
-        "20 of the failed, last page": lambda: asked(
+        "jobs by status": lambda: timed(jobs.count_jobs),
+        "the newest 20": lambda: timed(jobs.list_jobs, limit=20),
+        "20 of the failed, last page": lambda: timed(
             jobs.list_jobs, statuses=("failed",), limit=20, offset=max(0, count // 5 - 20)
         ),
-        "lost jobs": lambda: asked(jobs.mark_lost_jobs),
-        "curves of one training": lambda: asked(jobs.metric_series, some[:1]),
-        f"curves of {OVERLAID} trainings": lambda: asked(jobs.metric_series, some),
-        "trainings of the leaderboard": lambda: asked(jobs.list_jobs, kind="train", limit=1000),
+        "lost jobs": lambda: timed(jobs.mark_lost_jobs),
+        "curves of one training": lambda: timed(jobs.metric_series, some[:1]),
+        f"curves of {OVERLAID} trainings": lambda: timed(jobs.metric_series, some),
+        "trainings of the leaderboard": lambda: timed(jobs.list_jobs, kind="train", limit=1000),
     }
 
 

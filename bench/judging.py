@@ -4,7 +4,7 @@
 
 Makes a store of its own, serves it, and on the judging card and on the review card: answers ITEMS
 items one after the other, each after the dwell time; presses a key 50 times, 30 ms apart; holds a
-key for two seconds. The plain page beside it is answered by clicks. Times are taken in the browser,
+key for two seconds. The plain page is answered by clicks. Times are taken in the browser,
 from the event's capture to after the frame in which the next item stood on the page. Every stored
 decision is compared with what was painted when the key went down: the item, and on the judging card
 the text at the place that was chosen.

@@ -2,7 +2,7 @@
 
     .venv/bin/python bench/large_run.py [--pairs 500000] [--groups 100000] [--seconds 60]
 
-Memory: `inf curate --worker` on a generated data set, 64 calls in flight against the test server
+Memory: `inf curate --worker` on a generated dataset, 64 calls in flight against the test server
 (200 ms an answer) for a while; the peak of its resident memory. Claims: 128 groups leased at the
 start of the run and when all but 1 % are done, the median of 20. Pages: 50 of 100,000 groups as the
 Groups page asks for them, with each filter, the median of 5; the limit to stay under is 300 ms.
@@ -39,7 +39,7 @@ CLAIMED = 128
 
 
 def fill(store: Store, pairs: int) -> int:
-    """A data set of `pairs` pairs with passages of about 400 characters; its id."""
+    """A dataset of `pairs` pairs with passages of about 400 characters; its id."""
     with store.write() as session:
         dataset = Dataset(name="large")
         session.add(dataset)
@@ -53,7 +53,7 @@ def fill(store: Store, pairs: int) -> int:
                         "id": number + 1,
                         "dataset_id": dataset.id,
                         "external_id": f"p{number}",
-                        "text": f"Passage {number} tells what is known of subject {number}. "
+                        "text": f"Passage {number} reports what is known of subject {number}. "
                         + f"It was written down in year {number % 2000} by hand {number % 97}. "
                         * 7,
                         "sha256": f"{number:064x}",
@@ -206,7 +206,7 @@ def finish(store: Store, run_id: int) -> None:
 
 def measure_pages(store: Store, run_id: int, name: str) -> None:
     """The Groups page's questions."""
-    asked: dict[str, dict[str, object]] = {
+    questions: dict[str, dict[str, object]] = {
         "first page": {},
         "last page": {"offset": None},
         "kept": {"verdict": "kept"},
@@ -220,7 +220,7 @@ def measure_pages(store: Store, run_id: int, name: str) -> None:
     }
     with store.read() as session:
         total = list_groups(session, run_id).total
-        for what, words in asked.items():
+        for what, words in questions.items():
             if "offset" in words:
                 words = {"offset": total - 50}
 

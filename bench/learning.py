@@ -6,7 +6,7 @@
 DIR is a release exported with `--include-dropped` (so that the unfiltered groups are there). Each
 run is `inf train` with equal steps and the same held-out groups: `--choice all` (the default) also
 holds out what no validator kept, which shows more than groups that the model already ranks right.
-Measures are those of the training's own result, the flips beside what each half of the text alone
+Measures are those of the training's own result, the flips next to what each half of the text alone
 reaches, and the natural probe. Prints every run as it ends (on the standard error), then a table in
 Markdown: what came out, also where it is worse. The base model is all-MiniLM-L6-v2.
 """

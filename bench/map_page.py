@@ -2,10 +2,10 @@
 
     .venv/bin/python bench/map_page.py [--points 200000] [--picture FOLDER]
 
-A store is made with one stored map of so many texts (seeded heaps of points, four corpora), served
-by `inf serve`, and opened in headless Chromium, 1280 pixels wide, without a graphics card. Told are
-the seconds from the request to the drawn picture; while the map is dragged and zoomed the time
-between two frames that the browser could show, and from a move of the mouse to the second frame
+A store is made with one stored map of many texts (seeded heaps of points, four corpora), served
+by `inf serve`, and opened in headless Chromium, 1280 pixels wide, without a graphics card. It
+reports the seconds from the request to the drawn picture; while the map is moved and zoomed, the
+time between two frames of the browser, and from a move of the mouse to the second frame
 after it (33 ms at least, of which the two frames are most); how long the words take after the
 pointer rests on a point; and how long a box takes until its texts are listed, whose number must be
 that of the stored points inside it.
@@ -56,7 +56,7 @@ TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnima
 
 
 def fill(points: int) -> None:
-    """A map of so many texts, in the store that the environment names."""
+    """A map of a number of texts, in the store that the environment names."""
 
     store = open_store()
     schema.upgrade(store)
@@ -144,8 +144,8 @@ def _select(page: Page, x: float, y: float) -> None:
     page.mouse.move(x + 150, y + 150, steps=5)
     began = time.perf_counter()
     page.mouse.up()
-    told = page.get_by_text("texts of 0 groups")
-    told.wait_for()
+    note = page.get_by_text("texts of 0 groups")
+    note.wait_for()
     seconds = time.perf_counter() - began
     view = json.loads(page.locator(RESTED).get_attribute("data-view") or "")
     width, height = (page.locator(MAP).evaluate(f"it => it.client{each}") for each in SIDES)
@@ -156,7 +156,7 @@ def _select(page: Page, x: float, y: float) -> None:
     reach = 150 * per_pixel
     inside = (abs(points["x"] - middle[0]) <= reach) & (abs(points["y"] - middle[1]) <= reach)
     print(
-        f"from a box to its list: {seconds:.2f} s; {told.inner_text()}, about "
+        f"from a box to its list: {seconds:.2f} s; {note.inner_text()}, about "
         f"{int(inside.sum()):,} of the stored lie there ({height} pixels high)",
         flush=True,
     )

@@ -1,4 +1,4 @@
-"""Calls per second of other tools beside ours, on one server, one after the other.
+"""Calls per second of other tools next to ours, on one server, one after the other.
 
     .venv/bin/python bench/peers.py [--distilabel PYTHON] [--curator PYTHON]
         [--data-designer PYTHON] [--calls 2000] [--in-flight 64 256]
@@ -72,10 +72,10 @@ from data_designer.interface.data_designer import DataDesigner
 
 url, calls, in_flight = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 server = dd.ModelProvider(name="local", endpoint=url, provider_type="openai", api_key="none")
-asked = dd.ChatCompletionInferenceParams(max_tokens=160, max_parallel_requests=in_flight,
+parameters = dd.ChatCompletionInferenceParams(max_tokens=160, max_parallel_requests=in_flight,
                                          timeout=60)
 model = dd.ModelConfig(alias="small", model="small", provider="local", skip_health_check=True,
-                       inference_parameters=asked)
+                       inference_parameters=parameters)
 designer = DataDesigner(artifact_path=Path("artifacts"), model_providers=[server])
 designer.set_run_config(dd.RunConfig(buffer_size=calls, disable_early_shutdown=True))
 config = dd.DataDesignerConfigBuilder(model_configs=[model])
@@ -126,9 +126,9 @@ def measure(
             while process.poll() is None:
                 marks.append((counts(url)["answered"] - before, time.monotonic()))
                 time.sleep(0.1)
-        asked = marks[-1][0] if marks else 0
-        if process.returncode != 0 or asked < calls:
-            print(f"{name}: {asked} of {calls} calls\n{log.read_text()[-1500:]}", flush=True)
+        calls_made = marks[-1][0] if marks else 0
+        if process.returncode != 0 or calls_made < calls:
+            print(f"{name}: {calls_made} of {calls} calls\n{log.read_text()[-1500:]}", flush=True)
             return
     first = next(mark for mark in marks if mark[0] >= 0.2 * calls)
     last = [mark for mark in marks if mark[0] <= 0.8 * calls][-1]

@@ -44,7 +44,7 @@ print(time.perf_counter() - began)
 
 
 def fill(store: Store, groups: int) -> None:
-    """A data set with one done run of `groups` kept groups."""
+    """A dataset with one done run of `groups` kept groups."""
     chance = random.Random(0)
     with store.write() as session:
         dataset = Dataset(name="bench", source="bench", licence="cc0-1.0")
@@ -110,7 +110,7 @@ def _add(session: Any, numbers: range, dataset_id: int, run_id: int, chance: ran
                 "attempt": 1,
             }
         )
-        for role, instruction, asked, passage_id in (
+        for role, instruction, question, passage_id in (
             ("positive", positive, query, ids[0]),
             ("instruction_negative", notify(35), query, ids[1]),
             ("query_negative", positive, notify(8), ids[2]),
@@ -120,7 +120,7 @@ def _add(session: Any, numbers: range, dataset_id: int, run_id: int, chance: ran
                     "group_id": number,
                     "role": role,
                     "instruction": instruction,
-                    "query": asked,
+                    "query": question,
                     "passage_id": passage_id,
                 }
             )
@@ -171,7 +171,7 @@ def main() -> None:
         seconds, cpu, memory = measure(
             [sys.executable, *run_module("app.jobs.entry"), str(job_id), "1"], environment
         )
-        told = {
+        result = {
             "groups": arguments.groups,
             "configs": arguments.configs,
             "held_out": arguments.held_out,
@@ -186,12 +186,12 @@ def main() -> None:
             seconds, cpu, memory = measure(
                 [sys.executable, "-c", PANDAS, database, f"{folder}/pandas.parquet"], environment
             )
-            told |= {
+            result |= {
                 "pandas_seconds": round(seconds, 1),
                 "pandas_cpu_seconds": round(cpu, 1),
                 "pandas_memory_mb": round(memory),
             }
-        print(json.dumps(told))
+        print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ GIB = 1024 * 1024  # ru_maxrss counts KiB
 
 
 def unit_vectors(count: int, width: int, seed: int) -> np.ndarray:
-    """(count, width) float32, in place: no copy beside it."""
+    """(count, width) float32, in place: no copy next to it."""
     vectors = np.random.default_rng(seed).standard_normal((count, width), dtype=np.float32)
     for start in range(0, count, 65_536):
         part = vectors[start : start + 65_536]

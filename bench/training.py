@@ -1,4 +1,4 @@
-"""What the objectives cost: packing, the hard instruction negative, ℓ_P beside the stock loss.
+"""What the objectives cost: packing, the hard instruction negative, ℓ_P next to the stock loss.
 
     .venv/bin/python bench/training.py [--only CASE] [--rows B] [--repeat 2]
 
@@ -38,7 +38,7 @@ GRID_I, GRID_Q = 48, 12
 
 
 def text(draw: random.Random, length: int) -> str:
-    """A random text of so many bytes."""
+    """A random text of a number of bytes."""
     return "".join(draw.choices(string.ascii_lowercase + " ", k=length - 1)) + "."
 
 
@@ -163,7 +163,7 @@ def real_rows(count: int) -> list[dict[str, str]]:
 
 
 def encoder_step(way: str, rows: int, *, real: bool = False) -> Callable[[], None]:
-    """One step of MiniLM: ℓ_P (`p`), or ℓ_{P,I}^multi with so many instructions sampled."""
+    """One step of MiniLM: ℓ_P (`p`), or ℓ_{P,I}^multi with some instructions sampled."""
     from trainer.data.batches import Collator
     from trainer.loop.embedding_loss import EmbeddingLoss
     from trainer.model.backbone import load_backbone
@@ -299,7 +299,7 @@ def run_one(case: str, way: str, rows: int) -> dict[str, float]:
 
 
 def in_a_process(case: str, way: str, rows: int) -> dict[str, float]:
-    """What `--one` tells in a process of its own."""
+    """What `--one` reports in a process of its own."""
     command = [sys.executable, __file__, "--one", case, way, str(rows)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
@@ -340,10 +340,10 @@ def main() -> None:
                 print(f"{line} {best[way]['step_mb']:>8.0f}")
             print(f"{'':<35} time ×{ratio:.2f} (wanted {wanted}), memory ×{memory:.2f}", flush=True)
             if case in CLOSE:
-                told = in_a_process(case, IN_TURNS, rows)
-                spread = f"{told['least']:.3f} to {told['most']:.3f}"
+                result = in_a_process(case, IN_TURNS, rows)
+                spread = f"{result['least']:.3f} to {result['most']:.3f}"
                 print(
-                    f"{'':<35} in turns ×{told['ratio']:.3f}, the median of {ROUNDS} ({spread})",
+                    f"{'':<35} in turns ×{result['ratio']:.3f}, the median of {ROUNDS} ({spread})",
                     flush=True,
                 )
 

@@ -32,7 +32,7 @@ SEARCHES = 20
 
 
 def fill(store: Store, count: int) -> None:
-    """A data set of so many passages of eight words."""
+    """A dataset of `count` passages of eight words."""
     chance = random.Random(0)
     texts = [f"{n} " + " ".join(chance.choices(WORDS, k=8)) for n in range(count)]
     with store.write() as session:

@@ -148,7 +148,7 @@ def renew_start(data: Path, page: Path, folder: Path) -> None:
 
 
 def walked(step: tuple[str, str, list[str]], data: Path, folder: Path) -> str:
-    """A section of the page: the step's commands and what they said."""
+    """A section of the page: the step's commands and their output."""
     title, words, commands = step
     parts = [f"\n## {title}\n" + (f"\n{textwrap.fill(words, 120)}\n" if words else "")]
     for command in commands:

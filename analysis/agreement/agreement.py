@@ -4,7 +4,7 @@ A label is *which candidate* was chosen, by its role (positive, instruction_nega
 distractor_1, none), since the candidates differ from item to item and their place on the screen
 from judge to judge.
 
-What would surprise: simulated judges stand in for people only where no real person has judged;
+Note: simulated judges stand in for people only where no real person has judged;
 as soon as one has, they still appear among the pairs but in no mean. Draws have a fixed seed:
 the same judgments give the same intervals.
 """

@@ -40,7 +40,7 @@ def disagreements(decisions: Iterable[Decision]) -> list[ItemDisagreement]:
 def confusion_of(
     decisions: Iterable[Decision], one: str, other: str
 ) -> tuple[list[str], np.ndarray]:
-    """The labels either used, and counts: rows the one's labels, columns the other's."""
+    """The labels either used, and counts: rows the first's labels, columns the second's."""
     answers = number_decisions(row for row in decisions if row.judge in (one, other))
     names = [judge.name for judge in answers.judges]
     if one not in names or other not in names:

@@ -8,7 +8,7 @@ at Φ(-t · sqrt(n / (n - 1))), t of n - 1 degrees of freedom (Hesterberg 2015, 
 percentiles"). Coverage by simulation: `bench/agreement_coverage.py`, docs/intervals.md; resampling
 the items instead covers 0.36 at n = 15 and kappa 0.9.
 
-What would surprise:
+Note:
 - An interval never has zero width: 0.6 items of disagreement are always possible.
 - Items are not resampled. Items with the same answers are one pattern, so 10,000 draws for
   333,000 items take a fraction of a second.
@@ -43,7 +43,7 @@ class Interval:
 
 
 def blocks(draws: int) -> Iterator[int]:
-    """Sizes of the blocks that make up so many draws: a block fits into memory."""
+    """Sizes of the blocks that add up to `draws`: a block fits into memory."""
     for start in range(0, draws, BLOCK):
         yield min(BLOCK, draws - start)
 

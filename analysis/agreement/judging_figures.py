@@ -1,4 +1,4 @@
-"""Figures of judging beside matrix and Figure 4: over time, validators by cost, kept sets. Pure.
+"""Figures of judging besides matrix and Figure 4: over time, validators by cost, kept sets. Pure.
 
 A value that is undefined is not drawn; its reason stands on the page.
 """

@@ -29,7 +29,7 @@ class Answer:
 def judge_as_validator(
     answers: Iterable[Answer], kept: Mapping[int, bool], judge: str
 ) -> dict[str, Any]:
-    """What the judge would keep, beside what the run kept.
+    """What the judge would keep, next to what the run kept.
 
     `kept` says of each group whether the run kept it. Groups count where the judge answered all
     three scenarios.

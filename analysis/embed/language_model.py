@@ -40,7 +40,7 @@ class LanguageModel:
         return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def cut(self, text: str, tokens: int) -> str:
-        """The beginning of the text, of at most so many tokens."""
+        """The beginning of the text, cut to a maximum number of tokens."""
         return str(self._tokenizer.decode(self.tokens(text)[:tokens], skip_special_tokens=True))
 
     def prompt_tokens(self, question: str) -> list[int]:

@@ -84,7 +84,7 @@ def agreement_heatmap(report: Mapping[str, Any]) -> go.Figure:
 
 
 def human_model_bars(report: Mapping[str, Any]) -> go.Figure:
-    """Figure 4: the mean kappa of each model with the people, beside that of the people."""
+    """Figure 4: the mean kappa of each model with the people, next to that of the people."""
     bars = [("people among themselves", report["human_human"], "#999999")]
     bars += [(model, mean, "#4477aa") for model, mean in report["human_model"].items()]
     defined = [bar for bar in bars if bar[1]["kappa"] is not None]

@@ -15,7 +15,7 @@ p (two-sided) is by the same two: the larger of Student's and the share of resam
 as large as |m| / error, counted with one added so that it is never 0. Coverage by simulation:
 `bench/paired_coverage.py`, docs/intervals.md.
 
-What would surprise: no interval below `MIN_CLUSTERS` clusters, or where fewer than `MIN_DIFFERENT`
+Note: no interval below `MIN_CLUSTERS` clusters, or where fewer than `MIN_DIFFERENT`
 of them differ between the models at all: a rule on counts, whatever the values. To the variance
 belong 0.6 clusters without any difference, so that a constant gain has no interval of zero width.
 Seeded: the same scores give the same interval.

@@ -4,7 +4,7 @@ The extension gives the format; text formats may be compressed (`.gz`). Every fo
 thing: a dictionary per row whose strings can be stored (UTF-8, no NUL byte, no half of a surrogate
 pair) or the reason why not.
 
-What would surprise: a line is that of the file where the row begins (CSV with its header as line
+Note: a line is that of the file where the row begins (CSV with its header as line
 1), in Parquet the number of the row. A row that cannot be read does not end the reading.
 """
 

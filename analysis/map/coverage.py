@@ -3,7 +3,7 @@
 Beside the picture stand numbers (see `analysis.map.manifold`), per field: how much of the map a
 corpus occupies, how large its hull is, and how much of each corpus another one covers.
 
-What would surprise: every share grows with the number of texts (a random 200 of 900 texts "cover"
+Note: every share grows with the number of texts (a random 200 of 900 texts "cover"
 0.302 of their map), so two corpora are compared by as many texts of each, sampled with the seed, at
 most half of the smaller one. Beside each share stands what the same corpus has when its one half is
 compared with its other half of that size: the value of two corpora that differ in nothing.
@@ -186,7 +186,7 @@ def _compared(field: _Field, one: str, other: str, seed: int) -> dict[str, Any]:
 def _shares(
     field: _Field, ours: tuple[str, np.ndarray], theirs: tuple[str, np.ndarray]
 ) -> dict[str, Measure]:
-    """The shares of our rows (corpus, places) beside theirs."""
+    """The shares of our rows (corpus, places) next to theirs."""
     if not len(ours[1]) or not len(theirs[1]):
         return dict.fromkeys(("share", "map", "hull"), undefined("one text: it has no halves"))
     points = [field.points[name][rows] for name, rows in (ours, theirs)]

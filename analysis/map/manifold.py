@@ -1,4 +1,4 @@
-"""Coverage as numbers beside the picture.
+"""Coverage as numbers besides the picture.
 
 occupied share   of the map's cells (a grid of 40 × 40 over all points) that hold any text, how
                  many hold a text of this corpus

@@ -3,7 +3,7 @@
 New points are placed by UMAP's own `transform`, on a fit that is kept as arrays: the vectors of the
 fitted texts and their points. Nothing is pickled and nothing is fitted again.
 
-What would surprise: the neighbours are computed here, exactly, and handed over. That is what the
+Note: the neighbours are computed here, exactly, and handed over. That is what the
 approximate search would find, and it spares the minutes in which that search compiles itself. For
 `transform` a UMAP object is filled with what its fit would have left there (`restored_fit`); a test
 compares it with an object that was fitted.

@@ -12,7 +12,7 @@ the 45 patients of the paper). Smoothing is what a judge with few items needs: o
 otherwise make them always right or always wrong.
 
 `strata` gives items a prior each by stratum: an item of another scenario has another usual answer.
-What would surprise: with two judges nobody can say which of them errs; see `judge_quality`.
+Note: with two judges it is unknown which of them errs; see `judge_quality`.
 """
 
 from collections import Counter, defaultdict
@@ -33,7 +33,7 @@ TINY: Final = 1e-300
 MIN_JUDGES: Final = 3
 MIN_ITEMS: Final = 10
 SIGNIFICANCE: Final = 0.05
-TWO_JUDGES: Final = "fewer than three judges: nobody can say which of two errs"
+TWO_JUDGES: Final = "fewer than three judges: it is unknown which of two errs"
 FEW_ITEMS: Final = f"fewer than {MIN_ITEMS} items that others judged too"
 
 
@@ -127,7 +127,7 @@ def consensus_rows(consensus: Consensus) -> list[dict[str, Any]]:
 def judge_quality(
     consensus: Consensus, kind_of: Mapping[Hashable, str] | None = None
 ) -> list[dict[str, Any]]:
-    """A row per judge: how often right, beside the others on the same items; outliers named.
+    """A row per judge: how often right, next to the others on the same items; outliers named.
 
     `accuracy` is the mean probability, from the others' answers alone, of what the judge answered;
     `others` the same of the others on those items, so that hard items are held against nobody. The

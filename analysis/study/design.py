@@ -6,9 +6,7 @@ from typing import Any
 
 from db.values import VERDICTS
 
-LISTED = (
-    "its items were listed by hand: nobody knows with what chance each item of the run was chosen"
-)
+LISTED = "its items were listed by hand: the chance of each item of the run to be chosen is unknown"
 DISPUTED = (
     "its items were chosen because judges disagree on them: such items are harder than the run's"
 )

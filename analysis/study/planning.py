@@ -6,7 +6,7 @@ a verdict, the number of items the validator missed in a group, the design's str
 validator passed the item. Within a cell groups are sampled at random among those not in the study,
 so that the estimates stay valid with the cells as strata.
 
-What would surprise: a group gives one item to a study, so a run can be too small for a width; the
+Note: a group gives one item to a study, so a run can be too small for a width; the
 plan then says what is the best that it allows.
 """
 
@@ -82,7 +82,7 @@ def plan_items(
     reach: float | None = None,
     items: int | None = None,
 ) -> Plan:
-    """The plan for a target: to a half-width `reach`, or with so many `items`.
+    """The plan for a target: to a half-width `reach`, or with a number of `items`.
 
     `used` are the study's items. Raises BadInput where the design does not allow the target.
     """

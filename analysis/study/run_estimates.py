@@ -21,7 +21,7 @@ Intervals: Korn and Graubard (1998). The effective number of groups is the small
 Beta(x + EXTRA, n - x) with x = p n. Recall takes its limits from draws of its parts. Coverage by
 simulation: bench/study_estimates.py, docs/concepts/study-estimates.md.
 
-What would surprise: a cell of the run without a judged item is left out, and the share of the run
+Note: a cell of the run without a judged item is left out, and the share of the run
 that the estimate covers is reported beside it.
 """
 

@@ -59,7 +59,7 @@ def tokens_of(texts: Sequence[str], language: str = "en") -> list[list[str]]:
 class Bm25:
     """An index over texts; `top` ranks them for queries, `scores` gives every text's for one.
 
-    What would surprise: ties and texts that share no word with the query are ranked too (score 0),
+    Note: ties and texts that share no word with the query are ranked too (score 0),
     in an order of no meaning, so that every query gets `k` answers.
     """
 

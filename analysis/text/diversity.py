@@ -4,7 +4,7 @@ Per field and role: how many texts and how many different ones, their mean lengt
 at white space), APS and INGF of 2- and 3-grams. Every text counts, duplicates too: a corpus that
 repeats itself is less diverse.
 
-What would surprise: INGF grows with the number of texts, so corpora are compared on samples of one
+Note: INGF grows with the number of texts, so corpora are compared on samples of one
 size (`sampled`: mean and standard deviation over repeats, taken without replacement). Where a
 corpus has no more texts than the sample, every repeat is the whole corpus and the deviation is 0.
 """

@@ -8,7 +8,7 @@ deviation (ddof 1). A text loses `'`, `.` and `,`, is lower-cased and split on s
 spaces in a row make an empty token, as in the published code); n-grams do not cross texts.
 Undefined with fewer than two different n-grams and where all counts are equal (std 0).
 
-What would surprise: it grows with the number of texts, and even the order of two corpora can flip:
+Note: it grows with the number of texts, and even the order of two corpora can flip:
 compare samples of equal size only. Exact at any size: tokens are numbered and n-grams packed into
 64-bit numbers, no hash that could collide.
 """

@@ -83,14 +83,14 @@ class _Side:
         self.hashes, self.lengths = word_hashes([words(rows[place].text) for place in places])
 
     def runs(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """The runs of so many words (of `RUN`: each once), and the places of their texts."""
+        """The runs of `size` words (of `RUN`: each once), and the places of their texts."""
         keys, owners = runs(self.hashes, self.lengths, size)
         if size == RUN:  # only their number counts; of the others it is candidates that count
             keys, owners = different(keys, owners)
         return keys, self.places[owners]
 
     def whole(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Texts of exactly so many words, each as one run, and their places."""
+        """Texts of exactly `size` words, each as one run, and their places."""
         keys, owners = runs(self.hashes, self.lengths, size)
         exact = self.lengths[owners] == size
         return keys[exact], self.places[owners[exact]]
@@ -217,7 +217,7 @@ def _words(text: str) -> tuple[str, ...]:
 def _shared(
     side: _Side, size: int, index: Postings, theirs: np.ndarray, ours: int
 ) -> list[tuple[int, int, float]]:
-    """Our and their text, and the share of the shorter one's runs that both hold."""
+    """Our and their text, and the share of the runs of the shorter text that both hold."""
     keys, owners = side.runs(size)
     number = _number_of(owners, ours)
     pairs, counts = np.unique(_codes(*index.pairs(keys, owners, BOILERPLATE)), return_counts=True)

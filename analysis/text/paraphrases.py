@@ -9,7 +9,7 @@ neighbours among the evaluation set's questions (CSLS; Conneau et al. 2018):
 A pair is a paraphrase where the score is at least the threshold. Recall, precision and what the
 plain cosine does at the same recall: docs/contamination.md, `bench/contamination.py paraphrases`.
 
-What would surprise: where the evaluation set has fewer than 10 other questions, each missing one
+Note: where the evaluation set has fewer than 10 other questions, each missing one
 counts as a neighbour of cosine 0.45, the mean over real questions: else two unrelated questions of
 a tiny set would look close.
 """

@@ -45,11 +45,11 @@ def draw_plan(study_id: int) -> None:
             [
                 {
                     "Items": cell["items"],
-                    "Among": cell["asked"],
+                    "Among": cell["among"],
                     **{
                         name.capitalize(): value
                         for name, value in cell.items()
-                        if name not in ("items", "asked", "verdict")
+                        if name not in ("items", "among", "verdict")
                     },
                 }
                 for cell in found["cells"]

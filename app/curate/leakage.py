@@ -1,4 +1,4 @@
-"""The leakage check on the run page: can negatives be told from positives by style alone?"""
+"""The leakage check on the run page: can negatives be separated from positives by style alone?"""
 
 from typing import Any
 

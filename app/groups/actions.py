@@ -40,10 +40,10 @@ AsJson = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Desk:
-    """A review queue; `asked` is the group that the URL names, if any."""
+    """A review queue; `wanted_group` is the group that the URL names, if any."""
 
     wanted: QueueFilter
-    asked: int | None = None
+    wanted_group: int | None = None
 
 
 def is_blind(session: Session, user: SessionUser, run_id: int) -> bool:
@@ -116,13 +116,13 @@ def _next_groups(
         limit=ahead,
         passed_over=passed_over,
     )
-    if desk.asked is not None and desk.asked not in [
+    if desk.wanted_group is not None and desk.wanted_group not in [
         *passed_over,
         *st.session_state.get(ANSWERED, []),
     ]:
-        if not review_queue.can_review(session, desk.asked, reviewer=user.name, blind=blind):
-            raise Refused(f"group {desk.asked} is not in your queue")
-        ids = [desk.asked, *(each for each in ids if each != desk.asked)]
+        if not review_queue.can_review(session, desk.wanted_group, reviewer=user.name, blind=blind):
+            raise Refused(f"group {desk.wanted_group} is not in your queue")
+        ids = [desk.wanted_group, *(each for each in ids if each != desk.wanted_group)]
     return [get_group(session, group_id) for group_id in ids], total
 
 

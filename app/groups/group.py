@@ -104,7 +104,7 @@ def draw_calls(group: GroupDetail) -> None:
     label = f"{counted(len(group.calls), 'call')}: prompts and raw answers"
     if not st.toggle(label, key=f"group.calls-{group.id}"):
         return
-    asked = prompts_of(group)
+    prompts = prompts_of(group)
     with st.container(border=True):
         for call in group.calls:
             st.caption(
@@ -113,6 +113,6 @@ def draw_calls(group: GroupDetail) -> None:
                     f"{call.input_tokens + call.output_tokens:,} tokens · ${call.cost_usd:.4f}"
                 )
             )
-            for message in asked.get(call.id, ()):
+            for message in prompts.get(call.id, ()):
                 draw_text(message["content"], label=f"Prompt ({message['role']})", whole=True)
             draw_text(call.answer, label="Raw answer", whole=True)

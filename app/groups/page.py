@@ -23,11 +23,11 @@ REVIEWS = (ALL, "none", "approve", "reject", "edit")
 
 def read_reason_from_url(found: Funnel) -> None:
     """Set the filter once from `?reason=`, which the links of a funnel use."""
-    asked = st.query_params.get("reason")
-    if asked is not None:
+    wanted = st.query_params.get("reason")
+    if wanted is not None:
         del st.query_params["reason"]
-        if asked in found.dropped:
-            st.session_state["groups.reason"] = asked
+        if wanted in found.dropped:
+            st.session_state["groups.reason"] = wanted
 
 
 def draw_filters(found: Funnel, sources: list[str]) -> dict[str, str | None]:
@@ -48,7 +48,7 @@ def draw_filters(found: Funnel, sources: list[str]) -> dict[str, str | None]:
         source = None
         if len(sources) > 1:
             source = st.selectbox("Source", (ALL, *sources), key="groups.source", width=160)
-    asked = {
+    chosen = {
         "verdict": verdict,
         "reason": reason,
         "stage": stage,
@@ -56,7 +56,7 @@ def draw_filters(found: Funnel, sources: list[str]) -> dict[str, str | None]:
         "source": source or ALL,
     }
     filters: dict[str, str | None] = {
-        name: None if value == ALL else value for name, value in asked.items()
+        name: None if value == ALL else value for name, value in chosen.items()
     }
     return {**filters, "search": search}
 
@@ -125,8 +125,8 @@ with open_store().read() as session:
     st.caption(f"{counted(page.total, 'group')}. Select a row to open it.")
     draw_rows(page.rows)
     draw_pages(page.total, key="groups.page", rows=ROWS)
-    asked = st.query_params.get("group", "")
-    if asked.isdecimal():
-        draw_group(get_group(session, int(asked)))
+    named = st.query_params.get("group", "")
+    if named.isdecimal():
+        draw_group(get_group(session, int(named)))
     elif page.rows:
         draw_group(get_group(session, page.rows[0].id))

@@ -134,8 +134,8 @@ def draw_review(runs: list[RunSummary]) -> None:
         blind = actions.is_blind(session, user, run.id)
     wanted = draw_filters(run, blind=blind)
     draw_counts(run)
-    asked = st.query_params.get("group", "")
-    desk = Desk(wanted, int(asked) if asked.isdecimal() and len(asked) < 10 else None)
+    named = st.query_params.get("group", "")
+    desk = Desk(wanted, int(named) if named.isdecimal() and len(named) < 10 else None)
     if st.session_state.get("review.plain"):
         draw_plain_desk(desk)
     else:

@@ -161,6 +161,6 @@ if none:
     )
 else:
     draw_list()
-    asked = st.query_params.get("job", "")
-    if asked.isdecimal():
-        draw_job(int(asked))
+    named = st.query_params.get("job", "")
+    if named.isdecimal():
+        draw_job(int(named))

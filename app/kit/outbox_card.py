@@ -18,7 +18,7 @@ LIFELINE = st.components.v2.component(
     "inf_card_lifeline",
     js="""
 let latest = null;
-document.addEventListener("inf-card-unanswered", () => latest?.("asked", Date.now()));
+document.addEventListener("inf-card-unanswered", () => latest?.("unanswered", Date.now()));
 export default function ({ setTriggerValue }) {
   latest = setTriggerValue;
 }
@@ -44,4 +44,4 @@ def outbox_of(key: str) -> dict[str, Any]:
 
 def draw_lifeline() -> None:
     """Draw the component that reconnects a card after a server restart; once per page."""
-    LIFELINE(key="card.lifeline", on_asked_change=nothing)
+    LIFELINE(key="card.lifeline", on_unanswered_change=nothing)

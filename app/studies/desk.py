@@ -77,7 +77,7 @@ def _row(each: JudgeQuality, study: studies.StudySummary) -> dict[str, object]:
         "Notes": each.notes,
         "Skipped": each.skipped,
         "Leased": each.leased,
-        "Qualification": each.training,
+        "Qualification": each.qualification,
         "State": each.state,
         "Last": each.last_at,
     }

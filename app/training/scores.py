@@ -1,4 +1,4 @@
-"""What a training measured, as rows: every measure beside its controls, BM25 and the probe."""
+"""What a training measured, as rows: every measure next to its controls, BM25 and the probe."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -93,7 +93,7 @@ def _draw_shown(job: Job) -> None:
 
 
 def _draw_scores(job: Job) -> None:
-    """The scores of a training that is done, each beside its controls and BM25."""
+    """The scores of a training that is done, each next to its controls and BM25."""
     rows = score_rows(job.result or {})
     if not rows:
         return

@@ -110,7 +110,7 @@ def plan_numbers(plan: Plan, overlap: int) -> dict[str, Any]:
         "cells": [
             {
                 "verdict": cell.verdict,
-                "asked": rendered_messages(cell.verdict, cell.passed, cell.missed),
+                "among": cell_label(cell.verdict, cell.passed, cell.missed),
                 **dict(zip(plan.strata, cell.stratum, strict=True)),
                 "items": number,
             }
@@ -119,7 +119,7 @@ def plan_numbers(plan: Plan, overlap: int) -> dict[str, Any]:
     }
 
 
-def rendered_messages(verdict: str, passed: bool | None, missed: int | None) -> str:
+def cell_label(verdict: str, passed: bool | None, missed: int | None) -> str:
     """Which item of which groups a cell of a plan asks for, in words."""
     if verdict == "kept":
         return "kept groups"

@@ -159,7 +159,7 @@ def choose_for(
     seed: int,
     counts: tuple[int, int],
 ) -> list[list[tuple[int, str]]]:
-    """The passages beside those of each group, as (id, text): `counts` random and hard ones."""
+    """The passages added to those of each group, as (id, text): `counts` random and hard ones."""
     drawn = [sample_candidates(pool, group, count=counts[0], seed=seed) for group in groups]
     found = [[] for _ in groups] if hard is None else hard.find(groups, count=counts[1])
     texts = passage_texts(session, sorted({one for ids in (*drawn, *found) for one in ids}))

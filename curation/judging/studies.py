@@ -51,7 +51,7 @@ def make_study(
     run_id: int | None = None,
     name: str = "",
     guidelines: str | None = None,
-    training: int = 0,
+    qualification: int = 0,
     gold: int = 0,
     created_by: str = "",
 ) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def make_study(
 
     `sampling` is by default even over scenarios; `items` may be None for a list: all of it. Raises
     NotFound for an unknown dataset or one without a finished run, BadInput if the run has too few
-    groups, or too few approved ones for `training` (qualification) and `gold` items.
+    groups, or too few approved ones for `qualification` and `gold` items.
     """
     sampling = sampling or Sampling()
     with store.write() as session:
@@ -77,7 +77,7 @@ def make_study(
             guidelines=GUIDELINES if guidelines is None else guidelines,
             created_by=created_by,
         )
-        for part, count in (("training", training), ("gold", gold)):
+        for part, count in (("training", qualification), ("gold", gold)):
             if count:
                 sample_gold_items(session, study.id, part, count)
         composition = compose(session, study.id)
@@ -94,7 +94,7 @@ def make_study(
             "sampling": sampled.settings,
             "scenarios": composition.scenarios,
             "verdicts": composition.verdicts,
-            "training": training,
+            "qualification": qualification,
             "gold": gold,
         }
 

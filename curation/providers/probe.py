@@ -1,4 +1,4 @@
-"""A small call that tells a server that is down from a request that it cannot answer."""
+"""A small call that distinguishes a server that is down from a request it cannot answer."""
 
 import asyncio
 import time

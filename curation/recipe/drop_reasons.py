@@ -55,7 +55,7 @@ DROP_REASONS: Final[dict[str, Reason]] = {
         "`recorded` replays the demo set alone: choose another provider for data of your own",
     ),
     "request_refused": Reason(
-        "the server refuses the request with a status that trying again does not mend",
+        "the server refuses the request with a status that a retry does not fix",
         "read the server's message and change the recipe with --set",
     ),
     "server_error": Reason(

@@ -57,7 +57,7 @@ class Validation:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Random and hard passages beside those of the group."""
+        """Random and hard passages shown with those of the group."""
         return self.distractors, self.hard_distractors
 
 

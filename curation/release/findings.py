@@ -173,8 +173,8 @@ def _leakage(session: Session, plan: Plan) -> str:
     sentence = leaking_sentence(report)
     return (
         "Leakage: how well a classifier that sees one text alone, without query and instruction, "
-        "tells negatives from positives in the run's kept groups (AUC with its 95 % interval over "
-        "pairs; 0.5 is chance), and the AUC of the text's length by itself. "
+        "separates negatives from positives in the run's kept groups (AUC with its 95 % interval "
+        "over pairs; 0.5 is chance), and the AUC of the text's length by itself. "
         f"{sentence}\n\n"
         "| | AUC | length alone | pairs |\n|---|---|---|---:|\n" + "\n".join(rows)
     )

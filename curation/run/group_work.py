@@ -243,7 +243,7 @@ class GroupWork:
             chosen = parse(VALIDATION, answer.answer, candidates=len(order))
         except Unparsable as error:
             self._calls[VALIDATION, sample] = (answer.id, error.reason)
-            detail = {"unusable": error.reason, "words": str(error)}
+            detail = {"unusable": error.reason, "message": str(error)}
             return _Vote(NONE, tuple(order), detail)
         choice = chosen if chosen in (NONE, AMBIGUOUS) else order[int(chosen) - 1]
         return _Vote(choice, tuple(order))
@@ -258,7 +258,7 @@ def _verdict(items: Sequence[DoneItem]) -> Drop | None:
     """None if every scenario got its passage; else a drop by the first that did not."""
     for item in items:
         if "unusable" in item.detail:
-            return Drop(item.detail["unusable"], f"{item.scenario}: {item.detail['words']}")
+            return Drop(item.detail["unusable"], f"{item.scenario}: {item.detail['message']}")
     wrong = [item for item in items if item.choice != item.scenario]
     if not wrong:
         return None

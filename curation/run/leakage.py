@@ -103,9 +103,9 @@ def leaking_sentence(report: dict[str, Any]) -> str:
     if not leaking:
         return ""
     return (
-        f"A classifier that never sees query or instruction can tell {' and '.join(leaking)}: a "
-        "model trained on these groups may learn how the texts are written instead of what is "
-        "asked."
+        f"A classifier that never sees query or instruction can separate {' and '.join(leaking)}: "
+        "a model trained on these groups may learn how the texts are written instead of what is "
+        "requested."
     )
 
 

@@ -39,7 +39,7 @@ class PhaseLeft:
 
 @dataclass(frozen=True)
 class TimeLeft:
-    """What is left of a run; `seconds` is None and `why` says what is missing without a basis."""
+    """What is left of a run; `seconds` is None and `why` names what is missing without a basis."""
 
     phases: list[PhaseLeft]
     seconds: float | None

@@ -1,4 +1,4 @@
-"""Garbage collection tuned for a worker: many short-lived calls beside a large, static heap.
+"""Garbage collection tuned for a worker: many short-lived calls next to a large, static heap.
 
 The SDK and SQLAlchemy allocate some 150,000 objects that stay, and every call leaves a few hundred
 that do not. By default the cyclic collector traverses all of the former again and again to find the

@@ -25,7 +25,7 @@ from db.tables import (
 
 @dataclass(frozen=True)
 class Overview:
-    """Counts of everything; `offline` and `simulated` tell whether some of it is."""
+    """Counts of everything; `offline` and `simulated` report whether some of it is."""
 
     datasets: int
     pairs: int

@@ -84,7 +84,7 @@ VARIABLES: dict[str, tuple[Variable, ...]] = {
         Variable(
             "INF_RAY_WORKING_DIR", "none", "A folder that Ray copies to the nodes for each job."
         ),
-        Variable("RAY_ADDRESS", "set by Ray", "Tells a training that it runs on a cluster."),
+        Variable("RAY_ADDRESS", "set by Ray", "Set for a training that runs on a cluster."),
     ),
     "Devices and processes": (
         Variable(
@@ -95,7 +95,7 @@ VARIABLES: dict[str, tuple[Variable, ...]] = {
         Variable(
             "INF_MODEL_SERVER_IDLE_SECONDS",
             "`600`",
-            "The model server of the Try-it page ends after so many seconds without a request.",
+            "The Try-it page's model server ends after this number of seconds without a request.",
         ),
         Variable("OMP_NUM_THREADS", "CPU cores / processes", "Threads of each training process."),
         Variable("OMP_WAIT_POLICY", "`PASSIVE`", "How OpenMP threads wait; for child processes."),

@@ -37,7 +37,7 @@ class JudgeQuality:
     too_fast: float | None
     gold_right: int
     gold_seen: int
-    training: str
+    qualification: str
     state: str
     reason: str
     last_at: datetime | None
@@ -97,7 +97,7 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
                 ),
                 gold_right=sum(gold),
                 gold_seen=len(gold),
-                training=_qualification_label(member),
+                qualification=_qualification_label(member),
                 state=member.state if member else "active",
                 reason=member.reason if member else "",
                 last_at=last_at,

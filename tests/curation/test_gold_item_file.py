@@ -100,7 +100,7 @@ def test_the_command_adds_rows_sets_rules_and_refuses_what_cannot_be(
     words = ("study", "gold", "--study", study_id)
     ran = inf(*words, "--file", out, "--threshold", 0.5, "--action", "pause", "--json")
     assert (ran.json["gold"], ran.json["gold_threshold"]) == (2, 0.5)
-    refused = inf("study", "training", "--study", study_id, "--pass-mark", 80)
+    refused = inf("study", "qualification", "--study", study_id, "--pass-mark", 80)
     assert refused.code == 1 and "pass_mark 80: from 0 to 1" in refused.err
     nothing = inf(*words)
     assert nothing.code == 1 and "--file" in nothing.err

@@ -33,7 +33,7 @@ def test_a_study_is_made_judged_and_shown_from_the_command_line(
         },
         "scenarios": {"positive": 2, "instruction_negative": 2, "query_negative": 2},
         "verdicts": made.json["verdicts"],
-        "training": 0,
+        "qualification": 0,
         "gold": 0,
     }
     judged = inf("study", "judge", "--study", 1, "--judge", "simulated:1", "--json")

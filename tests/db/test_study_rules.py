@@ -108,7 +108,7 @@ def test_the_commands_do_what_a_curators_pages_do(sqlite_store: Store, inf: Inf)
     asked = ("study", "adjudicate", "--study", study_id)
     listed = inf(*asked, "--json").json
     assert (listed["disputed"], listed["items"][0]["item_id"]) == (1, held[0])
-    answers = {one["judge"]: one["choice"] for one in listed["items"][0]["said"]}
+    answers = {one["judge"]: one["choice"] for one in listed["items"][0]["answers"]}
     assert answers == {"ann": "positive", "bob": "query_negative"}
     wrong = inf(*asked, "--item", held[0], "--choice", "best")
     assert wrong.code == 1 and "best" in wrong.err

@@ -5,7 +5,7 @@ repeat a lot: I+ stands in two triplets of its row, and with the I term N² cros
 iq_{j,i} = (I_j, Q_i) are wanted. So each different text is embedded once, and tables say where in
 the list of different texts each triplet's is.
 
-What would surprise: sampling is seeded with the batch's own text, never a global generator: a
+Note: sampling is seeded with the batch's own text, never a global generator: a
 batch that is prefetched, or built again after a resume, is the same batch.
 """
 

@@ -1,6 +1,6 @@
 """The job `evaluate`: models side by side on held-out groups or on a benchmark folder.
 
-What would surprise: a checkpoint of ours given alone brings its base model along, prepared as its
+Note: a checkpoint of ours given alone brings its base model along, prepared as its
 training prepared it, so that the two stand side by side. Held-out groups are those of the
 checkpoint's training (its split is in `inf_embed.json`); models without one are scored on the same.
 `bm25` is the baseline without a model; rerankers are named as in `trainer.evaluate.reranking`,

@@ -219,7 +219,7 @@ def measure_run(
 def _averages(
     benchmark: Benchmark, per_query: dict[str, dict[str, float]]
 ) -> dict[str, float | None]:
-    """Held-out groups and BEIR: over all queries. FollowIR: original, and `changed:` beside it."""
+    """Held-out groups and BEIR: over all queries. FollowIR: original, and `changed:` next to it."""
     if not benchmark.originals_count:
         return average({query: values for query, values in per_query.items() if "map" in values})
     original, changed = set(benchmark.original.values()), set(benchmark.changed.values())

@@ -24,7 +24,7 @@ log = logging.getLogger("inf.train")
 
 
 def follow(processes: Processes, node: str) -> None:
-    """Train beside the first process, until the first process ends it."""
+    """Train together with the first process, until the first process ends it."""
     from trainer.launch.plan import groups_of
     from trainer.loop.fitting import fit
     from trainer.model.backbone import load_backbone
@@ -60,7 +60,7 @@ def follow(processes: Processes, node: str) -> None:
 
 
 def follow_the_first(node: str = "") -> None:
-    """Meet the others, then train beside the first of them; `node` is the place in a cluster."""
+    """Meet the others, then train with the first of them; `node` is the place in a cluster."""
     with joined_group(count_from_environment(os.environ)) as processes:
         follow(processes, node)
 

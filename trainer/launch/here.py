@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def train(handle: JobHandle) -> dict[str, Any]:
-    """Train in this process and those that it, torchrun or Ray Train started beside it.
+    """Train in this process and those that it, torchrun or Ray Train started with it.
 
     config: {"release": folder or number, "out": folder (optional), "settings": {key: value},
     "processes": how many train together on this machine (optional), "estimate": true to measure

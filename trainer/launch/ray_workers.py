@@ -9,7 +9,7 @@ A cluster believes a node that says it has GPUs. Where no worker sees the one it
 compute on their CPUs and the job's log has a warning; where some do and some do not, it is
 refused.
 
-What would surprise: Ray Train's own retries are off. A worker that goes away, with its node for
+Note: Ray Train's own retries are off. A worker that goes away, with its node for
 instance, ends them all and the job is lost; the supervisor of the cluster queues it again, and the
 next attempt goes on from the newest state. So nobody writes under the number of his successor.
 """
@@ -30,7 +30,7 @@ log = logging.getLogger("inf.train")
 
 
 def train_on_cluster(handle: JobHandle, workers: int) -> dict[str, Any]:
-    """Train with so many workers, each with the CPU cores and GPUs that a process may ask for.
+    """Train with `workers` workers, each with the CPU cores and GPUs that a process may ask for.
 
     Returns what the first returned. Raises its InfError, or Lost where a worker went away.
     """

@@ -13,7 +13,7 @@ SCHEDULERS = {"linear": "linear", "cosine": "cosine", "constant": "constant_with
 
 
 def prefetches(settings: TrainSettings) -> bool:
-    """Whether a process of its own prepares batches: where the device computes beside it."""
+    """Whether a process of its own prepares batches: where the device computes at the same time."""
     if settings.prefetch == "auto":
         return torch.cuda.is_available()
     return settings.prefetch == "on"

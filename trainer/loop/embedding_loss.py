@@ -152,7 +152,7 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
         sizes: tuple[int, ...] = (),
         teaching: Teaching = NO_TEACHING,
     ) -> None:
-        """sizes: the loss is the mean over the whole vectors and their first so many numbers."""
+        """sizes: the loss is the mean over the whole vectors and their first `sizes` numbers."""
         super().__init__()
         self.model = model
         self.objective, self.temperature = objective, temperature

@@ -1,6 +1,6 @@
 """sentence-transformers' trainer with our weights files, learning-rate schedule and sharding.
 
-What would surprise: with `max_seconds` the learning rate also falls with the clock (whichever of
+Note: with `max_seconds` the learning rate also falls with the clock (whichever of
 steps and time is further), so that a training that is cut short has still decayed to zero; such a
 training is not repeatable to the bit. Without it, it is.
 """

@@ -1,4 +1,4 @@
-"""What happens beside the steps of a training: metrics, progress, scores, stops, saved states."""
+"""What happens besides the steps of a training: metrics, progress, scores, stops, saved states."""
 
 import logging
 import math

@@ -172,7 +172,7 @@ class CrossAttentionTransformer(Transformer):
     def save(
         self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any
     ) -> None:
-        """The transformer as any, and the three matrices beside it, as safetensors."""
+        """The transformer as any, and the three matrices next to it, as safetensors."""
         super().save(output_path, *args, safe_serialization=safe_serialization, **kwargs)
         matrices = {name: getattr(self, name).weight.detach().cpu().clone() for name in MATRICES}
         save_file(matrices, Path(output_path) / FILE)

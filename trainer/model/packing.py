@@ -11,7 +11,7 @@ The embedding of (I_j, Q_k) is the state of the last token of Q_k, exactly as if
 alone. What is shared is the longest common *token* prefix of the tokenised texts, so nothing
 depends on whether a tokenizer splits "I Q" as it splits "I" and " Q".
 
-What would surprise: the mask must always be given. transformers reads positions that restart
+Note: the mask must always be given. transformers reads positions that restart
 without a mask as packed sequences of another kind. A KV cache is not used: with gradient
 checkpointing transformers drops it with no more than a warning, and the embeddings are wrong.
 """
@@ -182,7 +182,7 @@ def is_causal(model_type: str) -> bool:
 
 
 def enable_packing(model: SentenceTransformer) -> None:
-    """Let the model take packed rows beside plain ones."""
+    """Let the model take packed rows as well as plain ones."""
     model.__class__ = PackingSentenceTransformer
     backbone: Any = model[0].model
     if backbone.config._attn_implementation == "sdpa":

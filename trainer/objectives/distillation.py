@@ -1,4 +1,4 @@
-"""A teacher's scores over a group's passages, taught beside an objective.
+"""A teacher's scores over a group's passages, taught together with an objective.
 
 For anchor i (an instruction and a query) the group has three passages, one of them its own. Student
 scores s are cosines over the temperature τ, teacher scores t are a reranker's over its own

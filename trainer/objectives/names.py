@@ -63,7 +63,7 @@ class Objective:
 
     @property
     def anchor_every(self) -> int:
-        """Every so many of a row's triplets is an anchor."""
+        """N where every N-th of a row's triplets is an anchor."""
         return self.baseline.every if self.baseline else 1
 
     @property

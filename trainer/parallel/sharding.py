@@ -5,7 +5,7 @@ of DDP. The first process also has an ordinary copy in main memory, which after 
 model. Scoring is done by all processes with the sharded model. A state to resume from is unsharded:
 all weights and moments, written by the first process.
 
-What would surprise: transformers' own FSDP setting is not used, because accelerate takes it on
+Note: transformers' own FSDP setting is not used, because accelerate takes it on
 GPUs alone and passes over it silently elsewhere; so the same code is tested with gloo on a CPU.
 """
 

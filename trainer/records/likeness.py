@@ -57,7 +57,7 @@ def differences(base: Record, other: Record) -> list[str]:
 
 
 def library_differences(base: Record, other: Record) -> list[str]:
-    """Libraries whose versions differ: reported beside a comparison, no reason to refuse it."""
+    """Libraries whose versions differ: reported with a comparison, no reason to refuse it."""
     here, there = base.get("libraries", {}), other.get("libraries", {})
     return [
         f"{name} {there.get(name) or 'absent'} instead of {here.get(name) or 'absent'}"

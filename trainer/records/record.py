@@ -1,6 +1,6 @@
 """The record of an evaluation: everything that a comparison with it depends on.
 
-What would surprise: a model behind an API has neither weights nor revision here; its server and the
+Note: a model behind an API has neither weights nor revision here; its server and the
 name it gives the model stand instead.
 """
 

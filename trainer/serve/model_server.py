@@ -74,7 +74,7 @@ class Searcher:
             best = corpus.best(question, depth)
             seconds = time.monotonic() - began
         count = len(corpus.ids)
-        return {"hits": self._texts(best), "seconds": seconds, "passages": count, "asked": text}
+        return {"hits": self._texts(best), "seconds": seconds, "passages": count}
 
     def _model(self, name: str) -> "SentenceTransformer":
         if name not in self._models:

@@ -199,7 +199,7 @@ def _check_fsdp(settings: TrainSettings) -> None:
 
 
 def check_processes(settings: TrainSettings, count: int) -> None:
-    """Refuse what so many processes cannot train. Raises BadInput with the remedy."""
+    """Refuse what this number of processes cannot train. Raises BadInput with the remedy."""
     if settings.fsdp == "on" and count == 1:
         raise BadInput("fsdp=on shards weights over several processes: give --nproc 2 or more")
     if count > 1 and settings.encoders == "two" and settings.texts_at_once:

@@ -182,7 +182,7 @@ class SettingFields:
         1.0,
         OBJECTIVE,
         "Teacher weight",
-        "Weight of the teacher's loss beside the objective's.",
+        "Weight of the teacher's loss, added to the objective's.",
         above=0,
         advanced=True,
     )

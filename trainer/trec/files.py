@@ -1,7 +1,7 @@
 """TREC run and qrels files, as trec_eval reads them.
 
 A run line is `query Q0 document rank score tag`, a qrels line `query 0 document grade`, fields
-separated by spaces or tabs. What would surprise: the rank column counts for nothing, scores order a
+separated by spaces or tabs. Note: the rank column counts for nothing, scores order a
 run and ties are broken by document id, descending; written files have their ranks by that rule.
 """
 

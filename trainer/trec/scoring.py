@@ -1,6 +1,6 @@
 """Scoring a TREC run file as if it were a model, named `trec:FILE`.
 
-What would surprise: a run says nothing about the candidates that it was chosen from. Its depth is
+Note: a run says nothing about the candidates that it was chosen from. Its depth is
 the most documents it lists for a query, at most that of our own rankings; a shallower run has
 another ranking depth, and is compared only with runs of that depth. Instruction flip and strict
 accuracy need a score of every passage of a group, which a run may lack: they are not measured.

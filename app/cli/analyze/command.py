@@ -1,4 +1,4 @@
-"""`inf analyze`: agreement, diversity and coverage. One module per subject beside this one."""
+"""`inf analyze`: agreement, diversity and coverage. One module per subject next to this one."""
 
 import click
 

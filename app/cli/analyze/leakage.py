@@ -1,4 +1,4 @@
-"""`inf analyze leakage`: can a run's negatives be told from positives by how they are written?"""
+"""`inf analyze leakage`: can a run's negatives be recognised by how they are written?"""
 
 import click
 

@@ -62,11 +62,11 @@ def estimate(study_id: int) -> Result:
 def _planned(result: Result) -> str:
     lines = [run_text.plan_sentence(result)]
     lines += [
-        f"  {cell['items']:>6}  {cell['asked']}"
+        f"  {cell['items']:>6}  {cell['among']}"
         + "".join(
             f", {name} {value or 'none'}"
             for name, value in cell.items()
-            if name not in ("verdict", "asked", "items")
+            if name not in ("verdict", "among", "items")
         )
         for cell in result["cells"]
     ]

@@ -36,7 +36,7 @@ def study() -> None:
 
 for command_of_a_study in (
     study_known.gold,
-    study_known.training,
+    study_known.qualification,
     study_known.template,
     study_people.people,
     study_people.adjudicate,
@@ -58,7 +58,7 @@ def _created(result: Result) -> str:
         ("scenarios", counts(result["scenarios"])),
         ("groups", counts(result["verdicts"])),
         ("sources", counts(result["sampling"]["sources"])),
-        ("training", result["training"]),
+        ("qualification", result["qualification"]),
         ("gold", result["gold"]),
     )
 
@@ -111,7 +111,7 @@ def _created(result: Result) -> str:
     help="A Markdown file (default: a short text on relevance).",
 )
 @click.option(
-    "--training",
+    "--qualification",
     type=click.IntRange(min=0),
     default=0,
     help="Qualification examples before the study, from approved groups.",
@@ -137,7 +137,7 @@ def create(
     run_id: int | None,
     name: str,
     guidelines: Path | None,
-    training: int,
+    qualification: int,
     gold: int,
 ) -> Result:
     """Create a study of items sampled from all groups that reached validation, kept or dropped.
@@ -167,7 +167,7 @@ def create(
         run_id=run_id,
         name=name,
         guidelines=None if guidelines is None else _text(guidelines),
-        training=training,
+        qualification=qualification,
         gold=gold,
         created_by=me(),
     )

@@ -1,4 +1,4 @@
-"""`inf study gold|training|template`: items with known answers, and the rules about them."""
+"""`inf study gold|qualification|template`: items with known answers, and the rules about them."""
 
 import json
 from pathlib import Path
@@ -14,6 +14,9 @@ from db.study.gold_items import sample_gold_items
 from db.study.rules import GOLD_ACTIONS, set_rules
 from db.study.studies import count_parts
 
+# Command, and key of its count → the part of a study's items as stored.
+PARTS = {"gold": "gold", "qualification": "training"}
+
 study_option = click.option("--study", "study_id", type=int, required=True, help="Id of the study.")
 file_option = click.option(
     "--file",
@@ -24,11 +27,12 @@ file_option = click.option(
 
 
 def _change(
-    study_id: int, part: str, file: Path | None, sample: int | None, rules: dict[str, Any]
+    study_id: int, name: str, file: Path | None, sample: int | None, rules: dict[str, Any]
 ) -> Result:
-    changes = {name: value for name, value in rules.items() if value is not None}
+    part = PARTS[name]
+    changes = {rule: value for rule, value in rules.items() if value is not None}
     if file is None and sample is None and not changes:
-        raise BadInput(f"nothing to do: give --file, --sample or a rule (inf study {part} --help)")
+        raise BadInput(f"nothing to do: give --file, --sample or a rule (inf study {name} --help)")
     with ready_store().write() as session:
         added = [] if file is None else add_from_file(session, study_id, part, file)
         if sample is not None:
@@ -40,8 +44,8 @@ def _change(
     return {
         "study_id": study_id,
         "added": added,
-        part: total,
-        **{name: getattr(now, name) for name in rules},
+        name: total,
+        **{rule: getattr(now, rule) for rule in rules},
     }
 
 
@@ -85,12 +89,12 @@ def gold(
     lambda result: lines(
         ("study", result["study_id"]),
         ("added", len(result["added"])),
-        ("examples", result["training"]),
+        ("examples", result["qualification"]),
         ("pass mark", result["pass_mark"]),
         ("rounds", result["training_rounds"]),
     )
 )
-def training(
+def qualification(
     study_id: int,
     file: Path | None,
     sample: int | None,
@@ -99,7 +103,7 @@ def training(
 ) -> Result:
     """Add qualification examples with feedback, and set pass mark and number of attempts."""
     given = {"pass_mark": pass_mark, "training_rounds": rounds}
-    return _change(study_id, "training", file, sample, given)
+    return _change(study_id, "qualification", file, sample, given)
 
 
 @click.command()

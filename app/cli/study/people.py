@@ -29,7 +29,7 @@ def _person(each: JudgeQuality) -> Result:
         "too_fast": each.too_fast,
         "gold_right": each.gold_right,
         "gold_seen": each.gold_seen,
-        "training": each.training,
+        "qualification": each.qualification,
         "state": each.state,
         "reason": each.reason,
     }
@@ -44,7 +44,9 @@ def _people(result: Result) -> str:
         + (f", paused: {each['reason']}" if each["state"] == "paused" else "")
         for each in result["people"]
     ]
-    return "\n".join([*([result["said"]] if result["said"] else []), *(rows or ["no judges yet"])])
+    return "\n".join(
+        [*([result["message"]] if result["message"] else []), *(rows or ["no judges yet"])]
+    )
 
 
 @click.command()
@@ -75,10 +77,10 @@ def people(
     if reason and not pause:
         raise click.UsageError("--reason requires --pause")
     store = ready_store()
-    said = _do(store, study_id, *chosen[0], reason=reason, to=to or "") if chosen else ""
+    message = _do(store, study_id, *chosen[0], reason=reason, to=to or "") if chosen else ""
     with store.read() as session:
         found = quality.judge_quality(session, study_id)
-    return {"study_id": study_id, "said": said, "people": [_person(each) for each in found]}
+    return {"study_id": study_id, "message": message, "people": [_person(each) for each in found]}
 
 
 def _do(store: Store, study_id: int, action: str, name: str, *, reason: str, to: str) -> str:
@@ -116,7 +118,7 @@ def _item(item: Disputed) -> Result:
         "instruction": item.instruction,
         "query": item.query,
         "candidates": [{"label": label, "text": text} for label, text in item.candidates],
-        "said": [
+        "answers": [
             {"judge": one.judge, "choice": one.choice, "note": one.note, "flagged": one.flagged}
             for one in (*item.answers, *item.skips)
         ],
@@ -130,7 +132,7 @@ def _disputed(result: Result) -> str:
         return f"item {result['item_id']} is decided: {result['choice'].replace('_', ' ')}"
     lines = [
         f"item {each['item_id']}: "
-        + ", ".join(f"{one['judge']} {one['choice']}" for one in each["said"])
+        + ", ".join(f"{one['judge']} {one['choice']}" for one in each["answers"])
         + (f" (decided: {each['decision']})" if each["decision"] else "")
         for each in result["items"]
     ]
