@@ -180,6 +180,7 @@ def cases() -> Iterator[Case]:
     yield from _json()
     yield from _choices()
     yield from _leftovers()
+    yield from _debris()
     yield from _bodies()
 
 
@@ -717,6 +718,80 @@ def _leftovers() -> Iterator[Case]:
         drop="leftover",
         given=dict(GIVEN) | {"language": "Python"},
     )
+
+
+def _debris() -> Iterator[Case]:
+    """What stayed in texts when the parser was attacked a second time."""
+    unwrapped = (f"`{X}`", f"*{X}*", f"_{X}_", f"'{X}'", f"{X}\u200b", f"‘{X}’", f"«{X}»")
+    for number, text in enumerate(unwrapped):
+        name = f"marks around an instruction, {number}"
+        yield Case(name, INSTRUCTION, tgi(f"Instruction: {text}"), want=X)
+    lines = (
+        *(f'{X}"', f'"{X}', f"{X}”", f'{X}",', f"{X}}}", f"{X}]"),
+        *(f"I-: {X}", f"I+: {X}", f"Negative instruction: {X}", f"(new) {X}"),
+        *("A new, contradictory instruction", "an opposite instruction"),
+        f"{X} (This contradicts the original focus on years.)",
+        f"{X} [Revised to exclude dates]",
+        f"{X} - opposite of the positive instruction",
+        f"{X} Explanation: this contradicts it.",
+        f"{X} Thank you!",
+        f"{X} Is this what you wanted?",
+    )
+    for text in lines:
+        yield Case(
+            f"debris: {text.replace(X, '…')}",
+            INSTRUCTION,
+            lm_studio(f"Instruction: {text}"),
+            drop="leftover",
+        )
+    for text in (f"Q-: {Q}", f"New search query: {Q}", f"{Q} (different from the original)"):
+        yield Case(
+            f"debris: {text.replace(Q, '…')}", QUERY, mistral(f"Query: {text}"), drop="leftover"
+        )
+    heads = ("Sure thing! ", "Here you go: ", "Here's the rewritten article:\n", "Document: ")
+    tails = (
+        *("\n\nIs there something specific you'd like me to modify?", " Let me know!"),
+        *("\n\nWould you like any changes?", "\n\nHope that's what you wanted!"),
+        *("\n\nFeel free to tweak it as you like.", "\n\nTHE END", "\n[End]", "\n\nP1-"),
+        "\n\nI've kept the length and style similar to the document.",
+        "\n\nThis version focuses on the bell instead of the year.",
+        "\n\nThis response meets the requirements.",
+        "\n\nPassage written as requested.",
+        "\n\nAs requested, this differs from the document.",
+        *("\n\n(45 words)", "\n(Words: 45)", "\n\n### Explanation\nIt turns on the bell."),
+        *("\n\n**Why it works**\nIt turns on the bell.", " &lt;b&gt;"),
+        "\n\nNote that all facts are invented.",
+    )
+    for text in [*(head + P for head in heads), *(P + tail for tail in tails)]:
+        yield Case(
+            f"debris: {text.replace(P, '…').strip()[:60]!r}",
+            PASSAGE,
+            ollama(f"Passage: {text}"),
+            drop="leftover",
+        )
+    ambiguous = (
+        *("Answer: 1 is wrong, 3 fits.", "Is the answer: 2? No.\nI cannot decide."),
+        *("Choice: 2 (but 3 also fits)", "My choice is 2, since answer is 3"),
+        *("Choice: 2?", "Choice: 1. No, choice: 4", "The answer is 2 or maybe another one."),
+    )
+    for text in ambiguous:
+        yield Case(f"not one choice: {text!r}", JUDGE, llama_cpp(text), drop="unparsable")
+    clear = (
+        *("Choice: 2 (it alone names the year)", "**Answer:** 2, because it names the year."),
+        *("Choice: 2 – the others are about the bell.", "Answer: 2. It names the year."),
+        *("Choice: 2 (passage 3 does not name the year)",),
+    )
+    for text in clear:
+        yield Case(f"one choice with its reason: {text!r}", JUDGE, openai(text), want="2")
+    kept = f'{P} He said: "Ring it." A board 12" wide hangs there (I\'ve kept a picture of it).'
+    yield Case("quotes that belong to a passage", PASSAGE, openai(f"Passage: {kept}"), want=kept)
+    for text in (
+        "Find texts in which 'tower' means a keep.",
+        "Nothing about the *old* church, please.",
+        'Only what locals call "the keep"',
+        "Skip the end of the story; I want the building of it.",
+    ):
+        yield Case(f"a clean line: {text}", INSTRUCTION, vllm(f"Instruction: {text}"), want=text)
 
 
 def _bodies() -> Iterator[Case]:

@@ -203,6 +203,14 @@ STATUSES = (
         error(503, Retry_After="1e9"),
         environment=RETRY,
     ),
+    again("answers 503 once, Retry-After as a date that is past", error(503, Retry_After=PAST)),
+    again(
+        "answers 503 once, Retry-After as a date far away (capped)",
+        error(503, Retry_After=FUTURE),
+        environment=RETRY,
+    ),
+    again("answers 500 once, Retry-After in seconds", error(500, Retry_After="0.02")),
+    again("answers 408 once, Retry-After in seconds", error(408, Retry_After="0.02")),
     again("answers 504 once", error(504)),
     again("answers 529 once (overloaded)", error(529)),
     stops("answers 401 from then on", error(401, "invalid_api_key"), KEY),
@@ -383,6 +391,11 @@ SHAPES = (
     kept("reports 10^30 tokens", usage_of({"prompt_tokens": 10**30, "completion_tokens": 10**30})),
     kept("refuses the JSON schema with 400", error(400), form="json_schema", settings=JSON),
     kept("refuses the JSON schema with 422", error(422), form="json_schema", settings=JSON),
+    *(
+        kept(f"refuses the JSON schema with {code}", error(code), form="json_schema", settings=JSON)
+        for code in (403, 404, 409, 413, 415)
+    ),
+    kept("refuses any response format with 404", error(404), form="any", settings=JSON),
     kept("refuses any response format with 400", error(400), form="any", settings=JSON),
     stops(
         "comes back as another model",

@@ -25,6 +25,7 @@ class Endpoint:
     """A server at one address.
 
     `own_server`: not the vendor's. `form`: by model, how many steps of FORMS it has refused.
+    `limit_name`: by model, the name of the limit of output tokens that it wants.
     `reported`: by model, the name under which it answers. `failures`: since its last answer.
     """
 
@@ -32,6 +33,7 @@ class Endpoint:
     client: AsyncOpenAI
     own_server: bool
     form: dict[str, int] = field(default_factory=dict)
+    limit_name: dict[str, str] = field(default_factory=dict)
     reported: dict[str, str] = field(default_factory=dict)
     open_requests: int = 0
     answers: int = 0

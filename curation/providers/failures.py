@@ -15,7 +15,7 @@ import httpx2
 import openai
 
 from curation.providers.provider import Request, RowFailed
-from db.errors import ProviderError
+from db.errors import BadInput, ProviderError
 from db.tables import utc_now
 
 MAX_RETRY_AFTER_SECONDS: Final = 600.0  # some servers request a day
@@ -24,6 +24,7 @@ WIRE_ERRORS: Final = (
     *(openai.APIError, aiohttp.ClientError, httpx2.HTTPError),
     *(ValueError, TimeoutError, OSError),
 )
+LIMIT_NAMES: Final = ("max_tokens", "max_completion_tokens")
 QUOTA, TOO_LONG = "insufficient_quota", "context_length_exceeded"
 
 
@@ -61,12 +62,13 @@ def may_be_about_form(error: Exception) -> bool:
     """Whether a refusal may concern the response format: servers word that in many ways.
 
     A request in a simpler form decides: that form is kept where it is answered. Excluded is what
-    has a cause of its own: key, quota, model, time, size, rate, content filter, context length.
+    has a cause of its own: key, quota, time, rate, content filter, context length. A router may
+    answer 404 where no server of a model takes a schema, a proxy 403 or 413.
     """
     return (
         isinstance(error, openai.APIStatusError)
         and 400 <= error.status_code < 500
-        and error.status_code not in (401, 402, 403, 404, 408, 409, 413, 429)
+        and error.status_code not in (401, 402, 408, 429)
         and error_code(error) not in ("content_filter", "content_policy_violation", QUOTA, TOO_LONG)
     )
 
@@ -92,14 +94,37 @@ def error_code(error: openai.APIError) -> str:
     return str(error.code or body.get("type") or "")
 
 
+def refuses_limit_name(error: Exception) -> bool:
+    """Whether a server refuses the name under which it is sent the limit of output tokens."""
+    if not isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
+        return False
+    named = error.param or error.message
+    return any(name in named for name in LIMIT_NAMES)
+
+
+def max_retry_after() -> float:
+    """The longest wait that a server may request: INF_MAX_RETRY_AFTER_SECONDS or ten minutes.
+
+    Raises BadInput for a value that is no number of seconds.
+    """
+    given = os.environ.get("INF_MAX_RETRY_AFTER_SECONDS") or str(MAX_RETRY_AFTER_SECONDS)
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = -1.0
+    if not (math.isfinite(seconds) and seconds >= 0):
+        raise BadInput(f"INF_MAX_RETRY_AFTER_SECONDS is {given!r}: give a number of seconds")
+    return seconds
+
+
 def retry_after_seconds(error: openai.APIStatusError, ceiling: float | None = None) -> float | None:
     """Seconds to wait as the server requests, as a number or a date; None without a request.
 
-    At most `ceiling`, by default INF_MAX_RETRY_AFTER_SECONDS or ten minutes.
+    At most `ceiling`, by default `max_retry_after()`.
     """
     headers = error.response.headers
     if ceiling is None:
-        ceiling = float(os.environ.get("INF_MAX_RETRY_AFTER_SECONDS") or MAX_RETRY_AFTER_SECONDS)
+        ceiling = max_retry_after()
     for name, factor in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         requested = headers.get(name)
         if requested is None:

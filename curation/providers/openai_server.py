@@ -20,8 +20,11 @@ import openai
 from curation.providers.client import make_endpoints
 from curation.providers.endpoints import Endpoint, Endpoints
 from curation.providers.failures import (
+    LIMIT_NAMES,
+    max_retry_after,
     may_be_about_form,
     raise_if_final,
+    refuses_limit_name,
     retry_after_seconds,
 )
 from curation.providers.gate import Gate
@@ -106,6 +109,7 @@ class OpenAIProvider:
         Raises ProviderError without a key, BadInput where a budget is set and a price or a limit
         of output tokens is missing.
         """
+        max_retry_after()  # a wrong value stops the run now, not at the first wait
         prices = load_prices()
         if with_budget:
             require_prices(recipe, prices)
@@ -203,6 +207,7 @@ class OpenAIProvider:
         attempts = of_row = of_server = passed_on = 0
         first, failed_at = time.monotonic(), math.inf
         form = 0  # the simplest that this request has needed
+        renamed = False  # the limit of output tokens: once, else two names would alternate
         while True:
             delay: float | None = None
             async with self.gate.slot(lambda: self._counted_tokens(request)) as started:
@@ -226,6 +231,10 @@ class OpenAIProvider:
                     answer = self.read(request, completion, time.monotonic() - started)
                     check_reported_model(endpoint, request.model, completion)
                 except Exception as error:
+                    if not renamed and refuses_limit_name(error):
+                        renamed = self._rename_limit(request, endpoint, body)
+                        if renamed:
+                            continue
                     if may_be_about_form(error) and "response_format" in body:
                         form += 1  # kept for the model where the simpler request is answered
                         continue
@@ -287,7 +296,17 @@ class OpenAIProvider:
     def _limit_name(self, request: Request, endpoint: Endpoint) -> str:
         # OpenAI's reasoning models refuse the old name, most other servers the new one
         usual = "max_tokens" if endpoint.own_server else "max_completion_tokens"
-        return self.limit_names.get(request.task, usual)
+        found = endpoint.limit_name.get(request.model, usual)
+        return self.limit_names.get(request.task, found)
+
+    def _rename_limit(self, request: Request, endpoint: Endpoint, body: dict[str, Any]) -> bool:
+        """Whether the limit goes by its other name from here on; not where the recipe names it."""
+        sent = [name for name in LIMIT_NAMES if name in body]
+        if request.task in self.limit_names or len(sent) != 1:
+            return False
+        (other,) = set(LIMIT_NAMES) - set(sent)
+        endpoint.limit_name[request.model] = other
+        return True
 
     def read(self, request: Request, completion: Any, seconds: float) -> Answer:
         """The answer of a completion. Raises ValueError for what is no completion."""

@@ -10,6 +10,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from curation.recipe.leftovers import find_leftover
@@ -57,6 +58,14 @@ _MORE = re.compile(
     r"(?:(?:passage|document|number)\s*)?[\s*_\"'\[(<]*(?:\d|none\b|ambiguous\b)",
     re.IGNORECASE,
 )
+# after the number, in its line: the answer takes its choice back, or names another one
+_DOUBT = re.compile(
+    r"[^\n]*\?|\W*(?:is|was|seems)\s+(?:wrong|not|incorrect|false)\b"
+    r"|[^\n]*\b(?:also (?:fits?|works?|answers?|meets|satisf\w+|possible|correct|relevant)"
+    r"|or (?:maybe|perhaps|possibly|another)|not sure|cannot decide)\b",
+    re.IGNORECASE,
+)
+_INVISIBLE = " \t\r\n\u200b\u200e\u200f\u2060\ufeff"
 MAX_DIGITS = 9  # of a candidate's number; `int` refuses thousands of them
 
 
@@ -106,11 +115,11 @@ def _text(
 ) -> str:
     value = _from_json(task, gives, plain)
     text = _one_of_labels(task, gives, plain) if value is None else str(value)
-    text = _unquoted(_without_label(gives, text.strip()))
+    text = _unquoted(_without_label(gives, text.strip(_INVISIBLE)))
     if gives == "Passage":
         text = _unfenced(text)
     else:
-        text = _unquoted(text.strip().split("\n", 1)[0].strip())
+        text = _unquoted(text.strip().split("\n", 1)[0].strip(_INVISIBLE))
     if NO_CHARACTER in text:
         raise Unparsable("unparsable", f"{task}: the answer holds a non-character")
     if not text:
@@ -253,8 +262,14 @@ def _unfenced(text: str) -> str:
     return match[2].strip("\n")
 
 
+_WRAPPINGS = (
+    *(("**", "**"), ("*", "*"), ("_", "_"), ("`", "`")),
+    *(('"', '"'), ("“", "”"), ("'", "'"), ("‘", "’"), ("«", "»")),
+)
+
+
 def _unquoted(text: str) -> str:
-    for opening, closing in (("**", "**"), ('"', '"'), ("“", "”")):
+    for opening, closing in _WRAPPINGS:
         inner = text[len(opening) : -len(closing)]
         if text.startswith(opening) and text.endswith(closing) and opening not in inner and inner:
             return inner.strip()
@@ -291,6 +306,11 @@ def _choice_of_text(task: Task, text: str) -> str:
     for one in found:
         if _MORE.match(text, one.end()):
             raise Unparsable("unparsable", f"{task}: more than one choice in a line")
+    if _DOUBT.match(text, last.end()):
+        raise Unparsable("unparsable", f"{task}: the line of the choice takes it back")
+    for one, other in pairwise(found):
+        if one[1].lower() != other[1].lower() and "\n" not in text[one.end() : other.start()]:
+            raise Unparsable("unparsable", f"{task}: two choices in a line")
     later = _CHOICE_BEGINS.search(text, last.end())
     differ = len({one[1].lower().lstrip("0") or "0" for one in found}) > 1
     rest = text[last.end() :]

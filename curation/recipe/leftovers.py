@@ -16,7 +16,7 @@ from curation.recipe.tasks import Gives
 CHAT_TAIL_CHARACTERS = 240  # of the end: where a chat model takes its leave
 
 _FENCE = re.compile(r"```|~~~")
-_JSON = re.compile(r"[\"”]\s*[}\]]+\s*$|^\s*\{\s*[\"“]|\{\"\w+\"\s*:")
+_JSON = re.compile(r"[\"”]\s*[}\]]+\s*$|^\s*\{\s*[\"“]|\{\"\w+\"\s*:|[\"”]\s*,\s*$")
 _ESCAPED = re.compile(r"(?<!\\)\\n|\\\"")
 _TOKEN = re.compile(
     r"<\|[^|<>\n]{1,40}\|?>|<[^|<>\n]{1,40}\|>|<｜[^<>\n]{1,40}｜>|\[/?INST\]|<</?SYS>>|</?s>"
@@ -39,16 +39,25 @@ _FORM = re.compile(
     re.IGNORECASE,
 )
 _HEAD = re.compile(
-    r"(?:sure|certainly|of course|absolutely|okay|got it|no problem|great)\b\s*[!,.:]"
+    r"(?:sure(?: thing)?|certainly|of course|absolutely|okay|got it|no problem|great)\b\s*[!,.:]"
     r"|(?:here(?:['’]s| is| are)|below is|this is)\b[^.\n]{0,80}"
-    r"\b(?:passage|instruction|query|text|document|version|json|solution)\b[^.\n]{0,60}:"
+    r"\b(?:passage|instruction|query|text|document|version|json|solution|article|story|paragraph"
+    r"|rewrite|answer|result)\b[^.\n]{0,60}:"
+    r"|here you (?:go|are)\b\s*[!,.:]|(?:document|text)\s*:"
     r"|as an? (?:ai|large language|language) (?:language )?(?:model|assistant)\b",
     re.IGNORECASE,
 )
 _TAIL = re.compile(
-    r"\blet me know (?:if|whether|how|what|should)\b|\bfeel free to (?:ask|reach|let|adjust|modify)"
-    r"|\b(?:i )?hope (?:this|that|it) helps\b|\bis there anything else\b"
-    r"|\bwould you like (?:me|another|to see)\b|\bdo you (?:want|need) me to\b"
+    r"\blet me know\b(?: (?:if|whether|how|what|should)\b|\s*[!.]?\s*$)"
+    r"|\bfeel free to (?:ask|reach|let|adjust|modify|tweak|change|edit|use)"
+    r"|\b(?:i )?hope (?:this|that|it)(?: helps\b|(?: i|['’])s what you)"
+    r"|\bis there (?:any|some)thing\b[^.\n]{0,40}\b(?:else|you['’]d like|you would like)\b"
+    r"|\bwould you like (?:me|another|to see|any|some)\b|\bdo you (?:want|need) me to\b"
+    r"|\bis this what you (?:wanted|had in mind|meant)\b|\bthank you\W*$"
+    r"|\n\W*this (?:version|response|passage|rewrite|revision|rewritten|revised)\b"
+    r"|\n\W*(?:as requested|(?:passage|text|article) (?:re)?written)\b"
+    r"|\n\W*i(?:['’]ve| have)? (?:kept|made sure|ensured|tried to|avoided|rewrote|changed)\b"
+    r"[^\n]{0,60}\b(?:length|style|tone|structure|format|similar|document|original|facts?)\b"
     r"|\bif you (?:need|want|have|would like|['’]d like) (?:any(?:thing)?|more|further|another|me)"
     r"[^.!?\n]{0,60}(?:else|help|questions?|changes|versions?|adjust\w*|know|me to)"
     r"|\bi(?:['’]m| am|['’]d be| would be) happy to\b|\bplease let me know\b",
@@ -57,16 +66,31 @@ _TAIL = re.compile(
 _NOTE = re.compile(
     r"^\W*(?:notes?|explanation|reasoning|rationale|justification|word count|key differences"
     r"|differences|changes(?: made)?|why this(?: works)?|disclaimer)\b[^\n:]{0,30}:"
-    r"|\bword count\s*:|^\W*end of (?:the )?(?:passage|text|document)\W*$",
+    r"|\bword count\s*:|^\W*end of (?:the )?(?:passage|text|document)\W*$"
+    r"|^[\s#*_]*(?:explanation|reasoning|rationale|why (?:this|it) works|key differences)\W*$"
+    r"|^\W*note that (?:all|the|this|these|i)\b|^\W*(?:the )?end\W*$"
+    r"|^\W*(?:\d+ words|words: \d+)\W*$",
     re.IGNORECASE | re.MULTILINE,
 )
 _RULE = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,}|={3,})\s*$", re.MULTILINE)
 _TURN = re.compile(r"^\s*(?:user|assistant|system|human|ai)\s*:", re.IGNORECASE | re.MULTILINE)
 _LABEL = re.compile(
-    r"(?:^|[.!?]\s+|\n)\W*(?:(?:new|old|original|your|final)\s+)?(?:instruction|query|passage)"
-    r"\W{0,3}:",
+    r"(?:^|[.!?]\s+|\n)\W*(?:(?:new|old|original|your|final|search|positive|negative|revised"
+    r"|rewritten|modified|opposite)\s+)*(?:instruction|query|passage)\W{0,3}:",
     re.IGNORECASE,
 )
+_SCENARIO_SIGN = re.compile(
+    r"(?:^|\n)\W*(?:[IQP][12]?[-+−–]\s*:|P[12]?[-+−–]\s*(?:$|\n)|\((?:new|revised|rewritten)\))",
+    re.IGNORECASE,
+)
+_REMARK = re.compile(
+    r"[(\[][^()\[\]\n]*\b(?:contradict\w*|revis(?:ed|ion)|rewritten|reversed|opposite|as requested"
+    r"|(?:from|of) the original|original (?:focus|instruction|query))\b[^()\[\]\n]*[)\]]\W*$"
+    r"|\s[-–—]\s*(?:the )?(?:opposite|reverse|contrary) of\b[^\n]*$"
+    r"|[.!?;]\s+(?:explanation|rationale|reasoning|note)\s*:",
+    re.IGNORECASE,
+)
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#\d{2,5}|#x[0-9a-f]{2,5});", re.IGNORECASE)
 _TALK = re.compile(
     r"\b(?:the|your|this|my|a) (?:new|old|original|previous|given|above|same|first) "
     r"(?:instruction|query|passage)\b",
@@ -75,7 +99,8 @@ _TALK = re.compile(
 _TALK_IN_PASSAGE = re.compile(r"\b(?:the|this|your|each) (?:instruction|query)\b", re.IGNORECASE)
 _LIST = re.compile(r"\s*(?:\(?\d{1,2}[.)]\s|[-*•–—]\s|note\b[^\n]{0,12}:)", re.IGNORECASE)
 _ECHO = re.compile(
-    r"(?:(?:the|your|a|my|new|old|search|given|negative|positive)\s+)*"
+    r"(?:(?:the|your|an?|my|new|old|search|given|negative|positive|contradict(?:ory|ing)|opposite"
+    r"|different|revised|rewritten|single|short),?\s+)*"
     r"(?:instruction|query|passage|string|text|document|value|answer|n/?a|null|none|undefined|todo)"
     r"(?:\s+(?:here|text|goes here|alone))?",
     re.IGNORECASE,
@@ -116,6 +141,8 @@ class _Sign:
 
 
 _DESCRIPTIONS = [plain_words(one) for one in DESCRIPTIONS.values()]  # of the schema's fields
+_NOTE_WORDS = (":", "end", "explanation", "reasoning", "rationale", "works", "note", "words", "key")
+_REMARK_WORDS = ("(", "[", " of ", ":")
 _PROMPT_WORDS = ("instruction", "query", "passage")
 _CODE_SIGNS = (
     _Sign("a code fence", _FENCE, ("```", "~~~")),
@@ -130,7 +157,11 @@ _SIGNS = (
     _Sign("a written-out escape", _ESCAPED, ("\\",)),
     _Sign("a tag", _PAGE_TAG, ("<",)),
     _Sign("a further turn of the dialogue", _TURN, (":",)),
-    _Sign("a note beside the text", _NOTE, (":", "end of")),
+    _Sign("a note beside the text", _NOTE, _NOTE_WORDS),
+    _Sign("a sign of the scenario", _SCENARIO_SIGN, ("-", "+", "−", "–", "(")),
+    _Sign("a written-out character", _ENTITY, ("&",)),
+    _Sign("a remark beside the instruction", _REMARK, _REMARK_WORDS, "Instruction"),
+    _Sign("a remark beside the query", _REMARK, _REMARK_WORDS, "Query"),
     _Sign("a rule of dashes", _RULE, ("---", "***", "___", "===")),
     _Sign("talk about the prompt", _TALK, _PROMPT_WORDS),
     _Sign("talk about the prompt", _TALK_IN_PASSAGE, _PROMPT_WORDS, "Passage"),
@@ -147,8 +178,15 @@ def _at_an_end(text: str, source: str) -> str | None:
 
 
 def _marks(text: str, source: str, *, code: bool) -> str | None:
-    if not code and text.count("**") % 2 and "**" not in source:
+    if code:
+        return None
+    if text.count("**") % 2 and "**" not in source:
         return "a single mark of bold type (“**”)"
+    for opening, closing in (('"', '"'), ("“", "”"), ("{", "}"), ("[", "]")):
+        opened = text.count(opening)
+        is_open = opened % 2 if opening == closing else opened != text.count(closing)
+        if is_open and (text.startswith(opening) or text.rstrip(",. ").endswith(closing)):
+            return f"half of a pair of marks (“{opening}{closing}”)"
     return None
 
 

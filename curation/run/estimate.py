@@ -2,7 +2,8 @@
 
 A token is counted as four characters. Answers are assumed to have their usual lengths: an
 instruction and a query as people write them, a passage as long as P+, a judge's answer with its
-reasoning. Every pair is assumed to reach validation, so the estimate is high rather than low.
+reasoning; a model that thinks first is allowed THINKING_TOKENS for each. Every pair is assumed to
+reach validation, so the estimate is high rather than low.
 """
 
 from collections.abc import Iterable
@@ -15,12 +16,14 @@ from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import FREE, Price, load_prices
 from curation.recipe.recipe import Recipe, load_recipe
 from curation.recipe.tasks import TASKS, Task
+from curation.recipe.token_limits import is_reasoning_model
 from db.run.new_items import in_order_of_roles
 from db.scenarios import ROLES, TEXTS
 from db.tables import Call, Group, Item, Pair, Passage
 
 CHARACTERS_PER_TOKEN = 4.0
 USUAL_TOKENS = {"Instruction": 45.0, "Query": 15.0, "Choice": 700.0}
+THINKING_TOKENS = 1000.0  # paid as output; `reasoning_effort` and the task move it widely
 LABEL_TOKENS = 3.0
 ITEMS_READ = 200
 SECONDS_PER_CALL = 2.0  # as long as no call of the task to the model is in the store
@@ -145,7 +148,7 @@ def _measure(session: Session, provider: str, task: Task, model: str) -> Measure
             func.avg(newest.c.latency_seconds),
             func.avg(newest.c.input_tokens),
             func.avg(newest.c.output_tokens),
-            func.avg(newest.c.cost_usd),
+            func.coalesce(func.avg(func.nullif(newest.c.cost_usd, 0.0)), 0.0),  # of priced calls
         )
     ).one()
     return Measured(row[0], *(float(value) for value in row[1:])) if row[0] else None
@@ -166,6 +169,8 @@ def _stage(
     received = (
         lengths["document"] if described.gives == "Passage" else USUAL_TOKENS[described.gives]
     )
+    if is_reasoning_model(stage.model) and described.gives != "Choice":  # that has its own
+        received += THINKING_TOKENS
     limit = stage.parameters.get("max_output_tokens")
     received = min(received, limit) if limit else received
     price = prices.get(stage.model)

@@ -113,7 +113,8 @@ def _no_such_reason(session: Session, run_id: int, reason: str) -> str:
 
 def _referred_to(run_id: int) -> ColumnElement[bool]:
     """Whether anything but the run itself refers to a group."""
-    item = select(Item.id).where(Item.group_id == Group.id)
+    # two levels deep, where SQLAlchemy correlates nothing by itself: it would be every item
+    item = select(Item.id).where(Item.group_id == Group.id).correlate(Group)
     return or_(
         exists().where(Review.group_id == Group.id),
         exists().where(ReleaseGroup.group_id == Group.id),

@@ -18,6 +18,7 @@ from db.review.reviews import approve_group
 from db.run.runs import get_run
 from db.run.workers import worker_totals
 from db.store.store import Store
+from db.study.studies import add_study
 from db.tables import Call, Group, Item, Judgment, Pair, Passage, Triplet
 
 ASKED: dict[str, Any] = {
@@ -292,6 +293,23 @@ def test_groups_that_people_have_reviewed_are_not_opened_again(
             assert session.get_one(Group, each).verdict == "kept"
     with pytest.raises(Refused, match="all 1 groups"):
         reopen(store, run_id, retry="judge_none")
+
+
+def test_other_runs_and_studies_keep_no_group_of_this_run_closed(
+    store: Store, server: Server
+) -> None:
+    add_dataset(store, pairs=3)
+    work_on(store, other := new_run(store, seed=5))
+    with store.write() as session:
+        one_each = session.scalars(select(func.min(Item.id)).group_by(Item.group_id)).all()
+        add_study(session, run_id=other, item_ids=one_each, overlap=1)
+        session.commit()
+    server.faults = {"no_agreement": 1.0}
+    run_id = new_run(store)
+    work_on(store, run_id)
+    server.faults = {}
+    reopen(store, run_id, retry="judge_none")
+    assert work_on(store, run_id)["kept"] == 3
 
 
 def test_what_a_run_reuses_it_does_not_ask_again_after_a_retry(

@@ -5,6 +5,7 @@ from typing import Any
 
 import openai
 import pytest
+from aiohttp import web
 from curation_runs import add_dataset, claimed_job, run_curation
 from httpx2 import Request as HttpRequest
 from httpx2 import Response
@@ -113,6 +114,55 @@ def test_what_a_stage_says_of_its_transport_is_sent_and_is_no_part_of_the_key(
     assert sent and all(body["top_k"] == 7 for body in sent)
     assert all(body["chat_template_kwargs"] == {"enable_thinking": False} for body in sent)
     assert all("max_tokens" not in body and "extra_body" not in body for body in sent)
+
+
+@pytest.mark.parametrize("wanted", ["max_completion_tokens", "max_tokens"])
+@pytest.mark.parametrize("param", ["max_tokens", None])
+def test_a_limit_goes_by_the_name_that_the_server_wants(
+    sqlite_store: Store, server: Server, wanted: str, param: str | None
+) -> None:
+    add_dataset(sqlite_store, pairs=3)
+    (other,) = {"max_tokens", "max_completion_tokens"} - {wanted}
+
+    async def reply(_: Any, body: dict[str, Any], *__: Any) -> web.Response | None:
+        if other not in body:
+            return None
+        message = f"Unsupported parameter: '{other}'. Use '{wanted}' instead."
+        error = {"message": message, "param": param and other, "code": "unsupported_parameter"}
+        return web.json_response({"error": error}, status=400)
+
+    server.reply = reply
+    result = run_curation(sqlite_store, **ASKED)
+    assert result["kept"] == 3
+    refused = sum(other in body for body in server.bodies)
+    # the requests of the first moment, then none: the name is remembered
+    assert refused <= (4 if wanted == "max_completion_tokens" else 0)
+
+
+def test_a_limit_under_no_name_stops_the_run_and_says_which(
+    sqlite_store: Store, server: Server
+) -> None:
+    add_dataset(sqlite_store, pairs=3)
+
+    async def reply(_: Any, body: dict[str, Any], *__: Any) -> web.Response | None:
+        (named,) = {"max_tokens", "max_completion_tokens"} & set(body)
+        error = {"message": "no limits here", "param": named}
+        return web.json_response({"error": error}, status=400)
+
+    server.reply = reply
+    with pytest.raises(ProviderError, match=r"refuses the parameter 'max_(completion_)?tokens'"):
+        run_curation(sqlite_store, **ASKED)
+
+
+def test_a_wrong_limit_of_waits_is_refused_before_anything_is_sent(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store, pairs=3)
+    for value in ("abc", "-1", "nan", "inf"):
+        monkeypatch.setenv("INF_MAX_RETRY_AFTER_SECONDS", value)
+        with pytest.raises(BadInput, match=f"INF_MAX_RETRY_AFTER_SECONDS is '{value}'"):
+            run_curation(sqlite_store, **ASKED)
+    assert not server.bodies
 
 
 @pytest.mark.parametrize(
