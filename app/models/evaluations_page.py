@@ -7,6 +7,7 @@ from app.kit.choice import choose
 from app.kit.page import draw_empty, draw_heading
 from app.models import actions
 from app.models.comparison import draw_comparison, newest_of_each
+from app.models.headline import draw_headline
 from app.models.measures import model_name
 from app.models.record_table import draw_records
 from app.models.result_table import draw_result_table
@@ -72,8 +73,8 @@ with open_store().read() as session:
     benchmarks = list_benchmarks(session)
 draw_heading(
     "Evaluations",
-    "Retrieval quality, and how well models follow a changed instruction (p-MRR: 0 ignores it, "
-    "100 follows it).",
+    "Retrieval quality, and how well models follow instructions: strict accuracy and instruction "
+    "flip on held-out groups, p-MRR on benchmarks.",
     offline=any((each.summary.get("release") or {}).get("offline") for each in checkpoints),
 )
 if "evaluations.job" in st.session_state:
@@ -97,6 +98,7 @@ else:
     )
     with open_store().read() as session:
         evaluations = list_evaluations(session, benchmark=chosen)
+    draw_headline(newest_of_each(evaluations))
     draw_scores(evaluations)
     draw_comparison(evaluations)
     draw_records(newest_of_each(evaluations))

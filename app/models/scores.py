@@ -5,6 +5,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.models.headline import HELP
 from app.models.measures import NAMES, SOMETIMES, model_name
 from db.tables import Evaluation
 
@@ -42,10 +43,10 @@ def draw_scores(evaluations: Sequence[Evaluation]) -> None:
         hide_index=True,
         column_config={
             **{
-                title: st.column_config.NumberColumn(format="%.4f")
-                for title in (NAMES | SOMETIMES).values()
+                title: st.column_config.NumberColumn(format="%.4f", help=HELP.get(name))
+                for name, title in (NAMES | SOMETIMES).items()
             },
-            NAMES["p-mrr"]: st.column_config.NumberColumn(format="%+.2f"),
+            NAMES["p-mrr"]: st.column_config.NumberColumn(format="%+.2f", help=HELP["p-mrr"]),
             "Evaluated": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
         },
     )

@@ -13,7 +13,7 @@ from app.jobs import supervisors
 from app.kit.figure import as_csv
 from app.models.differences import difference_rows
 from app.models.ranking_plot import ranking_figure, ranking_rows
-from app.models.result_table import as_latex, table_rows, tested_best
+from app.models.result_table import as_latex, best_by_test, table_rows
 from app.models.sizes import named_parameters
 from db.jobs import jobs
 from db.outcome.checkpoints import record_checkpoint
@@ -394,10 +394,41 @@ def test_latex_bolds_only_the_best_that_a_test_supports(sqlite_store: Store) -> 
         scores = newest_scores(session)
         evaluations = [get_evaluation(session, each.evaluation_id or 0) for each in scores]
         latex = as_latex(scores, evaluations)
-        assert tested_best(scores, evaluations) == {("clear", "ndcg@10", "high")}
+        assert best_by_test(scores, evaluations) == {("clear", "ndcg@10", "high")}
         chance = [each for each in scores if each.benchmark != "clear"]
         assert "textbf" not in as_latex(chance, evaluations)
         assert "Nothing is bold" in as_latex(chance, evaluations)
     (row,) = [line for line in latex.splitlines() if line.startswith("high")]
     assert row == r"high & 33.0 & \textbf{40.5} & 40.5 \\"
     assert "after Holm's adjustment" in latex
+
+
+def test_held_out_groups_begin_with_flip_and_strict_accuracy_and_their_intervals(
+    sqlite_store: Store,
+) -> None:
+    """12 of 15 groups: 0.8 with Wilson's interval 0.548 to 0.930."""
+    by_group = {
+        f"g{n}": {"strict": float(n < 12), "instruction-flip": float(n < 14)} for n in range(15)
+    }
+    with sqlite_store.write() as session:
+        metrics = METRICS | {"strict": 12 / 15, "instruction-flip": 14 / 15}
+        record_evaluation(
+            session,
+            model="base",
+            benchmark="held-out x 0a",
+            metrics=metrics,
+            per_query=by_group,
+            record=RECORD,
+        )
+        session.commit()
+        scores = newest_scores(session)
+    at = open_page("evaluations")
+    assert not at.exception
+    first = at.dataframe[0].value.to_dict("records")
+    assert [row["Measure"] for row in first] == ["Strict group accuracy", "Instruction flip"]
+    assert (first[0]["from"], first[0]["to"]) == pytest.approx((0.548, 0.930), abs=1e-3)
+    assert first[0]["Groups"] == 15 and "3 passages" in first[0]["Ranked over"]
+    assert "too easy to show an improvement" in "".join(each.value for each in at.warning)
+    assert table_rows(scores) == [
+        {"Model": "base", "held-out x 0a · strict": 80.0, "held-out x 0a · flip": 1400 / 15}
+    ]

@@ -28,7 +28,8 @@ class Benchmark:
     `excluded`: documents taken out of a question's ranking (BRIGHT). `same_query`: for every
     question the query it asks under one of several instructions (InstructIR; robustness@k).
     `originals_count`: means are over the original questions, the changed ones stand beside them
-    (FollowIR).
+    (FollowIR). `reversed`: for a query id the question under the reversed instruction, and `kept`
+    the documents that are relevant under the original and the changed one (InfoSearch: SICR, WISE).
     """
 
     name: str
@@ -46,6 +47,8 @@ class Benchmark:
     changed_candidates: dict[str, list[str]] = field(default_factory=dict)
     groups: dict[str, GroupPlaces] = field(default_factory=dict)
     originals_count: bool = False
+    reversed: dict[str, str] = field(default_factory=dict)
+    kept: dict[str, list[str]] = field(default_factory=dict)
 
 
 ROLES = tuple(role.replace("_", "-") for role in SCENARIOS)

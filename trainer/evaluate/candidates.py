@@ -17,6 +17,7 @@ from db.outcome.checkpoints import checkpoint_at
 from db.outcome.evaluations import record_evaluation
 from db.store.store import Store
 from trainer.evaluate.benchmarks import Benchmark
+from trainer.evaluate.following import read_paraphrases
 from trainer.evaluate.question_clusters import about_questions
 from trainer.evaluate.reranking import (
     FIRST_STAGE,
@@ -109,15 +110,22 @@ def score_candidate(
     handle.check()
     model, template = scorer.model, scorer.template
     prompts: dict[str, str | None] = dict(model.prompts) if model else {}
+    file = handle.config.get("paraphrases")
+    paraphrases = read_paraphrases(Path(file)) if file else None
     depth = FIRST_STAGE if scorer.score_pairs else DEPTH
     if scorer.run_file:
         scores, depth = score_run_file(scorer.run_file, benchmark)
     elif scorer.score_pairs:
         scores = score_reranker(
-            scorer.score_pairs, template, benchmark, progress=progress, check=handle.check
+            scorer.score_pairs,
+            template,
+            benchmark,
+            progress=progress,
+            check=handle.check,
+            paraphrases=paraphrases,
         )
     elif model is None:
-        scores = score_bm25(template, benchmark, check=handle.check)
+        scores = score_bm25(template, benchmark, check=handle.check, paraphrases=paraphrases)
     else:
         with _precision(model):
             scores = score_model(
@@ -127,6 +135,7 @@ def score_candidate(
                 progress=progress,
                 check=handle.check,
                 caches=_caches(handle.store, candidate, model),
+                paraphrases=paraphrases,
             )
     record = _record(handle.config, candidate, scorer, benchmark, content, depth)
     if handle.config.get("trec"):

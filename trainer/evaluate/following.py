@@ -17,13 +17,17 @@ shared notes on instruction metrics; p-MRR over groups has no such floor and cei
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from analysis.figures.student import Z_97_5
+from analysis.files.rows import read_rows
+from db.errors import BadInput
 from db.scenarios import ROLES
+from trainer.evaluate.compliance import compliance
 from trainer.settings.template import Template
 
 if TYPE_CHECKING:
@@ -40,6 +44,11 @@ FOLLOWING = {
 }
 QUERY_ALONE, INSTRUCTION_ALONE = "query-alone", "instruction-alone"
 CONTROLS = (QUERY_ALONE, INSTRUCTION_ALONE)
+STABILITY = "paraphrase-stability"
+STABILITY_HELP = (
+    "Share of groups whose ranking of the three passages stays the same when the instructions are "
+    "paraphrased; groups without a paraphrase are not counted."
+)
 MAX_BASE_FLIP = 0.9  # above it a held-out set is too easy to show an improvement
 ScoreTexts = Callable[[Sequence[str], Sequence[Sequence[str]]], Sequence[Sequence[float]]]
 """(texts, for each the ids of documents) → for each the scores of its documents."""
@@ -94,6 +103,95 @@ def follow_by_group(
     wanted = [group.documents for group in benchmark.groups.values() for _ in group.questions]
     scores = np.asarray(score(texts, wanted), dtype=np.float64).reshape(-1, len(ROLES), len(ROLES))
     return {name: follows(of) for name, of in zip(benchmark.groups, scores, strict=True)}
+
+
+def comply_by_group(
+    benchmark: "Benchmark", template: Template, score: ScoreTexts
+) -> dict[str, dict[str, float]]:
+    """{group: {sicr, wise}} of P+: Q+ alone, (I+,Q+), and (I-,Q+) as the reversal.
+
+    Ranked over the list that p-MRR is ranked over. Two documents answer Q+ alone: P+ and P1-.
+    """
+    texts: list[str] = []
+    wanted: list[list[str]] = []
+    for key, group in benchmark.groups.items():
+        one = benchmark.questions[group.questions[0]]
+        other = benchmark.questions[group.questions[ROLES.index("instruction_negative")]]
+        texts += [
+            template.apply("", one.query),
+            template.apply(one.instruction, one.query),
+            template.apply(other.instruction, other.query),
+        ]
+        wanted += [benchmark.changed_candidates[key]] * 3
+    scores = score(texts, wanted)
+    found = {}
+    for place, (key, group) in enumerate(benchmark.groups.items()):
+        original, instructed, reverse = (
+            dict(zip(wanted[3 * place + mode], scores[3 * place + mode], strict=True))
+            for mode in range(3)
+        )
+        found[key] = compliance([group.documents[0]], original, instructed, reverse, applies=2)
+    return found
+
+
+def stability_by_group(
+    benchmark: "Benchmark",
+    template: Template,
+    score: ScoreTexts,
+    paraphrases: Mapping[str, Sequence[str]],
+) -> dict[str, dict[str, float]]:
+    """{group: {paraphrase-stability: 0.0 or 1.0}} of the groups that have a paraphrase.
+
+    1 where under every paraphrase of every scenario's instruction the group's three passages keep
+    their order; equal scores count against the model. paraphrases: {instruction: its paraphrases}.
+    """
+    texts: list[str] = []
+    wanted: list[tuple[str, ...]] = []
+    of: list[tuple[str, bool]] = []  # (group, whether a new scenario begins)
+    for key, group in benchmark.groups.items():
+        for name in group.questions:
+            question = benchmark.questions[name]
+            others = paraphrases.get(question.instruction, ())
+            for number, instruction in enumerate((question.instruction, *others)):
+                if others:
+                    texts.append(template.apply(instruction, question.query))
+                    wanted.append(group.documents)
+                    of.append((key, number == 0))
+    found: dict[str, dict[str, float]] = {}
+    first: list[int] | None = None
+    for (key, is_first), values in zip(of, score(texts, wanted) if texts else (), strict=True):
+        order = _strict_order(values)
+        if is_first:
+            first = order
+        stays = order is not None and order == first
+        before = found.get(key, {STABILITY: 1.0})[STABILITY]
+        found[key] = {STABILITY: float(before == 1.0 and stays)}
+    return found
+
+
+def _strict_order(scores: Sequence[float]) -> list[int] | None:
+    """Places by score, best first; None where two scores are equal."""
+    if len(set(scores)) < len(scores):
+        return None
+    return sorted(range(len(scores)), key=lambda place: -scores[place])
+
+
+def read_paraphrases(file: Path) -> dict[str, list[str]]:
+    """{instruction: its paraphrases} of a JSON-lines file {instruction, paraphrase}.
+
+    Raises BadInput with file and line.
+    """
+    found: dict[str, list[str]] = {}
+    for row in read_rows(file):
+        instruction, paraphrase = (row.values.get(key) for key in ("instruction", "paraphrase"))
+        usable = isinstance(instruction, str) and isinstance(paraphrase, str)
+        if row.reason is not None or not usable:
+            reason = row.reason or "it needs `instruction` and `paraphrase`, both texts"
+            raise BadInput(f"{file}, line {row.line}: {reason}")
+        found.setdefault(str(instruction), []).append(str(paraphrase))
+    if not found:
+        raise BadInput(f"{file} holds no paraphrase")
+    return found
 
 
 def mean_following(by_group: Mapping[str, Mapping[str, float]]) -> dict[str, float | None]:

@@ -19,7 +19,8 @@ from trainer.data.release_files import find_release, read_release
 from trainer.data.splitting import split_groups
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
 from trainer.evaluate.candidates import Candidate, load_scorer, score_candidate, trec_files
-from trainer.evaluate.following import FOLLOWING, bm25_following
+from trainer.evaluate.compliance import COMPLIANCE
+from trainer.evaluate.following import FOLLOWING, STABILITY, bm25_following
 from trainer.evaluate.question_clusters import about_questions
 from trainer.model.backbone import read_memory
 from trainer.records.content import benchmark_content
@@ -32,7 +33,7 @@ from trainer.suites.hub import is_hub_name, load_hub_benchmarks, spelled
 from trainer.suites.registry import read_benchmarks, suite_means, take_subset
 from trainer.trec.files import read_qrels, write_qrels
 
-COMPARED = (*FOLLOWING, "ndcg@10", "map", "mrr", "p-mrr")
+COMPARED = (*FOLLOWING, *COMPLIANCE, STABILITY, "ndcg@10", "map", "mrr", "p-mrr")
 
 
 def evaluate(handle: JobHandle) -> dict[str, Any]:
@@ -41,7 +42,8 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
     models that store none), "with_base", "subset": some tasks of the benchmark, by name
     (optional), "remote_code": run code that comes with the models, "qrels": a TREC file whose
     judgments take the place of the benchmark's, "trec": a folder for TREC run and qrels files,
-    "pin": the sha256 that the benchmark's content must have}.
+    "pin": the sha256 that the benchmark's content must have, "paraphrases": a file of paraphrased
+    instructions}.
     """
     config = handle.config
     candidates = _candidates(config)

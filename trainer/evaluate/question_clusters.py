@@ -19,6 +19,7 @@ def about_questions(benchmark: Benchmark) -> dict[str, dict[str, str | bool]]:
 
     links = [(f"id {query}", f"id {question}") for query, question in benchmark.original.items()]
     links += [(f"id {query}", f"id {question}") for query, question in benchmark.changed.items()]
+    links += [(f"id {query}", f"id {question}") for query, question in benchmark.reversed.items()]
     links += [(f"id {one}", f"query {query}") for one, query in benchmark.same_query.items()]
     for key, group in benchmark.groups.items():
         links += [(f"id {question}", f"id {key}") for question in group.questions]
@@ -26,7 +27,8 @@ def about_questions(benchmark: Benchmark) -> dict[str, dict[str, str | bool]]:
         links.append((f"id {question}", f"text {each.query}"))
     for one, two in links:
         parent[root(one)] = root(two)
-    unscored = set(benchmark.changed.values()) if benchmark.originals_count else set()
+    unscored = set(benchmark.changed.values()) | set(benchmark.reversed.values())
+    unscored = unscored if benchmark.originals_count else set()
     return {
         name: {"cluster": root(f"id {name}"), "scored": name not in unscored}
         for name in [*benchmark.questions, *benchmark.original, *benchmark.groups]

@@ -10,7 +10,7 @@ document that is not among them has no score (its rank is behind all others).
   is ours.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from analysis.embed.chat_template import set_chat_template, stores_its_reading
@@ -63,9 +63,15 @@ def score_reranker(
     *,
     progress: Callable[[int, int], None] | None = None,
     check: Callable[[], None] | None = None,
+    paraphrases: Mapping[str, Sequence[str]] | None = None,
 ) -> "Scores":
     """Rank every question's candidates by the pairs' scores, and measure."""
-    from trainer.evaluate.scoring import changed_ranks, following_of, measure_run
+    from trainer.evaluate.scoring import (
+        beside_following,
+        changed_ranks,
+        following_of,
+        measure_run,
+    )
 
     listed = benchmark.candidates or _first_stage(benchmark, template)
     moved = {
@@ -97,7 +103,8 @@ def score_reranker(
         ]
 
     following = following_of(benchmark, template, score)
-    return measure_run(benchmark, run, changed_ranks(benchmark, whole), following)
+    beside = beside_following(benchmark, template, score, paraphrases)
+    return measure_run(benchmark, run, changed_ranks(benchmark, whole), following, beside)
 
 
 def _first_stage(benchmark: "Benchmark", template: "Template") -> dict[str, list[str]]:

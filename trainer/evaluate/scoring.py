@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trainer.evaluate.benchmarks import Benchmark
+from trainer.evaluate.compliance import compliance
 from trainer.evaluate.following import (
     CONTROLS,
     FOLLOWING,
     ScoreTexts,
     bm25_scores,
+    comply_by_group,
     follow_by_group,
     mean_following,
+    stability_by_group,
     texts_of,
 )
 from trainer.evaluate.rankings import average, measure, p_mrr, p_mrr_by_query, rank_of, robustness
@@ -56,15 +59,24 @@ def score_model(
     check: Callable[[], None] | None = None,
     caches: "tuple[VectorCache, VectorCache] | None" = None,
     controls: bool = True,
+    paraphrases: Mapping[str, Sequence[str]] | None = None,
 ) -> Scores:
     """Rank the benchmark's documents with the model and measure.
 
     caches: of the queries' and of the documents' vectors, where they are kept. controls: of a
-    benchmark with groups, also measure with the query alone and with the instruction alone.
+    benchmark with groups, also measure with the query alone and with the instruction alone, SICR,
+    WISE and the stability under `paraphrases` of instructions.
     """
     control_texts = {
         control: texts_of(benchmark, template, control) for control in CONTROLS if controls
     }
+    if paraphrases and controls:
+        control_texts["paraphrases"] = [
+            template.apply(other, benchmark.questions[name].query)
+            for group in benchmark.groups.values()
+            for name in group.questions
+            for other in paraphrases.get(benchmark.questions[name].instruction, ())
+        ]
     names = list(benchmark.questions)
     questions = [
         template.apply(question.instruction, question.query)
@@ -96,7 +108,24 @@ def score_model(
             for text, of in zip(texts, wanted, strict=True)
         ]
 
-    return measure_run(benchmark, run, ranks, following_of(benchmark, template, score, controls))
+    following = following_of(benchmark, template, score, controls)
+    beside = beside_following(benchmark, template, score, paraphrases) if controls else {}
+    return measure_run(benchmark, run, ranks, following, beside)
+
+
+def beside_following(
+    benchmark: Benchmark,
+    template: Template,
+    score: ScoreTexts,
+    paraphrases: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, dict[str, float]]:
+    """{group: {sicr, wise, paraphrase-stability}}: of held-out groups; empty without groups."""
+    if not benchmark.groups:
+        return {}
+    found = comply_by_group(benchmark, template, score)
+    for key, values in stability_by_group(benchmark, template, score, paraphrases or {}).items():
+        found[key] |= values
+    return found
 
 
 def following_of(
@@ -110,7 +139,11 @@ def following_of(
 
 
 def score_bm25(
-    template: Template, benchmark: Benchmark, *, check: Callable[[], None] | None = None
+    template: Template,
+    benchmark: Benchmark,
+    *,
+    check: Callable[[], None] | None = None,
+    paraphrases: Mapping[str, Sequence[str]] | None = None,
 ) -> Scores:
     """Rank with BM25 (the baseline without a model); instruction and query are one bag of words."""
     from analysis.text.bm25 import Bm25
@@ -137,8 +170,10 @@ def score_bm25(
         )
         for name, found in run.items()
     }
-    following = following_of(benchmark, template, bm25_scores(benchmark))
-    return measure_run(benchmark, best, ranks, following)
+    score = bm25_scores(benchmark)
+    following = following_of(benchmark, template, score)
+    beside = beside_following(benchmark, template, score, paraphrases)
+    return measure_run(benchmark, best, ranks, following, beside)
 
 
 def changed_ranks(
@@ -173,10 +208,13 @@ def measure_run(
     run: dict[str, dict[str, float]],
     ranks: dict[str, dict[str, int]],
     following: Mapping[str, dict[str, dict[str, float]]] | None = None,
+    beside: Mapping[str, dict[str, float]] | None = None,
 ) -> Scores:
     """The measures of a run; `ranks`: of the changed documents, by question.
 
-    following: what `following_of` gives; controls are named `query-alone:strict`, ….
+    following: what `following_of` gives; controls are named `query-alone:strict`, …. beside: what
+    `beside_following` gives; where a benchmark has reversed instructions, SICR and WISE are of its
+    run.
     """
     run = _without_excluded(benchmark, run)
     per_query = measure(run, benchmark.judgments)
@@ -200,6 +238,12 @@ def measure_run(
         if not control:
             for group, measured in by_group.items():
                 per_query.setdefault(group, {}).update(measured)
+    by_name: dict[str, list[float]] = {}
+    for query, values in (beside or _compliance_by_query(benchmark, run)).items():
+        per_query.setdefault(query, {}).update(values)
+        for name, value in values.items():
+            by_name.setdefault(name, []).append(value)
+    metrics |= {name: fmean(values) for name, values in by_name.items()}
     metrics |= _averages(benchmark, per_query)
     metrics["p-mrr"] = p_mrr(by_query)
     if lowest := robustness(per_query, benchmark.same_query):
@@ -216,6 +260,23 @@ def measure_run(
     return Scores(metrics, per_query, reasons, ranks, run)
 
 
+def _compliance_by_query(
+    benchmark: Benchmark, run: Mapping[str, Mapping[str, float]]
+) -> dict[str, dict[str, float]]:
+    """SICR and WISE of every query with a reversed instruction and a document that stays right."""
+    return {
+        query: compliance(
+            benchmark.kept[query],
+            run.get(benchmark.original[query], {}),
+            run.get(benchmark.changed[query], {}),
+            run.get(question, {}),
+            applies=len(benchmark.kept[query]) + len(benchmark.changed_documents[query]),
+        )
+        for query, question in benchmark.reversed.items()
+        if benchmark.kept.get(query)
+    }
+
+
 def _averages(
     benchmark: Benchmark, per_query: dict[str, dict[str, float]]
 ) -> dict[str, float | None]:
@@ -223,11 +284,16 @@ def _averages(
     if not benchmark.originals_count:
         return average({query: values for query, values in per_query.items() if "map" in values})
     original, changed = set(benchmark.original.values()), set(benchmark.changed.values())
-    parts = [
-        average({query: values for query, values in per_query.items() if query in wanted})
-        for wanted in (original, changed)
-    ]
-    return parts[0] | {f"changed:{name}": value for name, value in parts[1].items()}
+    means = {
+        prefix: average({query: values for query, values in per_query.items() if query in wanted})
+        for prefix, wanted in (
+            ("", original),
+            ("changed:", changed),
+            ("reversed:", set(benchmark.reversed.values())),
+        )
+        if wanted
+    }
+    return {prefix + name: of for prefix, found in means.items() for name, of in found.items()}
 
 
 def _rank_all(

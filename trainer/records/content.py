@@ -43,6 +43,8 @@ def benchmark_content(benchmark: Benchmark) -> dict[str, Any]:
                 *(("original", *pair) for pair in sorted(b.original.items())),
                 *(("changed", *pair) for pair in sorted(b.changed.items())),
                 *(("query", *pair) for pair in sorted(b.same_query.items())),
+                *(("reversed", *pair) for pair in sorted(b.reversed.items())),
+                *(("kept", name, sorted(of)) for name, of in sorted(b.kept.items())),
                 *(("moved", name, sorted(of)) for name, of in sorted(b.changed_documents.items())),
                 *(
                     ("group", name, of.questions, of.documents)

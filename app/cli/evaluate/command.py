@@ -16,7 +16,8 @@ from db.errors import BadInput
 from db.outcome.evaluations import get_evaluation, newest_scores, rows_by_query
 from db.store.store import Store
 from trainer.data.splitting import HELD_OUT_CHOICES
-from trainer.evaluate.following import CONTROLS, FOLLOWING
+from trainer.evaluate.compliance import COMPLIANCE
+from trainer.evaluate.following import CONTROLS, FOLLOWING, STABILITY
 from trainer.settings.template import Template
 from trainer.suites.registry import DOWNLOAD_NAMES, LABELS, LAYOUTS, SUBSET_HELP, SUBSETS
 
@@ -37,7 +38,7 @@ def _report(result: Result) -> str:
         about += f", {split['groups']} groups (held_out={split['fraction']} seed={split['seed']})"
     also = [
         name
-        for name in ("robustness@10", "followir score")
+        for name in ("robustness@10", "followir score", *COMPLIANCE, STABILITY)
         if any(name in model["metrics"] for model in result["models"])
     ]
     first = [name for name in FOLLOWING if any(name in m["metrics"] for m in result["models"])]
@@ -56,7 +57,7 @@ def _report(result: Result) -> str:
         f"p {found['p_holm']:.3f} (Holm; {found['method']} over {found['clusters']} clusters)"
         for compared in result["comparisons"]
         for name, found in compared["measures"].items()
-        if found and name in (*FOLLOWING, "ndcg@10", "p-mrr")
+        if found and name in (*FOLLOWING, *COMPLIANCE, STABILITY, "ndcg@10", "p-mrr")
     ]
     differences += [
         f"{compared['second'][-40:]} is not compared with {compared['first'][-40:]}: "
@@ -134,6 +135,12 @@ for command_of_evaluations in (
     help="A TREC qrels file: score by its judgments instead of the benchmark's.",
 )
 @click.option(
+    "--paraphrases",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Paraphrased instructions of held-out groups, JSON lines {instruction, paraphrase}: "
+    "measure paraphrase stability.",
+)
+@click.option(
     "--pin",
     metavar="SHA256",
     help="Refuse to evaluate unless the benchmark's content has this sha256 (see `evaluate pin`).",
@@ -160,6 +167,7 @@ def run(
     per_query: Path | None,
     trec: Path | None,
     qrels: Path | None,
+    paraphrases: Path | None,
     pin: str | None,
     held_out: float | None,
     held_out_seed: int | None,
@@ -206,6 +214,7 @@ def run(
     }
     config |= {"trec": str(trec.resolve())} if trec else {}
     config |= {"qrels": str(qrels.resolve())} if qrels else {}
+    config |= {"paraphrases": str(paraphrases.resolve())} if paraphrases else {}
     config |= {"pin": pin} if pin else {}
     config |= {"held_out": held_out} if held_out else {}
     config |= {"held_out_seed": held_out_seed} if held_out_seed is not None else {}
