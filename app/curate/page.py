@@ -49,7 +49,12 @@ NUMBERS = (
         "curate.timeout",
         "Per call. 0: the recipe's, or 600 s.",
     ),
-    ("Seed", 2**31 - 1, "curate.seed", "Samples the candidates; with another seed a server's answers are new, too."),
+    (
+        "Seed",
+        2**31 - 1,
+        "curate.seed",
+        "Samples the candidates; with another seed a server's answers are new, too.",
+    ),
 )
 
 
