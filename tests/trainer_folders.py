@@ -130,3 +130,78 @@ def write_instructions_of_a_query(folder: Path) -> Path:
     judged = [(row["query-id"], row["corpus-id"], row["score"]) for row in parts["default"]]
     write_judgments(folder / "qrels" / "test.tsv", judged)
     return folder
+
+
+def write_mfollowir(
+    folder: Path, languages: tuple[str, ...] = ("fas", "rus"), **changed: Any
+) -> Path:
+    """mFollowIR as mteb publishes it, in Parquet: one query in two forms over four documents."""
+    card = ["---", "configs:"]
+    for language in languages:
+        parts: dict[str, tuple[str, list[dict[str, Any]]]] = {
+            "corpus": (
+                "corpus",
+                [{"_id": f"d{n}", "title": "", "text": f"{language} body {n}"} for n in range(4)],
+            ),
+            "queries": (
+                "queries",
+                [{"_id": f"7-{form}", "text": "one"} for form in ("og", "changed")],
+            ),
+            "instruction": (
+                "instruction",
+                [
+                    {"query-id": "7-og", "instruction": "any"},
+                    {"query-id": "7-changed", "instruction": "few"},
+                ],
+            ),
+            "default": (
+                "test",
+                [
+                    {"query-id": f"7-{form}", "corpus-id": document, "score": grade}
+                    for form, document, grade in (
+                        ("og", "d0", 3),
+                        ("og", "d1", 1),
+                        ("changed", "d0", 3),
+                        ("changed", "d1", 0),
+                    )
+                ],
+            ),
+            "top_ranked": (
+                "top_ranked",
+                [
+                    {"query-id": f"7-{form}", "corpus-ids": ["d0", "d1", "d2"]}
+                    for form in ("og", "changed")
+                ],
+            ),
+            "qrel_diff": ("qrel_diff", [{"query-id": "7", "corpus-ids": ["d1"]}]),
+        }
+        for name, (split, rows) in parts.items():
+            if changed.get(name, ()) is None:
+                continue
+            file = Path(f"{name}-{language}") / f"{split}-00000-of-00001.parquet"
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            table = pa.Table.from_pylist(changed.get(name, rows))
+            parquet.write_table(table, folder / file)
+            card += [f"- config_name: {name}-{language}", "  data_files:"]
+            card += [f"  - split: {split}", f"    path: {name}-{language}/*.parquet"]
+    (folder / "README.md").write_text("\n".join([*card, "---", "# mFollowIR", ""]))
+    return folder
+
+
+def write_infosearch(folder: Path) -> Path:
+    """One dimension: for q1 d1 stays relevant under the instruction and d2 does not."""
+    forms = ("og", "changed", "reversed")
+    write_jsonl(
+        folder / "queries.jsonl",
+        [
+            {"_id": "q1", "text": "rivers"}
+            | {f"instruction_{form}": "" if form == "og" else f"for {form}" for form in forms},
+            {"_id": "q2", "text": "not judged"} | {f"instruction_{form}": "" for form in forms},
+        ],
+    )
+    documents = [{"_id": f"d{n}", "title": "", "text": f"rivers body {n}"} for n in range(1, 5)]
+    write_jsonl(folder / "corpus.jsonl", documents)
+    for form, grades in zip(forms, ((1, 1), (1, 0), (0, 1)), strict=True):
+        rows = [("q1", f"d{n}", grade) for n, grade in enumerate(grades, start=1)]
+        write_judgments(folder / f"qrels_{form}" / "test.tsv", rows)
+    return folder

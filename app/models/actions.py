@@ -1,6 +1,6 @@
 """Actions of the Evaluations page: read stored scores, queue an evaluation."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import streamlit as st
@@ -8,6 +8,7 @@ import streamlit as st
 from app.access.session_user import action, require_permission
 from app.jobs.actions import launch_job
 from app.models.independence import circular_sentences
+from app.models.ordinary import is_ordinary
 from db.errors import BadInput, Refused
 from db.jobs import jobs
 from db.outcome.checkpoints import list_checkpoints
@@ -37,6 +38,17 @@ def read_evaluations(scores: Sequence[Scored]) -> list[Evaluation]:
             for each in scores
             if each.evaluation_id is not None
         ]
+
+
+def read_ordinary(models: Collection[str]) -> list[Evaluation]:
+    """The newest evaluation of each of the models on every benchmark without instructions."""
+    with open_store().read() as session:
+        found = [
+            get_evaluation(session, each.evaluation_id)
+            for each in newest_scores(session)
+            if each.evaluation_id is not None and each.model in models
+        ]
+    return [each for each in found if is_ordinary(each)]
 
 
 def read_base_models() -> dict[int, str]:
@@ -70,6 +82,9 @@ def start() -> None:
     release = state["evaluations.release"]
     if not benchmark and release is None:
         raise BadInput("no evaluation data: there is no release yet, so give a benchmark")
+    ordinary = (state["evaluations.ordinary"] or "").strip()
+    if ordinary and not user.may("admin"):
+        raise Refused("only an admin can evaluate on folders of the server")
     config = {
         "models": models,
         "release": None if benchmark else str(release),
@@ -79,6 +94,7 @@ def start() -> None:
         "query_prefix": "",
         "passage_prefix": "",
         "with_base": True,
+        "ordinary": ordinary or None,
         "pin": (state["evaluations.pin"] or "").strip() or None,
     }
     state["evaluations.job"] = launch_job("evaluate", config, what="The evaluation")

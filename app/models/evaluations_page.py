@@ -9,6 +9,7 @@ from app.models import actions
 from app.models.comparison import draw_comparison, newest_of_each
 from app.models.headline import draw_headline
 from app.models.measures import model_name
+from app.models.ordinary_table import draw_ordinary
 from app.models.record_table import draw_records
 from app.models.result_table import draw_result_table
 from app.models.scores import draw_scores
@@ -62,6 +63,12 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
             help="Refuse to evaluate unless the benchmark's content has this sha256, as "
             "`inf evaluate pin` or an earlier evaluation shows it.",
         )
+        first.text_input(
+            "Ordinary retrieval: folder or name",
+            key="evaluations.ordinary",
+            help="A benchmark without instructions (any BEIR folder), scored beside: whether "
+            "ordinary retrieval suffered.",
+        )
         st.form_submit_button(
             "Evaluate", type="primary", on_click=actions.start, key="evaluations.submit"
         )
@@ -100,6 +107,7 @@ else:
         evaluations = list_evaluations(session, benchmark=chosen)
     draw_headline(newest_of_each(evaluations))
     draw_scores(evaluations)
+    draw_ordinary(newest_of_each(evaluations))
     draw_comparison(evaluations)
     draw_records(newest_of_each(evaluations))
     draw_result_table()

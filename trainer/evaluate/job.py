@@ -26,7 +26,7 @@ from trainer.model.backbone import read_memory
 from trainer.records.content import benchmark_content
 from trainer.records.likeness import differences
 from trainer.records.pinning import require_pinned
-from trainer.records.record import content_together, mean_record
+from trainer.records.record import content_together, has_instructions, mean_record
 from trainer.settings.settings import TrainSettings, stored_settings
 from trainer.settings.template import Template
 from trainer.suites.hub import is_hub_name, load_hub_benchmarks, spelled
@@ -43,7 +43,8 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
     (optional), "remote_code": run code that comes with the models, "qrels": a TREC file whose
     judgments take the place of the benchmark's, "trec": a folder for TREC run and qrels files,
     "pin": the sha256 that the benchmark's content must have, "paraphrases": a file of paraphrased
-    instructions}.
+    instructions, "ordinary": a benchmark without instructions (a BEIR folder, or a name on the
+    Hub), scored beside}.
     """
     config = handle.config
     candidates = _candidates(config)
@@ -57,7 +58,11 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
     if config.get("qrels"):
         benchmarks = [judged_by(benchmarks, Path(config["qrels"]))]
     contents = [benchmark_content(benchmark) for benchmark in benchmarks]
+    count = len(benchmarks)
     require_pinned(contents, config.get("pin"), str(config.get("benchmark") or ""))
+    if config.get("ordinary"):
+        benchmarks = [*benchmarks, *_ordinary(str(config["ordinary"]))]
+        contents += [benchmark_content(benchmark) for benchmark in benchmarks[count:]]
     if config.get("trec"):
         for benchmark in benchmarks:
             file = trec_files(config["trec"], benchmark.name, "")[1]
@@ -107,10 +112,12 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
         }
         for part, benchmark in enumerate(benchmarks)
     ]
-    if len(parts) == 1:
-        return parts[0]
-    sha256 = content_together(contents)["sha256"]
-    return about | _suite(handle, suite, benchmarks, parts) | {"sha256": sha256}
+    parts, ordinary = parts[:count], parts[count:]
+    if count == 1:
+        return parts[0] | {"ordinary": ordinary}
+    sha256 = content_together(contents[:count])["sha256"]
+    together = _suite(handle, suite, benchmarks[:count], parts)
+    return about | together | {"sha256": sha256, "ordinary": ordinary}
 
 
 def _comparisons(
@@ -206,6 +213,18 @@ def _benchmarks(name: str, subset: str | None) -> tuple[list[Benchmark], str]:
         folder = Path(name).expanduser().resolve()
         benchmarks, name = read_benchmarks(folder), folder.name
     return (take_subset(benchmarks, subset), f"{name} {subset}") if subset else (benchmarks, name)
+
+
+def _ordinary(name: str) -> list[Benchmark]:
+    """The benchmarks of ordinary retrieval. Raises BadInput where a query has an instruction."""
+    benchmarks, _ = _benchmarks(name, None)
+    for benchmark in benchmarks:
+        if has_instructions(benchmark):
+            raise BadInput(
+                f"{benchmark.name} has instructions: ordinary retrieval is measured on queries "
+                "alone, such as a BEIR folder"
+            )
+    return benchmarks
 
 
 def judged_by(benchmarks: list[Benchmark], file: Path) -> Benchmark:

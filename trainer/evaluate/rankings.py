@@ -15,6 +15,7 @@ Judgments = Mapping[str, Mapping[str, int]]
 MEASURES = {
     "ndcg@5": "ndcg_cut_5",
     "ndcg@10": "ndcg_cut_10",
+    "ndcg@20": "ndcg_cut_20",
     "map": "map",
     "map@1000": "map_cut_1000",
     "mrr": "recip_rank",
@@ -41,7 +42,7 @@ def measure(run: Run, judgments: Judgments) -> dict[str, dict[str, float]]:
         if any(grade > 0 for grade in grades.values())
     }
     evaluator = pytrec_eval.RelevanceEvaluator(
-        judged, {"ndcg_cut.5,10", "map", "map_cut.1000", "recip_rank", "recall.5,10,100"}
+        judged, {"ndcg_cut.5,10,20", "map", "map_cut.1000", "recip_rank", "recall.5,10,100"}
     )
     found = evaluator.evaluate(
         {query: dict(documents) for query, documents in run.items() if query in judged}

@@ -89,6 +89,8 @@ def evaluation_record(
         pool = f"all {documents:,} documents"
     return {
         "format": FORMAT,
+        "kind": benchmark.kind,
+        "instructions": has_instructions(benchmark),
         "benchmark": dict(content),
         "pool": pool,
         "depth": documents if benchmark.candidates else min(depth, documents),
@@ -101,6 +103,11 @@ def evaluation_record(
         "applied": dict(applied),
         "libraries": library_versions(),
     }
+
+
+def has_instructions(benchmark: Benchmark) -> bool:
+    """Whether any query of a benchmark has an instruction; if not it is ordinary retrieval."""
+    return any(question.instruction for question in benchmark.questions.values())
 
 
 def content_together(contents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from db.errors import BadInput
 from trainer.evaluate.benchmarks import Benchmark
+from trainer.suites.mfollowir import parts_by_language
 from trainer.suites.mteb_folders import CARD, parts_of
 from trainer.suites.registry import DOWNLOADS, SUBSETS, SUITES, read_benchmarks, take_subset
 
@@ -51,8 +52,15 @@ def load_hub_benchmarks(name: str) -> list[Benchmark]:
 
 def _files_of(repository: str) -> list[str]:
     """What to download: the files that the card names, where it is in mteb's layout."""
-    parts = parts_of(Path(_download(repository, [CARD])))
-    named = [path for splits in parts.values() for paths in splits.values() for path in paths]
+    folder = Path(_download(repository, [CARD]))
+    found = [parts_of(folder), *parts_by_language(folder).values()]
+    named = [
+        path
+        for parts in found
+        for splits in parts.values()
+        for paths in splits.values()
+        for path in paths
+    ]
     return [CARD, *named] if named else FILES
 
 

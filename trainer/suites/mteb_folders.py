@@ -31,9 +31,9 @@ Parts = dict[str, dict[str, list[str]]]
 def parts_of(folder: Path) -> Parts:
     """{part: {split: paths or patterns}} as the card says; empty for a folder in another layout."""
     found: Parts = {}
-    for config in _configurations(folder / CARD):
+    for config in configurations_of(folder / CARD):
         name = config.get("config_name") if isinstance(config, dict) else None
-        splits = _splits(config.get("data_files")) if name in PARTS else {}
+        splits = splits_of(config.get("data_files")) if name in PARTS else {}
         if splits:
             found[str(name)] = splits
     has_judgments = any(name in found for name in JUDGMENTS)
@@ -42,16 +42,16 @@ def parts_of(folder: Path) -> Parts:
 
 def read_mteb(folder: Path, parts: Parts) -> Benchmark:
     """The benchmark of a folder with these `parts_of` it. Raises BadInput with file and line."""
-    documents = _rows(folder, parts["corpus"], ("text",))
+    documents = rows_of_part(folder, parts["corpus"], ("text",))
     corpus = by_id(
-        "document", ((place, _id(place, row), titled_text(row)) for place, row in documents)
+        "document", ((place, id_of(place, row), titled_text(row)) for place, row in documents)
     )
     instructions = {
         str(row["query-id"]): str(row.get("instruction") or "")
-        for _, row in _rows(folder, parts.get("instruction", {}), ("query-id",))
+        for _, row in rows_of_part(folder, parts.get("instruction", {}), ("query-id",))
     }
-    queries = _rows(folder, parts["queries"], ("text",))
-    rows_by_id = by_id("query", ((place, _id(place, row), row) for place, row in queries))
+    queries = rows_of_part(folder, parts["queries"], ("text",))
+    rows_by_id = by_id("query", ((place, id_of(place, row), row) for place, row in queries))
     questions = {
         query: Question(
             str(instructions.get(query) or row.get("instruction") or ""), str(row["text"])
@@ -60,19 +60,19 @@ def read_mteb(folder: Path, parts: Parts) -> Benchmark:
     }
     part = next(name for name in JUDGMENTS if name in parts)
     judgments: dict[str, dict[str, int]] = {}
-    for place, row in _rows(folder, parts[part], ("query-id", "corpus-id", "score")):
+    for place, row in rows_of_part(folder, parts[part], ("query-id", "corpus-id", "score")):
         query, document = str(row["query-id"]), str(row["corpus-id"])
         if query not in questions:
             raise BadInput(f"{place}: no query {query!r} among the queries")
-        _check_document(place, document, corpus)
-        judgments.setdefault(query, {})[document] = _grade(place, row["score"])
+        check_document(place, document, corpus)
+        judgments.setdefault(query, {})[document] = grade_of(place, row["score"])
     if not judgments:
         raise BadInput(f"{folder}: its part {part} holds no judgment")
     candidates: dict[str, list[str]] = {}
-    for place, row in _rows(folder, parts.get("top_ranked", {}), ("query-id", "corpus-ids")):
+    for place, row in rows_of_part(folder, parts.get("top_ranked", {}), ("query-id", "corpus-ids")):
         listed = [str(document) for document in row["corpus-ids"]]
         for document in listed:
-            _check_document(place, document, corpus)
+            check_document(place, document, corpus)
         candidates[str(row["query-id"])] = listed
     if candidates and (missing := sorted(judgments.keys() - candidates.keys())):
         raise BadInput(f"{folder}: its part top_ranked has nothing for the query {missing[0]!r}")
@@ -80,7 +80,7 @@ def read_mteb(folder: Path, parts: Parts) -> Benchmark:
     return retrieval_benchmark(folder.name, questions, corpus, judgments, judged, candidates)
 
 
-def _configurations(card: Path) -> list[Any]:
+def configurations_of(card: Path) -> list[Any]:
     """The `configs` of a dataset's card; none where there is no card or it lists none."""
     import yaml
     from huggingface_hub import DatasetCard
@@ -94,7 +94,7 @@ def _configurations(card: Path) -> list[Any]:
     return configs if isinstance(configs, list) else []
 
 
-def _splits(data_files: Any) -> dict[str, list[str]]:
+def splits_of(data_files: Any) -> dict[str, list[str]]:
     """Of a card's data_files: a path, a list of paths, or splits with one path or several each."""
     if isinstance(data_files, str):
         return {"": [data_files]}
@@ -120,7 +120,7 @@ def _split(folder: Path, splits: dict[str, list[str]]) -> str:
     return SPLIT if SPLIT in splits else next(iter(splits))
 
 
-def _rows(
+def rows_of_part(
     folder: Path, splits: dict[str, list[str]], needed: tuple[str, ...]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """(place, row) of the split that counts, its files in order; none for a part without splits."""
@@ -150,14 +150,16 @@ def _rows_of(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield place, found.values
 
 
-def _id(place: str, row: dict[str, Any]) -> str:
+def id_of(place: str, row: dict[str, Any]) -> str:
+    """A row's `_id` or `id`. Raises BadInput where it has neither."""
     found = row.get("_id", row.get("id"))
     if found is None:
         raise BadInput(f"{place} has no `_id` (or `id`)")
     return str(found)
 
 
-def _grade(place: str, value: Any) -> int:
+def grade_of(place: str, value: Any) -> int:
+    """A whole number, also as `1.0`. Raises BadInput for any other value."""
     try:
         grade = float(value)
     except (TypeError, ValueError):
@@ -167,7 +169,8 @@ def _grade(place: str, value: Any) -> int:
     return int(grade)
 
 
-def _check_document(place: str, document: str, corpus: dict[str, str]) -> None:
+def check_document(place: str, document: str, corpus: dict[str, str]) -> None:
+    """Raise BadInput where the corpus lacks the document."""
     if document not in corpus:
         raise BadInput(f"{place}: no document {document!r} in the corpus")
 

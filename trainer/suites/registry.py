@@ -12,7 +12,7 @@ from typing import Final
 
 from db.errors import BadInput, NotFound
 from trainer.evaluate.benchmarks import Benchmark
-from trainer.suites import beir, bright, followir, mair, mteb_folders
+from trainer.suites import beir, bright, followir, infosearch, mair, mfollowir, mteb_folders
 from trainer.suites.suite import Suite
 
 SUITES: Final[dict[str, Suite]] = {
@@ -21,6 +21,9 @@ SUITES: Final[dict[str, Suite]] = {
         bright.SUITE,
         mair.SUITE,
         mteb_folders.SUITE,
+        mfollowir.SUITE,
+        mfollowir.CROSS_LINGUAL,
+        infosearch.SUITE,  # before FollowIR, whose files it has too
         followir.SUITE,
         beir.SUITE,
     )

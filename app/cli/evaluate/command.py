@@ -11,6 +11,7 @@ from app.cli.evaluate import frozen as evaluate_frozen
 from app.cli.kit.one_by_default import OneByDefault
 from app.cli.kit.report import Result, detach_option, ready_store, reporting, work
 from app.models.independence import circular_sentences
+from app.models.ordinary import NOT_MEASURED
 from app.text.numbers import score
 from db.errors import BadInput
 from db.outcome.evaluations import get_evaluation, newest_scores, rows_by_query
@@ -23,6 +24,11 @@ from trainer.suites.registry import DOWNLOAD_NAMES, LABELS, LAYOUTS, SUBSET_HELP
 
 MAX_NAMED = 10
 SHOWN = ("ndcg@5", "ndcg@10", "map", "mrr", "recall@10", "judged@10", "p-mrr")
+
+
+def asks_instructions(result: Result) -> bool:
+    """Whether the scores are of queries with instructions."""
+    return any(model["record"]["instructions"] for model in result["models"])
 
 
 def _report(result: Result) -> str:
@@ -73,7 +79,10 @@ def _report(result: Result) -> str:
     ]
     controls += [f"bm25, {name}: {score(value)}" for name, value in result.get("bm25", {}).items()]
     parts = [f"\n{_report(part)}" for part in result.get("parts", [])]
+    parts += [f"\nordinary retrieval: {_report(part)}" for part in result.get("ordinary", [])]
     notes = [f"note: {note}" for note in result["notes"]]
+    if "ordinary" in result and not result["ordinary"] and asks_instructions(result):
+        notes.append(f"note: {NOT_MEASURED}")
     return "\n".join([about, *table, *differences, *controls, *notes, *parts])
 
 
@@ -135,6 +144,12 @@ for command_of_evaluations in (
     help="A TREC qrels file: score by its judgments instead of the benchmark's.",
 )
 @click.option(
+    "--ordinary",
+    metavar="BENCHMARK",
+    help="Also score on this benchmark without instructions (a BEIR folder or a name on the Hub): "
+    "whether ordinary retrieval suffered.",
+)
+@click.option(
     "--paraphrases",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Paraphrased instructions of held-out groups, JSON lines {instruction, paraphrase}: "
@@ -167,6 +182,7 @@ def run(
     per_query: Path | None,
     trec: Path | None,
     qrels: Path | None,
+    ordinary: str | None,
     paraphrases: Path | None,
     pin: str | None,
     held_out: float | None,
@@ -214,6 +230,7 @@ def run(
     }
     config |= {"trec": str(trec.resolve())} if trec else {}
     config |= {"qrels": str(qrels.resolve())} if qrels else {}
+    config |= {"ordinary": _absolute(ordinary)} if ordinary else {}
     config |= {"paraphrases": str(paraphrases.resolve())} if paraphrases else {}
     config |= {"pin": pin} if pin else {}
     config |= {"held_out": held_out} if held_out else {}

@@ -1,0 +1,34 @@
+"""The table of ordinary retrieval under instruction scores."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from app.models import actions
+from app.models.ordinary import NOT_MEASURED, ordinary_rows
+from db.tables import Evaluation
+
+
+def draw_ordinary(evaluations: Sequence[Evaluation]) -> None:
+    """Whether ordinary retrieval suffered, beside scores with instructions; else nothing."""
+    if not any(each.record.get("instructions") for each in evaluations):
+        return
+    # untrained models first: the others are compared with the first one
+    ordered = sorted(evaluations, key=lambda each: each.checkpoint_id is not None)
+    rows = ordinary_rows(ordered, actions.read_ordinary({each.model for each in evaluations}))
+    if not rows:
+        st.caption(f"{NOT_MEASURED[0].upper()}{NOT_MEASURED[1:]}.")
+        return
+    number = st.column_config.NumberColumn(format="%+.4f")
+    st.dataframe(
+        rows,
+        hide_index=True,
+        column_config={
+            "nDCG@10": st.column_config.NumberColumn(format="%.4f"),
+            **dict.fromkeys(("Difference", "from", "to"), number),
+        },
+    )
+    st.caption(
+        "Ordinary retrieval: queries without instructions. Differences are to the first model, "
+        "untrained ones first."
+    )
