@@ -14,7 +14,8 @@ import streamlit as st
 from app.access.identity import SessionUser, user_of_cookies
 from app.access.permissions import require
 from app.text.plain import plain
-from db.errors import InfError
+from db.assignment.hidden import hidden_groups
+from db.errors import InfError, Refused
 from db.store.store import open_store
 
 P = ParamSpec("P")
@@ -29,6 +30,18 @@ def current_user() -> SessionUser | None:
 def require_permission(permission: str) -> SessionUser:
     """The current user if their role has the permission. Raises Refused."""
     return require(current_user(), permission)
+
+
+def hidden_from_user() -> set[int]:
+    """The groups that are hidden from the user: see `db.assignment.hidden`.
+
+    Raises Refused for who is signed out.
+    """
+    user = current_user()
+    if user is None:
+        raise Refused("you are signed out: sign in again")
+    with open_store().read() as session:
+        return set(session.scalars(hidden_groups(session, user.name)))
 
 
 @contextmanager

@@ -6,15 +6,16 @@ from analysis.agreement.answers import Decision
 from analysis.agreement.disagreement import ItemDisagreement, confusion_of, disagreements
 from analysis.figures.figures import confusion_heatmap
 from app.kit.figure import Origin, as_csv, draw_figure, draw_rows
+from app.text.numbers import counted
 from db.study.items import ItemPlace
 
 SHOWN = 200
 
 
 def draw_disagreement(
-    decisions: list[Decision], places: dict[int, ItemPlace], origin: Origin
+    decisions: list[Decision], places: dict[int, ItemPlace], origin: Origin, *, hidden: set[int]
 ) -> None:
-    """The confusion matrix of two judges, then the items."""
+    """The confusion matrix of two judges, then the items, but for those of `hidden` groups."""
     judges = sorted({row.judge for row in decisions})
     if len(judges) < 2:
         return
@@ -33,7 +34,14 @@ def draw_disagreement(
             for j, column in enumerate(labels)
         ]
         draw_figure(figure, cells, origin, key="agreement.confusion")
-    draw_items(disagreements(decisions), places, origin)
+    found = disagreements(decisions)
+    visible = [each for each in found if places[int(str(each.item))].group_id not in hidden]
+    draw_items(visible, places, origin)
+    if len(visible) < len(found):
+        st.caption(
+            f"Without {counted(len(found) - len(visible), 'item')} that you may judge yourself "
+            "while the study is open."
+        )
 
 
 def draw_items(found: list[ItemDisagreement], places: dict[int, ItemPlace], origin: Origin) -> None:

@@ -11,6 +11,7 @@ from analysis.agreement.agreement import Decision, agreement_report
 from analysis.agreement.judge_profile import judge_profiles
 from analysis.agreement.judgment_filter import chosen_rows, decisions_of
 from analysis.agreement.over_time import agreement_over_time
+from app.access.session_user import hidden_from_user
 from app.agreement.consensus import draw_consensus
 from app.agreement.disagreement import draw_disagreement
 from app.agreement.filters import draw_filters
@@ -149,7 +150,7 @@ else:
         replace(origin, command=f"inf study consensus --study {study.id} --json"),
     )
     decisions: list[Decision] = decisions_of(rows)
-    draw_disagreement(decisions, places, origin)
+    draw_disagreement(decisions, places, origin, hidden=hidden_from_user())
     st.download_button(
         "Download as JSON",
         json.dumps({"study_id": study.id, **report}, ensure_ascii=False),

@@ -7,6 +7,7 @@ import streamlit as st
 from analysis.map.coverage import points_frame
 from analysis.map.picture import map_payload
 from analysis.map.shapes import rows_inside
+from app.access.session_user import hidden_from_user
 from app.corpora.coverage import draw_numbers
 from app.corpora.form import draw_corpora
 from app.corpora.map import actions
@@ -92,7 +93,9 @@ def draw_map(found: Analysis) -> None:
         )
         contours = st.toggle("Contours per corpus", len(corpora) > 1, key="coverage.contours")
         draw_labels(offline=any(corpus["offline"] for corpus in corpora))
-    kept = actions.shown_rows(found.id, len(points))
+    hidden = hidden_from_user()
+    visible = ~points["group_id"].isin(hidden).to_numpy()
+    kept = [row for row in actions.shown_rows(found.id, len(points)) if visible[row]]
     shown = points.iloc[kept].reset_index(drop=True) if len(kept) < len(points) else points
     if len(kept) < len(points):
         with st.container(horizontal=True, vertical_alignment="center"):

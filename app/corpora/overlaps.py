@@ -42,6 +42,19 @@ def draw_duplicates(result: Mapping[str, Any], origin: Origin) -> None:
         )
 
 
+def without_groups(result: Mapping[str, Any], hidden: set[int]) -> dict[str, Any]:
+    """The result without the texts of these groups in its rows; its counts stay."""
+    found = dict(result)
+    if "clusters" in found:
+        found["clusters"] = [
+            {**cluster, "texts": [row for row in cluster["texts"] if row["group_id"] not in hidden]}
+            for cluster in found["clusters"]
+        ]
+    if "pairs" in found:
+        found["pairs"] = [pair for pair in found["pairs"] if pair["group_id"] not in hidden]
+    return found
+
+
 def cluster_rows(clusters: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A row per text of a cluster."""
     return [

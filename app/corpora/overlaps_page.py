@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import streamlit as st
 
 from analysis.text.paraphrases import THRESHOLD
+from app.access.session_user import hidden_from_user
 from app.corpora.form import draw_corpora, draw_files
-from app.corpora.overlaps import draw_contamination, draw_duplicates
+from app.corpora.overlaps import draw_contamination, draw_duplicates, without_groups
 from app.corpora.stored_analysis import choose_analysis, draw_start, origin_of
 from app.kit.menu import view_file
 from app.kit.page import draw_heading
@@ -57,10 +58,11 @@ def draw_found(question: str, found: list[Analysis]) -> None:
         st.caption("No comparison yet. Results are stored and listed here.")
         return
     chosen = choose_analysis(question, found)
+    result = without_groups(chosen.result, hidden_from_user())
     if question == "near_duplicates":
-        draw_duplicates(chosen.result, origin_of(chosen))
+        draw_duplicates(result, origin_of(chosen))
         return
-    draw_contamination(chosen.result, origin_of(chosen))
+    draw_contamination(result, origin_of(chosen))
     st.page_link(
         view_file("releases"),
         label="Create a release without these groups",

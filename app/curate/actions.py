@@ -13,6 +13,7 @@ from curation.recipe.recipe import Recipe
 from curation.run.estimate import Estimate, estimate_run
 from curation.run.reuse import MAX_GROUPS, reuse_of_run
 from curation.run.starting import job_config, resume_run, start_run
+from db.assignment.hidden import hidden_groups
 from db.corpus.browsing import PairView, list_pairs
 from db.errors import BadInput
 from db.release.releases import recipe_of_run
@@ -188,21 +189,25 @@ def search_pairs(dataset_id: int, text: str, *, limit: int) -> list[PairView]:
 
 
 def finished_groups(run_id: int, *, limit: int) -> list[GroupDetail]:
-    """The first groups of a run in full, those with a verdict."""
+    """The first groups of a run in full, those with a verdict and not hidden from the user."""
+    user = require_permission("curate")
     with open_store().read() as session:
-        rows = list_groups(session, run_id, limit=limit).rows
-        return [get_group(session, row.id) for row in rows if row.verdict]
+        without = hidden_groups(session, user.name)
+        rows = list_groups(session, run_id, without=without, limit=limit).rows
+        return [get_group(session, row.id, viewer=user.name) for row in rows if row.verdict]
 
 
 def compare_runs(
     first: int, second: int, *, offset: int, limit: int
 ) -> tuple[tuple[Funnel, Funnel], dict[tuple[str, str], int], list[SharedPair]]:
     """Funnels of two runs, counts of shared pairs by outcome, pairs with different outcomes."""
+    user = require_permission("curate")
     with open_store().read() as session:
+        without = hidden_groups(session, user.name)
         return (
             (funnel(session, first), funnel(session, second)),
             count_shared(session, first, second),
-            changed_pairs(session, first, second, offset=offset, limit=limit),
+            changed_pairs(session, first, second, without=without, offset=offset, limit=limit),
         )
 
 

@@ -6,7 +6,7 @@ applies to the group that was shown.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,12 +21,15 @@ from app.jobs.actions import launch_job
 from app.text.numbers import counted
 from curation.judging.revalidation import check_edit
 from curation.recipe.rendered_call import rendered_messages
+from db.assignment import hidden
+from db.assignment.hidden import require_visible
 from db.errors import BadInput, Refused
 from db.jobs.jobs import list_jobs
 from db.review import queue as review_queue
 from db.review.queue import QueueFilter
 from db.review.reviews import FIELDS, approve_group, edit_group, reject_group
 from db.run.group_detail import GroupDetail, get_group
+from db.run.groups import GroupPage, list_groups
 from db.run.revalidations import revalidation_of
 from db.store.store import Store, open_store
 from db.tables import Run
@@ -120,10 +123,12 @@ def _next_groups(
         *passed_over,
         *st.session_state.get(ANSWERED, []),
     ]:
+        if user.may("curator"):  # who opens groups at all may open this one, on its own page
+            require_visible(session, desk.wanted_group, user.name)
         if not review_queue.can_review(session, desk.wanted_group, reviewer=user.name, blind=blind):
             raise Refused(f"group {desk.wanted_group} is not in your queue")
         ids = [desk.wanted_group, *(each for each in ids if each != desk.wanted_group)]
-    return [get_group(session, group_id) for group_id in ids], total
+    return [get_group(session, group_id, viewer=user.name) for group_id in ids], total
 
 
 def _revalidate_soon(store: Store, run_id: int, name: str) -> None:
@@ -220,13 +225,49 @@ def edit(group_id: int, before: dict[str, str]) -> None:
 def _write(group_id: int, change: Callable[[Session, str], object]) -> None:
     user = require_permission("review")
     with open_store().write() as session:
-        run_id = get_group(session, group_id).run_id
+        run_id = get_group(session, group_id, viewer=user.name).run_id
         blind = is_blind(session, user, run_id)
         if not review_queue.can_review(session, group_id, reviewer=user.name, blind=blind):
             raise Refused(f"group {group_id} is not in your queue")
         change(session, user.name)
         session.commit()
     st.query_params.pop("group", None)
+
+
+def hidden_of_run(run_id: int) -> list[int]:
+    """The groups of a run that are hidden from the user."""
+    user = require_permission("curate")
+    with open_store().read() as session:
+        return hidden.hidden_of_run(session, run_id, user.name)
+
+
+def visible_groups(
+    run_id: int, filters: Mapping[str, Any], *, offset: int, limit: int
+) -> GroupPage:
+    """A page of the run's groups that are not hidden from the user."""
+    user = require_permission("curate")
+    with open_store().read() as session:
+        without = hidden.hidden_groups(session, user.name)
+        return list_groups(session, run_id, **filters, without=without, offset=offset, limit=limit)
+
+
+def visible_group(group_id: int) -> GroupDetail | None:
+    """A group in full; None if it is hidden from the user. Raises NotFound."""
+    user = require_permission("curate")
+    with open_store().read() as session:
+        if hidden.is_hidden(session, group_id, user.name):
+            return None
+        return get_group(session, group_id, viewer=user.name)
+
+
+@action
+def open_groups(group_ids: Sequence[int]) -> None:
+    """Open hidden groups for the user, who has read what this means."""
+    user = require_permission("curate")
+    with open_store().write() as session:
+        opened = hidden.open_groups(session, group_ids, person=user.name)
+        session.commit()
+    notify(f"{counted(opened, 'group')} opened. You will not be given items of them to judge.")
 
 
 def later(group_id: int) -> None:

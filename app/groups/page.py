@@ -2,6 +2,8 @@
 
 import streamlit as st
 
+from app.access.session_user import failures_shown
+from app.groups import actions
 from app.groups.funnel import draw_funnel
 from app.groups.group import draw_group
 from app.groups.run_label import run_name
@@ -10,8 +12,7 @@ from app.kit.page import draw_empty, draw_heading
 from app.text.numbers import counted
 from curation.recorded import NAME as RECORDED
 from db.corpus.texts import pair_sources
-from db.run.group_detail import get_group
-from db.run.groups import GroupRow, list_groups
+from db.run.groups import GroupRow
 from db.run.runs import STAGES, Funnel, funnel, list_runs
 from db.store.store import open_store
 
@@ -86,6 +87,45 @@ def draw_rows(rows: list[GroupRow]) -> None:
             st.query_params["group"] = str(rows[index].id)
 
 
+WARNING = (
+    "You may judge items of {} in an open study. If you open {}, you will see the answers: you are "
+    "then never given the items, and answers you gave stay but can no longer be changed. Opening "
+    "is recorded."
+)
+
+
+def draw_hidden(group_ids: list[int]) -> None:
+    """How many groups of the run are hidden from the user, and opening all of them."""
+    if not group_ids:
+        return
+    with st.expander(
+        f"{counted(len(group_ids), 'group')} hidden: you may judge them",
+        icon=":material/visibility_off:",
+    ):
+        st.warning(WARNING.format("these groups", "them"), icon=":material/warning:")
+        st.button(
+            f"Open {counted(len(group_ids), 'group')}",
+            key="groups.open_all",
+            on_click=actions.open_groups,
+            args=(group_ids,),
+        )
+
+
+def draw_named(group_id: int) -> None:
+    """The group, or the warning before one that is hidden from the user is opened."""
+    group = actions.visible_group(group_id)
+    if group is not None:
+        draw_group(group)
+        return
+    st.warning(WARNING.format(f"group {group_id}", "it"), icon=":material/warning:")
+    st.button(
+        "Open the group",
+        key=f"groups.open-{group_id}",
+        on_click=actions.open_groups,
+        args=([group_id],),
+    )
+
+
 with open_store().read() as session:
     runs = list_runs(session)
 chosen = None
@@ -121,12 +161,14 @@ with open_store().read() as session:
     read_reason_from_url(found)
     filters = draw_filters(found, pair_sources(session, chosen.dataset_id))
     offset = page_offset("groups.page", ROWS)
-    page = list_groups(session, chosen.id, **filters, offset=offset, limit=ROWS)
+with failures_shown():
+    page = actions.visible_groups(chosen.id, filters, offset=offset, limit=ROWS)
     st.caption(f"{counted(page.total, 'group')}. Select a row to open it.")
     draw_rows(page.rows)
     draw_pages(page.total, key="groups.page", rows=ROWS)
+    draw_hidden(actions.hidden_of_run(chosen.id))
     named = st.query_params.get("group", "")
-    if named.isdecimal():
-        draw_group(get_group(session, int(named)))
+    if named.isdecimal() and len(named) < 10:
+        draw_named(int(named))
     elif page.rows:
-        draw_group(get_group(session, page.rows[0].id))
+        draw_named(page.rows[0].id)

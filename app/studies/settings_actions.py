@@ -103,6 +103,7 @@ def save_rules(study_id: int) -> None:
     changes = {
         "pass_mark": int(chosen("pass_mark")) / 100,
         "training_rounds": int(chosen("training_rounds")),
+        "training_items": int(chosen("training_items")),
         "gold_threshold": int(chosen("gold_threshold")) / 100,
         "gold_action": str(chosen("gold_action")),
         "gold_every": int(chosen("gold_every")),

@@ -8,6 +8,7 @@ from db.study import studies
 from db.study.gold_items import PARTS
 from db.study.rules import (
     GOLD_ACTIONS,
+    MAX_EXAMPLES_PER_ROUND,
     MAX_GOLD_EVERY,
     MAX_ROUNDS,
     MAX_TOO_FAST_SECONDS,
@@ -129,6 +130,15 @@ def draw_rules(study: studies.StudySummary) -> None:
                 help="After this many failed rounds the judge is paused for a curator to decide.",
             )
             st.number_input(
+                "Examples per round",
+                1,
+                MAX_EXAMPLES_PER_ROUND,
+                rules.training_items,
+                key=f"studies.training_items_{study.id}",
+                help="Every round has other examples; without enough of them a judge who fails "
+                "is paused until you add some.",
+            )
+            st.number_input(
                 "Required gold accuracy, %",
                 0,
                 100,
@@ -144,11 +154,12 @@ def draw_rules(study: studies.StudySummary) -> None:
             )
         with st.container(horizontal=True, vertical_alignment="bottom"):
             st.number_input(
-                "Items per gold item",
+                "One gold item in",
                 1,
                 MAX_GOLD_EVERY,
                 rules.gold_every,
                 key=f"studies.gold_every_{study.id}",
+                help="In every so many items of a judge, one gold item comes at a random place.",
             )
             st.number_input(
                 "Minimum seconds per item",

@@ -24,8 +24,9 @@ from db.jobs.runner import JobHandle
 from db.people.accounts import record_audit
 from db.run.runs import choose_run
 from db.store.store import Store
-from db.study.gold_items import sample_gold_items
+from db.study.gold_items import count_approved, sample_gold_items
 from db.study.judgments import get_or_create_judge, record_judgment
+from db.study.rules import set_rules
 from db.study.studies import GUIDELINES, add_study, compose, current_guideline, get_study
 from db.tables import Item, Judge, Judgment, StudyItem
 from db.values import AMBIGUOUS, NONE
@@ -59,7 +60,8 @@ def make_study(
 
     `sampling` is by default even over scenarios; `items` may be None for a list: all of it. Raises
     NotFound for an unknown dataset or one without a finished run, BadInput if the run has too few
-    groups, or too few approved ones for `qualification` and `gold` items.
+    groups, or too few approved ones for `qualification` and `gold` items. `qualification` is
+    the number of examples in a round; each further round has others, as far as groups are approved.
     """
     sampling = sampling or Sampling()
     with store.write() as session:
@@ -77,9 +79,14 @@ def make_study(
             guidelines=GUIDELINES if guidelines is None else guidelines,
             created_by=created_by,
         )
-        for part, count in (("training", qualification), ("gold", gold)):
-            if count:
-                sample_gold_items(session, study.id, part, count)
+        if qualification:
+            rounds = set_rules(session, study.id, training_items=qualification).training_rounds
+            free = count_approved(session, study.id) - gold
+            sample_gold_items(
+                session, study.id, "training", max(qualification, min(qualification * rounds, free))
+            )
+        if gold:
+            sample_gold_items(session, study.id, "gold", gold)
         composition = compose(session, study.id)
         record_audit(session, created_by, "study.create", str(study.id))
         session.commit()

@@ -11,12 +11,13 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
+from db.assignment.hidden import was_opened
 from db.assignment.members import pause_on_failed_gold
 from db.assignment.places import change_taken, find_assignment, lock_study, regain_place
 from db.errors import BadInput, Refused
 from db.study.judgments import find_judgment, record_judgment
 from db.study.studies import current_guideline
-from db.tables import Judgment, utc_now
+from db.tables import Judge, Judgment, utc_now
 from db.values import NONE
 
 
@@ -44,9 +45,9 @@ def submit_decision(
 ) -> Judgment:
     """Store a judge's decision on an item leased to them. Idempotent by the event id.
 
-    Raises Refused if the study is closed, the item was never leased to this judge, or it was
-    answered already (unless `decision.change`); BadInput for a position that does not exist. Does
-    not commit.
+    Raises Refused if the study is closed, the item was never leased to this judge, they have opened
+    its group, or it was answered already (unless `decision.change`); BadInput for a position that
+    does not exist. Does not commit.
     """
     now = now or utc_now()
     study = lock_study(session, study_id)
@@ -58,6 +59,11 @@ def submit_decision(
     assignment = find_assignment(session, study_id, judge_id, decision.item_id)
     if study.status == "closed":
         raise Refused(f"the study {study.name!r} is closed: the answer was not stored")
+    if was_opened(session, assignment.item_id, session.get_one(Judge, judge_id).name):
+        raise Refused(
+            "you have opened this item's group since: an answer given before stands, a new one is "
+            "not stored"
+        )
     if assignment.state in ("done", "aside") and not decision.change:
         raise Refused("this item was answered already (in another tab?): the first answer stands")
     counts = assignment.state == "done" or regain_place(session, assignment)

@@ -1,14 +1,16 @@
-"""Which items of a study a judge may get, and which are next: due gold, new ones, freed ones."""
+"""Which items of a study a judge may get, and which are next: new ones, freed ones, gold."""
 
+import secrets
 from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
+from db.assignment.gold_places import draw_place, interleave
 from db.study.judgments import ADJUDICATOR
 from db.study.rules import rules_of
 from db.study.studies import get_study
-from db.tables import Assignment, Item, Judge, Judgment, Review, StudyItem, StudyJudge
+from db.tables import Assignment, Item, Judge, Judgment, OpenedGroup, Review, StudyItem, StudyJudge
 
 
 def has_part(session: Session, study_id: int, part: str) -> bool:
@@ -33,7 +35,7 @@ def _conditions(
     session: Session, study_id: int, judge_id: int, part: str = "main"
 ) -> list[ColumnElement[bool]]:
     """Conditions on items with a free place whose group this judge has neither been given nor
-    reviewed, and which they have not adjudicated."""
+    reviewed nor opened, and which they have not adjudicated."""
     name = session.get_one(Judge, judge_id).name
     sibling = aliased(Item)
     given = (
@@ -59,49 +61,80 @@ def _conditions(
             select(Review.id).where(Review.group_id == Item.group_id, Review.reviewed_by == name)
         ),
         ~exists(adjudicated),
+        ~exists(
+            select(OpenedGroup.id).where(
+                OpenedGroup.group_id == Item.group_id, OpenedGroup.opened_by == name
+            )
+        ),
     ]
 
 
-def _gold_due(session: Session, study_id: int, judge_id: int, count: int) -> list[int]:
-    """Gold items that are due: one after every `gold_every` items this judge was given."""
-    if not has_part(session, study_id, "gold"):
-        return []
-    every = rules_of(get_study(session, study_id)).gold_every
-    parts = dict(
-        session.execute(
-            select(StudyItem.part, func.count())
-            .join(
-                Assignment,
-                and_(
-                    Assignment.study_id == StudyItem.study_id,
-                    Assignment.item_id == StudyItem.item_id,
-                ),
-            )
-            .where(Assignment.study_id == study_id, Assignment.judge_id == judge_id)
-            .group_by(StudyItem.part)
-        ).all()
+def given_parts(session: Session, study_id: int, judge_id: int) -> dict[str, int]:
+    """How many items of each part the judge was given, but for expired leases."""
+    query = (
+        select(StudyItem.part, func.count())
+        .join(
+            Assignment,
+            and_(
+                Assignment.study_id == StudyItem.study_id,
+                Assignment.item_id == StudyItem.item_id,
+            ),
+        )
+        .where(
+            Assignment.study_id == study_id,
+            Assignment.judge_id == judge_id,
+            Assignment.state != "expired",
+        )
+        .group_by(StudyItem.part)
     )
-    due = parts.get("main", 0) // every - parts.get("gold", 0)
-    if due < 1:
+    return dict(session.execute(query).all())
+
+
+def free_gold(session: Session, study_id: int, judge_id: int) -> list[int]:
+    """The gold items that the judge may still be given, in a random order."""
+    if not has_part(session, study_id, "gold"):
         return []
     query = (
         select(StudyItem.item_id)
         .join(Item, Item.id == StudyItem.item_id)
         .where(*_conditions(session, study_id, judge_id, "gold"))
-        .order_by(StudyItem.position)
-        .limit(min(due, count))
     )
-    return list(session.scalars(query))
+    found = list(session.scalars(query))
+    secrets.SystemRandom().shuffle(found)  # judges who compare notes share no order
+    return found
 
 
 def choose_items(session: Session, member: StudyJudge, count: int) -> list[int]:
-    """Up to `count` items for a judge: due gold, then those after their furthest, then freed ones.
+    """Up to `count` items for a judge: those after their furthest, then freed ones, and gold.
 
     Moves `member.furthest`: the query of new items then starts there instead of passing over all
-    that were given already.
+    that were given already; and `member.next_gold`.
     """
-    gold = _gold_due(session, member.study_id, member.judge_id, count)
-    count -= len(gold)
+    position_of = _main_items(session, member, count)
+    found = list(position_of)
+    gold = free_gold(session, member.study_id, member.judge_id)
+    if gold:
+        every = rules_of(get_study(session, member.study_id)).gold_every
+        parts = given_parts(session, member.study_id, member.judge_id)
+        gold_given = parts.get("gold", 0)
+        if member.next_gold is None:
+            member.next_gold = draw_place(gold_given, every)
+        found, member.next_gold = interleave(
+            found,
+            gold,
+            count,
+            given=parts.get("main", 0),
+            gold_given=gold_given,
+            every=every,
+            next_gold=member.next_gold,
+        )
+    reached = [position_of[item_id] for item_id in found if item_id in position_of]
+    member.furthest = max([member.furthest, *reached])
+    return found
+
+
+def _main_items(session: Session, member: StudyJudge, count: int) -> dict[int, int]:
+    """The position of each of the next items of part main: new ones first, then freed ones."""
     free = (
         select(StudyItem.item_id, StudyItem.position)
         .join(Item, Item.id == StudyItem.item_id)
@@ -110,9 +143,7 @@ def choose_items(session: Session, member: StudyJudge, count: int) -> list[int]:
     )
     after = member.furthest
     rows = session.execute(free.where(StudyItem.position > after).limit(count)).all()
-    found = [item_id for item_id, _ in rows]
-    member.furthest = max([after, *(position for _, position in rows)])
-    if len(found) < count:
-        before = free.where(StudyItem.position <= after).limit(count - len(found))
-        found += [item_id for item_id, _ in session.execute(before)]
-    return [*gold, *found]
+    if len(rows) < count:
+        before = free.where(StudyItem.position <= after).limit(count - len(rows))
+        rows = [*rows, *session.execute(before).all()]
+    return dict(rows)

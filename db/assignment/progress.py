@@ -5,6 +5,10 @@ from dataclasses import dataclass
 from sqlalchemy import and_, func, select
 from sqlalchemy.orm import Session
 
+from db.assignment.eligibility import free_gold, given_parts
+from db.assignment.gold_places import planned_gold
+from db.study.rules import rules_of
+from db.study.studies import get_study
 from db.tables import Assignment, Judgment, StudyItem
 
 
@@ -22,7 +26,8 @@ def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
     """A judge's progress in a study; the pace is the median of seconds from shown to decided.
 
     `left` counts every item with a free place that they were not given: an upper bound, since
-    items of groups they reviewed, or judged in another study, are never given to them.
+    items of groups they reviewed, or judged in another study, are never given to them. It counts
+    hidden gold from the start, so that giving one changes nothing in the total.
     """
     states = dict(
         session.execute(
@@ -50,6 +55,7 @@ def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
         ),
     )
     open_to_me = (session.scalar(free) or 0) - (session.scalar(mine) or 0)
+    gold = _gold_to_come(session, study_id, judge_id, open_to_me)
     times = session.execute(
         select(Judgment.shown_at, Judgment.decided_at)
         .where(
@@ -64,6 +70,18 @@ def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
     return OwnProgress(
         done=states.get("done", 0),
         skipped=states.get("skipped", 0),
-        left=open_to_me + states.get("leased", 0),
+        left=open_to_me + gold + states.get("leased", 0),
         seconds_per_item=seconds[len(seconds) // 2] if seconds else None,
     )
+
+
+def _gold_to_come(session: Session, study_id: int, judge_id: int, open_to_me: int) -> int:
+    """How many hidden gold items the judge will still be given."""
+    free = len(free_gold(session, study_id, judge_id))
+    if not free:
+        return 0
+    parts = given_parts(session, study_id, judge_id)
+    given = parts.get("gold", 0)
+    every = rules_of(get_study(session, study_id)).gold_every
+    others = parts.get("main", 0) + open_to_me
+    return planned_gold(others, given=given, free=free, every=every) - given

@@ -1,15 +1,17 @@
 """Qualification before a study: examples with feedback, a pass mark, a number of rounds.
 
 A study with examples (part `training`) leases no other items to a judge until they passed. A round
-is one answer to every example; a round below the pass mark starts the next, and after every
-`training_rounds` of them the judge is paused: a curator who resumes them grants as many more.
+is one answer to each of `training_items` examples that the judge has not seen, in a random order: a
+qualification cannot be passed from memory. A round below the pass mark starts the next. After every
+`training_rounds` of them, and where no unseen examples are left for a round, the judge is paused: a
+curator adds examples and resumes them. Without new ones, those seen longest ago come again.
 Answers are judgments on the examples: stored, never counted.
 """
 
 import secrets
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.assignment.members import membership
@@ -57,8 +59,15 @@ def qualification_state(session: Session, study_id: int, judge_id: int) -> Quali
     this_round = member.training_rounds if member else 0
     examples = _examples(session, study_id)
     answers = _answers(session, study_id, judge_id, this_round)
+    there = session.scalar(
+        select(func.count())
+        .select_from(Example)
+        .where(
+            Example.study_id == study_id, Example.judge_id == judge_id, Example.round == this_round
+        )
+    )
     return QualificationState(
-        total=len(examples),
+        total=there or min(rules.training_items, len(examples)),
         answered=len(answers),
         right=sum(
             answers[row.item_id] == row.gold_choice for row in examples if row.item_id in answers
@@ -147,14 +156,38 @@ def _end_round(session: Session, study_id: int, judge_id: int, member: StudyJudg
         member.passed_at = utc_now()
     else:
         member.training_rounds += 1
-        if member.training_rounds % state.max_rounds == 0:
+        unseen = len(_unseen(session, study_id, judge_id))
+        is_last = member.training_rounds % state.max_rounds == 0
+        if is_last or unseen < state.total:
             member.state = "paused"
+            rounds = member.training_rounds
             member.reason = (
-                f"qualification not passed in {state.max_rounds} rounds "
+                f"qualification not passed in {rounds} round{'s' * (rounds != 1)} "
                 f"({state.right} of {state.total} right in the last)"
             )
+            if not is_last:
+                member.reason += ", and there are no new examples for another: ask the curator"
     member.changed_at = utc_now()
     session.flush()
+
+
+def _unseen(session: Session, study_id: int, judge_id: int) -> list[int]:
+    """The examples of the study that the judge has not been shown."""
+    seen = set(
+        session.scalars(
+            select(Example.item_id).where(
+                Example.study_id == study_id, Example.judge_id == judge_id
+            )
+        )
+    )
+    seen |= set(
+        session.scalars(
+            select(Judgment.item_id).where(
+                Judgment.study_id == study_id, Judgment.judge_id == judge_id
+            )
+        )
+    )
+    return [row.item_id for row in _examples(session, study_id) if row.item_id not in seen]
 
 
 def _examples(session: Session, study_id: int) -> list[StudyItem]:
@@ -169,14 +202,22 @@ def _examples(session: Session, study_id: int) -> list[StudyItem]:
 
 def _round(session: Session, study_id: int, judge_id: int, this_round: int) -> list[Example]:
     """The examples of a judge's round, in its order; sampled and ordered when first requested."""
-    query = select(Example).where(
-        Example.study_id == study_id, Example.judge_id == judge_id, Example.round == this_round
-    )
-    there = list(session.scalars(query.order_by(Example.id)))
-    known = {example.item_id for example in there}
-    new = [row.item_id for row in _examples(session, study_id) if row.item_id not in known]
-    secrets.SystemRandom().shuffle(new)
-    for item_id in new:
+    mine = select(Example).where(Example.study_id == study_id, Example.judge_id == judge_id)
+    there = list(session.scalars(mine.where(Example.round == this_round).order_by(Example.id)))
+    if there:
+        return there
+    chance = secrets.SystemRandom()
+    unseen = _unseen(session, study_id, judge_id)
+    chance.shuffle(unseen)
+    pool = {row.item_id for row in _examples(session, study_id)}
+    seen = dict.fromkeys(pool - set(unseen), -1)
+    seen.update({old.item_id: old.round for old in session.scalars(mine) if old.item_id in pool})
+    longest_ago = sorted(seen, key=lambda item_id: (seen[item_id], chance.random()))
+    # a round that an earlier version began: its answers count, so their examples belong to it
+    begun = list(_answers(session, study_id, judge_id, this_round))
+    wanted = list(dict.fromkeys([*begun, *unseen, *longest_ago]))
+    count = rules_of(get_study(session, study_id)).training_items
+    for item_id in wanted[: max(count, len(begun))]:
         example = Example(
             study_id=study_id,
             item_id=item_id,

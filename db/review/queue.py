@@ -2,21 +2,22 @@
 
 Note: an annotator reviews blind, unless the run's curator allows verdicts: kept and dropped groups
 are then mixed, and only complete ones are listed, since a group without its triplets was dropped. A
-group of which the person holds an item in a study is not shown to them: they would see which
-passage is which.
+group of which the person may judge an item is not shown to them (`db.assignment.hidden`): they
+would see which passage is which.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Select, exists, func, insert, select, update
+from sqlalchemy import Select, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from db.assignment.hidden import hidden_groups
 from db.errors import BadInput, Refused
 from db.people.accounts import record_audit
 from db.run.groups import complete_groups, matching_groups
-from db.tables import Assignment, Group, Item, Judge, Review, Run, utc_now
+from db.tables import Group, Review, Run, utc_now
 
 CHUNK = 1000
 
@@ -48,7 +49,7 @@ def queued_groups(
     """
     if blind and (wanted.verdict or wanted.reason):
         raise Refused("this run is reviewed without verdicts")
-    query = _reviewable_by(wanted, reviewer=reviewer, blind=blind)
+    query = _reviewable_by(session, wanted, reviewer=reviewer, blind=blind)
     total = session.scalar(select(func.count()).select_from(query.subquery())) or 0
     ahead = query.where(Group.id.not_in(passed_over)) if passed_over else query
     ids = list(session.scalars(ahead.order_by(Group.id).limit(limit)))
@@ -63,11 +64,13 @@ def can_review(session: Session, group_id: int, *, reviewer: str, blind: bool) -
     group = session.get(Group, group_id)
     if group is None:
         return False
-    query = _reviewable_by(QueueFilter(group.run_id), reviewer=reviewer, blind=blind)
+    query = _reviewable_by(session, QueueFilter(group.run_id), reviewer=reviewer, blind=blind)
     return session.scalar(query.where(Group.id == group_id)) is not None
 
 
-def _reviewable_by(wanted: QueueFilter, *, reviewer: str, blind: bool) -> Select[int]:
+def _reviewable_by(
+    session: Session, wanted: QueueFilter, *, reviewer: str, blind: bool
+) -> Select[int]:
     query = matching_groups(
         wanted.run_id,
         verdict=wanted.verdict,
@@ -75,14 +78,8 @@ def _reviewable_by(wanted: QueueFilter, *, reviewer: str, blind: bool) -> Select
         source=wanted.source,
         review=wanted.review,
         search=wanted.search,
+        without=hidden_groups(session, reviewer),
     ).where(Group.verdict.is_not(None))
-    held = (
-        select(Assignment.id)
-        .join(Item, Item.id == Assignment.item_id)
-        .join(Judge, Judge.id == Assignment.judge_id)
-        .where(Item.group_id == Group.id, Judge.name == reviewer, Assignment.state == "leased")
-    )
-    query = query.where(~exists(held))
     if blind:
         query = query.where(Group.id.in_(complete_groups()))
     return query

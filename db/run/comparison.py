@@ -37,9 +37,18 @@ def count_shared(session: Session, first_run: int, second_run: int) -> dict[tupl
 
 
 def changed_pairs(
-    session: Session, first_run: int, second_run: int, *, offset: int = 0, limit: int = 20
+    session: Session,
+    first_run: int,
+    second_run: int,
+    *,
+    without: Select[int] | None = None,
+    offset: int = 0,
+    limit: int = 20,
 ) -> list[SharedPair]:
-    """Pairs that one run kept and the other dropped, in the order of the first run."""
+    """Pairs that one run kept and the other dropped, in the order of the first run.
+
+    `without`: groups to leave out, those hidden from who reads them (`db.assignment.hidden`).
+    """
     first, second = aliased(Group), aliased(Group)
     query: Select[str, int, int, str, str] = (
         select(
@@ -61,4 +70,6 @@ def changed_pairs(
         .offset(offset)
         .limit(limit)
     )
+    if without is not None:
+        query = query.where(first.id.not_in(without), second.id.not_in(without))
     return [SharedPair(*row) for row in session.execute(query)]

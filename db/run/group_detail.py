@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from db.assignment.hidden import require_visible
 from db.corpus.texts import passage_texts
 from db.errors import NotFound
 from db.run.new_items import in_order_of_roles
@@ -104,11 +105,14 @@ class GroupDetail:
     calls: list[CallView]
 
 
-def get_group(session: Session, group_id: int) -> GroupDetail:
+def get_group(session: Session, group_id: int, *, viewer: str | None = None) -> GroupDetail:
     """One group with its triplets, current review, the validator's judgments and its calls.
 
-    Raises NotFound.
+    `viewer` is the person to whom it is shown; None for a program. Raises NotFound, Refused if the
+    group is hidden from the viewer (`db.assignment.hidden`).
     """
+    if viewer is not None:
+        require_visible(session, group_id, viewer)
     found = session.execute(
         select(Group, Run, Dataset.name, Pair, Passage)
         .join(Run, Run.id == Group.run_id)

@@ -47,6 +47,7 @@ def list_groups(
     source: str | None = None,
     review: str | None = None,
     search: str | None = None,
+    without: Select[int] | None = None,
     offset: int = 0,
     limit: int = 50,
 ) -> GroupPage:
@@ -59,6 +60,7 @@ def list_groups(
         source=source,
         review=review,
         search=search,
+        without=without,
     )
     if search and search.strip():  # looked for once: the count and the page are of what was found
         found = list(session.scalars(query.order_by(Group.id)))
@@ -97,13 +99,16 @@ def matching_groups(
     source: str | None = None,
     review: str | None = None,
     search: str | None = None,
+    without: Select[int] | None = None,
 ) -> Select[int]:
-    """The ids of groups of a run.
+    """The ids of groups of a run, without some: `db.assignment.hidden.hidden_groups` of a person.
 
     `review` is an action, or "none" for unreviewed groups. `search` is a text, case-insensitive, in
     the query, the instructions and Q-.
     """
     query = select(Group.id).where(Group.run_id == run_id)
+    if without is not None:
+        query = query.where(Group.id.not_in(without))
     if verdict:
         query = query.where(Group.verdict == verdict)
     if reason:

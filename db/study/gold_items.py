@@ -14,11 +14,11 @@ from sqlalchemy.orm import Session
 from db.errors import BadInput
 from db.scenarios import ROLES
 from db.study.studies import get_study, judged_groups
-from db.tables import Item, Review, StudyItem
+from db.tables import Item, Passage, Review, StudyItem, Triplet
 from db.values import NONE
 
 PARTS = ("training", "gold")
-SAMPLED_EXPLANATION = "A reviewer approved this group: the passage answers instruction and query."
+EXCERPT = 120
 
 
 @dataclass(frozen=True)
@@ -61,23 +61,7 @@ def sample_gold_items(session: Session, study_id: int, part: str, count: int) ->
     study = get_study(session, study_id)
     if study.run_id is None:
         raise BadInput(f"study {study_id} has no run to sample from: name the items in a file")
-    used = set(
-        session.scalars(
-            select(Item.group_id)
-            .join(StudyItem, StudyItem.item_id == Item.id)
-            .where(StudyItem.study_id == study_id)
-        )
-    )
-    approved = set(
-        session.scalars(
-            select(Review.group_id).where(Review.is_current, Review.action == "approve")
-        )
-    )
-    groups = {
-        group_id: items
-        for group_id, items in judged_groups(session, study.run_id).items()
-        if group_id in approved and group_id not in used
-    }
+    groups = _approved_groups(session, study_id, study.run_id)
     if len(groups) < count:
         raise BadInput(
             f"{count} {part} items need as many approved groups that are not in the study: "
@@ -91,9 +75,74 @@ def sample_gold_items(session: Session, study_id: int, part: str, count: int) ->
         wanted: str = ROLES[number % len(ROLES)]
         scenario = wanted if wanted in groups[group_id] else min(groups[group_id])
         item_id = groups[group_id][scenario]
-        add_gold_item(session, study_id, item_id, part, scenario, SAMPLED_EXPLANATION)
+        add_gold_item(
+            session, study_id, item_id, part, scenario, explain(session, group_id, scenario)
+        )
         sampled.append(item_id)
     return sampled
+
+
+def count_approved(session: Session, study_id: int) -> int:
+    """How many approved groups of the study's run it does not use yet."""
+    run_id = get_study(session, study_id).run_id
+    return 0 if run_id is None else len(_approved_groups(session, study_id, run_id))
+
+
+def _approved_groups(session: Session, study_id: int, run_id: int) -> dict[int, dict[str, int]]:
+    """The items by scenario of the run's approved groups that the study does not use."""
+    used = set(
+        session.scalars(
+            select(Item.group_id)
+            .join(StudyItem, StudyItem.item_id == Item.id)
+            .where(StudyItem.study_id == study_id)
+        )
+    )
+    approved = set(
+        session.scalars(
+            select(Review.group_id).where(Review.is_current, Review.action == "approve")
+        )
+    )
+    return {
+        group_id: items
+        for group_id, items in judged_groups(session, run_id).items()
+        if group_id in approved and group_id not in used
+    }
+
+
+def explain(session: Session, group_id: int, scenario: str) -> str:
+    """Why the scenario's passage is right, from the group's own texts."""
+    texts = {
+        role: (instruction, query, passage)
+        for role, instruction, query, passage in session.execute(
+            select(Triplet.role, Triplet.instruction, Triplet.query, Passage.text)
+            .join(Passage, Passage.id == Triplet.passage_id)
+            .where(Triplet.group_id == group_id)
+        )
+    }
+    if scenario not in texts:
+        return "A reviewer approved the group of this item."
+    instruction, query, passage = texts[scenario]
+    clauses = []
+    for role in ROLES:
+        if role == scenario or role not in texts:
+            continue
+        other = texts[role]
+        unlike = [
+            f"the {name} “{_excerpt(theirs)}”"
+            for name, theirs, ours in (
+                ("instruction", other[0], instruction),
+                ("query", other[1], query),
+            )
+            if theirs != ours
+        ]
+        if unlike:
+            clauses.append(f"“{_excerpt(other[2])}” is for {' and '.join(unlike)}.")
+    right = f"“{_excerpt(passage)}” answers “{_excerpt(query)}” as “{_excerpt(instruction)}” asks."
+    return " ".join([right, *clauses, "A reviewer approved the group."])
+
+
+def _excerpt(text: str) -> str:
+    return text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1].rstrip()}…"
 
 
 def add_gold_item(

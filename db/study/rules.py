@@ -18,6 +18,8 @@ DEFAULT_ROUNDS = 3
 GOLD_EVERY = 10
 GOLD_THRESHOLD = 0.7
 TOO_FAST_SECONDS = 1.5
+EXAMPLES_PER_ROUND = 5
+MAX_EXAMPLES_PER_ROUND = 1000
 GOLD_ACTIONS = ("warn", "pause")
 MAX_GOLD_EVERY = 1000
 MAX_ROUNDS = 100
@@ -26,10 +28,14 @@ MAX_TOO_FAST_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class StudyRules:
-    """The rules in effect; shares from 0 to 1, `gold_every` in items between two gold ones."""
+    """The rules in effect; shares from 0 to 1, `gold_every` in items that hold one gold item.
+
+    `training_items`: examples in a round of the qualification; every round has others.
+    """
 
     pass_mark: float = PASS_MARK
     training_rounds: int = DEFAULT_ROUNDS
+    training_items: int = EXAMPLES_PER_ROUND
     gold_threshold: float = GOLD_THRESHOLD
     gold_action: str = "warn"
     gold_every: int = GOLD_EVERY
@@ -63,6 +69,7 @@ def _check(name: str, value: Any) -> None:
         "pass_mark": (0, 1),
         "gold_threshold": (0, 1),
         "training_rounds": (1, MAX_ROUNDS),
+        "training_items": (1, MAX_EXAMPLES_PER_ROUND),
         "gold_every": (1, MAX_GOLD_EVERY),
         "too_fast_seconds": (0, MAX_TOO_FAST_SECONDS),
     }

@@ -175,6 +175,7 @@ class StudyJudge(Base, kw_only=True):
     """A judge's membership in a study: active, or paused (by a curator or by failed gold items).
 
     `furthest` is the highest position of an item leased to them: new leases come after it.
+    `next_gold`: after how many other items their next gold item comes; never sent to them.
     """
 
     __tablename__ = "study_judge"
@@ -185,6 +186,7 @@ class StudyJudge(Base, kw_only=True):
     state: Mapped[str] = mapped_column(default="active")
     reason: Mapped[str] = mapped_column(default="")
     furthest: Mapped[int] = mapped_column(default=-1)
+    next_gold: Mapped[int | None] = mapped_column(default=None)
     training_rounds: Mapped[int] = mapped_column(default=0)
     passed_at: Mapped[datetime | None] = mapped_column(default=None)
     changed_at: Mapped[datetime] = created()
@@ -276,3 +278,18 @@ class Review(Base, kw_only=True):
             postgresql_where=text("is_current"),
         ),
     )
+
+
+class OpenedGroup(Base, kw_only=True):
+    """A person saw the roles of a group that they could have judged: they no longer may.
+
+    `place`: the page on which they opened it, after a warning.
+    """
+
+    __tablename__ = "opened_group"
+    id: Mapped[int] = key()
+    group_id: Mapped[int] = mapped_column(ForeignKey("group.id", ondelete="CASCADE"))
+    opened_by: Mapped[str]
+    place: Mapped[str]
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (UniqueConstraint("group_id", "opened_by"),)

@@ -1,17 +1,29 @@
+from collections import Counter
 from datetime import timedelta
 
 import pytest
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 from study_world import make_world, sampled_study
 
-from db.assignment import answering, leasing, members, qualification
+from db.assignment import answering, gold_places, leasing, members, progress, qualification
 from db.assignment.answering import Decision
 from db.errors import BadInput, Refused
 from db.review.reviews import approve_group
 from db.store.store import Store
 from db.study import adjudication, gold_items, quality, rules, studies
 from db.study.judgments import get_or_create_judge, judgment_frame
-from db.tables import Assignment, Example, Group, Item, Judgment, Study, StudyItem, utc_now
+from db.tables import (
+    Assignment,
+    Example,
+    Group,
+    Item,
+    Judgment,
+    Study,
+    StudyItem,
+    Triplet,
+    utc_now,
+)
 
 
 def make_study(store: Store, *, items: int = 4, overlap: int = 2, spare: int = 6) -> int:
@@ -77,9 +89,7 @@ def train(store: Store, study_id: int, judge_id: int, *, right: bool) -> list[bo
     """Go through one round of the training."""
     result = []
     with store.write() as session:
-        for row in session.scalars(
-            select(StudyItem).where(StudyItem.study_id == study_id, StudyItem.part == "training")
-        ).all():
+        for _ in range(qualification.qualification_state(session, study_id, judge_id).total):
             example = qualification.next_example(session, study_id, judge_id)
             assert example is not None
             row = session.get_one(StudyItem, (study_id, example.item_id))
@@ -103,7 +113,8 @@ def draw(store: Store, study_id: int, part: str, count: int) -> None:
 
 def test_nothing_is_judged_before_the_training_is_passed(store: Store) -> None:
     study_id = make_study(store)
-    draw(store, study_id, "training", 3)
+    draw(store, study_id, "training", 6)
+    settle(store, study_id, training_items=3)
     ann = judge(store, "ann")
     with store.write() as session, pytest.raises(Refused, match="qualification comes first"):
         leasing.next_item(session, study_id, ann)
@@ -122,7 +133,8 @@ def test_nothing_is_judged_before_the_training_is_passed(store: Store) -> None:
 
 def test_who_fails_every_round_is_paused_until_a_curator_lets_them_in(store: Store) -> None:
     study_id = make_study(store)
-    draw(store, study_id, "training", 2)
+    draw(store, study_id, "training", 6)
+    settle(store, study_id, training_items=2)
     ann = judge(store, "ann")
     for _ in range(rules.DEFAULT_ROUNDS):
         train(store, study_id, ann, right=False)
@@ -151,6 +163,90 @@ def test_gold_comes_between_the_items_and_never_counts(store: Store) -> None:
         gold = {i for i in given if session.get_one(StudyItem, (study_id, i)).part == "gold"}
         assert studies.summarise_study(session, study_id).done == 6
     assert len(gold) == 2 and given[0] not in gold
+
+
+def test_gold_comes_at_random_gaps_and_the_total_counts_it_from_the_start(store: Store) -> None:
+    study_id = make_study(store, items=12, overlap=1, spare=4)
+    draw(store, study_id, "gold", 3)
+    settle(store, study_id, gold_every=4)
+    ann = judge(store, "ann")
+    totals, places = [], []
+    with store.read() as session:
+        known = set(
+            session.scalars(select(StudyItem.item_id).where(StudyItem.part == "gold")).all()
+        )
+        before = progress.own_progress(session, study_id, ann)
+    for number in range(15):
+        item_id = answer(store, study_id, ann, label="gold")
+        if item_id in known:
+            places.append(number - len(places))
+        with store.read() as session:
+            now = progress.own_progress(session, study_id, ann)
+        totals.append(now.done + now.left)
+    assert answer(store, study_id, ann) is None
+    assert {before.done + before.left, *totals} == {15} and now.left == 0
+    assert [(place - 1) // 4 for place in places] == [0, 1, 2], places
+
+
+def test_the_place_of_a_gold_item_is_any_of_its_part_of_the_study() -> None:
+    found = Counter(gold_places.draw_place(2, 10) for _ in range(2000))
+    assert set(found) == set(range(21, 31)) and max(found.values()) < 300
+
+
+def test_every_round_of_the_qualification_has_other_examples(store: Store) -> None:
+    study_id = make_study(store)
+    draw(store, study_id, "training", 6)
+    settle(store, study_id, training_items=2, training_rounds=5)
+    ann = judge(store, "ann")
+    for _ in range(3):
+        train(store, study_id, ann, right=False)
+    with store.read() as session:
+        rounds: dict[int, set[int]] = {}
+        for example in session.scalars(select(Example)):
+            rounds.setdefault(example.round, set()).add(example.item_id)
+        assert [len(items) for items in rounds.values()] == [2, 2, 2]
+        assert len(set.union(*rounds.values())) == 6
+    with store.write() as session:
+        with pytest.raises(Refused, match="no new examples for another"):
+            leasing.next_item(session, study_id, ann)
+        members.readmit_judge(session, study_id, ann)
+        session.commit()
+    train(store, study_id, ann, right=False)
+    with store.read() as session:
+        again = session.scalars(select(Example.item_id).where(Example.round == 3)).all()
+    assert set(again) == rounds[0]  # those seen longest ago
+
+
+def test_every_sampled_example_has_an_explanation_of_its_own(store: Store) -> None:
+    study_id = make_study(store)
+    with store.write() as session:
+        add_triplets(session)
+        session.commit()
+    draw(store, study_id, "training", 4)
+    with store.read() as session:
+        rows = session.scalars(select(StudyItem).where(StudyItem.part == "training")).all()
+        for row in rows:
+            item = session.get_one(Item, row.item_id)
+            assert f"“{item.query}”" in row.explanation
+            assert f"“{item.instruction}”" in row.explanation
+            assert " is for the instruction “" in row.explanation
+    assert len({row.explanation for row in rows}) == 4
+
+
+def add_triplets(session: Session) -> None:
+    """The triplets that the items were made from."""
+    for item in session.scalars(select(Item)).all():
+        passage_of = {each["label"]: each["passage_id"] for each in item.candidates}
+        session.add(
+            Triplet(
+                group_id=item.group_id,
+                role=item.scenario,
+                instruction=item.instruction,
+                query=item.query,
+                passage_id=passage_of[item.scenario],
+            )
+        )
+    session.flush()
 
 
 def test_missed_gold_pauses_where_the_study_says_so(store: Store) -> None:

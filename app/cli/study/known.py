@@ -55,7 +55,7 @@ def _change(
 @click.option("--sample", type=click.IntRange(min=1), help="Sample N items from approved groups.")
 @click.option("--threshold", type=float, help="Required gold accuracy, 0 to 1 [0.7].")
 @click.option("--action", type=click.Choice(GOLD_ACTIONS), help="If below threshold [warn].")
-@click.option("--every", type=int, help="One gold item every N items [10].")
+@click.option("--every", type=int, help="One gold item, at a random place, in every N items [10].")
 @reporting(
     lambda result: lines(
         ("study", result["study_id"]),
@@ -85,6 +85,7 @@ def gold(
 @click.option("--sample", type=click.IntRange(min=1), help="Sample N items from approved groups.")
 @click.option("--pass-mark", type=float, help="Required share of right answers, 0 to 1 [0.8].")
 @click.option("--rounds", type=int, help="Attempts before a judge is paused [3].")
+@click.option("--per-round", type=int, help="Examples per round, each round with others [5].")
 @reporting(
     lambda result: lines(
         ("study", result["study_id"]),
@@ -92,6 +93,7 @@ def gold(
         ("examples", result["qualification"]),
         ("pass mark", result["pass_mark"]),
         ("rounds", result["training_rounds"]),
+        ("examples per round", result["training_items"]),
     )
 )
 def qualification(
@@ -100,9 +102,10 @@ def qualification(
     sample: int | None,
     pass_mark: float | None,
     rounds: int | None,
+    per_round: int | None,
 ) -> Result:
     """Add qualification examples with feedback, and set pass mark and number of attempts."""
-    given = {"pass_mark": pass_mark, "training_rounds": rounds}
+    given = {"pass_mark": pass_mark, "training_rounds": rounds, "training_items": per_round}
     return _change(study_id, "qualification", file, sample, given)
 
 

@@ -1,0 +1,183 @@
+"""Whoever may judge an item of a group sees nothing of the group elsewhere."""
+
+import pytest
+from sqlalchemy import select
+from study_world import make_world, sampled_study
+
+from db.assignment import answering, hidden, leasing
+from db.assignment.answering import Decision
+from db.errors import Refused
+from db.review import queue
+from db.review.queue import QueueFilter
+from db.review.reviews import approve_group
+from db.run.comparison import changed_pairs
+from db.run.group_detail import get_group
+from db.run.groups import list_groups
+from db.store.store import Store
+from db.study import rules, studies
+from db.study.judgments import get_or_create_judge
+from db.tables import Assignment, Audit, Group, Item, OpenedGroup, StudyItem
+
+GROUPS = 6
+
+
+def make_study(store: Store, *, items: int = 4, overlap: int = 2) -> tuple[int, int]:
+    """A run of six groups and a study with one item of four of them."""
+    run_id = make_world(store, GROUPS)
+    with store.write() as session:
+        study_id = sampled_study(session, run_id=run_id, items=items, overlap=overlap).id
+        session.commit()
+    return run_id, study_id
+
+
+def groups_of(store: Store, study_id: int) -> set[int]:
+    with store.read() as session:
+        query = select(Item.group_id).join(StudyItem, StudyItem.item_id == Item.id)
+        return set(session.scalars(query.where(StudyItem.study_id == study_id)))
+
+
+def hidden_from(store: Store, person: str) -> set[int]:
+    with store.read() as session:
+        return set(session.scalars(hidden.hidden_groups(session, person)))
+
+
+def lease(store: Store, study_id: int, person: str) -> int | None:
+    with store.write() as session:
+        judge_id = get_or_create_judge(session, person, kind="person").id
+        item = leasing.next_item(session, study_id, judge_id)
+        session.commit()
+        return None if item is None else item.item_id
+
+
+def answer(store: Store, study_id: int, person: str, item_id: int, **about: object) -> None:
+    with store.write() as session:
+        judge_id = get_or_create_judge(session, person, kind="person").id
+        event = f"{person} {item_id} {about}"
+        decision = Decision(event, item_id, 0, **about)  # type: ignore[arg-type]
+        answering.submit_decision(session, study_id, judge_id, decision)
+        session.commit()
+
+
+def open_all(store: Store, person: str, *group_ids: int) -> int:
+    with store.write() as session:
+        opened = hidden.open_groups(session, group_ids, person=person)
+        session.commit()
+        return opened
+
+
+def test_the_groups_of_a_study_are_hidden_before_an_item_is_given(store: Store) -> None:
+    _, study_id = make_study(store)
+    assert hidden_from(store, "ann") == groups_of(store, study_id)
+    assert len(hidden_from(store, "ann")) == 4
+
+
+@pytest.mark.parametrize(("status", "count"), [("open", 4), ("paused", 4), ("closed", 0)])
+def test_they_are_hidden_until_the_study_is_closed(store: Store, status: str, count: int) -> None:
+    _, study_id = make_study(store)
+    item_id = lease(store, study_id, "ann")
+    assert item_id is not None
+    answer(store, study_id, "ann", item_id)
+    with store.write() as session:
+        studies.set_status(session, study_id, status)
+        session.commit()
+    assert len(hidden_from(store, "ann")) == count
+
+
+def test_a_study_for_members_hides_its_groups_from_its_members_only(store: Store) -> None:
+    _, study_id = make_study(store)
+    lease(store, study_id, "ann")
+    with store.write() as session:
+        rules.set_rules(session, study_id, members_only=True)
+        session.commit()
+    assert len(hidden_from(store, "ann")) == 4 and hidden_from(store, "bob") == set()
+
+
+def test_every_query_that_shows_groups_leaves_out_hidden_ones(store: Store) -> None:
+    run_id, study_id = make_study(store)
+    secret = groups_of(store, study_id)
+    with store.read() as session:
+        for blind in (True, False):
+            ids, total = queue.queued_groups(
+                session, QueueFilter(run_id), reviewer="ann", blind=blind, limit=100
+            )
+            assert not secret & set(ids) and total <= GROUPS - len(secret)
+            for group_id in secret:
+                assert not queue.can_review(session, group_id, reviewer="ann", blind=blind)
+        without = hidden.hidden_groups(session, "ann")
+        page = list_groups(session, run_id, without=without)
+        assert page.total == len(page.rows) == GROUPS - len(secret)
+        assert not changed_pairs(session, run_id, run_id, without=without)
+        for group_id in secret:
+            with pytest.raises(Refused, match="hidden from you"):
+                get_group(session, group_id, viewer="ann")
+            assert get_group(session, group_id).id == group_id
+
+
+def test_a_search_does_not_find_a_hidden_group(store: Store) -> None:
+    run_id, study_id = make_study(store)
+    with store.read() as session:
+        secret = min(groups_of(store, study_id))
+        query = get_group(session, secret).query_positive
+        without = hidden.hidden_groups(session, "ann")
+        assert list_groups(session, run_id, search=query).total == 1
+        assert list_groups(session, run_id, search=query, without=without).total == 0
+
+
+def test_who_opened_a_group_is_never_given_its_items(store: Store) -> None:
+    _, study_id = make_study(store, items=1, overlap=1)
+    (group_id,) = groups_of(store, study_id)
+    assert lease(store, study_id, "cora") is not None
+    assert open_all(store, "cora", group_id) == 1
+    assert lease(store, study_id, "cora") is None
+    assert lease(store, study_id, "ann") is not None  # the place went back to the queue
+    assert hidden_from(store, "cora") == set() and hidden_from(store, "ann") == {group_id}
+    with store.read() as session:
+        assert get_group(session, group_id, viewer="cora").id == group_id
+        (audit,) = session.scalars(select(Audit).where(Audit.action == "group.open"))
+        assert (audit.actor, audit.subject) == ("cora", f"group {group_id}")
+
+
+def test_opening_twice_is_recorded_once_and_a_visible_group_not_at_all(store: Store) -> None:
+    run_id, study_id = make_study(store)
+    secret = groups_of(store, study_id)
+    with store.read() as session:
+        every = session.scalars(select(Group.id).where(Group.run_id == run_id)).all()
+    assert open_all(store, "cora", *every) == len(secret)
+    assert open_all(store, "cora", *every) == 0
+    with store.read() as session:
+        assert set(session.scalars(select(OpenedGroup.group_id))) == secret
+
+
+def test_an_answer_given_before_opening_stays_and_can_no_longer_be_changed(store: Store) -> None:
+    _, study_id = make_study(store, items=1, overlap=1)
+    item_id = lease(store, study_id, "cora") or 0
+    answer(store, study_id, "cora", item_id)
+    answer(store, study_id, "cora", item_id, change=True, note="second thought")
+    open_all(store, "cora", *groups_of(store, study_id))
+    with pytest.raises(Refused, match="opened this item's group"):
+        answer(store, study_id, "cora", item_id, change=True, note="third")
+    answer(store, study_id, "cora", item_id)  # sent again: known, so it is answered as before
+    with store.read() as session:
+        assert session.scalars(select(Assignment.state)).all() == ["done"]
+
+
+def test_an_answer_that_arrives_after_opening_is_refused(store: Store) -> None:
+    _, study_id = make_study(store, items=1, overlap=1)
+    item_id = lease(store, study_id, "cora") or 0
+    open_all(store, "cora", *groups_of(store, study_id))
+    with pytest.raises(Refused, match="opened this item's group"):
+        answer(store, study_id, "cora", item_id)
+
+
+def test_who_reviewed_a_group_before_the_study_goes_on_seeing_it(store: Store) -> None:
+    run_id = make_world(store, GROUPS)
+    with store.write() as session:
+        group_id = session.scalars(select(Group.id).order_by(Group.id)).first() or 0
+        approve_group(session, group_id, reviewed_by="ann")
+        study_id = sampled_study(session, run_id=run_id, items=GROUPS, overlap=1).id
+        session.commit()
+    assert hidden_from(store, "ann") == groups_of(store, study_id) - {group_id}
+    while (item_id := lease(store, study_id, "ann")) is not None:
+        with store.read() as session:
+            assert session.get_one(Item, item_id).group_id != group_id
+        answer(store, study_id, "ann", item_id)
