@@ -12,7 +12,8 @@ from db.errors import BadInput
 from db.people.accounts import record_audit
 from db.run.runs import list_runs
 from db.store.store import open_store
-from db.study import adjudication, quality, studies
+from db.study import blind_adjudication, quality, studies
+from db.study.blind_adjudication import BlindItem
 from db.study.quality import JudgeQuality
 from db.study.rules import StudyRules, rules_of
 from db.study.sampled_groups import sampled_judges
@@ -178,13 +179,46 @@ def reassign(study_id: int) -> None:
 
 
 @action
-def adjudicate(study_id: int, item_id: int, choice: str) -> None:
-    """Store the adjudicator's decision on a disputed item."""
+def adjudicate(study_id: int, token: str, position: int | None) -> None:
+    """Store the adjudicator's decision on a disputed item: a position, None for none of them."""
     user = require_permission("studies")
-    note = str(st.session_state.get(f"adjudicate.note_{item_id}") or "")
+    note = str(st.session_state.get(f"adjudicate.note_{token}") or "")
     with open_store().write() as session:
-        adjudication.adjudicate(session, study_id, item_id, choice, by=user.name, note=note)
+        made = blind_adjudication.decide(
+            session, study_id, token, position, by=user.name, note=note
+        )
         record_audit(
-            session, user.name, "study.adjudicate", str(study_id), item=item_id, choice=choice
+            session,
+            user.name,
+            "study.adjudicate",
+            str(study_id),
+            item=made.item_id,
+            choice=made.choice,
         )
         session.commit()
+
+
+@action
+def reveal(study_id: int, token: str) -> None:
+    """Reveal an item's roles, names and models' choices to the adjudicator."""
+    user = require_permission("studies")
+    with open_store().write() as session:
+        blind_adjudication.reveal(session, study_id, token, user.name)
+        session.commit()
+
+
+def items_to_adjudicate(
+    study_id: int, *, open_only: bool, include_agreed: bool, start: int, count: int
+) -> tuple[list[BlindItem], int]:
+    """A page of the study's disputed items as the user may see them, and how many there are."""
+    user = require_permission("studies")
+    with open_store().write() as session:
+        ids = blind_adjudication.ids_to_adjudicate(
+            session, study_id, user.name, open_only=open_only, include_agreed=include_agreed
+        )
+        items = [
+            blind_adjudication.view_item(session, study_id, item_id, user.name)
+            for item_id in ids[start : start + count]
+        ]
+        session.commit()
+    return items, len(ids)

@@ -1,7 +1,8 @@
 """The Adjudicate page: items on which people disagree, every answer to them, and the decision.
 
-Only this page shows the passages together with all answers. An adjudicator can no longer judge in
-the study; the decision is stored as a separate judge.
+Items come blind first: passages without roles, people's choices without names, models' not at all.
+What is revealed on request is recorded. An adjudicator is no longer given items seen here; the
+decision is stored as a separate judge.
 """
 
 import streamlit as st
@@ -13,7 +14,7 @@ from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
 from db.store.store import open_store
-from db.study.adjudication import Disputed, disputed_ids, get_disputed
+from db.study.blind_adjudication import BlindItem
 from db.study.studies import list_studies
 from db.values import NONE
 
@@ -21,58 +22,92 @@ ROWS = 5
 CHOICES = {"disputed": (False, False), "undecided": (True, False), "all": (False, True)}
 
 
-def draw_answers(item: Disputed, label: str) -> None:
-    """Who chose this candidate."""
-    voices = [one for one in item.answers if one.choice == label]
-    if voices:
-        answers = [
-            f"{one.judge}{' (simulated)' if one.simulated else ''}"
-            + (f", {one.seconds:.1f} s" if one.seconds is not None else "")
-            + (" (faster than the minimum time)" if one.too_fast else "")
-            for one in voices
-        ]
+def draw_votes(item: BlindItem, position: int) -> None:
+    """How many people chose this candidate; after a reveal, who did."""
+    if item.revealed is None:
+        if item.votes[position]:
+            st.caption(f"chosen by {counted(item.votes[position], 'person', 'people')}")
+        return
+    label = item.labels[position] if position < len(item.labels) else NONE
+    answers = [
+        f"{one.judge}{' (simulated)' if one.simulated else ''}"
+        + (f", {one.seconds:.1f} s" if one.seconds is not None else "")
+        + (" (faster than the minimum time)" if one.too_fast else "")
+        for one in item.revealed.answers
+        if one.choice == label
+    ]
+    if answers:
         st.caption(plain(f"chosen by {'; '.join(answers)}"))
 
 
-def draw_choice(study_id: int, item: Disputed, label: str, text: str) -> None:
-    is_decision = item.decision == label
+def draw_choice(study_id: int, item: BlindItem, position: int | None, text: str) -> None:
+    place = len(item.candidates) if position is None else position
+    is_decision = item.decided == place
     st.button(
         text,
-        key=f"adjudicate.{item.item_id}_{label}",
+        key=f"adjudicate.{item.token}_{place}",
         type="primary" if is_decision else "secondary",
         icon=":material/check:" if is_decision else None,
         on_click=actions.adjudicate,
-        args=(study_id, item.item_id, label),
+        args=(study_id, item.token, position),
         width="stretch",
     )
 
 
-def draw_item(study_id: int, item: Disputed) -> None:
+def draw_remarks(item: BlindItem) -> None:
+    """Notes and flags of people; after a reveal, with their names."""
+    if item.revealed is None:
+        for note, flagged in item.remarks:
+            draw_text(note or "(no note)", label="flag" if flagged else "note")
+        return
+    for one in (*item.revealed.answers, *item.revealed.skips):
+        if one.note or one.flagged:
+            kind = "flag" if one.flagged else "note"
+            draw_text(one.note or "(no note)", label=f"{one.judge} · {kind}")
+
+
+def draw_reveal(study_id: int, item: BlindItem) -> None:
+    """The reveal button; after it, the decision with its adjudicator."""
+    if item.revealed is None:
+        if item.decided_by_another:
+            st.caption("Another adjudicator has decided this item.")
+        st.button(
+            "Reveal roles and names",
+            key=f"adjudicate.reveal_{item.token}",
+            type="tertiary",
+            icon=":material/visibility:",
+            help="Also what models chose. It is recorded, with your decision too, and you are not "
+            "given items of this group to judge.",
+            on_click=actions.reveal,
+            args=(study_id, item.token),
+        )
+        return
+    if item.revealed.decision is not None:
+        decision = item.revealed.decision.replace("_", " ")
+        st.caption(plain(f"Decision by {item.revealed.decided_by}: {decision}"))
+    draw_labels(simulated=any(one.simulated for one in item.revealed.answers))
+
+
+def draw_item(study_id: int, item: BlindItem) -> None:
     with st.container(border=True):
         draw_text(item.instruction, label="Instruction")
         draw_text(item.query, label="Query")
-        for number, (label, text) in enumerate(item.candidates, 1):
+        for position, text in enumerate(item.candidates):
             left, right = st.columns([2, 9], vertical_alignment="top")
             with left:
-                draw_choice(study_id, item, label, f"{number}")
+                draw_choice(study_id, item, position, f"{position + 1}")
             with right:
-                draw_text(text, label=label.replace("_", " "))
-                draw_answers(item, label)
+                role = item.labels[position].replace("_", " ") if item.labels else ""
+                draw_text(text, label=role)
+                draw_votes(item, position)
         left, right = st.columns([2, 9], vertical_alignment="center")
         with left:
-            draw_choice(study_id, item, NONE, "None of them")
+            draw_choice(study_id, item, None, "None of them")
         with right:
-            draw_answers(item, NONE)
-        for one in (*item.answers, *item.skips):
-            if one.note or one.flagged:
-                kind = "flag" if one.flagged else "note"
-                draw_text(one.note or "(no note)", label=f"{one.judge} · {kind}")
-        st.text_input(
-            "Note on the decision", item.decision_note, key=f"adjudicate.note_{item.item_id}"
-        )
-        if item.decision is not None:
-            st.caption(plain(f"Decision by {item.decided_by}: {item.decision.replace('_', ' ')}"))
-        draw_labels(simulated=any(one.simulated for one in item.answers))
+            draw_votes(item, len(item.candidates))
+        draw_remarks(item)
+        st.text_input("Note on the decision", item.note, key=f"adjudicate.note_{item.token}")
+        draw_reveal(study_id, item)
 
 
 draw_heading(
@@ -100,13 +135,16 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     )
     shown = st.selectbox("Show", list(CHOICES), key="adjudicate.show", width=180)
 open_only, include_agreed = CHOICES[shown or "disputed"]
-with open_store().read() as session:
-    ids = disputed_ids(session, chosen.id, open_only=open_only, include_agreed=include_agreed)
-    start = page_offset("adjudicate.page", ROWS)
-    items = [get_disputed(session, chosen.id, item_id) for item_id in ids[start : start + ROWS]]
-st.caption(f"{counted(len(ids), 'item')}, most disputed first")
-if not ids:
+items, total = actions.items_to_adjudicate(
+    chosen.id,
+    open_only=open_only,
+    include_agreed=include_agreed,
+    start=page_offset("adjudicate.page", ROWS),
+    count=ROWS,
+)
+st.caption(f"{counted(total, 'item')}, most disputed first")
+if not total:
     draw_empty("No items to decide.", "People agree on every item judged so far.")
 for item in items:
     draw_item(chosen.id, item)
-draw_pages(len(ids), key="adjudicate.page", rows=ROWS)
+draw_pages(total, key="adjudicate.page", rows=ROWS)

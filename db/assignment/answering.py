@@ -61,8 +61,8 @@ def submit_decision(
         raise Refused(f"the study {study.name!r} is closed: the answer was not stored")
     if was_opened(session, assignment.item_id, session.get_one(Judge, judge_id).name):
         raise Refused(
-            "you have opened this item's group since: an answer given before stands, a new one is "
-            "not stored"
+            "you have opened this item's group, or seen others' choices on it, since: an answer "
+            "given before stands, a new one is not stored"
         )
     if assignment.state in ("done", "aside") and not decision.change:
         raise Refused("this item was answered already (in another tab?): the first answer stands")

@@ -10,7 +10,17 @@ from db.assignment.gold_places import draw_place, interleave
 from db.study.judgments import ADJUDICATOR
 from db.study.rules import rules_of
 from db.study.studies import get_study
-from db.tables import Assignment, Item, Judge, Judgment, OpenedGroup, Review, StudyItem, StudyJudge
+from db.tables import (
+    AdjudicationView,
+    Assignment,
+    Item,
+    Judge,
+    Judgment,
+    OpenedGroup,
+    Review,
+    StudyItem,
+    StudyJudge,
+)
 
 
 def has_part(session: Session, study_id: int, part: str) -> bool:
@@ -35,7 +45,7 @@ def _conditions(
     session: Session, study_id: int, judge_id: int, part: str = "main"
 ) -> list[ColumnElement[bool]]:
     """Conditions on items with a free place whose group this judge has neither been given nor
-    reviewed nor opened, and which they have not adjudicated."""
+    reviewed nor opened, and which they have not seen in adjudication."""
     name = session.get_one(Judge, judge_id).name
     sibling = aliased(Item)
     given = (
@@ -61,6 +71,11 @@ def _conditions(
             select(Review.id).where(Review.group_id == Item.group_id, Review.reviewed_by == name)
         ),
         ~exists(adjudicated),
+        ~exists(
+            select(AdjudicationView.id).where(
+                AdjudicationView.item_id == StudyItem.item_id, AdjudicationView.seen_by == name
+            )
+        ),
         ~exists(
             select(OpenedGroup.id).where(
                 OpenedGroup.group_id == Item.group_id, OpenedGroup.opened_by == name

@@ -15,6 +15,7 @@ from db.assignment.places import change_taken, lock_study
 from db.errors import Refused
 from db.people.accounts import record_audit
 from db.tables import (
+    AdjudicationView,
     Assignment,
     Group,
     Item,
@@ -83,7 +84,12 @@ def hidden_of_run(session: Session, run_id: int, person: str) -> list[int]:
 
 
 def was_opened(session: Session, item_id: int, person: str) -> bool:
-    """Whether the person has opened the item's group."""
+    """Whether the person has opened the item's group, or seen others' choices on the item."""
+    seen = select(AdjudicationView.id).where(
+        AdjudicationView.item_id == item_id, AdjudicationView.seen_by == person
+    )
+    if session.scalar(seen.limit(1)) is not None:
+        return True
     query = (
         select(OpenedGroup.id)
         .join(Item, Item.group_id == OpenedGroup.group_id)

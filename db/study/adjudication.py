@@ -4,7 +4,7 @@ own, by an adjudicator, which agreement leaves out.
 
 import uuid
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from sqlalchemy import ColumnElement, Select, func, select
@@ -136,12 +136,22 @@ def get_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
 
 
 def adjudicate(
-    session: Session, study_id: int, item_id: int, choice: str, *, by: str, note: str = ""
+    session: Session,
+    study_id: int,
+    item_id: int,
+    choice: str,
+    *,
+    by: str,
+    note: str = "",
+    order_shown: Sequence[str] = (),
+    revealed: bool = True,
 ) -> Judgment:
     """Store the decision on an item; earlier decisions are kept, but no longer current.
 
-    The same decision again stores nothing new. Raises NotFound for an item that is not in the
-    study, BadInput if the choice is not one of its candidates. Does not commit.
+    `revealed`: whether the adjudicator knew the roles; `order_shown`: the order of the candidates,
+    by default that of the item (pages: `db.study.blind_adjudication`). The same decision again
+    stores nothing new. Raises NotFound for an item that is not in the study, BadInput if the choice
+    is not one of its candidates. Does not commit.
     """
     if not by.strip():
         raise BadInput("a decision needs the name of the adjudicator")
@@ -170,10 +180,11 @@ def adjudicate(
         judge_id=judge.id,
         item_id=item_id,
         choice=choice,
-        order_shown=[entry["label"] for entry in item.candidates],
+        order_shown=order_shown or [entry["label"] for entry in item.candidates],
         event_id=f"adjudication:{uuid.uuid4().hex}",
         study_id=study_id,
         note=note,
+        detail={"revealed": revealed},
     )
 
 

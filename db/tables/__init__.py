@@ -16,6 +16,7 @@ from db.tables.curation import (
     Triplet,
 )
 from db.tables.judging import (
+    AdjudicationView,
     Assignment,
     Example,
     Guideline,
@@ -34,6 +35,7 @@ from db.tables.work import Job, MetricPoint
 
 __all__ = [
     "Account",
+    "AdjudicationView",
     "Analysis",
     "Assignment",
     "Audit",

@@ -293,3 +293,21 @@ class OpenedGroup(Base, kw_only=True):
     place: Mapped[str]
     created_at: Mapped[datetime] = created()
     __table_args__ = (UniqueConstraint("group_id", "opened_by"),)
+
+
+class AdjudicationView(Base, kw_only=True):
+    """An item as an adjudicator sees it: in a random order, without roles until `revealed_at`."""
+
+    __tablename__ = "adjudication_view"
+    id: Mapped[int] = key()
+    study_id: Mapped[int] = mapped_column(ForeignKey("study.id", ondelete="CASCADE"))
+    item_id: Mapped[int] = mapped_column(ForeignKey("item.id"))
+    seen_by: Mapped[str]
+    token: Mapped[str] = mapped_column(default_factory=new_token, unique=True)
+    order_shown: Mapped[list[Any]]
+    revealed_at: Mapped[datetime | None] = mapped_column(default=None)
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (
+        UniqueConstraint("study_id", "item_id", "seen_by"),
+        Index("ix_adjudication_view_item_id", "item_id"),
+    )

@@ -17,6 +17,7 @@ from db.study.judgments import (
     judgment_state,
     record_judgment,
 )
+from db.study.studies import set_status
 from db.tables import Item, Judge, StudyItem
 
 
@@ -31,6 +32,14 @@ def test_a_full_study_shows_its_means_tables_and_items(sqlite_store: Store) -> N
     frames = [frame.value for frame in page.dataframe]
     assert any("Krippendorff's alpha" in list(frame.get("Measure", [])) for frame in frames)
     assert any("Difference of mean kappa" in frame for frame in frames)
+    # the reader may judge these items themselves, until the study is closed
+    assert not [frame for frame in frames if "Disagreement" in frame]
+    assert "Without 8 items that you may judge yourself" in words(page)
+    with sqlite_store.write() as session:
+        set_status(session, 1, "closed")
+        session.commit()
+    page = open_page("agreement")
+    frames = [frame.value for frame in page.dataframe]
     items = next(frame for frame in frames if "Disagreement" in frame)
     assert items["Disagreement"].is_monotonic_decreasing
     assert "inf analyze agreement --study 1 --json" in words(page)

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,18 @@ from db.store.store import Store
 from db.study import gold_items, studies
 from db.study.adjudication import get_disputed
 from db.study.judgments import get_or_create_judge
-from db.tables import Assignment, Example, Group, Item, Judge, Judgment, Passage, StudyItem
+from db.tables import (
+    AdjudicationView,
+    Assignment,
+    Example,
+    Group,
+    Item,
+    Judge,
+    Judgment,
+    OpenedGroup,
+    Passage,
+    StudyItem,
+)
 
 MAIN = Path(app.__file__).parent / "server" / "main.py"
 
@@ -176,6 +188,13 @@ def test_a_paused_judge_reads_why(sqlite_store: Store) -> None:
     assert not picks(page)
 
 
+def labels_and_captions(page: AppTest) -> str:
+    """What the page adds to the texts of an item."""
+    html = " ".join(element.proto.body for element in page.get("html"))
+    labels = re.findall(r'<p class="inf-label">(.*?)</p>', html)
+    return " ".join([*labels, *(each.value for each in page.caption)])
+
+
 def test_a_dispute_is_decided_on_its_page(sqlite_store: Store) -> None:
     study_id = make_study(sqlite_store, items=1)
     with sqlite_store.write() as session:
@@ -189,12 +208,25 @@ def test_a_dispute_is_decided_on_its_page(sqlite_store: Store) -> None:
         session.commit()
     page = open_page().switch_page("../studies/adjudicate_page.py").run()
     assert not page.exception
-    key = next(b.key for b in page.button if (b.key or "").endswith("_query_negative"))
-    page.button(key).click().run()
+    for secret in ("positive", "negative", "distractor", "ann", "bob"):
+        assert secret not in labels_and_captions(page)
+    with sqlite_store.read() as session:
+        view = session.scalars(select(AdjudicationView)).one()
+    place = view.order_shown.index("query_negative")
+    page.button(f"adjudicate.{view.token}_{place}").click().run()
     assert not page.exception
     with sqlite_store.read() as session:
         found = get_disputed(session, study_id, item.item_id)
+        made = session.scalars(select(Judgment).order_by(Judgment.id.desc())).first()
+        assert made is not None and made.detail == {"revealed": False}
+        assert made.order_shown == view.order_shown
     assert (found.decision, found.decided_by) == ("query_negative", "local admin")
+    page.button(f"adjudicate.reveal_{view.token}").click().run()
+    assert not page.exception
+    assert all(name in labels_and_captions(page) for name in ("query negative", "ann", "bob"))
+    with sqlite_store.read() as session:
+        (opened,) = session.scalars(select(OpenedGroup))
+        assert (opened.opened_by, opened.place) == ("local admin", "adjudicate")
 
 
 def test_the_curator_pauses_somebody_and_writes_new_guidelines(sqlite_store: Store) -> None:

@@ -1,0 +1,166 @@
+"""Adjudication without roles and names: an item as an adjudicator sees it first.
+
+The candidates come in a random order of the adjudicator's own and without their roles, people's
+choices without names, and no model's choice. Roles, names and models' choices are revealed on
+request; the view records when, and a decision whether it was made after that.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.assignment.hidden import open_groups
+from db.assignment.shown_items import random_order
+from db.errors import BadInput, Refused
+from db.people.accounts import record_audit
+from db.study.adjudication import Disputed, adjudicate, disputed_ids, get_disputed
+from db.tables import AdjudicationView, Assignment, Item, Judge, Judgment, utc_now
+from db.values import NONE
+
+
+@dataclass(frozen=True)
+class BlindItem:
+    """An item before it is revealed; `votes` and `decided` go by position, the last one is none.
+
+    `remarks` are people's notes and flags. `decided` is the adjudicator's own decision;
+    `decided_by_another`: there is one of another adjudicator, not shown. `revealed` has everything,
+    after the adjudicator asked for it.
+    """
+
+    token: str
+    instruction: str
+    query: str
+    candidates: tuple[str, ...]
+    votes: tuple[int, ...]
+    remarks: tuple[tuple[str, bool], ...]
+    decided: int | None
+    decided_by_another: bool
+    note: str
+    revealed: Disputed | None
+    labels: tuple[str, ...] = ()
+
+
+def ids_to_adjudicate(
+    session: Session,
+    study_id: int,
+    person: str,
+    *,
+    open_only: bool = False,
+    include_agreed: bool = False,
+) -> list[int]:
+    """The disputed items of a study, but for those that the person is judging now."""
+    found = disputed_ids(session, study_id, open_only=open_only, include_agreed=include_agreed)
+    held = set(
+        session.scalars(
+            select(Assignment.item_id)
+            .join(Judge, Judge.id == Assignment.judge_id)
+            .where(
+                Assignment.study_id == study_id,
+                Assignment.state == "leased",
+                Judge.name == person,
+            )
+        )
+    )
+    return [item_id for item_id in found if item_id not in held]
+
+
+def view_item(session: Session, study_id: int, item_id: int, person: str) -> BlindItem:
+    """The item as the adjudicator sees it; the first view is recorded. Does not commit.
+
+    Who has seen others' choices is not given the item any more. Raises NotFound.
+    """
+    disputed = get_disputed(session, study_id, item_id)
+    view = _view(session, study_id, item_id, person)
+    labels = tuple(str(label) for label in view.order_shown)
+    texts = dict(disputed.candidates)
+    people = [one for one in disputed.answers if one.kind == "person"]
+    votes = Counter(one.choice for one in people)
+    mine = disputed.decision is not None and disputed.decided_by == person
+    places = (*labels, NONE)
+    return BlindItem(
+        token=view.token,
+        instruction=disputed.instruction,
+        query=disputed.query,
+        candidates=tuple(texts[label] for label in labels),
+        votes=tuple(votes[label] for label in places),
+        remarks=tuple(
+            (one.note, one.flagged) for one in (*people, *disputed.skips) if one.note or one.flagged
+        ),
+        decided=places.index(disputed.decision) if mine and disputed.decision in places else None,
+        decided_by_another=disputed.decision is not None and not mine,
+        note=disputed.decision_note if mine else "",
+        revealed=None if view.revealed_at is None else disputed,
+        labels=() if view.revealed_at is None else labels,
+    )
+
+
+def reveal(session: Session, study_id: int, token: str, person: str) -> None:
+    """Reveal roles, names and models' choices to the adjudicator, and record it. Does not commit.
+
+    The group counts as opened by them. Raises Refused without such a view.
+    """
+    view = _view_of_token(session, study_id, token, person)
+    if view.revealed_at is not None:
+        return
+    view.revealed_at = utc_now()
+    record_audit(session, person, "study.reveal", str(study_id), item=view.item_id)
+    group_id = session.get_one(Item, view.item_id).group_id
+    open_groups(session, [group_id], person=person, where="adjudicate")
+
+
+def decide(
+    session: Session, study_id: int, token: str, position: int | None, *, by: str, note: str = ""
+) -> Judgment:
+    """Store the decision for the candidate at this position, None for none. Does not commit.
+
+    `detail["revealed"]` of the judgment says whether it was made after a reveal. Raises Refused
+    without such a view, BadInput for a position that does not exist.
+    """
+    view = _view_of_token(session, study_id, token, by)
+    if position is not None and not 0 <= position < len(view.order_shown):
+        raise BadInput(f"there is no passage {position + 1}: there are {len(view.order_shown)}")
+    return adjudicate(
+        session,
+        study_id,
+        view.item_id,
+        NONE if position is None else str(view.order_shown[position]),
+        by=by,
+        note=note,
+        order_shown=[str(label) for label in view.order_shown],
+        revealed=view.revealed_at is not None,
+    )
+
+
+def _view(session: Session, study_id: int, item_id: int, person: str) -> AdjudicationView:
+    view = session.scalar(
+        select(AdjudicationView).where(
+            AdjudicationView.study_id == study_id,
+            AdjudicationView.item_id == item_id,
+            AdjudicationView.seen_by == person,
+        )
+    )
+    if view is None:
+        view = AdjudicationView(
+            study_id=study_id,
+            item_id=item_id,
+            seen_by=person,
+            order_shown=random_order(session.get_one(Item, item_id)),
+        )
+        session.add(view)
+        session.flush()
+    return view
+
+
+def _view_of_token(session: Session, study_id: int, token: str, person: str) -> AdjudicationView:
+    view = session.scalar(
+        select(AdjudicationView).where(
+            AdjudicationView.study_id == study_id,
+            AdjudicationView.token == token,
+            AdjudicationView.seen_by == person,
+        )
+    )
+    if view is None:
+        raise Refused("this item was never shown to you for adjudication")
+    return view
