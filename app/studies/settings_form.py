@@ -159,7 +159,7 @@ def draw_rules(study: studies.StudySummary) -> None:
                 MAX_GOLD_EVERY,
                 rules.gold_every,
                 key=f"studies.gold_every_{study.id}",
-                help="In every so many items of a judge, one gold item comes at a random place.",
+                help="One gold item, at a random place, in every N items of a judge.",
             )
             st.number_input(
                 "Minimum seconds per item",

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 
 def draw_place(gold_given: int, every: int) -> int:
-    """After how many other items the next gold item comes, when so many were given."""
+    """After how many other items the next gold item comes, by the number of those given."""
     return gold_given * every + 1 + secrets.randbelow(every)
 
 
 def planned_gold(others: int, *, given: int, free: int, every: int) -> int:
-    """How many gold items a judge gets in all with so many other items; never fewer than given."""
+    """How many gold items a judge gets in all with N other items; never fewer than given."""
     return max(given, min(given + free, -(-others // every)))
 
 
