@@ -5,6 +5,7 @@ works on a Python without them. Tested on Linux; macOS and Windows are not run. 
 process's descendants stand in for its group; those whose parent has ended are not found.
 """
 
+import ipaddress
 import os
 import signal
 import socket
@@ -17,6 +18,16 @@ from filelock import lock_descriptor
 HAS_GROUPS = hasattr(os, "killpg")
 NEW_GROUP_ON_WINDOWS = 0x200  # subprocess.CREATE_NEW_PROCESS_GROUP
 KILLED = -9  # `Popen.returncode` of a process that was killed by SIGKILL
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the host, by its name or address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def try_lock(descriptor: int) -> bool:

@@ -5,14 +5,13 @@ only requests whose host is this machine (a foreign page cannot reach it through
 own).
 """
 
-import ipaddress
-
 import click
 
 from app.cli.kit.report import Result, launcher_options, ready_store, reporting
 from app.jobs import launching, supervisors
 from db.errors import Refused
 from db.jobs import jobs
+from db.machine import is_loopback
 from db.people import accounts
 
 
@@ -50,13 +49,3 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
     }
     app.run(config=settings)
     return {"url": url}
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -10,7 +10,6 @@ sent: the nodes need them in their own environment or secrets file.
 """
 
 import hashlib
-import ipaddress
 import os
 import shlex
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from sqlalchemy.engine import URL, make_url
 from app.jobs.kinds import KINDS
 from app.jobs.processes import PROCESS_DEFAULTS, SAFE_PATH, command_of
 from db.errors import BadInput, InfError
+from db.machine import is_loopback
 from db.store.settings import home
 from db.store.store import Store
 from db.tables import Job
@@ -86,20 +86,11 @@ def checked_address(address: str) -> str:
 def require_reachable_store(store: Store, address: str) -> None:
     """Raise BadInput if the nodes cannot reach the store: SQLite is for one machine."""
     host = urlsplit(address).hostname or ""
-    if store.is_sqlite and not _is_here(host):
+    if store.is_sqlite and not is_loopback(host):
         raise BadInput(
             f"the cluster at {host} cannot reach an SQLite file here: use PostgreSQL "
             "(INF_DATABASE_URL=postgresql://USER@HOST/NAME)"
         )
-
-
-def _is_here(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def submission_of(store: Store, job: Job) -> str:

@@ -2,7 +2,8 @@
 
 import click
 
-from app.cli.data.import_ import bad_rows_in_json, progress_bar
+from app.cli.data.import_ import bad_rows_in_json
+from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import Result, detach_option, me, ready_store, reporting, work
 from app.text.numbers import counted
 from curation.hub import pull as hub_pull

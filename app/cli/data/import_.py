@@ -1,7 +1,6 @@
 """`inf import`: pairs and passages from files into a dataset; with `--detach` as a job."""
 
 import dataclasses
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from tqdm import tqdm
 
+from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import (
     Failed,
     Result,
@@ -65,25 +64,6 @@ def judgments_as_json(report: JudgmentImport) -> Result:
         "skipped": len(report.skipped),
         "bad_rows": list(map(dataclasses.asdict, report.skipped)),
     }
-
-
-@contextmanager
-def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar in bytes on a terminal; yields the callback for (done, total)."""
-    with tqdm(
-        desc=title,
-        unit="B",
-        unit_scale=True,
-        leave=False,
-        disable=not sys.stderr.isatty(),
-        file=sys.stderr,
-    ) as bar:
-
-        def show(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
-        yield show
 
 
 @contextmanager

@@ -1,11 +1,10 @@
 """`inf backup` and `inf restore`: write the whole store to one file, and restore it."""
 
-import sys
 from pathlib import Path
 
 import click
-from tqdm import tqdm
 
+from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import Result, detach_option, lines, me, ready_store, reporting, work
 from db.people.accounts import record_audit
 from db.store.backup import restore_backup
@@ -47,18 +46,7 @@ def restore(file: Path, replace: bool) -> Result:
     requires --replace. No job is started: queued jobs are cancelled.
     """
     store = open_store()
-    with tqdm(
-        desc=f"restoring {file.name}",
-        unit=" rows",
-        leave=False,
-        disable=not sys.stderr.isatty(),
-        file=sys.stderr,
-    ) as bar:
-
-        def show(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
+    with progress_bar(f"restoring {file.name}", unit=" rows") as show:
         manifest = restore_backup(store, file, replace=replace, progress=show)
     with store.write() as session:
         record_audit(session, me(), "restore", file.name, made_at=manifest["created_at"])
