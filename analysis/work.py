@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from analysis.embed.embedding import DEFAULT_MODEL, embed_texts, model_identity
+from analysis.embed.model_hash import model_sha256
 from analysis.files.corpora import Corpus, corpora_sha256, load_corpora
 from analysis.map import coverage as maps
 from analysis.map.clusters import with_clusters
@@ -114,6 +115,7 @@ def coverage(handle: JobHandle) -> dict[str, Any]:
     table = with_clusters(table, seed=seed)
     result = {
         "model": model,
+        "model_sha256": model_sha256(model),
         "seed": seed,
         "onto": onto,
         "points": sum(len(corpus.texts) for corpus in corpora),

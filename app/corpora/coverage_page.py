@@ -1,6 +1,6 @@
 """The Coverage page: one map of the texts of several corpora, with colours and selection."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -16,6 +16,7 @@ from app.corpora.map.selection import draw_selection
 from app.corpora.stored_analysis import choose_analysis, draw_start, origin_of
 from app.kit.figure import draw_origin, frame_as_csv
 from app.kit.page import draw_empty, draw_heading, draw_labels
+from app.text.plain import plain
 from db.corpus.datasets import list_datasets
 from db.outcome.analyses import get_analysis, list_analyses
 from db.release.releases import list_releases
@@ -77,6 +78,12 @@ def stored_picture(store_url: str, analysis_id: int, colour: str, *, contours: b
     return map_payload(stored_points(store_url, analysis_id), colour, contours=contours)
 
 
+def named_hash(result: dict[str, Any]) -> str:
+    """The content of the embedding model's weights, in brackets; empty where it is unknown."""
+    sha256 = result.get("model_sha256")
+    return f" (weights sha256 {sha256[:12]})" if sha256 else ""
+
+
 def draw_map(found: Analysis) -> None:
     corpora = found.result["corpora"]
     store_url = open_store().url
@@ -117,10 +124,13 @@ def draw_map(found: Analysis) -> None:
         )
     st.caption(
         f"{found.result['points']:,} texts, {found.result['different']:,} distinct · model "
-        f"{found.result['model']} · seed {found.result['seed']} · every text is drawn: with "
-        "more than 4,000 in view, texts on one pixel share it in their mean colour, more opaque "
-        "with more texts · a selection contains all texts inside it that the legend shows"
+        f"{found.result['model']}{named_hash(found.result)} · seed "
+        f"{found.result['seed']} · every text is drawn: with more than 4,000 in view, texts on "
+        "one pixel share it in their mean colour, more opaque with more texts · a selection "
+        "contains all texts inside it that the legend shows"
     )
+    if circular := actions.read_circular_map(found.result):
+        st.warning(plain(circular), icon=":material/sync_problem:")
     draw_origin(lambda: frame_as_csv(shown), origin, key="coverage.points_drawn")
     rows = rows_inside(shown, st.session_state.get(SHAPE))
     draw_selection(points, [kept[row] for row in rows], origin, found.id)

@@ -15,7 +15,7 @@ from analysis.figures.numbers import score
 from analysis.map.coverage import points_frame
 from analysis.study import run_text
 from curation.judging.about_run import about_run
-from curation.judging.independence import validator_sentence
+from curation.judging.independence import map_sentence, validator_sentence
 from curation.judging.scope import study_scope
 from curation.release.card.coverage_picture import draw_map
 from curation.release.plan import Plan
@@ -180,6 +180,14 @@ def _leakage(session: Session, plan: Plan) -> str:
     )
 
 
+def model_of_map(session: Session, plan: Plan) -> dict[str, Any] | None:
+    """{model, sha256} of what embeds the run's map; None without a map."""
+    found = _of_run(session, plan, "coverage")
+    if found is None:
+        return None
+    return {"model": found.result["model"], "sha256": found.result.get("model_sha256")}
+
+
 def coverage_picture(session: Session, plan: Plan) -> bytes | None:
     """The newest map of this run's texts as a PNG, None if none was drawn."""
     found = _of_run(session, plan, "coverage")
@@ -198,10 +206,11 @@ def _coverage(session: Session, plan: Plan) -> str:
     found = _of_run(session, plan, "coverage")
     if found is None:
         return f"Coverage: no map was drawn (`inf analyze coverage --dataset {plan.dataset.name}`)."
+    circular = map_sentence(session, found.result)
     return (
         f"Coverage: UMAP of the {found.result['points']:,} texts of the run's groups, with the "
         f"vectors of {found.result['model']}; texts that mean similar things lie close together."
-        f"\n\n![Map of the texts by role]({PICTURE})"
+        f"{circular and ' '}{circular}\n\n![Map of the texts by role]({PICTURE})"
     )
 
 

@@ -21,7 +21,7 @@ from curation.release.card.card import write_card
 from curation.release.card.facts import CardFacts
 from curation.release.card.gathering import facts_of
 from curation.release.choice import group_ids_of
-from curation.release.findings import PICTURE, coverage_picture
+from curation.release.findings import PICTURE, coverage_picture, model_of_map
 from curation.release.licences import conflicts
 from curation.release.parts import has_parts
 from curation.release.plan import MANIFEST, Plan, plan_release, read_manifest
@@ -51,12 +51,13 @@ def export_release(handle: JobHandle) -> dict[str, Any]:
             written = write_groups(handle, session, plan, unfinished, group_ids_of(session, plan))
             facts = facts_of(session, plan, written)
             picture = coverage_picture(session, plan)
+            map_model = model_of_map(session, plan)
         same = _same_release(handle, plan, written)
         if same is not None:
             return _result(same, written)
         with handle.store.write() as session:
             release = _record(session, handle, plan, written)
-            _finish_folder(release, plan, written, facts, unfinished, picture)
+            _finish_folder(release, plan, written, facts, unfinished, picture, map_model)
             session.commit()
         return _result(release, written)
     except Cancelled:
@@ -134,6 +135,7 @@ def _finish_folder(
     facts: CardFacts,
     unfinished: Path,
     picture: bytes | None,
+    map_model: dict[str, Any] | None,
 ) -> None:
     release.card = write_card(facts, release.id)
     written.ledger.clear()
@@ -149,6 +151,8 @@ def _finish_folder(
         "recipe": facts.recipe,
         "recipe_sha256": facts.recipe_sha256,
         "provider": plan.run.provider,
+        "models": plan.run.models,
+        "map": map_model,
         "offline": plan.run.offline,
         "licences": written.licences,
         "format": plan.format,

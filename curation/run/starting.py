@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from analysis.embed.model_hash import model_sha256
 from curation.providers.registry import PROVIDERS
 from curation.recipe.recipe import Recipe, load_recipe, recipe_from_store
 from db.corpus.datasets import get_dataset
@@ -67,7 +68,7 @@ def start_run(
     validator(
         session, provider, chosen
     )  # created here, or workers that start at once would race to create it
-    return create_run(
+    run = create_run(
         session,
         dataset_id=get_dataset(session, dataset).id,
         recipe_id=row.id,
@@ -86,6 +87,11 @@ def start_run(
         fresh=fresh,
         created_by=created_by,
     )
+    run.models = {
+        task: {"model": stage.model, "sha256": model_sha256(stage.model)}
+        for task, stage in chosen.stages.items()
+    }
+    return run
 
 
 def default_concurrency(provider: str, *, batch: bool = False) -> int:

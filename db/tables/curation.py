@@ -48,6 +48,8 @@ class Run(Base, kw_only=True):
     until its first worker starts. `fresh`: it uses no answer of another run.
     `verdicts_shown`: annotators who review its groups see the validator's verdict.
     `guard`: the run pauses if its first groups are all dropped for one reason.
+    `models`: {task: {model, sha256 of its weights or None}} when it was started; empty in runs made
+    before migration 0010.
     """
 
     __tablename__ = "run"
@@ -69,6 +71,7 @@ class Run(Base, kw_only=True):
     fresh: Mapped[bool] = mapped_column(default=False, server_default=false())
     verdicts_shown: Mapped[bool] = mapped_column(default=False)
     guard: Mapped[bool] = mapped_column(default=True, server_default=true())
+    models: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
     created_by: Mapped[str] = mapped_column(default="")
     created_at: Mapped[datetime] = created()
     finished_at: Mapped[datetime | None] = mapped_column(default=None)

@@ -9,12 +9,18 @@ from huggingface_hub import ModelCardData
 from analysis.figures.numbers import score
 from trainer.data.splitting import Groups
 from trainer.objectives.names import parse_objective
+from trainer.report.origins import circular_origins, origin_rows, origins_of
 from trainer.settings.settings import TrainSettings
 
 OFFLINE_NOTE = (
     "> **Offline data.** The instructions and negatives this model was trained on were written by "
     "the offline provider's rules, not by a language model."
 )
+
+INDEPENDENT = (
+    "The validator is none of the base model, the teacher, the writers and the map's model."
+)
+UNKNOWN = "The release does not name its validator: whether scores are circular is unknown."
 
 
 def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any]) -> str:
@@ -58,6 +64,7 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
         OFFLINE_NOTE if release.offline else "",
         "Trained by InF Studio to follow instructions in retrieval.",
         "| | |\n|---|---|\n" + "\n".join(f"| {name} | {_cell(value)} |" for name, value in rows),
+        "## Who wrote, judged and was the base\n" + _origins(settings, groups),
         "## Use\n" + _usage(settings),
         "## Scores\n" + _scores(before, after, len(groups.held_out)),
         "## Settings\n```json\n"
@@ -65,6 +72,13 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
         + "\n```",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _origins(settings: TrainSettings, groups: Groups) -> str:
+    origins = origins_of(settings, groups.release.manifest)
+    rows = "\n".join(f"| {part} | {_cell(model)} |" for part, model in origin_rows(origins))
+    sentences = circular_origins(origins) or [INDEPENDENT if origins["judged"] else UNKNOWN]
+    return f"| | |\n|---|---|\n{rows}\n\n" + "\n\n".join(sentences)
 
 
 def _cell(value: Any) -> str:

@@ -7,6 +7,7 @@ from db.outcome.checkpoints import record_checkpoint
 from db.store.store import Store
 from db.tables import Release
 from trainer.data.splitting import Groups
+from trainer.report.origins import origins_of
 from trainer.settings.settings import TrainSettings
 
 
@@ -30,6 +31,7 @@ def training_memory(
             "offline": release.offline,
             "licences": release.licences,
         },
+        "origins": origins_of(settings, release.manifest),
         "split": {
             "fraction": settings.held_out,
             "seed": settings.held_out_seed,
@@ -51,7 +53,10 @@ def record_training(store: Store, job_id: int, memory: dict[str, Any], out: Path
             path=str(out),
             base_model=memory["settings"]["base_model"],
             config=memory["settings"],
-            summary={**result, "release": release, "split": memory["split"]},
+            summary={
+                **result,
+                **{"release": release, "split": memory["split"], "origins": memory["origins"]},
+            },
             release_id=_known_release(store, release),
             job_id=job_id,
         )

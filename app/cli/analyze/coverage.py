@@ -6,6 +6,7 @@ import click
 
 from app.cli.analyze.corpora import corpora_config, corpora_options
 from app.cli.kit.report import Result, detach_option, ready_store, reporting, work
+from curation.judging.independence import map_sentence
 
 
 def shown(value: float | None) -> str:
@@ -36,6 +37,8 @@ def _shown_coverage(result: Result) -> str:
             f"{row['field']}: {row['corpus']} with {row['by']}, {row['size']:,} texts of each: "
             + ", ".join(shares)
         )
+    if result.get("circular"):
+        lines.append(result["circular"])
     known = "was already stored" if result["known"] else "is stored"
     return "\n".join([*lines, f"the map {known} as analysis {result['analysis_id']}"])
 
@@ -56,4 +59,10 @@ def coverage(detach: bool, seed: int, onto: int | None, fit: int | None, **corpo
     if onto is not None and fit is not None:
         raise click.UsageError("--fit cannot be combined with --onto, which fits nothing")
     config = {**corpora_config(**corpora), "seed": seed, "onto": onto, "fit": fit}
-    return work(ready_store(), "project", config, detach=detach, title="coverage")
+    store = ready_store()
+    result = work(store, "project", config, detach=detach, title="coverage")
+    if "corpora" not in result:
+        return result
+    with store.read() as session:
+        circular = map_sentence(session, result)
+    return result | ({"circular": circular} if circular else {})

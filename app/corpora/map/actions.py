@@ -1,9 +1,12 @@
 """Actions on a map selection: filter the map, fill a study's list, reject groups."""
 
+from typing import Any
+
 import streamlit as st
 
 from app.access.session_user import action, notify, require_permission
 from app.text.numbers import counted
+from curation.judging.independence import map_sentence
 from db.errors import BadInput
 from db.people.accounts import record_audit
 from db.review.reviews import reject_group
@@ -74,3 +77,9 @@ def reject(groups: list[int]) -> None:
         record_audit(session, user.name, "coverage.reject", str(len(groups)), reason=reason)
         session.commit()
     notify(f"Rejected {counted(len(groups), 'group')}. Releases leave them out.")
+
+
+def read_circular_map(result: dict[str, Any]) -> str:
+    """Whether a validator embeds the map of the groups that it chose, in a sentence; else empty."""
+    with open_store().read() as session:
+        return map_sentence(session, result)
