@@ -66,7 +66,7 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
         first.text_input(
             "Ordinary retrieval: folder or name",
             key="evaluations.ordinary",
-            help="A benchmark without instructions (any BEIR folder), scored beside: whether "
+            help="A benchmark without instructions (any BEIR folder), scored too: whether "
             "ordinary retrieval suffered.",
         )
         st.form_submit_button(

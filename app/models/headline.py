@@ -29,7 +29,7 @@ HELP = {
     "p-mrr": "How far documents fall whose relevance the changed instruction takes away. Bounded "
     "by what stands between: among three passages a perfect answer has 0.5, and a better model can "
     "have a lower value.",
-    "judged@10": "Share of the first ten documents that somebody judged; where it is low, other "
+    "judged@10": "Share of the first ten documents that have a judgment; where it is low, other "
     "measures count documents as irrelevant that nobody looked at.",
 }
 

@@ -1,4 +1,4 @@
-"""Ordinary retrieval beside instruction scores: did it suffer?"""
+"""Ordinary retrieval next to instruction scores: did it suffer?"""
 
 from collections.abc import Sequence
 

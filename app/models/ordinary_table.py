@@ -10,7 +10,7 @@ from db.tables import Evaluation
 
 
 def draw_ordinary(evaluations: Sequence[Evaluation]) -> None:
-    """Whether ordinary retrieval suffered, beside scores with instructions; else nothing."""
+    """Whether ordinary retrieval suffered, next to scores with instructions; else nothing."""
     if not any(each.record.get("instructions") for each in evaluations):
         return
     # untrained models first: the others are compared with the first one

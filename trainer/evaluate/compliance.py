@@ -12,7 +12,7 @@ metrics.
            Otherwise -1 if r_v < r_o < r_i; else (r_o - r_i) / r_i if r_o <= r_i;
            else (r_v - r_o) / r_o
 
-What would surprise: the authors' published code has no square root over r_o - r_i. A document that
+Note: the authors' published code has no square root over r_o - r_i. A document that
 a ranking lacks stands behind all others, with the lowest score.
 """
 
