@@ -35,29 +35,25 @@ from curation.run.time_left import RecentRate, time_left, time_left_text
 from curation.run.tuned_gc import tuned_gc
 from db.errors import ProviderError
 from db.jobs.runner import JobHandle
-from db.machine import is_dead, new_owner
+from db.machine import new_owner
 from db.run.calls import StoredCall, add_spending
 from db.run.failing_groups import add_failed_attempts, others_finished_since
 from db.run.group_queue import (
     LEASE_SECONDS,
     ClaimedGroup,
     claim_groups,
-    lease_owners,
     open_states,
-    release_groups,
     renew_leases,
 )
 from db.run.runs import begin_run, funnel, outcomes, set_run_status
+from db.run.taking_over import leave, take_over
 from db.run.workers import (
     ROUNDING_USD,
     Grant,
     Pace,
     add_worker,
     beat_worker,
-    end_workers,
-    silent_owners,
     worker_totals,
-    working_owners,
 )
 from db.store.store import Store
 from db.tables import Group, Run
@@ -224,8 +220,7 @@ class Worker:
 
     def _end(self, session: Session) -> None:
         self._count(session)
-        release_groups(session, self._run_id, [self._owner])
-        end_workers(session, [self._owner])
+        leave(session, self._run_id, self._owner)
 
     async def _feed(self) -> None:
         """Keep claimed groups ready; at the end wait for the groups of other workers."""
@@ -389,16 +384,8 @@ class Worker:
 
     def _take_over(self, session: Session) -> None:
         """Release the groups of dead workers: dead processes here, stale heartbeats elsewhere."""
-        owners = {
-            *lease_owners(session, self._run_id),
-            *working_owners(session, self._run_id),
-        } - {self._owner}
-        dead = {owner for owner in owners if is_dead(owner)}
-        dead |= set(silent_owners(session, self._run_id)) - {self._owner}
-        if dead:
-            log.info("taking over from %s", ", ".join(sorted(dead)))
-            release_groups(session, self._run_id, sorted(dead))
-            end_workers(session, sorted(dead))
+        if dead := take_over(session, self._run_id, self._owner):
+            log.info("taking over from %s", ", ".join(dead))
 
     async def _keep_leases(self) -> None:
         while True:

@@ -99,8 +99,8 @@ def _read_language(folder: Path, language: str, parts: Parts) -> Benchmark:
         kind="mFollowIR",
         originals_count=True,
         convention="a separate list of top_ranked candidates for each query is reranked; the "
-        "original instruction is scored (mFollowIR's measure is nDCG@20), the changed one is "
-        "given with it; p-MRR over the documents of qrel_diff; ties by score, then id, both descending",
+        "original instruction is scored (mFollowIR's measure is nDCG@20), the changed one is given "
+        "with it; p-MRR over the documents of qrel_diff; ties by score, then id, both descending",
         questions={form: Question(instructions[form], texts[form]) for form in forms},
         corpus=corpus,
         judgments={form: judgments[form] for form in forms},
