@@ -13,23 +13,47 @@ from db.scenarios import ROLES
 from db.store.bulk import insert_for_ids, insert_rows
 from db.store.store import Store
 from db.study.gold_items import add_gold_item
-from db.tables import Dataset, Group, Item, Pair, Passage, Recipe, Run, Triplet, utc_now
+from db.study.sampling import sample_items
+from db.study.studies import judged_groups
+from db.tables import (
+    Dataset,
+    Group,
+    Item,
+    Pair,
+    Passage,
+    Recipe,
+    Run,
+    StudyItem,
+    Triplet,
+    utc_now,
+)
 
 LABELS = (*ROLES, "distractor_1", "distractor_2")
 CHANCE = secrets.SystemRandom()
 
 
 def make_exchangeable_study(
-    store: Store, *, name: str, items: int, gold: int, ids_in_turn: bool = False
+    store: Store,
+    *,
+    name: str,
+    items: int,
+    gold: int,
+    ids_in_turn: bool = False,
+    in_order_of_sample: bool = False,
 ) -> int:
     """A study with one judgment per item, and gold items of other groups of its run.
 
-    `ids_in_turn`: items get their ids group by group in the order of the roles, as they once did.
+    Two old leaks: `ids_in_turn`, items get their ids group by group in the order of the roles;
+    `in_order_of_sample`, judges get the items in the order in which the seed sampled them.
     """
     with store.write() as session:
         run_id = _run(session, name)
         _groups(session, run_id, items, ids_in_turn=ids_in_turn)
         study_id = sampled_study(session, run_id=run_id, items=items, overlap=1, name=name).id
+        if in_order_of_sample:
+            sample = sample_items(judged_groups(session, run_id), items, 0)
+            for position, item_id in enumerate(sample):
+                session.get_one(StudyItem, (study_id, item_id)).position = position
         for group_id in _groups(session, run_id, gold, ids_in_turn=ids_in_turn):
             scenario = CHANCE.choice(ROLES)
             query = select(Item.id).where(Item.group_id == group_id, Item.scenario == scenario)

@@ -175,7 +175,7 @@ def _scores_out_of_fold(x: Matrix, y: NDArray[np.int64], groups: NDArray[np.int6
     scores = np.zeros(len(y))
     for fit, held in GroupKFold(FOLDS, shuffle=True, random_state=0).split(x, y, groups):
         model = ExtraTreesClassifier(
-            100, max_features=0.5, min_samples_leaf=5, class_weight="balanced", random_state=0
+            50, max_features=0.3, min_samples_leaf=5, class_weight="balanced", random_state=0
         )
         scores[held] = model.fit(x[fit], y[fit]).predict_proba(x[held])[:, 1]
     return scores

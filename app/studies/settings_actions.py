@@ -2,14 +2,16 @@
 
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from app.access.session_user import action, notify, require_permission
+from app.access.session_user import action, hidden_from_user, notify, require_permission
 from app.text.numbers import counted
 from curation.judging.gold_item_file import add_from_file, template_rows
+from db.assignment.hidden import open_groups
 from db.errors import BadInput
 from db.people import invitations
 from db.people.accounts import record_audit
@@ -18,17 +20,26 @@ from db.study import gold_items
 from db.study.gold_items import GoldItem, list_gold_items
 from db.study.rules import StudyRules, rules_of, set_rules
 from db.study.studies import get_study
+from db.tables import Item
 
 LINKS = "studies.links"
 MAX_LINKS = 50
 TEMPLATE_ROWS = 20
+HIDDEN_ITEM = "hidden: you may be given this item"
 PART_LABELS = {"training": "qualification", "gold": "gold"}
 
 
 def read_known_items(study_id: int) -> list[GoldItem]:
-    """The qualification and gold items of a study."""
+    """The qualification and gold items of a study; without answers those hidden from the user."""
+    hidden = hidden_from_user()
     with open_store().read() as session:
-        return list_gold_items(session, study_id)
+        found = list_gold_items(session, study_id)
+    return [
+        replace(one, instruction=HIDDEN_ITEM, right="", explanation="")
+        if one.group_id in hidden
+        else one
+        for one in found
+    ]
 
 
 def known_item_template(study_id: int) -> str:
@@ -88,6 +99,9 @@ def add_known(study_id: int) -> None:
         with open_store().write() as session:
             added = add_from_file(session, study_id, part, path)
             record_audit(session, user.name, f"study.{part}", str(study_id), items=len(added))
+            groups = [session.get_one(Item, item_id).group_id for item_id in added]
+            # who writes the answers knows them
+            open_groups(session, groups, person=user.name, where="gold file")
             session.commit()
     notify(f"{counted(len(added), f'{PART_LABELS[part]} item')} added from {upload.name}.")
 

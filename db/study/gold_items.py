@@ -27,6 +27,7 @@ class GoldItem:
 
     part: str
     item_id: int
+    group_id: int
     instruction: str
     right: str
     explanation: str
@@ -38,6 +39,7 @@ def list_gold_items(session: Session, study_id: int) -> list[GoldItem]:
         select(
             StudyItem.part,
             StudyItem.item_id,
+            Item.group_id,
             Item.instruction,
             StudyItem.gold_choice,
             StudyItem.explanation,
@@ -47,8 +49,8 @@ def list_gold_items(session: Session, study_id: int) -> list[GoldItem]:
         .order_by(StudyItem.part.desc(), StudyItem.position)
     )
     return [
-        GoldItem(part, item_id, instruction, right or "", explanation)
-        for part, item_id, instruction, right, explanation in rows
+        GoldItem(part, item_id, group_id, instruction, right or "", explanation)
+        for part, item_id, group_id, instruction, right, explanation in rows
     ]
 
 

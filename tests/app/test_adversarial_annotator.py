@@ -24,6 +24,7 @@ from db.tables import Assignment, Item, Judge, Passage, StudyItem
 pytestmark = [pytest.mark.long, pytest.mark.slow]
 
 ITEMS, GOLD, PEOPLE = 600, 60, ("ann", "bob", "cem")
+PLANTED_ITEMS, PLANTED_GOLD = 240, 24
 PASSWORD = "correct horse battery"
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -61,7 +62,7 @@ def read_everything(
         asyncio.run(person.judge(most=items // 3 if name != PEOPLE[-1] else 10 * items))
         people.append(person)
     for person in people if pages else ():
-        groups = [f"run=1&group={number}" for number in range(1, items, items // 6)]
+        groups = [f"run=1&group={number}" for number in range(1, items, items // 3)]
         asyncio.run(person.read_pages(f"study={study_id}", "run=1", *groups))
     return people
 
@@ -112,7 +113,8 @@ LEAKS = {
     "seeded order": ("passage is positive", {"gold": 0}),
     "ids in turn": ("item is positive", {"gold": 0, "ids_in_turn": True}),
     "size": ("item is query_negative", {"gold": 0}),
-    "gold jump": ("item is gold", {"gold": GOLD}),
+    "gold jump": ("item is gold", {"gold": PLANTED_GOLD}),
+    "order of the sample": ("item is positive", {"gold": 0, "in_order_of_sample": True}),
 }
 
 
@@ -120,7 +122,7 @@ LEAKS = {
 def planted(store: Store, folder: Path) -> Iterator[tuple[Restartable, dict[str, int]]]:
     """A server with every old leak put back, each in its own study."""
     studies = {
-        leak: make_exchangeable_study(store, name=leak, items=ITEMS, **world)  # type: ignore[arg-type]
+        leak: make_exchangeable_study(store, name=leak, items=PLANTED_ITEMS, **world)  # type: ignore[arg-type]
         for leak, (_, world) in LEAKS.items()
     }
     leaks = json.dumps({study: leak for leak, study in studies.items()})
@@ -134,7 +136,7 @@ def test_an_old_leak_put_back_is_found(
     store: Store, planted: tuple[Restartable, dict[str, int]], leak: str
 ) -> None:
     server, studies = planted
-    people = read_everything(server, studies[leak], ITEMS)
+    people = read_everything(server, studies[leak], PLANTED_ITEMS)
     found = find_leak(sightings(people), truths(store, studies[leak], people), LEAKS[leak][0])
     assert found.is_leak
     assert found.auc >= 0.9, found

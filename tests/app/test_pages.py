@@ -72,7 +72,10 @@ def test_an_account_that_is_disabled_is_out_at_its_next_action(
 
 def test_texts_of_the_data_are_shown_as_they_are(sqlite_store: Store) -> None:
     fill(sqlite_store)
-    shown = words(open_page("groups", group="1"))
+    page = open_page("groups", group="1")
+    assert "script" not in words(page)  # a study of the run is open
+    assert any("You may judge items of group 1" in each.value for each in page.warning)
+    shown = words(page.button("groups.open-1").click().run())
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown.replace("<mark>", "").replace(
         "</mark>", ""
     )

@@ -4,12 +4,14 @@ from app_pages import open_page, words
 from conftest import count_rows
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
-from study_world import make_world
+from study_world import make_world, sampled_study
 
+from db.assignment.hidden import open_groups
+from db.review.reviews import approve_group
 from db.store.store import Store
-from db.study import studies
+from db.study import gold_items, studies
 from db.study.judgments import get_or_create_judge, record_judgment
-from db.tables import Item, Study, StudyItem
+from db.tables import Group, Item, Study, StudyItem
 
 
 def choose_sample(page: AppTest, sample: str) -> None:
@@ -84,3 +86,24 @@ def test_items_on_which_models_disagree_are_drawn(sqlite_store: Store) -> None:
     assert items == [split]
     assert study.settings["disagreed"] == 1
     assert "by disagreement of model judges" in words(page)
+
+
+def test_answers_of_gold_items_are_hidden_from_who_may_be_given_them(sqlite_store: Store) -> None:
+    run_id = make_world(sqlite_store, 8)
+    with sqlite_store.write() as session:
+        study_id = sampled_study(session, run_id=run_id, items=4, overlap=1).id
+        used = select(Item.group_id).join(StudyItem, StudyItem.item_id == Item.id)
+        for group_id in session.scalars(select(Group.id).where(Group.id.not_in(used))).all():
+            approve_group(session, group_id, reviewed_by="rita")
+        known = gold_items.sample_gold_items(session, study_id, "gold", 2)
+        session.commit()
+    answers = [frame.value for frame in open_page("studies").dataframe]
+    shown = next(frame for frame in answers if "Correct answer" in frame)
+    assert list(shown["Correct answer"]) == ["", ""] and "hidden" in shown["Instruction"][0]
+    with sqlite_store.write() as session:
+        opened = [session.get_one(Item, known[0]).group_id]
+        open_groups(session, opened, person="local admin")
+        session.commit()
+    answers = [frame.value for frame in open_page("studies").dataframe]
+    shown = next(frame for frame in answers if "Correct answer" in frame)
+    assert sorted(map(bool, shown["Correct answer"])) == [False, True]

@@ -80,10 +80,11 @@ def add_known_items(page: Page, part: str, count: int) -> None:
 
 def prepare(page: Page, study_id: int) -> None:
     """Examples, gold and rules."""
-    add_known_items(page, "qualification", EXAMPLES)
+    add_known_items(page, "qualification", 2 * EXAMPLES)  # others in the second round
     add_known_items(page, "gold", GOLD)
     unfold(page, "Rules: pass mark")
     fill(page, f"studies.pass_mark_{study_id}", "100")
+    fill(page, f"studies.training_items_{study_id}", str(EXAMPLES))
     fill(page, f"studies.gold_every_{study_id}", str(GOLD_EVERY))
     press(page, f"studies.save_rules_{study_id}")
     expect(page.get_by_text("Rules saved")).to_be_visible()
@@ -136,7 +137,7 @@ def train(page: Page) -> None:
         expect(told).to_contain_text(
             "Correct: passage" if is_right else "The correct answer is passage"
         )
-        expect(told.locator(".why")).to_contain_text("reviewer approved this group")
+        expect(told.locator(".why")).to_contain_text("reviewer approved the group")
         page.keyboard.press("Enter")
         expect(told).to_have_count(0)
     expect(page.locator(".progress")).to_contain_text("left for you")
