@@ -36,13 +36,16 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(folder: Path, **environment: str) -> Iterator[Server]:
-    """The app on the store the environment names, started in `folder`; ended with its jobs."""
+def serving(folder: Path, command: str = "serve", **environment: str) -> Iterator[Server]:
+    """The app on the store the environment names, started in `folder`; ended with its jobs.
+
+    `command`: `serve`, or `demo`, which makes the store first.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     port, log = free_port(), folder / "serve.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, *run_module("app.cli.main"), "serve", "--port", str(port)],
+            [sys.executable, *run_module("app.cli.main"), command, "--port", str(port)],
             cwd=folder,
             env=os.environ | environment,
             stdin=subprocess.DEVNULL,

@@ -1,10 +1,15 @@
-"""`inf demo`: every step on the demo set, with the commands a user would type, then the app.
+"""`inf demo`: every step on the demo set, with the commands a user would type, and the app.
 
-A step is skipped if the store already has its result, so that a second demo repeats nothing and an
+The app opens as soon as there is something to look at; what takes minutes (the training, its
+evaluation, the map) runs beside it in a process of its own, and its jobs show on their pages. A
+step is skipped if the store already has its result, so that a second demo repeats nothing and an
 interrupted one continues where it stopped.
 """
 
 import shlex
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,9 +22,10 @@ from sqlalchemy.orm import Session
 import curation
 from curation.recorded import NOTE
 from db.errors import NotFound
+from db.modules import run_module
 from db.store import schema
 from db.store.settings import home
-from db.store.store import open_store
+from db.store.store import Store, open_store
 from db.study.judgments import judgment_frame
 from db.tables import Analysis, Checkpoint, Dataset, Evaluation, Release, Run, Study
 
@@ -28,7 +34,9 @@ FILES = Path(curation.__file__).parent / "demo"
 SEED = 1
 PROVIDER = "recorded"
 ITEMS = 90
-JUDGES = ["recorded:B", "offline:embedding"]
+JUDGE = "recorded:B"
+SECONDS_TO_END = 2
+BESIDE_THE_APP = "Train for a minute on the CPU"
 TRAINING = "epochs=20 max_seconds=60 rows_per_batch=8 held_out=0.2"
 
 
@@ -41,18 +49,18 @@ class Step(NamedTuple):
 
 
 def steps() -> list[Step]:
-    """The steps, in order."""
+    """The steps, in order; the app opens before the one BESIDE_THE_APP."""
     return [
         Step("Import the demo set", _has(Dataset), _import),
         Step("Curate: replay what a language model wrote and judged", _curated, _curate),
         Step("Create a study", _has(Study), _make_study),
-        *(Step(f"Judge as {judge}", _judged(judge), _judge(judge)) for judge in JUDGES),
-        Step("Agreement of the judges", _analysed("diversity"), _agreement),
+        Step(f"Judge as {JUDGE}", _judged, _judge),
+        Step("Agreement of the judges", _released, _agreement),
+        Step("Create a release", _released, _release),
+        Step(BESIDE_THE_APP, _trained, _train),
+        Step("Evaluate against the base model", _evaluated, _evaluate),
         Step("Diversity", _analysed("diversity"), _analyse("diversity")),
         Step("Coverage", _analysed("coverage"), _analyse("coverage")),
-        Step("Create a release", _released, _release),
-        Step("Train for a minute on the CPU", _trained, _train),
-        Step("Evaluate against the base model", _evaluated, _evaluate),
     ]
 
 
@@ -64,20 +72,54 @@ def demo(port: int, no_serve: bool) -> None:
     store = open_store()
     schema.upgrade(store)
     started = time.monotonic()
+    until = None if no_serve else BESIDE_THE_APP
+    is_whole = _walk(store, until)
+    click.echo(f"\nThe demo is in {store.url} ({time.monotonic() - started:.0f} s).")
+    click.echo(NOTE)
+    store.close()
+    if no_serve:
+        return
+    if is_whole:
+        _run(["serve", "--port", str(port)])
+        return
+    click.echo(
+        "The training and its evaluation go on beside the app: see its Jobs and Train pages."
+    )
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` is reached
+    with subprocess.Popen(
+        [sys.executable, *run_module("app.cli.main"), "demo", "--no-serve"]
+    ) as rest:
+        try:
+            _run(["serve", "--port", str(port)])
+        finally:
+            _end(rest)
+
+
+def _end(rest: subprocess.Popen[bytes]) -> None:
+    """Interrupt what still runs beside the app: the next `inf demo` continues it.
+
+    Ctrl-C in a terminal has reached it already, and a second one would cut its farewell short.
+    """
+    try:
+        rest.wait(SECONDS_TO_END)
+    except subprocess.TimeoutExpired:
+        rest.send_signal(signal.SIGINT)
+
+
+def _walk(store: Store, until: str | None) -> bool:
+    """Do what is left, up to the step of this title; whether nothing is left after that."""
     path = steps()
     for number, step in enumerate(path, 1):
         with store.read() as session:
             if step.is_done(session):
                 continue
+            if step.title == until:
+                return False
             arguments = [str(each) for each in step.command(session)]
         click.secho(f"\n[{number}/{len(path)}] {step.title}", bold=True)
         click.echo(f"$ inf {shlex.join(arguments)}")
         _run(arguments)
-    click.echo(f"\nThe demo is in {store.url} ({time.monotonic() - started:.0f} s).")
-    click.echo(NOTE)
-    if not no_serve:
-        store.close()
-        _run(["serve", "--port", str(port)])
+    return True
 
 
 def _run(arguments: list[str]) -> None:
@@ -139,16 +181,13 @@ def _make_study(_: Session) -> Sequence[object]:
     return ("study", "create", "--dataset", NAME, "--name", "Demo study", *size)
 
 
-def _judged(judge: str) -> Callable[[Session], bool]:
-    def is_done(session: Session) -> bool:
-        rows = judgment_frame(session, _study_id(session))
-        return sum(row.judge == judge for row in rows) >= ITEMS
-
-    return is_done
+def _judged(session: Session) -> bool:
+    rows = judgment_frame(session, _study_id(session))
+    return sum(row.judge == JUDGE for row in rows) >= ITEMS
 
 
-def _judge(judge: str) -> Callable[[Session], Sequence[object]]:
-    return lambda session: ("study", "judge", "--study", _study_id(session), "--judge", judge)
+def _judge(session: Session) -> Sequence[object]:
+    return ("study", "judge", "--study", _study_id(session), "--judge", JUDGE)
 
 
 def _agreement(session: Session) -> Sequence[object]:

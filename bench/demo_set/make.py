@@ -2,6 +2,8 @@
 
     python bench/demo_set/make.py build            written/*.jsonl -> curation/demo
     python bench/demo_set/make.py sheets OUT       items for blind judges, in batches of 100 groups
+    python bench/demo_set/make.py sheets OUT left  only the items that no judge has seen yet
+    python bench/demo_set/make.py again OUT        150 of those items once more, in another order
     python bench/demo_set/make.py collect ANSWERS  the judges' answers -> curation/demo/recording
     python bench/demo_set/make.py report           funnel and agreement of the judges
 
@@ -34,8 +36,11 @@ from db.corpus.datasets import text_sha256  # noqa: E402
 
 HERE = Path(__file__).parent
 WRITTEN = HERE / "written"
+KEYS = HERE / "judging" / "keys"
 DEMO = ROOT / "curation" / "demo"
 GROUPS_IN_BATCH = 100
+ITEMS_AGAIN = 150
+LEFT = 101  # the least number of a batch of items that were left
 
 
 class _NamesNothing(dict[str, Any]):
@@ -109,13 +114,21 @@ def build() -> None:
     print(f"{len(pairs)} groups over {len({row['query'] for row in pairs})} queries")
 
 
-def sheets(out: Path) -> None:
-    """Write the items for judges A and B, shuffled, in batches of 100 groups, and their keys."""
+def sheets(out: Path, *, left: bool = False) -> None:
+    """Write the items for judges A and B, shuffled, in batches of 100 groups, and their keys.
+
+    `left`: only items without a recorded choice (a text was mended), as batch LEFT.
+    """
     chance = random.Random(secrets.randbits(64))
     items = grown_items()
+    if left:
+        judged = {row["item"] for row in read(SHIPPED / "judgments.jsonl")}
+        items = [item for item in items if name_of(item) not in judged]
     groups = list(dict.fromkeys(item["query_id"] for item in items))
     chance.shuffle(groups)
-    batch_of = {name: place // GROUPS_IN_BATCH + 1 for place, name in enumerate(groups)}
+    there = [int(file.stem.split("_")[2]) for file in KEYS.glob("key_A_*.jsonl")]
+    first = max([LEFT - 1, *there]) + 1 if left else 1
+    batch_of = {name: place // GROUPS_IN_BATCH + first for place, name in enumerate(groups)}
     for judge in "AB":
         shown: dict[int, list[dict[str, Any]]] = {}
         keys: dict[int, list[dict[str, Any]]] = {}
@@ -153,6 +166,47 @@ def sheets(out: Path) -> None:
     print(f"{len(items)} items of {len(groups)} groups in {max(batch_of.values())} batches")
 
 
+def name_of(item: dict[str, Any]) -> str:
+    """The key under which the choices of an item are recorded."""
+    return item_key(item["instruction"], item["query"], item["candidates"])
+
+
+def again(out: Path) -> None:
+    """Write ITEMS_AGAIN of the judged items for both judges anew: other tokens and orders.
+
+    Two sheets for each judge, `again_A_1` of the last batches and `again_A_2` of the first three,
+    so that the reader of the first batches need not read its own items again.
+    """
+    chance = random.Random(ITEMS_AGAIN)
+    wanted: set[str] = set()
+    for judge in "AB":
+        keys = [
+            row | {"batch": int(file.stem.split("_")[2])}
+            for file in sorted((out / "keys").glob(f"key_{judge}_*.jsonl"))
+            for row in read(file)
+        ]
+        wanted = wanted or set(chance.sample(sorted(row["item"] for row in keys), ITEMS_AGAIN))
+        texts = {
+            row["token"]: row for file in out.glob(f"sheet_{judge}_*.jsonl") for row in read(file)
+        }
+        parts: dict[int, list[tuple[dict[str, Any], dict[str, Any]]]] = {1: [], 2: []}
+        for key in keys:
+            if key["item"] not in wanted:
+                continue
+            shown, token = texts[key["token"]], secrets.token_hex(4)
+            order = chance.sample(shown["passages"], len(shown["passages"]))
+            parts[1 if key["batch"] > 3 else 2].append(
+                (
+                    shown | {"token": token, "passages": order},
+                    {"token": token, "item": key["item"], "order": [text_sha256(t) for t in order]},
+                )
+            )
+        for half, rows in parts.items():
+            chance.shuffle(rows)
+            write(out / f"again_{judge}_{half}.jsonl", [shown for shown, _ in rows])
+            write(out / "keys" / f"again_{judge}_{half}.jsonl", [key for _, key in rows])
+
+
 def grown_items() -> list[dict[str, Any]]:
     """The items that the true pipeline makes of the set: texts, candidates, the right one."""
     from curation.recorded import recording
@@ -177,7 +231,7 @@ def grown_items() -> list[dict[str, Any]]:
             store, name="demo", pairs=DEMO / "pairs.jsonl", passages=DEMO / "passages.jsonl"
         )
         with store.write() as session:
-            run_id = start_run(session, dataset="demo", provider="recorded").id
+            run_id = start_run(session, dataset="demo", provider="recorded", guard=False).id
             job = jobs.enqueue_job(session, "curate", job_config(run_id))
             claimed = jobs.claim_job(session, job.id)
             assert claimed is not None
@@ -208,6 +262,7 @@ def grown_items() -> list[dict[str, Any]]:
 def collect(answers: Path) -> None:
     """Judges' answers with their keys, as recorded choices; every token exactly once."""
     rows: list[dict[str, Any]] = []
+    wanted = {name_of(item) for item in grown_items()}  # not of texts that were mended since
     for key_file in sorted((answers / "keys").glob("key_*.jsonl")):
         _, judge, number = key_file.stem.split("_")
         keys = {row["token"]: row for row in read(key_file)}
@@ -221,6 +276,8 @@ def collect(answers: Path) -> None:
             )
         for row in given:
             key, choice = keys[row["token"]], int(row["choice"])
+            if key["item"] not in wanted:
+                continue
             rows.append(
                 {
                     "judge": judge,
@@ -237,7 +294,7 @@ def collect(answers: Path) -> None:
 
 
 def report(answers: Path) -> None:
-    """How many items each judge confirms, how often both choose the same, how many groups stay."""
+    """What each judge confirms, how often choices are the same, and how many groups stay."""
     right = {
         row["item"]: row["right"]
         for file in (answers / "keys").glob("key_*.jsonl")
@@ -257,6 +314,19 @@ def report(answers: Path) -> None:
             f"judge {judge}: {confirmed} of {len(rows)} items as written, {none} none; "
             f"{sum(groups.values())} of {len(groups)} groups confirmed in all three"
         )
+    for judge, rows in by_judge.items():
+        same = total = 0
+        for file in sorted((answers / "keys").glob(f"again_{judge}_*.jsonl")):
+            keys = {row["token"]: row for row in read(file)}
+            for row in read(answers / f"answers_{file.stem}.jsonl"):
+                key, choice = keys[row["token"]], int(row["choice"])
+                if key["item"] not in rows:
+                    continue
+                total += 1
+                same += (key["order"][choice - 1] if choice else "none") == rows[key["item"]][
+                    "choice"
+                ]
+        print(f"judge {judge}: the same choice in another order in {same} of {total} items")
     if {"A", "B"} <= set(by_judge):
         both = by_judge["A"].keys() & by_judge["B"].keys()
         same = sum(by_judge["A"][item]["choice"] == by_judge["B"][item]["choice"] for item in both)
@@ -269,6 +339,10 @@ if __name__ == "__main__":
             build()
         case ["sheets", out]:
             sheets(Path(out))
+        case ["sheets", out, "left"]:
+            sheets(Path(out), left=True)
+        case ["again", out]:
+            again(Path(out))
         case ["collect", answers]:
             collect(Path(answers))
         case ["report", answers]:
