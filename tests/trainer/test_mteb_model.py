@@ -3,11 +3,14 @@
 import random
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from trainer_folders import write_jsonl, write_judgments
 from trainer_jobs import claim, config_for
 
+from db.errors import BadInput
 from db.store.store import Store
 from trainer.evaluate.benchmarks import Benchmark
 from trainer.evaluate.job import evaluate
@@ -144,3 +147,28 @@ def test_our_numbers_on_a_followir_folder_are_mtebs(sqlite_store: Store, tmp_pat
         for name, key in (("ndcg@5", "ndcg_at_5"), ("map@1000", "map_at_1000")):
             assert ours[prefix + name] == pytest.approx(theirs[part][key], abs=1e-5), name
     assert {ORIGINAL, CHANGED} == {"-og", "-changed"}
+
+
+@pytest.mark.parametrize("given", ["prompt_type", "prompt_name"])
+def test_prefixes_are_applied_under_both_names_of_the_role(given: str, tmp_path: Path) -> None:
+    """A real project's prefixes were left out silently when mteb renamed the argument."""
+    from trainer.evaluate.mteb_model import MtebModel
+    from trainer.model.backbone import load_model
+
+    plain = load_model("tiny-random-bert")
+    plain.prompts = {"query": "query: ", "document": "passage: "}
+    plain.save(str(tmp_path / "model"))
+    model = MtebModel(str(tmp_path / "model"))
+    task: dict[str, Any] = {
+        "task_metadata": SimpleNamespace(type="Retrieval"),
+        "hf_split": "test",
+        "hf_subset": "default",
+    }
+    batch = [{"text": ["river"], "query": ["river"]}]
+    for role, prefix in (("query", "query: "), ("document", "passage: ")):
+        found = model.encode(batch, **task, **{given: role})
+        wanted = model.model.encode([prefix + "river"], prompt="", normalize_embeddings=True)
+        assert found == pytest.approx(wanted, abs=1e-6)
+    with pytest.raises(BadInput, match="neither prompt_type nor prompt_name"):
+        model.encode(batch, **task)
+    model.encode(batch, **(task | {"task_metadata": SimpleNamespace(type="STS")}))

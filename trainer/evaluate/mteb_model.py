@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from db.errors import BadInput
 from trainer.evaluate.scoring import encode_unique
 from trainer.model.backbone import load_model, template_of
 
@@ -33,8 +34,17 @@ class MtebModel:
         prompt_type: Any = None,
         **kwargs: Any,
     ) -> np.ndarray:
-        """Vectors of mteb's batches: queries by the template, anything else as documents."""
-        if str(getattr(prompt_type, "value", prompt_type)) == "query":
+        """Vectors of mteb's batches: queries by the template, anything else as documents.
+
+        mteb names the role `prompt_type`, earlier versions `prompt_name`; whichever is given
+        counts, or prefixes would be left out silently. Raises BadInput where a retrieval task gives
+        neither; tasks without roles (similarity, classification) have documents only.
+        """
+        role = prompt_type if prompt_type is not None else kwargs.get("prompt_name")
+        kind = str(getattr(task_metadata, "type", ""))
+        if role is None and ("Retrieval" in kind or "Reranking" in kind):
+            raise BadInput("mteb gave neither prompt_type nor prompt_name: which prefix is unknown")
+        if str(getattr(role, "value", role)) == "query":
             texts = [text for batch in inputs for text in self._questions(batch)]
             return encode_unique(self.model.encode_query, texts, lambda _: None)
         texts = [text for batch in inputs for text in batch["text"]]
