@@ -7,8 +7,8 @@ import streamlit as st
 
 from app.access.session_user import action, require_permission
 from app.jobs.actions import launch_job
+from app.models.compared.ordinary import is_ordinary
 from app.models.independence import circular_sentences
-from app.models.ordinary import is_ordinary
 from db.errors import BadInput, Refused
 from db.jobs import jobs
 from db.outcome.checkpoints import list_checkpoints

@@ -7,9 +7,9 @@ import streamlit as st
 
 from app.kit.figure import Origin, as_csv, draw_figure
 from app.models import actions
-from app.models.conditions import library_notes, unlike
-from app.models.differences import METHOD, difference_rows
-from app.models.measures import model_name
+from app.models.compared.conditions import library_notes, unlike
+from app.models.compared.differences import METHOD, difference_rows
+from app.models.compared.measures import model_name
 from app.models.ranking_plot import ranking_figure, ranking_rows
 from app.models.sizes import named_parameters, parameters_of
 from app.text.plain import plain

@@ -6,9 +6,9 @@ from app.jobs.card import follow_job
 from app.kit.choice import choose
 from app.kit.page import draw_empty, draw_heading
 from app.models import actions
+from app.models.compared.measures import model_name
 from app.models.comparison import draw_comparison, newest_of_each
 from app.models.headline import draw_headline
-from app.models.measures import model_name
 from app.models.ordinary_table import draw_ordinary
 from app.models.record_table import draw_records
 from app.models.result_table import draw_result_table

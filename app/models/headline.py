@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app.models.measures import model_name
+from app.models.compared.measures import model_name
 from db.tables import Evaluation
 from trainer.evaluate.compliance import COMPLIANCE
 from trainer.evaluate.following import (

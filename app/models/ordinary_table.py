@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from app.models import actions
-from app.models.ordinary import NOT_MEASURED, ordinary_rows
+from app.models.compared.ordinary import NOT_MEASURED, ordinary_rows
 from db.tables import Evaluation
 
 

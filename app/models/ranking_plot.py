@@ -9,7 +9,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from app.models.measures import model_name
+from app.models.compared.measures import model_name
 from db.tables import Evaluation
 
 ACCENT, GREY, SCORE = "#2a9490", "#9aa7a7", "#d1722c"

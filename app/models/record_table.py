@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.models.measures import model_name
+from app.models.compared.measures import model_name
 from app.text.plain import plain
 from db.tables import Evaluation
 

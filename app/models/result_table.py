@@ -13,8 +13,8 @@ import streamlit as st
 
 from app.kit.figure import as_csv
 from app.models import actions
-from app.models.differences import clearly_best
-from app.models.measures import model_name
+from app.models.compared.differences import clearly_best
+from app.models.compared.measures import model_name
 from app.text.plain import plain
 from db.outcome.evaluations import Scored
 from db.tables import Evaluation

@@ -5,8 +5,8 @@ from typing import Any
 
 import streamlit as st
 
+from app.models.compared.measures import NAMES, SOMETIMES, model_name
 from app.models.headline import HELP
-from app.models.measures import NAMES, SOMETIMES, model_name
 from db.tables import Evaluation
 
 

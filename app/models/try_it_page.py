@@ -7,7 +7,7 @@ import streamlit as st
 from app.access.session_user import failures_shown, require_permission
 from app.kit.page import draw_empty, draw_heading
 from app.models.client import Searched, search_with
-from app.models.measures import model_name
+from app.models.compared.measures import model_name
 from app.models.ranks import moves
 from app.text.numbers import counted
 from app.text.plain import plain

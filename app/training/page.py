@@ -6,7 +6,7 @@ from app.jobs.card import follow_job
 from app.jobs.curves import draw_curves
 from app.kit.choice import choose
 from app.kit.page import draw_empty, draw_heading, draw_labels
-from app.models.measures import model_name
+from app.models.compared.measures import model_name
 from app.text.plain import plain
 from app.training import actions
 from app.training.form import draw_form

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.jobs import supervisors
 from app.kit.figure import as_csv
-from app.models.differences import difference_rows
+from app.models.compared.differences import difference_rows
 from app.models.ranking_plot import ranking_figure, ranking_rows
 from app.models.result_table import as_latex, best_by_test, table_rows
 from app.models.sizes import named_parameters

@@ -15,7 +15,7 @@ from trainer_folders import (
 )
 from trainer_jobs import claim
 
-from app.models.ordinary import NOT_MEASURED, is_ordinary, ordinary_rows
+from app.models.compared.ordinary import NOT_MEASURED, is_ordinary, ordinary_rows
 from db.errors import BadInput
 from db.outcome.evaluations import list_evaluations
 from db.store.store import Store

@@ -10,8 +10,8 @@ from app.cli.evaluate import compare as evaluate_compare
 from app.cli.evaluate import frozen as evaluate_frozen
 from app.cli.kit.one_by_default import OneByDefault
 from app.cli.kit.report import Result, detach_option, ready_store, reporting, work
+from app.models.compared.ordinary import NOT_MEASURED
 from app.models.independence import circular_sentences
-from app.models.ordinary import NOT_MEASURED
 from app.text.numbers import score
 from db.errors import BadInput
 from db.outcome.evaluations import get_evaluation, newest_scores, rows_by_query

@@ -3,8 +3,8 @@
 import click
 
 from app.cli.kit.report import Result, ready_store, reporting
-from app.models.conditions import library_notes, unlike
-from app.models.differences import METHOD, difference_rows
+from app.models.compared.conditions import library_notes, unlike
+from app.models.compared.differences import METHOD, difference_rows
 from app.text.numbers import score
 from db.errors import BadInput
 from db.outcome.evaluations import get_evaluation, list_evaluations

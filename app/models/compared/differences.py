@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from analysis.figures.paired import Difference, holm, paired_difference
-from app.models.conditions import unlike
-from app.models.measures import NAMES, SOMETIMES, model_name
+from app.models.compared.conditions import unlike
+from app.models.compared.measures import NAMES, SOMETIMES, model_name
 from db.tables import Evaluation
 
 SIGNIFICANT = 0.05  # of p adjusted for the number of models

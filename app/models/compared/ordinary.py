@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from app.models.conditions import unlike
-from app.models.differences import difference_rows
-from app.models.measures import model_name
+from app.models.compared.conditions import unlike
+from app.models.compared.differences import difference_rows
+from app.models.compared.measures import model_name
 from db.tables import Evaluation
 
 MEASURE, TITLE = "ndcg@10", "nDCG@10"
