@@ -83,7 +83,7 @@ def demo(port: int, no_serve: bool) -> None:
         _run(["serve", "--port", str(port)])
         return
     click.echo(
-        "The training and its evaluation go on beside the app: see its Jobs and Train pages."
+        "The training and its evaluation go on next to the app: see its Jobs and Train pages."
     )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` is reached
     with subprocess.Popen(
@@ -96,7 +96,7 @@ def demo(port: int, no_serve: bool) -> None:
 
 
 def _end(rest: subprocess.Popen[bytes]) -> None:
-    """Interrupt what still runs beside the app: the next `inf demo` continues it.
+    """Interrupt what still runs next to the app: the next `inf demo` continues it.
 
     Ctrl-C in a terminal has reached it already, and a second one would cut its farewell short.
     """
