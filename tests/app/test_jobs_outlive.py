@@ -37,6 +37,7 @@ def test_a_job_outlives_the_app_that_is_killed_and_the_reopened_page_shows_it(
 ) -> None:
     release = write_release(tmp_path / "release", 10)
     settings = {"base_model": "tiny-random-bert", "max_steps": str(STEPS), "rows_per_batch": "4"}
+    settings["natural_probe"] = "off"
     with serving(tmp_path / "served") as server:
         config = {"release": str(release), "settings": settings}
         job_id = launching.launch(sqlite_store, "train", config, started_by="ann")

@@ -120,6 +120,7 @@ def test_a_training_and_an_evaluation_run_on_the_cluster_and_survive_the_supervi
 ) -> None:
     release = write_release(tmp_path / "release", 10)
     settings = {"base_model": "tiny-random-bert", "max_steps": "20", "rows_per_batch": "4"}
+    settings["natural_probe"] = "off"
     out = tmp_path / "model"
     config = {"release": str(release), "out": str(out), "settings": settings}
     training = queue(postgres_store, cluster.address, "train", config)
@@ -186,7 +187,13 @@ def test_a_training_over_two_nodes_has_the_losses_of_one_process_and_outlives_a_
     monkeypatch.setenv("INF_RAY_CPUS", "2")  # a worker fills a node
     release = write_release(tmp_path / "release", 10)
     settings = ["base_model=tiny-random-qwen2", "objective=P,I:multi", "rows_per_batch=4"]
-    settings += ["held_out=0.2", "epochs=100000", "save_steps=1", "learning_rate=1e-4"]
+    settings += [
+        "natural_probe=off",
+        "held_out=0.2",
+        "epochs=100000",
+        "save_steps=1",
+        "learning_rate=1e-4",
+    ]
     words = ["train", "--release", str(release), "--detach", "--json", *settings]
 
     def launched(out: str, *more: str) -> int:
@@ -247,6 +254,7 @@ def test_a_gpu_for_each_worker_is_found_on_two_nodes_and_given_back_by_cancel(
     release = write_release(tmp_path / "release", 10)
     config = {"release": str(release), "out": str(tmp_path / "spread"), "workers": 2}
     settings = {"base_model": "tiny-random-bert", "rows_per_batch": "4", "epochs": "100000"}
+    settings["natural_probe"] = "off"
     spread = queue(postgres_store, cluster.address, "train", config | {"settings": settings})
     supervisor = supervised()
     until(lambda: losses(postgres_store, spread) or is_over(postgres_store, spread))

@@ -68,7 +68,7 @@ def test_every_experiment_trains_by_its_name(
     of 32 rows, of which the groups fill two: the command and its job run here."""
     release, out = write_release(tmp_path / "release", 2), tmp_path / "out"
     arguments = ("train", "--release", release, "--out", out, "--experiment", name)
-    settings = (f"backbone={backbone_for(name)}", "max_steps=2", "held_out=0")
+    settings = (f"backbone={backbone_for(name)}", "max_steps=2", "held_out=0", "natural_probe=off")
     ran = inf(*arguments, *settings, "--json")
     assert ran.code == 0, ran.err
     with sqlite_store.read() as session:

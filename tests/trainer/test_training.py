@@ -260,7 +260,7 @@ def test_minilm_learns_from_a_release_and_is_scored_beside_its_base(
     sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran]
 ) -> None:
     release, out = write_release(tmp_path / "release", 24), tmp_path / "out"
-    settings = ("rows_per_batch=4", "held_out=0.25", "max_steps=5")
+    settings = ("rows_per_batch=4", "held_out=0.25", "max_steps=5", "natural_probe=off")
     ran = inf("train", "--release", release, "--out", out, *settings, "--json")
     assert ran.code == 0, ran.err
     assert ran.json["loss_last"] < ran.json["loss_first"]
