@@ -168,9 +168,10 @@ def review_many(wanted: QueueFilter, action: str, expected: int, reason: str) ->
 
 
 def count_matching(wanted: QueueFilter) -> int:
-    """The number of groups that match the filter."""
+    """The number of groups that match the filter and are not hidden from the user."""
+    user = require_permission("review_many")
     with open_store().read() as session:
-        return review_queue.count_matching(session, wanted)
+        return review_queue.count_matching(session, wanted, reviewer=user.name)
 
 
 def prompts_of(group: GroupDetail) -> dict[int, list[dict[str, str]]]:

@@ -85,9 +85,10 @@ def _reviewable_by(
     return query
 
 
-def count_matching(session: Session, wanted: QueueFilter) -> int:
-    """How many finished groups match the filter."""
-    return session.scalar(select(func.count()).select_from(_matching(wanted).subquery())) or 0
+def count_matching(session: Session, wanted: QueueFilter, *, reviewer: str) -> int:
+    """How many finished groups match the filter and are not hidden from the reviewer."""
+    query = _reviewable_by(session, wanted, reviewer=reviewer, blind=False)
+    return session.scalar(select(func.count()).select_from(query.subquery())) or 0
 
 
 def review_in_bulk(
@@ -99,8 +100,9 @@ def review_in_bulk(
     reviewed_by: str,
     reason: str = "",
 ) -> int:
-    """Approve or reject every group that matches the filter; returns how many.
+    """Approve or reject every group that matches the filter and is not hidden from the reviewer.
 
+    Returns how many: a count of hidden groups by verdict or text would be their answer.
     `expected` is the number the user confirmed. Raises Refused if it has changed since, BadInput
     for no groups, an unknown action, or a reject without a reason. Does not commit.
     """
@@ -108,7 +110,8 @@ def review_in_bulk(
         raise BadInput(f"{action!r} is not a bulk action: approve or reject")
     if action == "reject" and not reason.strip():
         raise BadInput("a reject needs a reason: what is wrong with the groups?")
-    ids = list(session.scalars(_matching(wanted).order_by(Group.id)))
+    query = _reviewable_by(session, wanted, reviewer=reviewed_by, blind=False)
+    ids = list(session.scalars(query.order_by(Group.id)))
     if len(ids) != expected:
         raise Refused(
             f"the filter matches {len(ids):,} groups now, not the confirmed {expected:,}: try again"
@@ -157,14 +160,3 @@ def show_verdicts(session: Session, run_id: int, shown: bool, *, actor: str) -> 
     session.get_one(Run, run_id).verdicts_shown = shown
     session.flush()
     record_audit(session, actor, "review.verdicts", f"run {run_id}", shown=shown)
-
-
-def _matching(wanted: QueueFilter) -> Select[int]:
-    return matching_groups(
-        wanted.run_id,
-        verdict=wanted.verdict,
-        reason=wanted.reason,
-        source=wanted.source,
-        review=wanted.review,
-        search=wanted.search,
-    ).where(Group.verdict.is_not(None))

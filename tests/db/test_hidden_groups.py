@@ -16,7 +16,7 @@ from db.run.groups import list_groups
 from db.store.store import Store
 from db.study import rules, studies
 from db.study.judgments import get_or_create_judge
-from db.tables import Assignment, Audit, Group, Item, OpenedGroup, StudyItem
+from db.tables import Assignment, Audit, Group, Item, OpenedGroup, Review, StudyItem
 
 GROUPS = 6
 
@@ -181,3 +181,17 @@ def test_who_reviewed_a_group_before_the_study_goes_on_seeing_it(store: Store) -
         with store.read() as session:
             assert session.get_one(Item, item_id).group_id != group_id
         answer(store, study_id, "ann", item_id)
+
+
+def test_a_bulk_review_neither_counts_nor_reviews_hidden_groups(store: Store) -> None:
+    run_id, study_id = make_study(store)
+    wanted = QueueFilter(run_id)
+    with store.write() as session:
+        assert queue.count_matching(session, wanted, reviewer="cora") == GROUPS - 4
+        done = queue.review_in_bulk(
+            session, wanted, "approve", expected=GROUPS - 4, reviewed_by="cora"
+        )
+        session.commit()
+        assert done == GROUPS - 4
+        reviewed = set(session.scalars(select(Review.group_id)))
+    assert not reviewed & groups_of(store, study_id)

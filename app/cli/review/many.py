@@ -90,7 +90,7 @@ def _count(store: Store, wanted: QueueFilter) -> int:
         if wanted.reason is not None and wanted.reason not in dropped:
             there = ", ".join(dropped) or "no groups were dropped"
             raise BadInput(f"run {wanted.run_id} has no drop reason {wanted.reason!r}: {there}")
-        return review_queue.count_matching(session, wanted)
+        return review_queue.count_matching(session, wanted, reviewer=me())
 
 
 @click.command()

@@ -7,6 +7,7 @@ import streamlit as st
 from app.access.session_user import action, notify, require_permission
 from app.text.numbers import counted
 from curation.judging.independence import map_sentence
+from db.assignment.hidden import require_visible
 from db.errors import BadInput
 from db.people.accounts import record_audit
 from db.review.reviews import reject_group
@@ -73,6 +74,7 @@ def reject(groups: list[int]) -> None:
         raise BadInput(f"{len(groups):,} groups: at most {MAX_REJECTED:,} at once, so select fewer")
     with open_store().write() as session:
         for group_id in groups:
+            require_visible(session, group_id, user.name)
             reject_group(session, group_id, reason=reason, reviewed_by=user.name)
         record_audit(session, user.name, "coverage.reject", str(len(groups)), reason=reason)
         session.commit()
