@@ -13,7 +13,7 @@ from curation.recipe.recipe import Recipe
 from curation.run.estimate import Estimate, estimate_run
 from curation.run.reuse import MAX_GROUPS, reuse_of_run
 from curation.run.starting import job_config, resume_run, start_run
-from db.assignment.hidden import hidden_groups
+from db.assignment.hidden import hidden_pair
 from db.corpus.browsing import PairView, list_pairs
 from db.errors import BadInput
 from db.release.releases import recipe_of_run
@@ -25,7 +25,7 @@ from db.run.groups import list_groups
 from db.run.position_bias import PlaceCount, position_bias
 from db.run.runs import Funnel, funnel, set_concurrency, stop_run
 from db.store.store import open_store
-from db.tables import Run
+from db.tables import Group, Pair, Run
 
 
 def provider_problem(provider: str) -> str | None:
@@ -192,7 +192,7 @@ def finished_groups(run_id: int, *, limit: int) -> list[GroupDetail]:
     """The first groups of a run in full, those with a verdict and not hidden from the user."""
     user = require_permission("curate")
     with open_store().read() as session:
-        without = hidden_groups(session, user.name)
+        without = hidden_pair(session, user.name, Group.pair_id)
         rows = list_groups(session, run_id, without=without, limit=limit).rows
         return [get_group(session, row.id, viewer=user.name) for row in rows if row.verdict]
 
@@ -203,7 +203,7 @@ def compare_runs(
     """Funnels of two runs, counts of shared pairs by outcome, pairs with different outcomes."""
     user = require_permission("curate")
     with open_store().read() as session:
-        without = hidden_groups(session, user.name)
+        without = hidden_pair(session, user.name, Pair.id)
         return (
             (funnel(session, first), funnel(session, second)),
             count_shared(session, first, second),

@@ -6,7 +6,7 @@ applies to the group that was shown.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ from db.run.group_detail import GroupDetail, get_group
 from db.run.groups import GroupPage, list_groups
 from db.run.revalidations import revalidation_of
 from db.store.store import Store, open_store
-from db.tables import Run
+from db.tables import Group, Run
 
 AHEAD = 6
 DWELL_MS = 300
@@ -235,11 +235,11 @@ def _write(group_id: int, change: Callable[[Session, str], object]) -> None:
     st.query_params.pop("group", None)
 
 
-def hidden_of_run(run_id: int) -> list[int]:
-    """The groups of a run that are hidden from the user."""
+def count_hidden(run_id: int) -> int:
+    """How many groups of a run are hidden from the user."""
     user = require_permission("curate")
     with open_store().read() as session:
-        return hidden.hidden_of_run(session, run_id, user.name)
+        return hidden.count_hidden(session, run_id, user.name)
 
 
 def visible_groups(
@@ -248,7 +248,7 @@ def visible_groups(
     """A page of the run's groups that are not hidden from the user."""
     user = require_permission("curate")
     with open_store().read() as session:
-        without = hidden.hidden_groups(session, user.name)
+        without = hidden.hidden_pair(session, user.name, Group.pair_id)
         return list_groups(session, run_id, **filters, without=without, offset=offset, limit=limit)
 
 
@@ -262,11 +262,21 @@ def visible_group(group_id: int) -> GroupDetail | None:
 
 
 @action
-def open_groups(group_ids: Sequence[int]) -> None:
-    """Open hidden groups for the user, who has read what this means."""
+def open_group(group_id: int) -> None:
+    """Open a hidden group for the user, who has read what this means."""
     user = require_permission("curate")
     with open_store().write() as session:
-        opened = hidden.open_groups(session, group_ids, person=user.name)
+        opened = hidden.open_groups(session, [group_id], person=user.name)
+        session.commit()
+    notify(f"{counted(opened, 'group')} opened. You will not be given items of them to judge.")
+
+
+@action
+def open_run(run_id: int) -> None:
+    """Open all groups of a run that are hidden from the user, who has read what this means."""
+    user = require_permission("curate")
+    with open_store().write() as session:
+        opened = hidden.open_run(session, run_id, person=user.name)
         session.commit()
     notify(f"{counted(opened, 'group')} opened. You will not be given items of them to judge.")
 

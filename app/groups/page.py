@@ -94,20 +94,21 @@ WARNING = (
 )
 
 
-def draw_hidden(group_ids: list[int]) -> None:
+def draw_hidden(run_id: int) -> None:
     """How many groups of the run are hidden from the user, and opening all of them."""
-    if not group_ids:
+    number = actions.count_hidden(run_id)
+    if not number:
         return
     with st.expander(
-        f"{counted(len(group_ids), 'group')} hidden: you may judge them",
+        f"{counted(number, 'group')} hidden: you may judge them",
         icon=":material/visibility_off:",
     ):
         st.warning(WARNING.format("these groups", "them"), icon=":material/warning:")
         st.button(
-            f"Open {counted(len(group_ids), 'group')}",
+            f"Open {counted(number, 'group')}",
             key="groups.open_all",
-            on_click=actions.open_groups,
-            args=(group_ids,),
+            on_click=actions.open_run,
+            args=(run_id,),
         )
 
 
@@ -121,8 +122,8 @@ def draw_named(group_id: int) -> None:
     st.button(
         "Open the group",
         key=f"groups.open-{group_id}",
-        on_click=actions.open_groups,
-        args=([group_id],),
+        on_click=actions.open_group,
+        args=(group_id,),
     )
 
 
@@ -166,7 +167,7 @@ with failures_shown():
     st.caption(f"{counted(page.total, 'group')}. Select a row to open it.")
     draw_rows(page.rows)
     draw_pages(page.total, key="groups.page", rows=ROWS)
-    draw_hidden(actions.hidden_of_run(chosen.id))
+    draw_hidden(chosen.id)
     named = st.query_params.get("group", "")
     if named.isdecimal() and len(named) < 10:
         draw_named(int(named))

@@ -13,6 +13,7 @@ from db.study.studies import get_study
 from db.tables import (
     AdjudicationView,
     Assignment,
+    Group,
     Item,
     Judge,
     Judgment,
@@ -36,6 +37,7 @@ def eligible_items(
     query = (
         select(StudyItem.item_id)
         .join(Item, Item.id == StudyItem.item_id)
+        .join(Group, Group.id == Item.group_id)
         .where(*_conditions(session, study_id, judge_id), StudyItem.item_id.in_(item_ids))
     )
     return list(session.scalars(query.order_by(StudyItem.position)))
@@ -44,15 +46,19 @@ def eligible_items(
 def _conditions(
     session: Session, study_id: int, judge_id: int, part: str = "main"
 ) -> list[ColumnElement[bool]]:
-    """Conditions on items with a free place whose group this judge has neither been given nor
-    reviewed nor opened, and which they have not seen in adjudication."""
+    """Conditions on items with a free place of whose pair this judge has neither been given an item
+    nor reviewed or opened a group, and which they have not seen in adjudication.
+
+    By pair: another run of it has the same source passage, and maybe more of the same texts.
+    """
     name = session.get_one(Judge, judge_id).name
-    sibling = aliased(Item)
+    sibling, other = aliased(Item), aliased(Group)
     given = (
         select(Assignment.id)
         .join(sibling, sibling.id == Assignment.item_id)
+        .join(other, other.id == sibling.group_id)
         .where(
-            sibling.group_id == Item.group_id,
+            other.pair_id == Group.pair_id,
             Assignment.judge_id == judge_id,
             or_(Assignment.state != "expired", Assignment.study_id != study_id),
         )
@@ -68,7 +74,9 @@ def _conditions(
         or_(StudyItem.places.is_(None), StudyItem.taken < StudyItem.places),
         ~exists(given),
         ~exists(
-            select(Review.id).where(Review.group_id == Item.group_id, Review.reviewed_by == name)
+            select(Review.id)
+            .join(other, other.id == Review.group_id)
+            .where(other.pair_id == Group.pair_id, Review.reviewed_by == name)
         ),
         ~exists(adjudicated),
         ~exists(
@@ -77,9 +85,9 @@ def _conditions(
             )
         ),
         ~exists(
-            select(OpenedGroup.id).where(
-                OpenedGroup.group_id == Item.group_id, OpenedGroup.opened_by == name
-            )
+            select(OpenedGroup.id)
+            .join(other, other.id == OpenedGroup.group_id)
+            .where(other.pair_id == Group.pair_id, OpenedGroup.opened_by == name)
         ),
     ]
 
@@ -112,6 +120,7 @@ def free_gold(session: Session, study_id: int, judge_id: int) -> list[int]:
     query = (
         select(StudyItem.item_id)
         .join(Item, Item.id == StudyItem.item_id)
+        .join(Group, Group.id == Item.group_id)
         .where(*_conditions(session, study_id, judge_id, "gold"))
     )
     found = list(session.scalars(query))
@@ -153,6 +162,7 @@ def _main_items(session: Session, member: StudyJudge, count: int) -> dict[int, i
     free = (
         select(StudyItem.item_id, StudyItem.position)
         .join(Item, Item.id == StudyItem.item_id)
+        .join(Group, Group.id == Item.group_id)
         .where(*_conditions(session, member.study_id, member.judge_id))
         .order_by(StudyItem.position)
     )

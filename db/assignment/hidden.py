@@ -1,19 +1,21 @@
 """Groups that a person may not see, because they may judge an item of them; and opening one anyway.
 
 Whoever may be given an item of a group in a study that is not closed, now or later, sees nothing of
-the group elsewhere: its texts by role, its verdict and its reviews are the answer. Every query that
-shows groups to a person leaves out `hidden_groups`. A curator may open a group, which is recorded:
-they are never given its items afterwards, and an answer they gave before can no longer be changed.
+the groups of its pair elsewhere: texts by role, verdicts and reviews are the answer. Every query
+that shows groups to a person leaves them out (`hidden_pair`). A curator may open a group, which is
+recorded: they are never given its items afterwards, and an answer they gave before can no longer be
+changed.
 """
 
 from collections.abc import Sequence
 
-from sqlalchemy import Select, exists, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, Select, exists, func, literal, or_, select
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from db.assignment.places import change_taken, lock_study
 from db.errors import Refused
 from db.people.accounts import record_audit
+from db.store.bulk import insert_of
 from db.tables import (
     AdjudicationView,
     Assignment,
@@ -25,22 +27,105 @@ from db.tables import (
     Study,
     StudyItem,
     StudyJudge,
+    utc_now,
 )
 
 CHUNK = 1000
+STUDIED = aliased(Group)  # the group of a study's item
+SIBLING = aliased(Group)  # a group of the same pair, of this run or another
 HIDDEN = (
     "you may judge an item of group {} in an open study, so its roles, verdict and reviews are "
     "hidden from you until the study is closed"
 )
 
 
-def hidden_groups(session: Session, person: str) -> Select[int]:
-    """The ids of the groups that are hidden from a person, as a query.
+def hidden_pair(
+    session: Session, person: str, pair_id: InstrumentedAttribute[int]
+) -> ColumnElement[bool]:
+    """A condition on a query's own pair: its groups are hidden from the person.
 
-    Not hidden are groups that they opened, and those that they reviewed before they were given an
-    item of them: eligibility never gives these to them.
+    By pair, as other runs of a pair share texts with the group that the item is of. Not hidden are
+    pairs of which they opened a group, and those of which they reviewed one before they were given
+    an item: eligibility never gives these to them.
     """
-    in_study = select(Item.group_id).join(StudyItem, StudyItem.item_id == Item.id)
+    return exists(_hidden_pairs(session, person).where(STUDIED.pair_id == pair_id))
+
+
+def hidden_groups(session: Session, person: str) -> Select[int]:
+    """The ids of all groups that are hidden from a person, as a query: see `hidden_pair`."""
+    return select(Group.id).where(Group.pair_id.in_(_hidden_pairs(session, person)))
+
+
+def is_hidden(session: Session, group_id: int, person: str) -> bool:
+    """Whether the group is hidden from the person."""
+    query = select(Group.id).where(
+        Group.id == group_id, hidden_pair(session, person, Group.pair_id)
+    )
+    return session.scalar(query) is not None
+
+
+def require_visible(session: Session, group_id: int, person: str) -> None:
+    """Raise Refused if the group is hidden from the person."""
+    if is_hidden(session, group_id, person):
+        raise Refused(HIDDEN.format(group_id))
+
+
+def count_hidden(session: Session, run_id: int, person: str) -> int:
+    """How many groups of a run are hidden from a person."""
+    query = (
+        select(func.count())
+        .select_from(Group)
+        .where(Group.run_id == run_id, hidden_pair(session, person, Group.pair_id))
+    )
+    return session.scalar(query) or 0
+
+
+def was_opened(session: Session, item_id: int, person: str) -> bool:
+    """Whether the person has opened a group of the item's pair, or seen others' choices on it."""
+    seen = select(AdjudicationView.id).where(
+        AdjudicationView.item_id == item_id, AdjudicationView.seen_by == person
+    )
+    if session.scalar(seen.limit(1)) is not None:
+        return True
+    query = (
+        select(OpenedGroup.id)
+        .join(SIBLING, SIBLING.id == OpenedGroup.group_id)
+        .join(STUDIED, STUDIED.pair_id == SIBLING.pair_id)
+        .join(Item, Item.group_id == STUDIED.id)
+        .where(Item.id == item_id, OpenedGroup.opened_by == person)
+    )
+    return session.scalar(query.limit(1)) is not None
+
+
+def open_groups(
+    session: Session, group_ids: Sequence[int], *, person: str, where: str = "groups"
+) -> int:
+    """Record that a person opens these groups, and return their leases of items of their pairs.
+
+    Groups that are not hidden from them need no record. Returns how many were recorded. The caller
+    checks the permission: who only judges never opens a group. Does not commit.
+    """
+    _lock_studies(session, person)
+    opened = 0
+    for start in range(0, len(group_ids), CHUNK):
+        of_part = Group.id.in_(group_ids[start : start + CHUNK])
+        opened += _open(session, of_part, person, where)
+    if opened:
+        subject = f"group {group_ids[0]}" if len(group_ids) == 1 else f"{opened} groups"
+        record_audit(session, person, "group.open", subject, place=where)
+    return opened
+
+
+def open_run(session: Session, run_id: int, *, person: str, where: str = "groups") -> int:
+    """Open all groups of a run that are hidden from a person, as `open_groups` does."""
+    _lock_studies(session, person)
+    opened = _open(session, Group.run_id == run_id, person, where)
+    if opened:
+        record_audit(session, person, "group.open", f"{opened} groups", place=where, run=run_id)
+    return opened
+
+
+def _hidden_pairs(session: Session, person: str) -> Select[int]:
     given = (
         select(Assignment.id)
         .join(Judge, Judge.id == Assignment.judge_id)
@@ -50,75 +135,26 @@ def hidden_groups(session: Session, person: str) -> Select[int]:
             Judge.name == person,
         )
     )
-    reviewed = select(Review.id).where(
-        Review.group_id == Item.group_id, Review.reviewed_by == person
+    reviewed = (
+        select(Review.id)
+        .join(SIBLING, SIBLING.id == Review.group_id)
+        .where(SIBLING.pair_id == STUDIED.pair_id, Review.reviewed_by == person)
     )
-    opened = select(OpenedGroup.id).where(
-        OpenedGroup.group_id == Item.group_id, OpenedGroup.opened_by == person
-    )
-    return in_study.where(
-        StudyItem.study_id.in_(_studies_of(session, person)),
-        or_(~exists(reviewed), exists(given)),
-        ~exists(opened),
-    )
-
-
-def is_hidden(session: Session, group_id: int, person: str) -> bool:
-    """Whether the group is hidden from the person."""
-    found = hidden_groups(session, person).where(Item.group_id == group_id)
-    return session.scalar(found.limit(1)) is not None
-
-
-def require_visible(session: Session, group_id: int, person: str) -> None:
-    """Raise Refused if the group is hidden from the person."""
-    if is_hidden(session, group_id, person):
-        raise Refused(HIDDEN.format(group_id))
-
-
-def hidden_of_run(session: Session, run_id: int, person: str) -> list[int]:
-    """The groups of a run that are hidden from a person."""
-    query = select(Group.id).where(
-        Group.run_id == run_id, Group.id.in_(hidden_groups(session, person))
-    )
-    return list(session.scalars(query.order_by(Group.id)))
-
-
-def was_opened(session: Session, item_id: int, person: str) -> bool:
-    """Whether the person has opened the item's group, or seen others' choices on the item."""
-    seen = select(AdjudicationView.id).where(
-        AdjudicationView.item_id == item_id, AdjudicationView.seen_by == person
-    )
-    if session.scalar(seen.limit(1)) is not None:
-        return True
-    query = (
+    opened = (
         select(OpenedGroup.id)
-        .join(Item, Item.group_id == OpenedGroup.group_id)
-        .where(Item.id == item_id, OpenedGroup.opened_by == person)
+        .join(SIBLING, SIBLING.id == OpenedGroup.group_id)
+        .where(SIBLING.pair_id == STUDIED.pair_id, OpenedGroup.opened_by == person)
     )
-    return session.scalar(query) is not None
-
-
-def open_groups(
-    session: Session, group_ids: Sequence[int], *, person: str, where: str = "groups"
-) -> int:
-    """Record that a person opens these groups, and return their leases of the groups' items.
-
-    Groups that are not hidden from them need no record. Returns how many were recorded. The caller
-    checks the permission: who only judges never opens a group. Does not commit.
-    """
-    opened = 0
-    for start in range(0, len(group_ids), CHUNK):
-        part = group_ids[start : start + CHUNK]
-        hidden = hidden_groups(session, person).where(Item.group_id.in_(part))
-        ids = sorted(set(session.scalars(hidden)))
-        _return_leases(session, ids, person)
-        session.add_all(OpenedGroup(group_id=each, opened_by=person, place=where) for each in ids)
-        opened += len(ids)
-    if opened:
-        subject = f"group {group_ids[0]}" if len(group_ids) == 1 else f"{opened} groups"
-        record_audit(session, person, "group.open", subject, place=where)
-    session.flush()
-    return opened
+    return (
+        select(STUDIED.pair_id)
+        .join(Item, Item.group_id == STUDIED.id)
+        .join(StudyItem, StudyItem.item_id == Item.id)
+        .where(
+            StudyItem.study_id.in_(_studies_of(session, person)),
+            or_(~exists(reviewed), exists(given)),
+            ~exists(opened),
+        )
+    )
 
 
 def _studies_of(session: Session, person: str) -> list[int]:
@@ -138,19 +174,42 @@ def _studies_of(session: Session, person: str) -> list[int]:
     ]
 
 
-def _return_leases(session: Session, group_ids: Sequence[int], person: str) -> None:
-    judge_id = select(Judge.id).where(Judge.name == person).scalar_subquery()
+def _lock_studies(session: Session, person: str) -> None:
+    """Lock the studies in which the person may hold leases, in an order that all callers share."""
+    mine = (
+        select(StudyJudge.study_id)
+        .join(Judge, Judge.id == StudyJudge.judge_id)
+        .join(Study, Study.id == StudyJudge.study_id)
+        .where(Judge.name == person, Study.status != "closed")
+    )
+    for study_id in session.scalars(mine.order_by(StudyJudge.study_id)).all():
+        lock_study(session, study_id)
+
+
+def _open(session: Session, chosen: ColumnElement[bool], person: str, where: str) -> int:
+    """Return leases of, then record, those of the chosen groups that are hidden; how many."""
+    hidden = chosen & hidden_pair(session, person, Group.pair_id)
+    pairs = select(Group.pair_id).where(hidden)
     held = session.scalars(
         select(Assignment)
+        .join(Judge, Judge.id == Assignment.judge_id)
         .join(Item, Item.id == Assignment.item_id)
+        .join(STUDIED, STUDIED.id == Item.group_id)
         .where(
-            Item.group_id.in_(group_ids),
-            Assignment.judge_id == judge_id,
+            Judge.name == person,
             Assignment.state == "leased",
+            STUDIED.pair_id.in_(pairs.correlate(None)),
         )
+        .execution_options(populate_existing=True)
     ).all()
     for assignment in held:
-        lock_study(session, assignment.study_id)
         assignment.state, assignment.lease_until = "expired", None
         change_taken(session, assignment.study_id, assignment.item_id, -1)
     session.flush()
+    found = select(Group.id, literal(person), literal(where), literal(utc_now())).where(hidden)
+    statement = (
+        insert_of(session)(OpenedGroup)
+        .from_select(["group_id", "opened_by", "place", "created_at"], found)
+        .on_conflict_do_nothing()
+    )
+    return len(session.scalars(statement.returning(OpenedGroup.id)).all())

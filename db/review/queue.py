@@ -13,7 +13,7 @@ from sqlalchemy import Select, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from db.assignment.hidden import hidden_groups
+from db.assignment.hidden import hidden_pair
 from db.errors import BadInput, Refused
 from db.people.accounts import record_audit
 from db.run.groups import complete_groups, matching_groups
@@ -78,7 +78,7 @@ def _reviewable_by(
         source=wanted.source,
         review=wanted.review,
         search=wanted.search,
-        without=hidden_groups(session, reviewer),
+        without=hidden_pair(session, reviewer, Group.pair_id),
     ).where(Group.verdict.is_not(None))
     if blind:
         query = query.where(Group.id.in_(complete_groups()))

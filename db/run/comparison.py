@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session, aliased
 
 from db.tables import Group, Pair
@@ -41,13 +41,14 @@ def changed_pairs(
     first_run: int,
     second_run: int,
     *,
-    without: Select[int] | None = None,
+    without: ColumnElement[bool] | None = None,
     offset: int = 0,
     limit: int = 20,
 ) -> list[SharedPair]:
     """Pairs that one run kept and the other dropped, in the order of the first run.
 
-    `without`: groups to leave out, those hidden from who reads them (`db.assignment.hidden`).
+    `without`: a condition on `Pair.id`, pairs to leave out: those hidden from who reads them
+    (`db.assignment.hidden.hidden_pair`).
     """
     first, second = aliased(Group), aliased(Group)
     query: Select[str, int, int, str, str] = (
@@ -71,5 +72,5 @@ def changed_pairs(
         .limit(limit)
     )
     if without is not None:
-        query = query.where(first.id.not_in(without), second.id.not_in(without))
+        query = query.where(~without)
     return [SharedPair(*row) for row in session.execute(query)]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, and_, exists, func, or_, select, union
+from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select, union
 from sqlalchemy.orm import Session, aliased
 
 from db.corpus.texts import pair_source
@@ -47,7 +47,7 @@ def list_groups(
     source: str | None = None,
     review: str | None = None,
     search: str | None = None,
-    without: Select[int] | None = None,
+    without: ColumnElement[bool] | None = None,
     offset: int = 0,
     limit: int = 50,
 ) -> GroupPage:
@@ -99,16 +99,17 @@ def matching_groups(
     source: str | None = None,
     review: str | None = None,
     search: str | None = None,
-    without: Select[int] | None = None,
+    without: ColumnElement[bool] | None = None,
 ) -> Select[int]:
-    """The ids of groups of a run, without some: `db.assignment.hidden.hidden_groups` of a person.
+    """The ids of groups of a run, `without` some: a condition on `Group.pair_id`, those hidden from
+    a person (`db.assignment.hidden.hidden_pair`).
 
     `review` is an action, or "none" for unreviewed groups. `search` is a text, case-insensitive, in
     the query, the instructions and Q-.
     """
     query = select(Group.id).where(Group.run_id == run_id)
     if without is not None:
-        query = query.where(Group.id.not_in(without))
+        query = query.where(~without)
     if verdict:
         query = query.where(Group.verdict == verdict)
     if reason:

@@ -12,12 +12,18 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import Dialect, Executable, RowMapping, Table, text
-from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from db.tables import Base
 
 Row = dict[str, Any]
+
+
+def insert_of(session: Session) -> Any:
+    """The `insert` of the session's dialect, which knows ON CONFLICT."""
+    is_sqlite = session.get_bind().dialect.name == "sqlite"
+    return sqlite.insert if is_sqlite else postgresql.insert
 
 
 def insert_rows(session: Session, table: type[Base], rows: Sequence[Row]) -> None:

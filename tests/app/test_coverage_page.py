@@ -6,6 +6,7 @@ from grown_dataset import grown
 from measured import mapped
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
+from study_world import make_world, sampled_study
 
 from app.corpora.map.card import hover_data
 from db.corpus.texts import pair_texts, run_texts
@@ -135,3 +136,16 @@ def test_the_groups_of_a_selection_are_told_by_run(store: Store) -> None:
         assert groups_by_run(session, [4, 5, 1]) == {2: [4, 5], 1: [1]}
         sources = {row.source for row in run_texts(session, 1, verdicts=("kept",))}
         assert sources == {row.source for row in pair_texts(session, 1)} == {""}
+
+
+def test_a_group_that_the_user_may_judge_is_not_rejected_on_the_map(sqlite_store: Store) -> None:
+    run_id = make_world(sqlite_store, 2)
+    with sqlite_store.write() as session:
+        sampled_study(session, run_id=run_id, items=2, overlap=1)
+        session.commit()
+    page = AppTest.from_function(selection, default_timeout=180).run()
+    page.text_input(key="coverage.reason").set_value("off topic").run()
+    page.button(key="coverage.reject").click().run()
+    assert "hidden from you" in page.error[0].value
+    with sqlite_store.read() as session:
+        assert not session.scalars(select(Review)).all()

@@ -1,7 +1,7 @@
 """Whoever may judge an item of a group sees nothing of the group elsewhere."""
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import func, select
 from study_world import make_world, sampled_study
 
 from db.assignment import answering, hidden, leasing
@@ -16,7 +16,7 @@ from db.run.groups import list_groups
 from db.store.store import Store
 from db.study import rules, studies
 from db.study.judgments import get_or_create_judge
-from db.tables import Assignment, Audit, Group, Item, OpenedGroup, Review, StudyItem
+from db.tables import Assignment, Audit, Group, Item, OpenedGroup, Pair, Review, Run, StudyItem
 
 GROUPS = 6
 
@@ -103,10 +103,12 @@ def test_every_query_that_shows_groups_leaves_out_hidden_ones(store: Store) -> N
             assert not secret & set(ids) and total <= GROUPS - len(secret)
             for group_id in secret:
                 assert not queue.can_review(session, group_id, reviewer="ann", blind=blind)
-        without = hidden.hidden_groups(session, "ann")
+        without = hidden.hidden_pair(session, "ann", Group.pair_id)
         page = list_groups(session, run_id, without=without)
         assert page.total == len(page.rows) == GROUPS - len(secret)
-        assert not changed_pairs(session, run_id, run_id, without=without)
+        assert not changed_pairs(
+            session, run_id, run_id, without=hidden.hidden_pair(session, "ann", Pair.id)
+        )
         for group_id in secret:
             with pytest.raises(Refused, match="hidden from you"):
                 get_group(session, group_id, viewer="ann")
@@ -118,7 +120,7 @@ def test_a_search_does_not_find_a_hidden_group(store: Store) -> None:
     with store.read() as session:
         secret = min(groups_of(store, study_id))
         query = get_group(session, secret).query_positive
-        without = hidden.hidden_groups(session, "ann")
+        without = hidden.hidden_pair(session, "ann", Group.pair_id)
         assert list_groups(session, run_id, search=query).total == 1
         assert list_groups(session, run_id, search=query, without=without).total == 0
 
@@ -195,3 +197,96 @@ def test_a_bulk_review_neither_counts_nor_reviews_hidden_groups(store: Store) ->
         assert done == GROUPS - 4
         reviewed = set(session.scalars(select(Review.group_id)))
     assert not reviewed & groups_of(store, study_id)
+
+
+def second_run(store: Store, run_id: int) -> int:
+    """Another run of the same pairs, with the same texts."""
+    with store.write() as session:
+        first = session.get_one(Run, run_id)
+        run = Run(
+            dataset_id=first.dataset_id,
+            recipe_id=first.recipe_id,
+            provider="offline",
+            offline=True,
+            status="done",
+            finished_at=first.finished_at,
+        )
+        session.add(run)
+        session.flush()
+        for group in session.scalars(select(Group).where(Group.run_id == run_id)).all():
+            twin = Group(
+                run_id=run.id,
+                pair_id=group.pair_id,
+                state="done",
+                stage="validation",
+                verdict=group.verdict,
+                drop_reason=group.drop_reason,
+            )
+            session.add(twin)
+            session.flush()
+            session.add_all(
+                Item(
+                    group_id=twin.id,
+                    scenario=item.scenario,
+                    instruction=item.instruction,
+                    query=item.query,
+                    candidates=item.candidates,
+                )
+                for item in session.scalars(select(Item).where(Item.group_id == group.id)).all()
+            )
+        session.commit()
+        return run.id
+
+
+def twin_of(store: Store, group_id: int, run_id: int) -> int:
+    with store.read() as session:
+        pair_id = session.get_one(Group, group_id).pair_id
+        query = select(Group.id).where(Group.run_id == run_id, Group.pair_id == pair_id)
+        return session.scalars(query).one()
+
+
+def test_groups_of_the_same_pairs_in_another_run_are_hidden(store: Store) -> None:
+    run_id, study_id = make_study(store)
+    other = second_run(store, run_id)
+    secret = groups_of(store, study_id)
+    twins = {twin_of(store, group_id, other) for group_id in secret}
+    assert hidden_from(store, "ann") == secret | twins
+    with store.read() as session:
+        assert hidden.count_hidden(session, other, "ann") == len(twins)
+        for group_id in twins:
+            with pytest.raises(Refused, match="hidden from you"):
+                get_group(session, group_id, viewer="ann")
+
+
+@pytest.mark.parametrize("about", ["opened", "reviewed"])
+def test_who_knows_a_group_of_another_run_is_not_given_its_pair(store: Store, about: str) -> None:
+    run_id = make_world(store, GROUPS)
+    other = second_run(store, run_id)
+    with store.write() as session:
+        study_id = sampled_study(session, run_id=run_id, items=1, overlap=1).id
+        session.commit()
+    (group_id,) = groups_of(store, study_id)
+    twin = twin_of(store, group_id, other)
+    if about == "opened":
+        item_id = lease(store, study_id, "cora") or 0
+        assert open_all(store, "cora", twin) == 1
+        with pytest.raises(Refused, match="opened this item's group"):
+            answer(store, study_id, "cora", item_id)
+        assert lease(store, study_id, "cora") is None
+    else:
+        with store.write() as session:
+            approve_group(session, twin, reviewed_by="bob")
+            session.commit()
+        assert lease(store, study_id, "bob") is None
+    with store.read() as session:
+        assert session.scalar(select(func.count()).select_from(OpenedGroup)) == (about == "opened")
+
+
+def test_all_hidden_groups_of_a_run_are_opened_at_once(store: Store) -> None:
+    run_id, study_id = make_study(store)
+    assert lease(store, study_id, "cora") is not None
+    with store.write() as session:
+        assert hidden.open_run(session, run_id, person="cora") == 4
+        assert hidden.open_run(session, run_id, person="cora") == 0
+        session.commit()
+    assert hidden_from(store, "cora") == set() and lease(store, study_id, "cora") is None
