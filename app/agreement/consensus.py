@@ -1,6 +1,6 @@
 """The consensus of people and the errors of each judge, by Dawid and Skene."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import streamlit as st
@@ -12,8 +12,9 @@ from curation.judging.consensus import SURE, outlier_sentences
 SHARE = st.column_config.NumberColumn(format="percent")
 
 
-def draw_consensus(report: Mapping[str, Any], origin: Origin) -> None:
-    """Outliers in words, a row per judge, and the consensus labels least certain first."""
+def draw_consensus(report: Mapping[str, Any], hidden: Collection[int], origin: Origin) -> None:
+    """Outliers in words, a row per judge, and the consensus labels least certain first; no labels
+    of `hidden` items."""
     if not report["items"]:
         return
     st.subheader("Consensus and judges' errors", anchor=False)
@@ -33,7 +34,7 @@ def draw_consensus(report: Mapping[str, Any], origin: Origin) -> None:
         columns["Reason if undefined"] = None
     draw_rows(rows, origin, key="agreement.consensus_judges", column_config=columns)
     with st.expander("Consensus labels, least certain first"):
-        items = item_rows(report)
+        items = [row for row in item_rows(report) if row["Item"] not in hidden]
         draw_rows(
             items[:200],
             origin,

@@ -6,7 +6,6 @@ from analysis.agreement.answers import Decision
 from analysis.agreement.disagreement import ItemDisagreement, confusion_of, disagreements
 from analysis.figures.figures import confusion_heatmap
 from app.kit.figure import Origin, as_csv, draw_figure, draw_rows
-from app.text.numbers import counted
 from db.study.items import ItemPlace
 
 SHOWN = 200
@@ -15,7 +14,7 @@ SHOWN = 200
 def draw_disagreement(
     decisions: list[Decision], places: dict[int, ItemPlace], origin: Origin, *, hidden: set[int]
 ) -> None:
-    """The confusion matrix of two judges, then the items, but for those of `hidden` groups."""
+    """The confusion matrix of two judges, then the items, but for `hidden` ones."""
     judges = sorted({row.judge for row in decisions})
     if len(judges) < 2:
         return
@@ -35,13 +34,7 @@ def draw_disagreement(
         ]
         draw_figure(figure, cells, origin, key="agreement.confusion")
     found = disagreements(decisions)
-    visible = [each for each in found if places[int(str(each.item))].group_id not in hidden]
-    draw_items(visible, places, origin)
-    if len(visible) < len(found):
-        st.caption(
-            f"Without {counted(len(found) - len(visible), 'item')} that you may judge yourself "
-            "while the study is open."
-        )
+    draw_items([each for each in found if int(str(each.item)) not in hidden], places, origin)
 
 
 def draw_items(found: list[ItemDisagreement], places: dict[int, ItemPlace], origin: Origin) -> None:
@@ -49,7 +42,7 @@ def draw_items(found: list[ItemDisagreement], places: dict[int, ItemPlace], orig
     st.subheader("Items, most disagreement first", anchor=False)
     shown = found[:SHOWN]
     if not shown:
-        st.caption("No item has two judgments yet.")
+        st.caption("No item to list: none has two judgments, or they are hidden from you.")
         return
     judges = sorted({judge for each in shown for judge in each.labels})
     rows = [item_row(each, places[int(str(each.item))], judges) for each in shown]

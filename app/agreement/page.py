@@ -1,7 +1,7 @@
 """The Agreement page: how much the judges of a study agree, people and models."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from analysis.agreement.agreement import Decision, agreement_report
 from analysis.agreement.judge_profile import judge_profiles
 from analysis.agreement.judgment_filter import chosen_rows, decisions_of
 from analysis.agreement.over_time import agreement_over_time
-from app.access.session_user import hidden_from_user
+from app.access.session_user import current_user, hidden_from_user
 from app.agreement.consensus import draw_consensus
 from app.agreement.disagreement import draw_disagreement
 from app.agreement.filters import draw_filters
@@ -30,9 +30,11 @@ from curation.judging.about_run import about_run, thresholds_of
 from curation.judging.consensus import study_consensus
 from curation.judging.independence import validator_sentence
 from curation.judging.scope import study_scope
+from db.assignment.members import is_member
+from db.errors import Refused
 from db.run.position_bias import study_choices
 from db.store.store import open_store
-from db.study.items import study_item_places
+from db.study.items import ItemPlace, study_item_places
 from db.study.judgments import JudgmentRow, JudgmentState, judgment_frame, judgment_state
 from db.study.quality import judge_quality
 from db.study.studies import list_studies
@@ -59,15 +61,33 @@ def computed(_rows: Sequence[JudgmentRow], version: tuple[object, ...]) -> dict[
 
 
 @st.cache_data(max_entries=8, show_spinner=False)
-def whole_study(study_id: int, run_id: int | None, version: tuple[object, ...]) -> dict[str, Any]:
+def whole_study(
+    study_id: int, run_id: int | None, left_out: frozenset[int], version: tuple[object, ...]
+) -> dict[str, Any]:
     """Estimates about the run and consensus, of all judgments whatever the filters; `version`
-    identifies store and judgments."""
+    identifies store and judgments. No estimates where items are left out of the figures."""
     with open_store().read() as session:
+        has_estimates = run_id is not None and not left_out
         return {
-            "about_run": None if run_id is None else about_run(session, study_id),
-            "thresholds": None if run_id is None else thresholds_of(session, study_id),
-            "consensus": study_consensus(session, study_id),
+            "about_run": about_run(session, study_id) if has_estimates else None,
+            "thresholds": thresholds_of(session, study_id) if has_estimates else None,
+            "consensus": study_consensus(session, study_id, without=left_out),
         }
+
+
+def hidden_items(study_id: int, places: Mapping[int, ItemPlace]) -> tuple[set[int], bool]:
+    """The study's items that are hidden from the user, and whether figures leave them out, too.
+
+    They do for members: who sees how a figure changes with each answer of theirs learns whether it
+    was right.
+    """
+    user = current_user()
+    if user is None:
+        raise Refused("you are signed out: sign in again")
+    groups = hidden_from_user()
+    items = {item_id for item_id, place in places.items() if place.group_id in groups}
+    with open_store().read() as session:
+        return items, bool(items) and is_member(session, study_id, user.name)
 
 
 with open_store().read() as session:
@@ -97,9 +117,12 @@ with open_store().read() as session:
     places = study_item_places(session, study.id)
     scope = study_scope(session, study.id)
     circular = validator_sentence(session, study.id, {row.judge for row in every})
+hidden, from_figures = hidden_items(study.id, places)
+judged_and_hidden = hidden & {row.item_id for row in every}
+left_out = frozenset(judged_and_hidden if from_figures else ())
 chosen = draw_filters(every, places)
-rows = chosen_rows(every, places, chosen)
-version = (str(open_store().engine.url), study.id, state, chosen)
+rows = [row for row in chosen_rows(every, places, chosen) if row.item_id not in left_out]
+version = (str(open_store().engine.url), study.id, state, left_out, chosen)
 made = computed(rows, version)
 report, windows = made["report"], made["windows"]
 with place:
@@ -110,7 +133,20 @@ with place:
         simulated=report["simulated"],
     )
 follow(lambda: read_state(study.id), state, label=state_text)
-if not rows:
+if judged_and_hidden:
+    st.caption(
+        f"Without {counted(len(judged_and_hidden), 'item')} that you may judge yourself, until the "
+        f"study is closed{'' if from_figures else ': they count in figures, no table lists them'}."
+    )
+if not rows and left_out:
+    draw_empty(
+        "Every judged item is hidden from you.",
+        "You judge in this study: figures over its items would tell whether your answers are right."
+        " Close the study, or remove a filter.",
+        view="studies",
+        link="Studies",
+    )
+elif not rows:
     is_empty = not every
     draw_empty(
         "No judgments in this study yet." if is_empty else "No judgment matches these filters.",
@@ -128,7 +164,7 @@ else:
         state.last_at,
         command,
     )
-    whole = whole_study(study.id, study.run_id, version[:3])
+    whole = whole_study(study.id, study.run_id, left_out, version[:4])
     about = whole["about_run"]
     draw_verdict(report, about, scope, circular)
     draw_report(report, origin)
@@ -147,10 +183,11 @@ else:
     draw_judges(profiles, replace(origin, command=f"{command} --by-judge"))
     draw_consensus(
         whole["consensus"],
+        hidden,
         replace(origin, command=f"inf study consensus --study {study.id} --json"),
     )
     decisions: list[Decision] = decisions_of(rows)
-    draw_disagreement(decisions, places, origin, hidden=hidden_from_user())
+    draw_disagreement(decisions, places, origin, hidden=hidden)
     st.download_button(
         "Download as JSON",
         json.dumps({"study_id": study.id, **report}, ensure_ascii=False),

@@ -1,7 +1,7 @@
 """The consensus of a study's people by Dawid and Skene, and how judges compare with it."""
 
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -16,14 +16,17 @@ from db.study.studies import get_study
 SURE = 0.9
 
 
-def study_consensus(session: Session, study_id: int) -> dict[str, Any]:
+def study_consensus(
+    session: Session, study_id: int, *, without: Collection[int] = ()
+) -> dict[str, Any]:
     """Judges' quality and a consensus label with its probability for every judged item.
 
     The consensus is of people alone, so that no model is compared with itself; a model's `accuracy`
-    is the mean probability of its labels. Raises NotFound.
+    is the mean probability of its labels. `without`: items to leave out. Raises NotFound.
     """
     get_study(session, study_id)
-    every = judgment_frame(session, study_id)
+    left_out = set(without)
+    every = [row for row in judgment_frame(session, study_id) if row.item_id not in left_out]
     scenario: dict[Hashable, str] = {
         item_id: place.scenario for item_id, place in study_item_places(session, study_id).items()
     }

@@ -7,7 +7,7 @@ from db.assignment.places import lock_study, return_leases
 from db.errors import BadInput, Refused
 from db.study.rules import rules_of
 from db.study.studies import get_study
-from db.tables import Judgment, Study, StudyItem, StudyJudge, utc_now
+from db.tables import Judge, Judgment, Study, StudyItem, StudyJudge, utc_now
 
 GOLD_SEEN = 3  # below three answers, one mistake would already pause a judge
 
@@ -36,6 +36,13 @@ def add_member(session: Session, study_id: int, judge_id: int) -> StudyJudge:
         session.add(member)
         session.flush()
     return member
+
+
+def is_member(session: Session, study_id: int, person: str) -> bool:
+    """Whether the person has joined the study."""
+    query = select(StudyJudge.study_id).join(Judge, Judge.id == StudyJudge.judge_id)
+    query = query.where(StudyJudge.study_id == study_id, Judge.name == person)
+    return session.scalar(query.limit(1)) is not None
 
 
 def gold_score(session: Session, study_id: int, judge_id: int) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from sqlalchemy import select
 
 from curation.judging.sampling import Sampling
 from curation.judging.studies import make_study
+from db.assignment.members import add_member
 from db.run.position_bias import study_choices
 from db.scenarios import ROLES
 from db.store.store import Store
@@ -43,6 +44,27 @@ def test_a_full_study_shows_its_means_tables_and_items(sqlite_store: Store) -> N
     items = next(frame for frame in frames if "Disagreement" in frame)
     assert items["Disagreement"].is_monotonic_decreasing
     assert "inf analyze agreement --study 1 --json" in words(page)
+
+
+def test_no_table_lists_hidden_items_and_figures_leave_them_out_for_members(
+    sqlite_store: Store,
+) -> None:
+    judged(sqlite_store, {"ann": "ppnnppnn", "bob": "ppnnppnp"})
+    page = open_page("agreement")
+    frames = [frame.value for frame in page.dataframe]
+    assert [metric.value for metric in page.metric] == ["0.750"]
+    assert not [frame for frame in frames if "Consensus" in frame and len(frame)]
+    with sqlite_store.write() as session:
+        add_member(session, 1, get_or_create_judge(session, "local admin", kind="person").id)
+        session.commit()
+    page = open_page("agreement")
+    assert not page.exception and not page.metric
+    assert "Every judged item is hidden from you" in words(page)
+    with sqlite_store.write() as session:
+        set_status(session, 1, "closed")
+        session.commit()
+    frames = [frame.value for frame in open_page("agreement").dataframe]
+    assert [len(frame) for frame in frames if "Consensus" in frame] == [8]
 
 
 def test_a_study_that_nobody_judged_yet_says_so(sqlite_store: Store) -> None:
