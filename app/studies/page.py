@@ -53,12 +53,15 @@ def draw_study(study: studies.StudySummary) -> None:
             width="stretch",
         )
         for status, label in (("open", "Open"), ("paused", "Pause"), ("closed", "Close")):
-            if status != study.status:
+            if study.status not in (status, "closed"):
                 st.button(
                     label,
                     key=f"studies.{status}",
                     on_click=actions.set_status,
                     args=(study.id, status),
+                    help="Its groups become visible to everyone, so it cannot be opened again."
+                    if status == "closed"
+                    else None,
                 )
     share = study.done / study.places if study.places else 0.0
     st.progress(min(1.0, share), text=f"{study.done:,} of {study.places:,} judgments by people")

@@ -74,7 +74,7 @@ def extend_by_plan(
     plan = plan_for(session, study_id, target=target, reach=reach, items=items)
     study = get_study(session, study_id)
     if study.status == "closed":
-        raise Refused(f"study {study_id} is closed: open it first")
+        raise Refused(f"study {study_id} is closed, it takes no items: create another one")
     if not plan.items:
         raise Refused(f"nothing to add to study {study_id} for {target}: {why_empty(plan)}")
     used = used_item_ids(session, study_id)

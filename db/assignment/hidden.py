@@ -206,7 +206,12 @@ def _open(session: Session, chosen: ColumnElement[bool], person: str, where: str
         assignment.state, assignment.lease_until = "expired", None
         change_taken(session, assignment.study_id, assignment.item_id, -1)
     session.flush()
-    found = select(Group.id, literal(person), literal(where), literal(utc_now())).where(hidden)
+    return record_opened(session, hidden, person, where)
+
+
+def record_opened(session: Session, chosen: ColumnElement[bool], person: str, where: str) -> int:
+    """Record that a person knows the chosen groups; returns how many are new. Does not commit."""
+    found = select(Group.id, literal(person), literal(where), literal(utc_now())).where(chosen)
     statement = (
         insert_of(session)(OpenedGroup)
         .from_select(["group_id", "opened_by", "place", "created_at"], found)

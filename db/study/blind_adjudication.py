@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from db.assignment.hidden import open_groups
+from db.assignment.hidden import open_groups, record_opened
 from db.assignment.shown_items import random_order
 from db.errors import BadInput, Refused
 from db.people.accounts import record_audit
 from db.study.adjudication import Disputed, adjudicate, disputed_ids, get_disputed
-from db.tables import AdjudicationView, Assignment, Item, Judge, Judgment, utc_now
+from db.tables import AdjudicationView, Assignment, Group, Item, Judge, Judgment, utc_now
 from db.values import NONE
 
 
@@ -108,6 +108,7 @@ def reveal(session: Session, study_id: int, token: str, person: str) -> None:
     record_audit(session, person, "study.reveal", str(study_id), item=view.item_id)
     group_id = session.get_one(Item, view.item_id).group_id
     open_groups(session, [group_id], person=person, where="adjudicate")
+    record_opened(session, Group.id == group_id, person, "adjudicate")  # also in a closed study
 
 
 def decide(

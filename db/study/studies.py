@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import and_, func, select, update
 from sqlalchemy.orm import Session
 
-from db.errors import BadInput, NotFound
+from db.errors import BadInput, NotFound, Refused
 from db.tables import (
     Assignment,
     Dataset,
@@ -342,8 +342,14 @@ def extend_overlap(session: Session, study_id: int, overlap: int) -> Study:
 
 
 def set_status(session: Session, study_id: int, status: str) -> Study:
-    """Open, pause or close a study. Does not commit."""
+    """Open, pause or close a study. Does not commit.
+
+    Raises Refused for opening a closed one: who may judge in it may have read the answers since.
+    """
     study = get_study(session, study_id)
+    session.refresh(study, with_for_update={"key_share": True})  # against a concurrent close
+    if study.status == "closed" and status != "closed":
+        raise Refused("a closed study has shown its answers: create a new one")
     study.status = status
     session.flush()
     return study

@@ -12,7 +12,7 @@ from db.assignment import answering, leasing
 from db.assignment.answering import Decision
 from db.errors import BadInput, Refused
 from db.store.store import Store
-from db.study import blind_adjudication
+from db.study import blind_adjudication, studies
 from db.study.blind_adjudication import BlindItem
 from db.study.judgments import get_or_create_judge, record_judgment
 from db.tables import AdjudicationView, Audit, Item, OpenedGroup
@@ -86,6 +86,17 @@ def test_a_reveal_is_recorded_and_so_is_a_decision_after_it(store: Store) -> Non
         assert session.scalars(select(AdjudicationView)).one().revealed_at is not None
         assert session.scalars(select(OpenedGroup.place)).all() == ["adjudicate"]
         assert "study.reveal" in session.scalars(select(Audit.action)).all()
+
+
+def test_a_reveal_in_a_closed_study_keeps_the_group_from_later_studies(store: Store) -> None:
+    study_id, item_id = judged_item(store)
+    with store.write() as session:
+        token = view(session, study_id, item_id).token
+        studies.set_status(session, study_id, "closed")
+        blind_adjudication.reveal(session, study_id, token, "cora")
+        group_id = session.get_one(Item, item_id).group_id
+        session.commit()
+        assert session.scalars(select(OpenedGroup.group_id)).all() == [group_id]
 
 
 def test_another_adjudicator_does_not_see_the_decision_before_a_reveal(store: Store) -> None:

@@ -290,3 +290,13 @@ def test_all_hidden_groups_of_a_run_are_opened_at_once(store: Store) -> None:
         assert hidden.open_run(session, run_id, person="cora") == 0
         session.commit()
     assert hidden_from(store, "cora") == set() and lease(store, study_id, "cora") is None
+
+
+def test_a_closed_study_is_not_opened_again(store: Store) -> None:
+    _, study_id = make_study(store)
+    with store.write() as session:
+        studies.set_status(session, study_id, "closed")
+        for status in ("open", "paused"):
+            with pytest.raises(Refused, match="has shown its answers"):
+                studies.set_status(session, study_id, status)
+        assert studies.set_status(session, study_id, "closed").status == "closed"

@@ -307,7 +307,11 @@ def judge_(study_id: int, judge: str, detach: bool) -> Result:
 
 @study.command("set")
 @study_option
-@click.option("--status", type=click.Choice(STUDY_STATUSES), help="Open, pause or close the study.")
+@click.option(
+    "--status",
+    type=click.Choice(STUDY_STATUSES),
+    help="Open, pause or close the study; a closed one stays closed.",
+)
 @click.option("--overlap", type=click.IntRange(min=1), help="Increase the judges per item.")
 @click.option(
     "--guidelines",
