@@ -13,6 +13,7 @@ from db.study.studies import get_study
 from db.tables import (
     AdjudicationView,
     Assignment,
+    Example,
     Group,
     Item,
     Judge,
@@ -43,11 +44,28 @@ def eligible_items(
     return list(session.scalars(query.order_by(StudyItem.position)))
 
 
+def unknown_pair(name: str) -> list[ColumnElement[bool]]:
+    """Conditions on a query with `Group`: the person reviewed and opened no group of its pair."""
+    other = aliased(Group)
+    return [
+        ~exists(
+            select(Review.id)
+            .join(other, other.id == Review.group_id)
+            .where(other.pair_id == Group.pair_id, Review.reviewed_by == name)
+        ),
+        ~exists(
+            select(OpenedGroup.id)
+            .join(other, other.id == OpenedGroup.group_id)
+            .where(other.pair_id == Group.pair_id, OpenedGroup.opened_by == name)
+        ),
+    ]
+
+
 def _conditions(
     session: Session, study_id: int, judge_id: int, part: str = "main"
 ) -> list[ColumnElement[bool]]:
     """Conditions on items with a free place of whose pair this judge has neither been given an item
-    nor reviewed or opened a group, and which they have not seen in adjudication.
+    or example nor reviewed or opened a group, and which they have not seen in adjudication.
 
     By pair: another run of it has the same source passage, and maybe more of the same texts.
     """
@@ -63,6 +81,12 @@ def _conditions(
             or_(Assignment.state != "expired", Assignment.study_id != study_id),
         )
     )
+    trained = (  # its explanation named the roles
+        select(Example.id)
+        .join(sibling, sibling.id == Example.item_id)
+        .join(other, other.id == sibling.group_id)
+        .where(other.pair_id == Group.pair_id, Example.judge_id == judge_id)
+    )
     adjudicated = (
         select(Judgment.id)
         .join(Judge, Judge.id == Judgment.judge_id)
@@ -73,21 +97,13 @@ def _conditions(
         StudyItem.part == part,
         or_(StudyItem.places.is_(None), StudyItem.taken < StudyItem.places),
         ~exists(given),
-        ~exists(
-            select(Review.id)
-            .join(other, other.id == Review.group_id)
-            .where(other.pair_id == Group.pair_id, Review.reviewed_by == name)
-        ),
+        *unknown_pair(name),
+        ~exists(trained),
         ~exists(adjudicated),
         ~exists(
             select(AdjudicationView.id).where(
                 AdjudicationView.item_id == StudyItem.item_id, AdjudicationView.seen_by == name
             )
-        ),
-        ~exists(
-            select(OpenedGroup.id)
-            .join(other, other.id == OpenedGroup.group_id)
-            .where(other.pair_id == Group.pair_id, OpenedGroup.opened_by == name)
         ),
     ]
 

@@ -2,7 +2,8 @@
 
 A study with examples (part `training`) leases no other items to a judge until they passed. A round
 is one answer to each of `training_items` examples that the judge has not seen, in a random order: a
-qualification cannot be passed from memory. A round below the pass mark starts the next. After every
+qualification cannot be passed from memory. Nor from reading: examples of pairs of which the judge
+reviewed or opened a group are left out. A round below the pass mark starts the next. After every
 `training_rounds` of them, and where no unseen examples are left for a round, the judge is paused: a
 curator adds examples and resumes them. Without new ones, those seen longest ago come again.
 Answers are judgments on the examples: stored, never counted.
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from db.assignment.eligibility import unknown_pair
 from db.assignment.members import membership
 from db.assignment.places import lock_study
 from db.assignment.shown_items import ShownItem, random_order, show_item
@@ -21,7 +23,7 @@ from db.errors import BadInput, Refused
 from db.study.judgments import find_judgment, record_judgment
 from db.study.rules import rules_of
 from db.study.studies import current_guideline, get_study
-from db.tables import Example, Item, Judgment, StudyItem, StudyJudge, utc_now
+from db.tables import Example, Group, Item, Judge, Judgment, StudyItem, StudyJudge, utc_now
 from db.values import NONE
 
 
@@ -67,7 +69,7 @@ def qualification_state(session: Session, study_id: int, judge_id: int) -> Quali
         )
     )
     return QualificationState(
-        total=there or min(rules.training_items, len(examples)),
+        total=there or min(rules.training_items, len(_pool(session, study_id, judge_id))),
         answered=len(answers),
         right=sum(
             answers[row.item_id] == row.gold_choice for row in examples if row.item_id in answers
@@ -80,10 +82,18 @@ def qualification_state(session: Session, study_id: int, judge_id: int) -> Quali
 
 
 def next_example(session: Session, study_id: int, judge_id: int) -> ShownItem | None:
-    """The example to answer now; None if the round is complete or the qualification passed."""
+    """The example to answer now; None if the round is complete or the qualification passed.
+
+    Raises Refused for who knows the answers of all examples.
+    """
     state = qualification_state(session, study_id, judge_id)
     if state.passed:
         return None
+    if not state.total:
+        raise Refused(
+            "you have reviewed or opened the groups of all examples of the qualification: ask the "
+            "curator to add others"
+        )
     answered = _answers(session, study_id, judge_id, state.round)
     for example in _round(session, study_id, judge_id, state.round):
         if example.item_id not in answered:
@@ -187,7 +197,19 @@ def _unseen(session: Session, study_id: int, judge_id: int) -> list[int]:
             )
         )
     )
-    return [row.item_id for row in _examples(session, study_id) if row.item_id not in seen]
+    return [each for each in _pool(session, study_id, judge_id) if each not in seen]
+
+
+def _pool(session: Session, study_id: int, judge_id: int) -> list[int]:
+    """The examples of the study whose right answer the judge has not read elsewhere."""
+    name = session.get_one(Judge, judge_id).name
+    query = (
+        select(StudyItem.item_id)
+        .join(Item, Item.id == StudyItem.item_id)
+        .join(Group, Group.id == Item.group_id)
+        .where(StudyItem.study_id == study_id, StudyItem.part == "training", *unknown_pair(name))
+    )
+    return list(session.scalars(query.order_by(StudyItem.position)))
 
 
 def _examples(session: Session, study_id: int) -> list[StudyItem]:
@@ -209,7 +231,7 @@ def _round(session: Session, study_id: int, judge_id: int, this_round: int) -> l
     chance = secrets.SystemRandom()
     unseen = _unseen(session, study_id, judge_id)
     chance.shuffle(unseen)
-    pool = {row.item_id for row in _examples(session, study_id)}
+    pool = set(_pool(session, study_id, judge_id))
     seen = dict.fromkeys(pool - set(unseen), -1)
     seen.update({old.item_id: old.round for old in session.scalars(mine) if old.item_id in pool})
     longest_ago = sorted(seen, key=lambda item_id: (seen[item_id], chance.random()))

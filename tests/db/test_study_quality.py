@@ -19,6 +19,7 @@ from db.tables import (
     Group,
     Item,
     Judgment,
+    OpenedGroup,
     Study,
     StudyItem,
     Triplet,
@@ -346,3 +347,43 @@ def test_disputes_come_first_and_the_decision_is_a_judge_of_its_own(store: Store
         assert {row.judge for row in judgment_frame(session, study_id)} == {"ann", "bob"}
         with pytest.raises(BadInput):
             adjudication.adjudicate(session, study_id, items[1] or 0, "other", by="cora")
+
+
+def test_examples_of_groups_that_the_judge_reviewed_are_left_out(store: Store) -> None:
+    study_id = make_study(store)
+    draw(store, study_id, "training", 3)
+    settle(store, study_id, training_items=2)
+    ann, rita = judge(store, "ann"), judge(store, "rita")  # rita approved the groups
+    with store.write() as session:
+        row = session.scalars(select(StudyItem).where(StudyItem.part == "training")).first()
+        assert row is not None
+        known = row.item_id
+        group_id = session.get_one(Item, known).group_id
+        session.add(OpenedGroup(group_id=group_id, opened_by="ann", place="groups"))
+        session.commit()
+    train(store, study_id, ann, right=True)
+    with store.write() as session:
+        shown = set(session.scalars(select(Example.item_id)))
+        assert len(shown) == 2 and known not in shown
+        with pytest.raises(Refused, match="groups of all examples"):
+            qualification.next_example(session, study_id, rita)
+
+
+def test_the_group_of_an_example_is_not_given_as_an_item(store: Store) -> None:
+    study_id = make_study(store, items=1)
+    ann, bob = judge(store, "ann"), judge(store, "bob")
+    with store.write() as session:
+        main = session.scalars(select(StudyItem.item_id)).one()
+        mine = session.get_one(Item, main)
+        query = select(Item).where(Item.group_id == mine.group_id, Item.id != main)
+        example = session.scalars(query).first()
+        assert example is not None
+        gold_items.add_gold_item(session, study_id, example.id, "training", "positive", "why")
+        session.commit()
+    train(store, study_id, ann, right=True)
+    assert answer(store, study_id, ann) is None
+    settle(store, study_id)
+    with store.write() as session:
+        members.add_member(session, study_id, bob).passed_at = utc_now()
+        session.commit()
+    assert answer(store, study_id, bob) == main
