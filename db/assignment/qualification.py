@@ -225,7 +225,12 @@ def _examples(session: Session, study_id: int) -> list[StudyItem]:
 def _round(session: Session, study_id: int, judge_id: int, this_round: int) -> list[Example]:
     """The examples of a judge's round, in its order; sampled and ordered when first requested."""
     mine = select(Example).where(Example.study_id == study_id, Example.judge_id == judge_id)
-    there = list(session.scalars(mine.where(Example.round == this_round).order_by(Example.id)))
+    of_round = mine.where(Example.round == this_round).order_by(Example.id)
+    there = list(session.scalars(of_round))
+    if there:
+        return there
+    lock_study(session, study_id)
+    there = list(session.scalars(of_round))  # another tab may have sampled them meanwhile
     if there:
         return there
     chance = secrets.SystemRandom()

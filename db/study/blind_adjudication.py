@@ -15,8 +15,10 @@ from db.assignment.hidden import open_groups, record_opened
 from db.assignment.shown_items import random_order
 from db.errors import BadInput, Refused
 from db.people.accounts import record_audit
+from db.store.bulk import insert_of
 from db.study.adjudication import Disputed, adjudicate, disputed_ids, get_disputed
 from db.tables import AdjudicationView, Assignment, Group, Item, Judge, Judgment, utc_now
+from db.tables.judging import new_token
 from db.values import NONE
 
 
@@ -135,23 +137,25 @@ def decide(
 
 
 def _view(session: Session, study_id: int, item_id: int, person: str) -> AdjudicationView:
-    view = session.scalar(
-        select(AdjudicationView).where(
-            AdjudicationView.study_id == study_id,
-            AdjudicationView.item_id == item_id,
-            AdjudicationView.seen_by == person,
-        )
+    query = select(AdjudicationView).where(
+        AdjudicationView.study_id == study_id,
+        AdjudicationView.item_id == item_id,
+        AdjudicationView.seen_by == person,
     )
-    if view is None:
-        view = AdjudicationView(
-            study_id=study_id,
-            item_id=item_id,
-            seen_by=person,
-            order_shown=random_order(session.get_one(Item, item_id)),
-        )
-        session.add(view)
-        session.flush()
-    return view
+    view = session.scalar(query)
+    if view is not None:
+        return view
+    row = {
+        "study_id": study_id,
+        "item_id": item_id,
+        "seen_by": person,
+        "token": new_token(),
+        "order_shown": random_order(session.get_one(Item, item_id)),
+        "created_at": utc_now(),
+    }
+    # another tab may insert it at the same moment: its order counts
+    session.execute(insert_of(session)(AdjudicationView).values(row).on_conflict_do_nothing())
+    return session.scalars(query).one()
 
 
 def _view_of_token(session: Session, study_id: int, token: str, person: str) -> AdjudicationView:

@@ -1,6 +1,8 @@
 """An adjudicator decides without roles, names and models' choices; a reveal is recorded."""
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple
 
 import pytest
@@ -145,3 +147,21 @@ def test_a_token_of_another_adjudicator_decides_and_reveals_nothing(store: Store
             blind_adjudication.reveal(session, study_id, token, "dan")
         with pytest.raises(BadInput, match="no passage 10"):
             blind_adjudication.decide(session, study_id, token, 9, by="cora")
+
+
+def test_two_tabs_that_show_an_item_at_the_same_moment_share_its_order(store: Store) -> None:
+    study_id, item_id = judged_item(store)
+
+    def other_tab() -> str:
+        with store.write() as session:
+            token = view(session, study_id, item_id).token
+            session.commit()
+            return token
+
+    with ThreadPoolExecutor(1) as pool:
+        with store.write() as session:
+            token = view(session, study_id, item_id).token
+            shown = pool.submit(other_tab)
+            time.sleep(0.3)  # it waits for this transaction
+            session.commit()
+        assert shown.result(30) == token

@@ -1,4 +1,6 @@
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -387,3 +389,27 @@ def test_the_group_of_an_example_is_not_given_as_an_item(store: Store) -> None:
         members.add_member(session, study_id, bob).passed_at = utc_now()
         session.commit()
     assert answer(store, study_id, bob) == main
+
+
+def test_two_tabs_that_begin_a_round_at_the_same_moment_share_it(store: Store) -> None:
+    study_id = make_study(store)
+    draw(store, study_id, "training", 6)
+    settle(store, study_id, training_items=2)
+    ann = judge(store, "ann")
+
+    def other_tab() -> str:
+        with store.write() as session:
+            example = qualification.next_example(session, study_id, ann)
+            session.commit()
+            assert example is not None
+            return example.token
+
+    with ThreadPoolExecutor(1) as pool:
+        with store.write() as session:
+            example = qualification.next_example(session, study_id, ann)
+            shown = pool.submit(other_tab)
+            time.sleep(0.3)  # it waits for this transaction
+            session.commit()
+        assert example is not None and shown.result(30) == example.token
+    with store.read() as session:
+        assert len(session.scalars(select(Example.id)).all()) == 2
