@@ -16,6 +16,7 @@ from app.corpora.map.selection import draw_selection
 from app.corpora.stored_analysis import choose_analysis, draw_start, origin_of
 from app.kit.figure import draw_origin, frame_as_csv
 from app.kit.page import draw_empty, draw_heading, draw_labels
+from app.text.numbers import counted
 from app.text.plain import plain
 from db.corpus.datasets import list_datasets
 from db.outcome.analyses import get_analysis, list_analyses
@@ -104,9 +105,14 @@ def draw_map(found: Analysis) -> None:
     visible = ~points["group_id"].isin(hidden).to_numpy()
     kept = [row for row in actions.shown_rows(found.id, len(points)) if visible[row]]
     shown = points.iloc[kept].reset_index(drop=True) if len(kept) < len(points) else points
-    if len(kept) < len(points):
+    if not visible.all():
+        st.caption(
+            f"Without {counted(int((~visible).sum()), 'text')} of groups that you may judge in a "
+            "study that is not closed."
+        )
+    if len(kept) < visible.sum():
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.caption(f"Showing {len(kept):,} of {len(points):,} texts.", width="content")
+            st.caption(f"Showing {len(kept):,} of {visible.sum():,} texts.", width="content")
             st.button("Show all", key="coverage.all", on_click=actions.show_all, type="tertiary")
     if shown.empty:
         st.caption("No texts left on the map.")

@@ -236,8 +236,9 @@ def _write(group_id: int, change: Callable[[Session, str], object]) -> None:
 
 
 def count_hidden(run_id: int) -> int:
-    """How many groups of a run are hidden from the user."""
-    user = require_permission("curate")
+    """How many groups of a run are hidden from the user, whatever the filter: by verdict or text,
+    the count would be their answer."""
+    user = require_permission("review")
     with open_store().read() as session:
         return hidden.count_hidden(session, run_id, user.name)
 

@@ -88,9 +88,9 @@ def draw_rows(rows: list[GroupRow]) -> None:
 
 
 WARNING = (
-    "You may judge items of {} in an open study. If you open {}, you will see the answers: you are "
-    "then never given the items, and answers you gave stay but can no longer be changed. Opening "
-    "is recorded."
+    "You may judge items of {} in a study that is not closed. If you open {}, you will see the "
+    "answers: you are then never given the items, and answers you gave stay but can no longer be "
+    "changed. Opening is recorded."
 )
 
 

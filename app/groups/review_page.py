@@ -79,7 +79,10 @@ def draw_counts(run: RunSummary) -> None:
     with open_store().read() as session:
         counts = count_reviews(session, run.id)
     summary = f"{sum(counts.values()):,} of {run.kept + run.dropped:,} groups reviewed"
-    st.caption(summary + "".join(f" · {action} {n:,}" for action, n in counts.items()))
+    summary += "".join(f" · {action} {n:,}" for action, n in counts.items())
+    if hidden := actions.count_hidden(run.id):
+        summary += f" · {counted(hidden, 'group')} of the run hidden: you may judge them"
+    st.caption(summary)
 
 
 def draw_curators_part(run: RunSummary, wanted: QueueFilter) -> None:

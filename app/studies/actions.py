@@ -1,5 +1,7 @@
 """Actions of the Studies page: create, open and close a study, manage its judges."""
 
+from dataclasses import replace
+
 import streamlit as st
 
 from app.access.session_user import action, notify, require_permission
@@ -8,6 +10,7 @@ from app.text.numbers import counted
 from curation.judging.sampling import Sampling
 from curation.judging.studies import make_study
 from db.assignment import members, places, reassigning
+from db.assignment.hidden import hidden_items
 from db.errors import BadInput
 from db.people.accounts import record_audit
 from db.run.runs import list_runs
@@ -22,16 +25,30 @@ from db.tables import Guideline
 
 
 def read_quality(study_id: int) -> tuple[list[JudgeQuality], StudyRules]:
-    """Pace and quality of a study's judges, and the rules they are measured by."""
+    """Pace and quality of a study's judges, and the rules they are measured by.
+
+    Without the user's own right gold answers until the study is closed: after each answer, the
+    count tells whether it was gold and right.
+    """
+    user = require_permission("studies")
     with open_store().read() as session:
-        rules = rules_of(studies.get_study(session, study_id))
-        return quality.judge_quality(session, study_id), rules
+        study = studies.get_study(session, study_id)
+        rules, judges = rules_of(study), quality.judge_quality(session, study_id)
+        is_closed = study.status == "closed"
+    return [
+        each if is_closed or each.judge != user.name else replace(each, gold_right=0, gold_seen=0)
+        for each in judges
+    ], rules
 
 
 def read_fast_answers(study_id: int) -> list[FastAnswer]:
-    """The answers given in less time than the study's rules allow."""
+    """The answers given in less time than the study's rules allow; no choice of an item that is
+    hidden from the user."""
+    user = require_permission("studies")
     with open_store().read() as session:
-        return fast_answers(session, study_id)
+        found = fast_answers(session, study_id)
+        hidden = hidden_items(session, {one.item_id for one in found}, user.name)
+    return [replace(one, choice="") if one.item_id in hidden else one for one in found]
 
 
 def read_guideline(study_id: int) -> Guideline:

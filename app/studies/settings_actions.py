@@ -25,6 +25,8 @@ from db.tables import Item
 LINKS = "studies.links"
 MAX_LINKS = 50
 TEMPLATE_ROWS = 20
+GOLD_ITEMS = 5
+MAX_SAMPLED = 500
 HIDDEN_ITEM = "hidden: you may be given this item"
 PART_LABELS = {"training": "qualification", "gold": "gold"}
 
@@ -47,6 +49,14 @@ def known_item_template(study_id: int) -> str:
     with open_store().read() as session:
         rows = template_rows(session, study_id, TEMPLATE_ROWS)
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def default_count(study_id: int, part: str) -> int:
+    """How many items to sample: examples for all rounds of a qualification, or a few gold items."""
+    if part != "training":
+        return GOLD_ITEMS
+    rules = read_rules(study_id)
+    return min(rules.training_items * rules.training_rounds, MAX_SAMPLED)
 
 
 def read_rules(study_id: int) -> StudyRules:
@@ -79,7 +89,7 @@ def sample_known(study_id: int) -> None:
     """Add qualification or gold items sampled from approved groups."""
     user, part = require_permission("studies"), str(st.session_state["studies.known_part"])
     with open_store().write() as session:
-        count = int(st.session_state["studies.known_count"])
+        count = int(st.session_state[f"studies.known_count_{part}"])
         sampled = gold_items.sample_gold_items(session, study_id, part, count)
         record_audit(session, user.name, f"study.{part}", str(study_id), items=len(sampled))
         session.commit()

@@ -64,7 +64,15 @@ def sample_gold_items(study: studies.StudySummary) -> None:
                 key="studies.known_part",
                 width=160,
             )
-            st.number_input("Items", 1, 500, 5, key="studies.known_count", width=160)
+            part = st.session_state["studies.known_part"]
+            st.number_input(
+                "Items",
+                1,
+                settings_actions.MAX_SAMPLED,
+                settings_actions.default_count(study.id, part),
+                key=f"studies.known_count_{part}",
+                width=160,
+            )
             st.button(
                 "Sample",
                 key="studies.sample_known",

@@ -17,7 +17,7 @@ from db.assignment.places import change_taken, find_assignment, lock_study, rega
 from db.errors import BadInput, Refused
 from db.study.judgments import find_judgment, record_judgment
 from db.study.studies import current_guideline
-from db.tables import Judge, Judgment, utc_now
+from db.tables import Judge, Judgment, Study, StudyJudge, utc_now
 from db.values import NONE
 
 
@@ -46,8 +46,8 @@ def submit_decision(
     """Store a judge's decision on an item leased to them. Idempotent by the event id.
 
     Raises Refused if the study is closed, the item was never leased to this judge, they have opened
-    its group, or it was answered already (unless `decision.change`); BadInput for a position that
-    does not exist. Does not commit.
+    its group, or it was answered already (unless `decision.change`, while neither the study nor the
+    judge is paused); BadInput for a position that does not exist. Does not commit.
     """
     now = now or utc_now()
     study = lock_study(session, study_id)
@@ -66,6 +66,8 @@ def submit_decision(
         )
     if assignment.state in ("done", "aside") and not decision.change:
         raise Refused("this item was answered already (in another tab?): the first answer stands")
+    if assignment.state in ("done", "aside"):
+        _require_not_paused(session, study, judge_id)
     counts = assignment.state == "done" or regain_place(session, assignment)
     shown_at, decided_at = _server_times(decision, now)
     judgment = record_judgment(
@@ -116,6 +118,16 @@ def skip_item(
     assignment.note, assignment.flagged = note, flagged
     session.flush()
     return True
+
+
+def _require_not_paused(session: Session, study: Study, judge_id: int) -> None:
+    """Raise Refused for a change while the study or the judge in it is paused.
+
+    First answers are stored, as they may have been in flight.
+    """
+    member = session.get(StudyJudge, (study.id, judge_id))
+    if study.status == "paused" or (member is not None and member.state == "paused"):
+        raise Refused("the study, or you in it, is paused: the answer given before stands")
 
 
 def _label(order_shown: Sequence[str], position: int | None) -> str:

@@ -7,7 +7,7 @@ recorded: they are never given its items afterwards, and an answer they gave bef
 changed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import ColumnElement, Select, exists, func, literal, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
@@ -34,8 +34,8 @@ CHUNK = 1000
 STUDIED = aliased(Group)  # the group of a study's item
 SIBLING = aliased(Group)  # a group of the same pair, of this run or another
 HIDDEN = (
-    "you may judge an item of group {} in an open study, so its roles, verdict and reviews are "
-    "hidden from you until the study is closed"
+    "you may judge an item of group {} in a study that is not closed, so its roles, verdict and "
+    "reviews are hidden from you until it is closed"
 )
 
 
@@ -68,6 +68,16 @@ def require_visible(session: Session, group_id: int, person: str) -> None:
     """Raise Refused if the group is hidden from the person."""
     if is_hidden(session, group_id, person):
         raise Refused(HIDDEN.format(group_id))
+
+
+def hidden_items(session: Session, item_ids: Collection[int], person: str) -> set[int]:
+    """Those of the items whose group is hidden from the person; a few hundred at most."""
+    query = (
+        select(Item.id)
+        .join(Group, Group.id == Item.group_id)
+        .where(Item.id.in_(item_ids), hidden_pair(session, person, Group.pair_id))
+    )
+    return set(session.scalars(query))
 
 
 def count_hidden(session: Session, run_id: int, person: str) -> int:

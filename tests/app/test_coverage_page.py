@@ -1,7 +1,7 @@
 """The Coverage page: numbers beside the map where several corpora share it."""
 
 import pandas as pd
-from app_pages import open_page
+from app_pages import open_page, words
 from grown_dataset import grown
 from measured import mapped
 from sqlalchemy import select
@@ -12,7 +12,8 @@ from app.corpora.map.card import hover_data
 from db.corpus.texts import pair_texts, run_texts
 from db.run.groups import groups_by_run
 from db.store.store import Store
-from db.tables import Review
+from db.study.studies import add_study
+from db.tables import Group, Item, Review
 
 
 def test_two_corpora_on_one_map_have_their_shares_beside_it(sqlite_store: Store) -> None:
@@ -149,3 +150,21 @@ def test_a_group_that_the_user_may_judge_is_not_rejected_on_the_map(sqlite_store
     assert "hidden from you" in page.error[0].value
     with sqlite_store.read() as session:
         assert not session.scalars(select(Review)).all()
+
+
+def test_the_map_says_how_many_texts_are_hidden(sqlite_store: Store) -> None:
+    grown(sqlite_store)
+    mapped(sqlite_store, "demo")
+    assert "you may judge" not in words(open_page("coverage"))
+    with sqlite_store.write() as session:
+        group = session.scalars(select(Group).order_by(Group.id)).first()
+        assert group is not None
+        item = Item(
+            group_id=group.id, scenario="positive", instruction="i", query="q", candidates=[]
+        )
+        session.add(item)
+        session.flush()
+        add_study(session, run_id=group.run_id, item_ids=[item.id], overlap=1)
+        session.commit()
+    shown = words(open_page("coverage"))
+    assert "of groups that you may judge in a study that is not closed" in shown

@@ -7,6 +7,7 @@ from app_pages import open_page, sign_in, words
 from records_world import group_ids, make_run
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
+from study_world import sampled_study
 
 from db.review.reviews import count_reviews, edit_group
 from db.store.store import Store
@@ -115,3 +116,11 @@ def test_the_plain_page_edits_puts_off_and_tells_what_the_rules_say(sqlite_store
     with sqlite_store.read() as session:
         review = session.scalars(select(Review)).one()
     assert (review.group_id, review.before) == (two, {"query_negative": "who printed book 1"})
+
+
+def test_the_page_counts_the_groups_of_the_run_that_are_hidden(sqlite_store: Store) -> None:
+    run_id = make_run(sqlite_store, kept=3, dropped=0, unwritten=0)
+    with sqlite_store.write() as session:
+        sampled_study(session, run_id=run_id, items=2, overlap=1)
+        session.commit()
+    assert "2 groups of the run hidden: you may judge them" in words(open_page("review"))

@@ -9,9 +9,9 @@ from study_world import make_world, sampled_study
 from db.assignment.hidden import open_groups
 from db.review.reviews import approve_group
 from db.store.store import Store
-from db.study import gold_items, studies
+from db.study import gold_items, rules, studies
 from db.study.judgments import get_or_create_judge, record_judgment
-from db.tables import Group, Item, Study, StudyItem
+from db.tables import Group, Item, Study, StudyItem, utc_now
 
 
 def choose_sample(page: AppTest, sample: str) -> None:
@@ -107,3 +107,54 @@ def test_answers_of_gold_items_are_hidden_from_who_may_be_given_them(sqlite_stor
     answers = [frame.value for frame in open_page("studies").dataframe]
     shown = next(frame for frame in answers if "Correct answer" in frame)
     assert sorted(map(bool, shown["Correct answer"])) == [False, True]
+
+
+def test_a_curator_who_judges_reads_neither_own_gold_nor_choices_of_hidden_items(
+    sqlite_store: Store,
+) -> None:
+    run_id = make_world(sqlite_store, 8)
+    with sqlite_store.write() as session:
+        study_id = sampled_study(session, run_id=run_id, items=4, overlap=2).id
+        used = select(Item.group_id).join(StudyItem, StudyItem.item_id == Item.id)
+        for group_id in session.scalars(select(Group.id).where(Group.id.not_in(used))).all():
+            approve_group(session, group_id, reviewed_by="rita")
+        (gold,) = gold_items.sample_gold_items(session, study_id, "gold", 1)
+        now = utc_now()
+        for name in ("local admin", "ann"):
+            judge_id = get_or_create_judge(session, name, kind="person").id
+            record_judgment(
+                session,
+                judge_id=judge_id,
+                item_id=gold,
+                choice="positive",
+                order_shown=[e["label"] for e in session.get_one(Item, gold).candidates],
+                event_id=name,
+                study_id=study_id,
+                shown_at=now,
+                decided_at=now,
+            )
+        session.commit()
+
+    def shown() -> tuple[dict[str, str], set[str]]:
+        frames = [frame.value for frame in open_page("studies").dataframe]
+        judges = next(frame for frame in frames if "Gold" in frame)
+        fast = next(frame for frame in frames if "Answer" in frame)
+        return dict(zip(judges["Judge"], judges["Gold"], strict=True)), set(fast["Answer"])
+
+    own, answers = shown()
+    assert own["local admin"] == "" and own["ann"] and answers == {""}
+    with sqlite_store.write() as session:
+        studies.set_status(session, study_id, "closed")
+        session.commit()
+    own, answers = shown()
+    assert own["local admin"] and answers == {"positive"}
+
+
+def test_the_sampled_examples_are_as_many_as_all_rounds_ask(sqlite_store: Store) -> None:
+    run_id = make_world(sqlite_store, 4)
+    with sqlite_store.write() as session:
+        study_id = sampled_study(session, run_id=run_id, items=2, overlap=1).id
+        rules.set_rules(session, study_id, training_items=4, training_rounds=2)
+        session.commit()
+    page = open_page("studies")
+    assert page.number_input(key="studies.known_count_training").value == 8

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import func, select
 from study_world import make_world, sampled_study
 
-from db.assignment import answering, hidden, leasing
+from db.assignment import answering, hidden, leasing, members
 from db.assignment.answering import Decision
 from db.errors import Refused
 from db.review import queue
@@ -300,3 +300,21 @@ def test_a_closed_study_is_not_opened_again(store: Store) -> None:
             with pytest.raises(Refused, match="has shown its answers"):
                 studies.set_status(session, study_id, status)
         assert studies.set_status(session, study_id, "closed").status == "closed"
+
+
+@pytest.mark.parametrize("who", ["study", "judge"])
+def test_no_answer_is_changed_while_the_study_or_the_judge_is_paused(
+    store: Store, who: str
+) -> None:
+    _, study_id = make_study(store, items=1, overlap=1)
+    item_id = lease(store, study_id, "ann") or 0
+    answer(store, study_id, "ann", item_id)
+    with store.write() as session:
+        if who == "study":
+            studies.set_status(session, study_id, "paused")
+        else:
+            judge_id = get_or_create_judge(session, "ann", kind="person").id
+            members.pause_judge(session, study_id, judge_id, "a break")
+        session.commit()
+    with pytest.raises(Refused, match="is paused: the answer given before stands"):
+        answer(store, study_id, "ann", item_id, change=True, note="second thought")

@@ -71,8 +71,9 @@ def add_known_items(page: Page, part: str, count: int) -> None:
     unfold(page, "Qualification and gold items")
     choose(page, "studies.known_part", part)
     unfold(page, "Qualification and gold items")
-    expect(place(page, "studies.known_count").locator("input")).to_have_count(1)
-    fill(page, "studies.known_count", str(count))
+    count_key = f"studies.known_count_{'training' if part == 'qualification' else part}"
+    expect(place(page, count_key).locator("input")).to_have_count(1)
+    fill(page, count_key, str(count))
     unfold(page, "Qualification and gold items")
     press(page, "studies.sample_known")
     expect(page.get_by_text(f"{count} {part} items added")).to_be_visible()
