@@ -229,10 +229,12 @@ def items_to_adjudicate(
 ) -> tuple[list[BlindItem], int]:
     """A page of the study's disputed items as the user may see them, and how many there are."""
     user = require_permission("studies")
-    with open_store().write() as session:
+    store = open_store()
+    with store.read() as session:  # it counts all judgments of the study: nobody waits for it
         ids = blind_adjudication.ids_to_adjudicate(
             session, study_id, user.name, open_only=open_only, include_agreed=include_agreed
         )
+    with store.write() as session:
         items = [
             blind_adjudication.view_item(session, study_id, item_id, user.name)
             for item_id in ids[start : start + count]
