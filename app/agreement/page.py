@@ -141,7 +141,7 @@ if judged_and_hidden:
 if not rows and left_out:
     draw_empty(
         "Every judged item is hidden from you.",
-        "You judge in this study: figures over its items would tell whether your answers are right."
+        "You judge in this study: figures over its items would show whether your answers are right."
         " Close the study, or remove a filter.",
         view="studies",
         link="Studies",
