@@ -113,6 +113,7 @@ def score_candidate(
     file = handle.config.get("paraphrases")
     paraphrases = read_paraphrases(Path(file)) if file else None
     depth = FIRST_STAGE if scorer.score_pairs else DEPTH
+    depth = len(benchmark.corpus) if benchmark.candidates else depth  # all candidates are ranked
     if scorer.run_file:
         scores, depth = score_run_file(scorer.run_file, benchmark)
     elif scorer.score_pairs:

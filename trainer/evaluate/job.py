@@ -32,6 +32,8 @@ from trainer.settings.template import Template
 from trainer.suites.hub import is_hub_name, load_hub_benchmarks, spelled
 from trainer.suites.registry import read_benchmarks, suite_means, take_subset
 from trainer.trec.files import read_qrels, write_qrels
+from trainer.trec.scoring import PREFIX as TREC
+from trainer.trec.scoring import read_run_of
 
 COMPARED = (*FOLLOWING, *COMPLIANCE, STABILITY, "ndcg@10", "map", "mrr", "p-mrr")
 
@@ -63,6 +65,9 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
     if config.get("ordinary"):
         benchmarks = [*benchmarks, *_ordinary(str(config["ordinary"]))]
         contents += [benchmark_content(benchmark) for benchmark in benchmarks[count:]]
+    for candidate in candidates:
+        if candidate.name.startswith(TREC):  # before any model is loaded
+            read_run_of(Path(candidate.name.removeprefix(TREC)), benchmarks)
     if config.get("trec"):
         for benchmark in benchmarks:
             file = trec_files(config["trec"], benchmark.name, "")[1]

@@ -93,7 +93,7 @@ def evaluation_record(
         "instructions": has_instructions(benchmark),
         "benchmark": dict(content),
         "pool": pool,
-        "depth": documents if benchmark.candidates else min(depth, documents),
+        "depth": min(depth, documents),
         "convention": benchmark.convention,
         "model": model_record(model),
         "template": template,
