@@ -7,15 +7,24 @@ from pathlib import Path
 import pytest
 import pytrec_eval
 from conftest import Ran
-from trainer_folders import write_beir, write_followir, write_infosearch, write_judgments
+from trainer_folders import (
+    write_beir,
+    write_followir,
+    write_infosearch,
+    write_jsonl,
+    write_judgments,
+)
 from trainer_jobs import claim
 
 from db.errors import BadInput
-from db.outcome.evaluations import get_evaluation
+from db.outcome.evaluations import get_evaluation, list_evaluations
 from db.store.store import Store
+from trainer.evaluate.candidates import trec_files
 from trainer.evaluate.job import evaluate
 from trainer.evaluate.rankings import judged_share
+from trainer.records.content import benchmark_content
 from trainer.records.likeness import differences
+from trainer.records.pinning import PIN_FILE, write_pin
 from trainer.suites.registry import read_benchmark
 from trainer.trec.files import read_qrels, read_run, write_qrels, write_run
 from trainer.trec.scoring import score_run_file
@@ -266,3 +275,69 @@ def test_a_pinned_benchmark_with_other_content_is_refused_before_a_model_loads(
     assert ran.code == 1 and "never overwritten" in ran.json["error"]
     with pytest.raises(BadInput, match="no sha256"):
         evaluate(claim(sqlite_store, config | {"pin": "latest"}, kind="evaluate"))
+
+
+def test_an_empty_pin_is_refused_in_words(sqlite_store: Store, tmp_path: Path) -> None:
+    folder = write_beir(tmp_path / "beir")
+    (folder / PIN_FILE).write_text("\n")
+    config = {"models": ["bm25"], "benchmark": str(folder)}
+    with pytest.raises(BadInput, match=r"benchmark\.sha256 is empty"):
+        evaluate(claim(sqlite_store, config, kind="evaluate"))
+
+
+def test_a_folders_pin_holds_also_as_ordinary_and_as_a_set_of_its_parent(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    for name in ("one", "other"):
+        folder = write_beir(tmp_path / "suite" / name)
+        write_jsonl(folder / "queries.jsonl", [{"_id": "1", "text": "one"}])
+    write_pin(folder, [benchmark_content(read_benchmark(folder))])
+    main = str(write_followir(tmp_path / "Core17"))
+    configs: list[dict[str, object]] = [
+        {"models": ["bm25"], "benchmark": str(tmp_path / "suite")},
+        {"models": ["bm25"], "benchmark": main, "ordinary": str(folder)},
+        {"models": ["bm25"], "benchmark": main, "ordinary": str(tmp_path / "suite")},
+    ]
+    for config in configs:
+        evaluate(claim(sqlite_store, config, kind="evaluate"))
+    write_judgments(folder / "qrels" / "test.tsv", [("1", "d1", 2)])
+    for config in configs:
+        with pytest.raises(BadInput, match="is not the one that was pinned"):
+            evaluate(claim(sqlite_store, config, kind="evaluate"))
+
+
+def test_an_id_that_a_run_cannot_hold_is_found_before_a_model_loads(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    folder = write_beir(tmp_path / "beir")
+    write_jsonl(
+        folder / "corpus.jsonl", [{"_id": name, "text": "body"} for name in ("d0", "not judged")]
+    )
+    config = {"models": ["no/such-model"], "benchmark": str(folder), "trec": str(tmp_path / "out")}
+    with pytest.raises(BadInput, match="'not judged' is empty or has a space"):
+        evaluate(claim(sqlite_store, config, kind="evaluate"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_two_benchmarks_are_not_written_to_one_folder(sqlite_store: Store, tmp_path: Path) -> None:
+    ordinary = write_beir(tmp_path / "b" / "test")
+    write_jsonl(ordinary / "queries.jsonl", [{"_id": "1", "text": "one"}])
+    config = {
+        "models": ["no/such-model"],
+        "benchmark": str(write_followir(tmp_path / "a" / "test")),
+        "ordinary": str(ordinary),
+        "trec": str(tmp_path / "out"),
+    }
+    with pytest.raises(BadInput, match="'test' and 'test' would both be written"):
+        evaluate(claim(sqlite_store, config, kind="evaluate"))
+
+
+def test_a_run_that_cannot_be_written_loses_no_scores(sqlite_store: Store, tmp_path: Path) -> None:
+    folder = write_beir(tmp_path / "beir")
+    run = trec_files(str(tmp_path / "out"), "beir", "bm25")[0]
+    run.mkdir(parents=True)
+    config = {"models": ["bm25"], "benchmark": str(folder), "trec": str(tmp_path / "out")}
+    with pytest.raises(OSError, match=r"bm25.*\.run"):
+        evaluate(claim(sqlite_store, config, kind="evaluate"))
+    with sqlite_store.read() as session:
+        assert [each.model for each in list_evaluations(session)] == ["bm25"]
