@@ -185,8 +185,8 @@ def _record(
 ) -> dict[str, Any]:
     template, model = scorer.template, scorer.model
     # of the smallest ids: the order of lines is no part of a benchmark's content
-    asked = [benchmark.questions[name] for name in nsmallest(FIRST_TEXTS, benchmark.questions)]
-    queries = [template.apply(each.instruction, each.query) for each in asked]
+    first = [benchmark.questions[name] for name in nsmallest(FIRST_TEXTS, benchmark.questions)]
+    queries = [template.apply(each.instruction, each.query) for each in first]
     documents = [benchmark.corpus[name] for name in nsmallest(FIRST_TEXTS, benchmark.corpus)]
     applied: dict[str, Any]
     if scorer.run_file:
