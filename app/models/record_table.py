@@ -8,22 +8,22 @@ import streamlit as st
 from app.models.compared.measures import model_name
 from app.text.plain import plain
 from db.tables import Evaluation
+from trainer.records.likeness import FORMAT
 
 MAX_NAMED = 10
 NO_RECORD = "no record"
 
 
 def record_rows(evaluations: Sequence[Evaluation]) -> list[dict[str, object]]:
-    """A row per evaluation; one made before records were kept has a single cell."""
-    return [
-        {"Model": model_name(each.model), **_cells(each.record)}
-        if each.record
-        else {"Model": model_name(each.model), "Data": NO_RECORD}
-        for each in evaluations
-    ]
+    """A row per evaluation; one without a record, or with one of another format, has one cell."""
+    return [{"Model": model_name(each.model), **_cells(each.record)} for each in evaluations]
 
 
 def _cells(record: Mapping[str, Any]) -> dict[str, object]:
+    if not record:
+        return {"Data": NO_RECORD}
+    if record.get("format") != FORMAT:
+        return {"Data": f"record of format {record.get('format')}"}
     model, applied = record["model"], record["applied"]
     return {
         "Data": record["benchmark"]["sha256"],

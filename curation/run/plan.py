@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from analysis.embed.model_hash import model_sha256
 from curation.judging.candidates import HardPassages, Pool, load_pool
 from curation.recipe.recipe import Recipe
 from curation.run.starting import recipe_of, settle_servers, validator
@@ -25,6 +26,7 @@ class Plan:
 
 def make_plan(store: Store, run_id: int, concurrency: int | None) -> Plan:
     """The plan of a worker; `concurrency` overrides the run's own. Raises NotFound."""
+    _record_weights(store, run_id)
     with store.write() as session:
         run = get_run(session, run_id)
         recipe = recipe_of(session, run)
@@ -45,3 +47,21 @@ def make_plan(store: Store, run_id: int, concurrency: int | None) -> Plan:
             follows_run=concurrency is None,
             hard=hard,
         )
+
+
+def _record_weights(store: Store, run_id: int) -> None:
+    """Record the sha256 of the weights of a run's models, once: the first worker's count.
+
+    They are read between two transactions: the writer would be held for minutes. A run from before
+    models were recorded keeps none, as other weights may have been used until now.
+    """
+    with store.read() as session:
+        models = get_run(session, run_id).models
+    if all("sha256" in of for of in models.values()):
+        return
+    known = {name: model_sha256(name) for name in {str(of["model"]) for of in models.values()}}
+    with store.write() as session:
+        run = get_run(session, run_id)
+        # a worker that was faster has recorded what it began with
+        run.models = {task: {"sha256": known[of["model"]], **of} for task, of in run.models.items()}
+        session.commit()

@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from analysis.embed.model_hash import model_sha256
 from curation.providers.registry import PROVIDERS
 from curation.recipe.recipe import Recipe, load_recipe, recipe_from_store
 from db.corpus.datasets import get_dataset
@@ -87,10 +86,8 @@ def start_run(
         fresh=fresh,
         created_by=created_by,
     )
-    run.models = {
-        task: {"model": stage.model, "sha256": model_sha256(stage.model)}
-        for task, stage in chosen.stages.items()
-    }
+    # their weights are hashed by the first worker: reading them takes minutes, and the writer waits
+    run.models = {task: {"model": stage.model} for task, stage in chosen.stages.items()}
     return run
 
 

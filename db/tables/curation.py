@@ -48,8 +48,8 @@ class Run(Base, kw_only=True):
     until its first worker starts. `fresh`: it uses no answer of another run.
     `verdicts_shown`: annotators who review its groups see the validator's verdict.
     `guard`: the run pauses if its first groups are all dropped for one reason.
-    `models`: {task: {model, sha256 of its weights or None}} when it was started; empty in runs made
-    before migration 0010.
+    `models`: {task: {model, sha256 of its weights or None}} as its first worker found them, without
+    `sha256` until then; empty in runs made before migration 0010.
     """
 
     __tablename__ = "run"

@@ -20,9 +20,10 @@ from db.outcome.checkpoints import record_checkpoint
 from db.outcome.evaluations import get_evaluation, newest_scores, record_evaluation
 from db.store.store import Store
 from db.tables import Evaluation
-from trainer.records.likeness import differences
+from trainer.records.likeness import FORMAT, differences
 
 RECORD = {
+    "format": FORMAT,
     "benchmark": {
         **dict.fromkeys(("sha256", "corpus", "queries", "judgments", "candidates", "forms"), "0a"),
         "documents": 9,

@@ -2,9 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from trainer_folders import write_beir, write_followir, write_judgments
+from trainer_folders import (
+    write_beir,
+    write_followir,
+    write_instructions_of_a_query,
+    write_judgments,
+)
 from trainer_jobs import claim
 
 from db.outcome.evaluations import list_evaluations
@@ -13,7 +19,7 @@ from trainer.evaluate.job import evaluate
 from trainer.model.backbone import load_model
 from trainer.records.applied import read_by_model
 from trainer.records.content import benchmark_content
-from trainer.records.likeness import PARTS
+from trainer.records.likeness import FORMAT, PARTS, differences
 from trainer.records.record import evaluation_record, library_versions
 from trainer.suites.registry import read_benchmark
 
@@ -55,6 +61,60 @@ def test_queries_without_a_relevant_document_are_named(tmp_path: Path) -> None:
     assert benchmark_content(read_benchmark(tmp_path))["without_relevant"] == ["2"]
 
 
+def test_the_order_of_lines_is_no_part_of_a_benchmark(sqlite_store: Store, tmp_path: Path) -> None:
+    """InstructIR: the query is named by the smallest id, and the first texts are those of it."""
+    found = []
+    for name in "ab":
+        folder = write_instructions_of_a_query(tmp_path / name / "set")
+        if name == "b":
+            for file in (folder / "queries.jsonl", folder / "corpus.jsonl"):
+                file.write_text("".join(reversed(file.read_text().splitlines(keepends=True))))
+            header, *lines = (folder / "qrels" / "test.tsv").read_text().splitlines()
+            (folder / "qrels" / "test.tsv").write_text("\n".join([header, *reversed(lines)]))
+        config = {"models": ["bm25"], "benchmark": str(folder)}
+        found.append(evaluate(claim(sqlite_store, config, kind="evaluate"))["models"][0]["record"])
+    one, other = found
+    assert one["benchmark"] == other["benchmark"] and one["applied"] == other["applied"]
+    assert differences(one, other) == []
+
+
+def record_of(**changed: Any) -> dict[str, Any]:
+    content = dict.fromkeys(("sha256", *PARTS), "0a")
+    model = {"name": "m", "weights_sha256": None}
+    return {"format": FORMAT, "benchmark": content, "model": model, "applied": {}} | changed
+
+
+def test_records_of_another_format_are_refused_in_words() -> None:
+    assert differences(record_of(), record_of()) == []
+    for pair in ((record_of(), {"format": 9}), ({"format": 9}, record_of())):
+        (reason,) = differences(*pair)
+        assert reason.startswith("a record of format 9") and "evaluate again" in reason
+
+
+def test_other_paraphrases_are_another_condition(tmp_path: Path) -> None:
+    benchmark = read_benchmark(write_beir(tmp_path))
+
+    def record(*paraphrases: str) -> dict[str, Any]:
+        return evaluation_record(
+            benchmark,
+            benchmark_content(benchmark),
+            model="bm25",
+            first_stage=None,
+            depth=1000,
+            template="",
+            prompts={},
+            given_prefixes=None,
+            chat_template=None,
+            applied={},
+            paraphrases={"briefly": paraphrases} if paraphrases else None,
+        )
+
+    assert differences(record("short", "in brief"), record("in brief", "short")) == []
+    (reason,) = differences(record("short"), record("in brief"))
+    assert reason.startswith("other paraphrases")
+    assert differences(record("short"), record()) == []  # stability was not measured
+
+
 def test_the_prefix_stands_among_the_tokens_that_the_model_read() -> None:
     model = load_model("tiny-random-bert")
     bare = read_by_model(model, ["river"], ["bank"])
@@ -92,7 +152,7 @@ def test_an_evaluation_stores_its_record(sqlite_store: Store, tmp_path: Path) ->
     assert model["benchmark"] == benchmark_content(read_benchmark(tmp_path / "Core17"))
     assert model["pool"] == "3 listed candidates per query" and model["depth"] == 4
     assert model["given_prefixes"] == {"query_prefix": "query: ", "passage_prefix": ""}
-    assert model["applied"]["query"][0]["text"] == "query: any text q1"
+    assert model["applied"]["query"][0]["text"] == "query: few text q1"  # q1-changed
     assert len(model["applied"]["query"]) == 2 and model["chat_template"] == "off"
     assert model["libraries"] == library_versions()
     assert {"python", "torch", "pytrec-eval-terrier"} <= model["libraries"].keys()

@@ -40,9 +40,17 @@ def test_a_folder_that_was_trained_anew_since_is_another_model(tmp_path: Path) -
 def test_models_without_a_hash_are_told_by_their_names(tmp_path: Path) -> None:
     base = weights(tmp_path / "base", b"x")
     same = {"validation": named("gpt-x"), "generation": named("gpt-x")}
-    (sentence,) = circular_origins(origins(base, **same))
+    sentence, unknown = circular_origins(origins(base, **same))
     assert sentence.startswith("Circular: the model of generation also validated what it wrote")
-    assert circular_origins(origins(base, validation=named("gpt-x"))) == []
+    assert unknown.startswith("Unknown: whether the validator is also the base model. ")
+
+
+def test_independence_is_not_asserted_where_a_hash_is_missing(tmp_path: Path) -> None:
+    base = weights(tmp_path / "base", b"x")
+    models = {"validation": named("gpt-x"), "generation": named("gpt-y")}
+    (sentence,) = circular_origins(origins(base, **models))
+    assert "also the base model, the model of generation." in sentence
+    assert circular_origins(origins(base, generation=named("gpt-y"))) == []  # no validator named
 
 
 def test_the_map_of_the_release_may_be_the_validators(tmp_path: Path) -> None:

@@ -7,16 +7,27 @@ from pathlib import Path
 import pytest
 import pytrec_eval
 from conftest import Ran
-from trainer_folders import write_beir, write_followir, write_judgments
+from trainer_folders import (
+    write_beir,
+    write_followir,
+    write_infosearch,
+    write_jsonl,
+    write_judgments,
+)
 from trainer_jobs import claim
 
 from db.errors import BadInput
-from db.outcome.evaluations import get_evaluation
+from db.outcome.evaluations import get_evaluation, list_evaluations
 from db.store.store import Store
+from trainer.evaluate.candidates import trec_files
 from trainer.evaluate.job import evaluate
 from trainer.evaluate.rankings import judged_share
+from trainer.records.content import benchmark_content
 from trainer.records.likeness import differences
+from trainer.records.pinning import PIN_FILE, write_pin
+from trainer.suites.registry import read_benchmark
 from trainer.trec.files import read_qrels, read_run, write_qrels, write_run
+from trainer.trec.scoring import score_run_file
 
 RUN = "1 Q0 d0 1 0.5 tag\n"
 
@@ -144,6 +155,76 @@ def test_a_shallower_run_is_scored_and_not_compared(sqlite_store: Store, tmp_pat
     assert not any(compared["measures"].values())
 
 
+FOLLOWIR_RUN = {
+    f"{query}-{form}": {"d1": 3.0, "d2": 2.0, "d3": 1.0}
+    for query in ("q1", "q2")
+    for form in ("og", "changed")
+}
+
+
+def test_a_shallower_run_of_listed_candidates_has_its_own_depth(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    folder = str(write_followir(tmp_path / "Core17"))
+    write_run(tmp_path / "a.run", FOLLOWIR_RUN | {"q2-og": {"d3": 1.0, "d1": 0.5}}, "t")
+    config = {"models": ["bm25", f"trec:{tmp_path / 'a.run'}"], "benchmark": folder}
+    (compared,) = evaluate(claim(sqlite_store, config, kind="evaluate"))["comparisons"]
+    assert compared["refused"] == ["other ranking depth (2 instead of 4)"]
+
+
+def test_a_run_without_a_form_of_a_query_is_refused_by_its_name(tmp_path: Path) -> None:
+    benchmark = read_benchmark(write_followir(tmp_path / "Core17"))
+    run = {query: of for query, of in FOLLOWIR_RUN.items() if query != "q2-changed"}
+    write_run(tmp_path / "a.run", run, "t")
+    with pytest.raises(BadInput, match="lacks 'q2-changed', a form of query 'q2'"):
+        score_run_file(tmp_path / "a.run", benchmark)
+
+
+def test_p_mrr_is_undefined_where_the_run_lacks_the_document(tmp_path: Path) -> None:
+    """d2 under the changed instruction: its rank is unknown, not the last."""
+    benchmark = read_benchmark(write_followir(tmp_path / "Core17"))
+    write_run(tmp_path / "whole.run", FOLLOWIR_RUN, "t")
+    assert score_run_file(tmp_path / "whole.run", benchmark)[0].metrics["p-mrr"] == 0.0
+    write_run(tmp_path / "a.run", FOLLOWIR_RUN | {"q1-changed": {"d1": 3.0}}, "t")
+    scores, _ = score_run_file(tmp_path / "a.run", benchmark)
+    assert scores.metrics["p-mrr"] is None and scores.per_query["q1"] == {}
+    assert "document 'd2' of query 'q1'" in scores.reasons["p-mrr"]
+    assert scores.metrics["mrr"] is not None
+
+
+def test_sicr_and_wise_are_undefined_where_the_run_lacks_the_document(tmp_path: Path) -> None:
+    benchmark = read_benchmark(write_infosearch(tmp_path / "Audience"))
+    run = {f"q1-{form}": {"d1": 2.0, "d2": 1.0} for form in ("og", "changed", "reversed")}
+    write_run(tmp_path / "whole.run", run, "t")
+    assert score_run_file(tmp_path / "whole.run", benchmark)[0].metrics["sicr"] == 0.0
+    write_run(tmp_path / "a.run", run | {"q1-reversed": {"d2": 1.0}}, "t")
+    scores, _ = score_run_file(tmp_path / "a.run", benchmark)
+    assert scores.metrics["sicr"] is None and scores.metrics["wise"] is None
+    assert "document 'd1' of query 'q1'" in scores.reasons["sicr"]
+    assert scores.metrics["p-mrr"] is not None and "sicr" not in scores.per_query["q1"]
+
+
+@pytest.mark.parametrize("text", [None, "1 Q0 d0 1 0.5\n", "9 Q0 d0 1 1 t\n"])
+def test_a_bad_run_file_is_refused_before_a_model_loads(
+    sqlite_store: Store, tmp_path: Path, text: str | None
+) -> None:
+    if text is not None:
+        (tmp_path / "a.run").write_text(text)
+    models = ["no/such-model", f"trec:{tmp_path / 'a.run'}"]
+    config = {"models": models, "benchmark": str(write_beir(tmp_path / "beir"))}
+    with pytest.raises(BadInput, match=r"a\.run"):
+        evaluate(claim(sqlite_store, config, kind="evaluate"))
+
+
+def test_a_run_file_belongs_to_one_benchmark(sqlite_store: Store, tmp_path: Path) -> None:
+    (tmp_path / "a.run").write_text(RUN)
+    for name in ("one", "other"):
+        write_beir(tmp_path / "suite" / name)
+    config = {"models": [f"trec:{tmp_path / 'a.run'}"], "benchmark": str(tmp_path / "suite")}
+    with pytest.raises(BadInput, match="belongs to one benchmark, and 2 are evaluated"):
+        evaluate(claim(sqlite_store, config, kind="evaluate"))
+
+
 @pytest.mark.parametrize(
     ("line", "message"), [("9 Q0 d0 1 1 t", "no query '9'"), ("1 Q0 dX 1 1 t", "document 'dX'")]
 )
@@ -194,3 +275,69 @@ def test_a_pinned_benchmark_with_other_content_is_refused_before_a_model_loads(
     assert ran.code == 1 and "never overwritten" in ran.json["error"]
     with pytest.raises(BadInput, match="no sha256"):
         evaluate(claim(sqlite_store, config | {"pin": "latest"}, kind="evaluate"))
+
+
+def test_an_empty_pin_is_refused_in_words(sqlite_store: Store, tmp_path: Path) -> None:
+    folder = write_beir(tmp_path / "beir")
+    (folder / PIN_FILE).write_text("\n")
+    config = {"models": ["bm25"], "benchmark": str(folder)}
+    with pytest.raises(BadInput, match=r"benchmark\.sha256 is empty"):
+        evaluate(claim(sqlite_store, config, kind="evaluate"))
+
+
+def test_a_folders_pin_holds_also_as_ordinary_and_as_a_set_of_its_parent(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    for name in ("one", "other"):
+        folder = write_beir(tmp_path / "suite" / name)
+        write_jsonl(folder / "queries.jsonl", [{"_id": "1", "text": "one"}])
+    write_pin(folder, [benchmark_content(read_benchmark(folder))])
+    main = str(write_followir(tmp_path / "Core17"))
+    configs: list[dict[str, object]] = [
+        {"models": ["bm25"], "benchmark": str(tmp_path / "suite")},
+        {"models": ["bm25"], "benchmark": main, "ordinary": str(folder)},
+        {"models": ["bm25"], "benchmark": main, "ordinary": str(tmp_path / "suite")},
+    ]
+    for config in configs:
+        evaluate(claim(sqlite_store, config, kind="evaluate"))
+    write_judgments(folder / "qrels" / "test.tsv", [("1", "d1", 2)])
+    for config in configs:
+        with pytest.raises(BadInput, match="is not the one that was pinned"):
+            evaluate(claim(sqlite_store, config, kind="evaluate"))
+
+
+def test_an_id_that_a_run_cannot_hold_is_found_before_a_model_loads(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    folder = write_beir(tmp_path / "beir")
+    write_jsonl(
+        folder / "corpus.jsonl", [{"_id": name, "text": "body"} for name in ("d0", "not judged")]
+    )
+    config = {"models": ["no/such-model"], "benchmark": str(folder), "trec": str(tmp_path / "out")}
+    with pytest.raises(BadInput, match="'not judged' is empty or has a space"):
+        evaluate(claim(sqlite_store, config, kind="evaluate"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_two_benchmarks_are_not_written_to_one_folder(sqlite_store: Store, tmp_path: Path) -> None:
+    ordinary = write_beir(tmp_path / "b" / "test")
+    write_jsonl(ordinary / "queries.jsonl", [{"_id": "1", "text": "one"}])
+    config = {
+        "models": ["no/such-model"],
+        "benchmark": str(write_followir(tmp_path / "a" / "test")),
+        "ordinary": str(ordinary),
+        "trec": str(tmp_path / "out"),
+    }
+    with pytest.raises(BadInput, match="'test' and 'test' would both be written"):
+        evaluate(claim(sqlite_store, config, kind="evaluate"))
+
+
+def test_a_run_that_cannot_be_written_loses_no_scores(sqlite_store: Store, tmp_path: Path) -> None:
+    folder = write_beir(tmp_path / "beir")
+    run = trec_files(str(tmp_path / "out"), "beir", "bm25")[0]
+    run.mkdir(parents=True)
+    config = {"models": ["bm25"], "benchmark": str(folder), "trec": str(tmp_path / "out")}
+    with pytest.raises(OSError, match=r"bm25.*\.run"):
+        evaluate(claim(sqlite_store, config, kind="evaluate"))
+    with sqlite_store.read() as session:
+        assert [each.model for each in list_evaluations(session)] == ["bm25"]

@@ -1,9 +1,10 @@
 """One model on one benchmark: loading and preparing it, scoring, and storing what was found."""
 
 import re
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from itertools import islice
+from heapq import nsmallest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,9 +111,10 @@ def score_candidate(
     handle.check()
     model, template = scorer.model, scorer.template
     prompts: dict[str, str | None] = dict(model.prompts) if model else {}
-    file = handle.config.get("paraphrases")
-    paraphrases = read_paraphrases(Path(file)) if file else None
+    given = handle.config.get("paraphrases")
+    paraphrases = read_paraphrases(Path(given)) if given else None
     depth = FIRST_STAGE if scorer.score_pairs else DEPTH
+    depth = len(benchmark.corpus) if benchmark.candidates else depth  # all candidates are ranked
     if scorer.run_file:
         scores, depth = score_run_file(scorer.run_file, benchmark)
     elif scorer.score_pairs:
@@ -137,12 +139,7 @@ def score_candidate(
                 caches=_caches(handle.store, candidate, model),
                 paraphrases=paraphrases,
             )
-    record = _record(handle.config, candidate, scorer, benchmark, content, depth)
-    if handle.config.get("trec"):
-        file = trec_files(handle.config["trec"], benchmark.name, candidate.name)[0]
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.unlink(missing_ok=True)  # of this job's earlier attempt: the command refused others
-        write_run(file, scores.run, candidate.name)
+    record = _record(handle.config, candidate, scorer, benchmark, content, depth, paraphrases)
     with handle.store.write() as session:
         folder = Path(candidate.name).expanduser()
         checkpoint = checkpoint_at(session, str(folder.resolve())) if candidate.memory else None
@@ -168,6 +165,12 @@ def score_candidate(
             "reasons": scores.reasons,
             "record": record,
         }
+    if handle.config.get("trec"):
+        # after the evaluation is stored: a file that cannot be written loses no scores
+        file = trec_files(handle.config["trec"], benchmark.name, candidate.name)[0]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.unlink(missing_ok=True)  # of this job's earlier attempt: the command refused others
+        write_run(file, scores.run, candidate.name)
     return report, scores
 
 
@@ -178,13 +181,13 @@ def _record(
     benchmark: Benchmark,
     content: dict[str, Any],
     depth: int,
+    paraphrases: Mapping[str, Sequence[str]] | None,
 ) -> dict[str, Any]:
     template, model = scorer.template, scorer.model
-    queries = [
-        template.apply(each.instruction, each.query)
-        for each in islice(benchmark.questions.values(), FIRST_TEXTS)
-    ]
-    documents = list(islice(benchmark.corpus.values(), FIRST_TEXTS))
+    # of the smallest ids: the order of lines is no part of a benchmark's content
+    first = [benchmark.questions[name] for name in nsmallest(FIRST_TEXTS, benchmark.questions)]
+    queries = [template.apply(each.instruction, each.query) for each in first]
+    documents = [benchmark.corpus[name] for name in nsmallest(FIRST_TEXTS, benchmark.corpus)]
     applied: dict[str, Any]
     if scorer.run_file:
         applied = {}
@@ -205,6 +208,7 @@ def _record(
         prompts=dict(model.prompts) if model else {},
         given_prefixes={key: str(config.get(key) or "") for key in GIVEN} if is_given else None,
         chat_template=chat_template_of(model),
+        paraphrases=paraphrases if benchmark.groups and not scorer.run_file else None,
         applied=applied,
     )
 

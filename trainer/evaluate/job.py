@@ -31,7 +31,9 @@ from trainer.settings.settings import TrainSettings, stored_settings
 from trainer.settings.template import Template
 from trainer.suites.hub import is_hub_name, load_hub_benchmarks, spelled
 from trainer.suites.registry import read_benchmarks, suite_means, take_subset
-from trainer.trec.files import read_qrels, write_qrels
+from trainer.trec.files import read_qrels, require_ids, write_qrels
+from trainer.trec.scoring import PREFIX as TREC
+from trainer.trec.scoring import read_run_of
 
 COMPARED = (*FOLLOWING, *COMPLIANCE, STABILITY, "ndcg@10", "map", "mrr", "p-mrr")
 
@@ -63,7 +65,12 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
     if config.get("ordinary"):
         benchmarks = [*benchmarks, *_ordinary(str(config["ordinary"]))]
         contents += [benchmark_content(benchmark) for benchmark in benchmarks[count:]]
+        require_pinned(contents[count:], None, str(config["ordinary"]))
+    for candidate in candidates:
+        if candidate.name.startswith(TREC):  # before any model is loaded
+            read_run_of(Path(candidate.name.removeprefix(TREC)), benchmarks)
     if config.get("trec"):
+        _require_trec_names(config["trec"], benchmarks)
         for benchmark in benchmarks:
             file = trec_files(config["trec"], benchmark.name, "")[1]
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -225,6 +232,20 @@ def _ordinary(name: str) -> list[Benchmark]:
                 "alone, such as a BEIR folder"
             )
     return benchmarks
+
+
+def _require_trec_names(folder: str, benchmarks: list[Benchmark]) -> None:
+    """Raise BadInput where TREC files cannot hold an id, or two benchmarks have one folder."""
+    names: dict[Path, str] = {}
+    for benchmark in benchmarks:
+        require_ids([*benchmark.questions, *benchmark.corpus])
+        place = trec_files(folder, benchmark.name, "")[1]
+        if place in names:
+            raise BadInput(
+                f"--trec: the benchmarks {names[place]!r} and {benchmark.name!r} would both be "
+                f"written to {place.parent}: rename the folder of one, or evaluate them apart"
+            )
+        names[place] = benchmark.name
 
 
 def judged_by(benchmarks: list[Benchmark], file: Path) -> Benchmark:

@@ -1,18 +1,18 @@
 """Whether two evaluations may be compared: what differs between their records, in words.
 
 Compared: the content of corpus, queries, judgments and candidate pool, how deep was ranked and how
-scores are defined, the template, the prefixes given for the evaluation and whether texts were
-wrapped in a chat template; and where both have the same weights, the tokens that these read. A
-model's own prefixes are part of the model. Versions of libraries are recorded and reported, and
-refuse nothing: a comparison across them says so. A condition that a record does not have (BM25 has
-no chat template) differs from nothing.
+scores are defined, the template, the prefixes given for the evaluation, whether texts were wrapped
+in a chat template and the content of paraphrases; and where both have the same weights, the tokens
+that these read. A model's own prefixes are part of the model. Versions of libraries are recorded
+and reported, and refuse nothing: a comparison across them says so. A condition that a record does
+not have (BM25 has no chat template) differs from nothing.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 Record = Mapping[str, Any]
-FORMAT = 1
+FORMAT = 2  # 2: the first texts are those of the smallest ids
 NO_RECORD = (
     "no record of the data and settings (made before these were kept): evaluate again to compare"
 )
@@ -31,6 +31,7 @@ CONDITIONS = {
     "template": "template",
     "chat_template": "chat template",
     "given_prefixes": "prefixes",
+    "paraphrases": "paraphrases",
 }
 COUNTS = {"corpus": "documents", "queries": "questions"}
 
@@ -39,6 +40,13 @@ def differences(base: Record, other: Record) -> list[str]:
     """What differs between two evaluations, one text each; empty if they may be compared."""
     if not base or not other:
         return [NO_RECORD if not other else f"the other evaluation has {NO_RECORD}"]
+    formats = [each.get("format") for each in (base, other)]
+    if formats != [FORMAT, FORMAT]:
+        named = " and ".join(str(each) for each in dict.fromkeys(formats) if each != FORMAT)
+        return [
+            f"a record of format {named}, and this version compares format {FORMAT}: evaluate "
+            "again to compare"
+        ]
     found = [
         _other_part(part, label, base["benchmark"], other["benchmark"])
         for part, label in PARTS.items()

@@ -8,32 +8,51 @@ from pathlib import Path
 from typing import Any
 
 from db.errors import BadInput
+from trainer.records.content import benchmark_content
 from trainer.records.likeness import PARTS
 from trainer.records.record import content_together
+from trainer.suites.registry import read_benchmarks
 
 PIN_FILE = "benchmark.sha256"
 MIN_DIGITS = 12
 
 
 def require_pinned(contents: Sequence[Mapping[str, Any]], given: str | None, folder: str) -> None:
-    """Raise BadInput where the content is not what was pinned, by `given` or the folder's file."""
+    """Raise BadInput where the content is not what was pinned, by `given` or the folder's file.
+
+    The sets of a suite's folder may each have a pin of their own: these folders are read alone.
+    """
+    if given:
+        _require("--pin", given, contents)
+    if not folder:
+        return
+    here = Path(folder).expanduser()
+    if (here / PIN_FILE).is_file():
+        _require_file(here / PIN_FILE, contents)
+    for file in sorted(here.glob(f"*/{PIN_FILE}")):
+        _require_file(file, [benchmark_content(each) for each in read_benchmarks(file.parent)])
+
+
+def _require_file(file: Path, contents: Sequence[Mapping[str, Any]]) -> None:
+    pin, *_ = [*file.read_text(encoding="utf-8").split(maxsplit=1), ""]
+    if not pin:
+        raise BadInput(f"{file} is empty: delete it, or write it by `inf evaluate pin --write`")
+    _require(str(file), pin, contents)
+
+
+def _require(where: str, pin: str, contents: Sequence[Mapping[str, Any]]) -> None:
+    digits = pin.strip().lower()
+    if len(digits) < MIN_DIGITS or set(digits) - set("0123456789abcdef"):
+        raise BadInput(
+            f"{where}: {pin!r} is no sha256: give {MIN_DIGITS} hexadecimal digits or more"
+        )
     found = str(content_together(contents)["sha256"])
-    file = Path(folder).expanduser() / PIN_FILE if folder else None
-    pins = [("--pin", given)] if given else []
-    if file is not None and file.is_file():
-        pins.append((str(file), file.read_text(encoding="utf-8").split(maxsplit=1)[0]))
-    for where, pin in pins:
-        digits = str(pin).strip().lower()
-        if len(digits) < MIN_DIGITS or set(digits) - set("0123456789abcdef"):
-            raise BadInput(
-                f"{where}: {pin!r} is no sha256: give {MIN_DIGITS} hexadecimal digits or more"
-            )
-        if not found.startswith(digits):
-            parts = ", ".join(f"{label} {contents[0][part][:12]}" for part, label in PARTS.items())
-            raise BadInput(
-                f"the benchmark is not the one that was pinned ({where} {digits[:12]}, its content "
-                f"is {found}; {parts}): nothing was evaluated"
-            )
+    if not found.startswith(digits):
+        parts = ", ".join(f"{label} {contents[0][part][:12]}" for part, label in PARTS.items())
+        raise BadInput(
+            f"the benchmark is not the one that was pinned ({where} {digits[:12]}, its content "
+            f"is {found}; {parts}): nothing was evaluated"
+        )
 
 
 def write_pin(folder: Path, contents: Sequence[Mapping[str, Any]]) -> Path:

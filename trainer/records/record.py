@@ -71,12 +71,14 @@ def evaluation_record(
     given_prefixes: Mapping[str, str] | None,
     chat_template: str | None,
     applied: Mapping[str, Any],
+    paraphrases: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
     """The record of one model on one benchmark.
 
     content: `benchmark_content` of it. first_stage: how many of BM25's best a reranker scored,
     None for a model that scores every document. depth: how many documents of a ranking count.
-    given_prefixes: those of this evaluation; None for a model that has its own.
+    given_prefixes: those of this evaluation; None for a model that has its own. paraphrases: those
+    of instructions that stability was measured with, None where it was not.
     """
     documents = len(benchmark.corpus)
     if benchmark.candidates:
@@ -93,13 +95,16 @@ def evaluation_record(
         "instructions": has_instructions(benchmark),
         "benchmark": dict(content),
         "pool": pool,
-        "depth": documents if benchmark.candidates else min(depth, documents),
+        "depth": min(depth, documents),
         "convention": benchmark.convention,
         "model": model_record(model),
         "template": template,
         "prompts": dict(prompts),
         "given_prefixes": None if given_prefixes is None else dict(given_prefixes),
         "chat_template": chat_template,
+        "paraphrases": None
+        if paraphrases is None
+        else _sha256(sorted((name, sorted(of)) for name, of in paraphrases.items())),
         "applied": dict(applied),
         "libraries": library_versions(),
     }

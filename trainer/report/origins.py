@@ -1,8 +1,8 @@
 """Who wrote, judged and was the base of a trained model, by the content of weights.
 
 Where one model has two of these parts, figures on held-out groups are circular, and the card says
-so. The release names its writers and judges with the hashes recorded when its run was started; a
-model behind an API has a name and no hash.
+so; where a hash is missing, independence is not asserted. The release names its writers and judges
+with the hashes recorded by its run's first worker; a model behind an API has a name and no hash.
 """
 
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ from analysis.embed.model_hash import model_sha256
 from trainer.settings.settings import TrainSettings
 
 VALIDATION = "validation"
+BASE, TEACHER, MAP = "the base model", "the teacher", "the map's model"
 Named = Mapping[str, Any]
 
 
@@ -31,38 +32,61 @@ def origins_of(settings: TrainSettings, manifest: Mapping[str, Any]) -> dict[str
     }
 
 
-def same_model(one: Named | None, other: Named | None) -> bool:
-    """Whether both are one model: equal content where both are known, else equal names."""
+def same_model(one: Named | None, other: Named | None) -> bool | None:
+    """Whether both are one model: by the content of weights, else by equal names.
+
+    None where it is unknown: other names, and one of them without a hash. Other names may be of
+    one model: a model behind an API is called as its server likes.
+    """
     if not one or not other:
         return False
-    if one["sha256"] and other["sha256"]:
-        return bool(one["sha256"] == other["sha256"])
-    return bool(one["model"]) and one["model"] == other["model"]
+    here, there = one.get("sha256"), other.get("sha256")
+    if here and there:
+        return bool(here == there)
+    return True if one["model"] and one["model"] == other["model"] else None
 
 
 def circular_origins(origins: Mapping[str, Any]) -> list[str]:
-    """A sentence for every pair of parts that one model has; empty where all are independent."""
+    """A sentence for every pair of parts that one model has, and one for those of which it is
+    unknown; empty where all are independent."""
     judged, found = origins["judged"], []
-    for part, label in (("base", "the base model"), ("teacher", "the teacher")):
-        if same_model(judged, origins[part]):
+    pairs = {label: same_model(judged, of) for label, of in _checked(origins)}
+    for label in (BASE, TEACHER):
+        if pairs.get(label):
             found.append(
                 f"Circular: {label} is also the validator that chose the groups, so scores on "
                 "held-out groups are too high for the base and gains are not independent of the "
                 "filter. Independent are held-out groups approved by people "
                 "(held_out_groups=approved) and runs validated by another judge."
             )
-    for task, writer in origins["wrote"].items():
-        if same_model(judged, writer):
+    for task in origins["wrote"]:
+        if pairs.get(_writer(task)):
             found.append(
-                f"Circular: the model of {task} also validated what it wrote. Independent is a "
+                f"Circular: {_writer(task)} also validated what it wrote. Independent is a "
                 "validation by another model or by people."
             )
-    if same_model(origins["map"], judged):
+    if pairs.get(MAP):
         found.append(
             "Circular: the release's map is embedded by the validator that chose its groups. "
             "Independent is a map by another model."
         )
+    if unknown := [label for label, same in pairs.items() if same is None]:
+        found.append(
+            f"Unknown: whether the validator is also {', '.join(unknown)}. The names differ, and "
+            "weights that are not on this machine have no hash to compare."
+        )
     return found
+
+
+def _checked(origins: Mapping[str, Any]) -> list[tuple[str, Named]]:
+    """(label, model) of every part that the validator should not have."""
+    parts = [(BASE, origins["base"]), (TEACHER, origins["teacher"])]
+    parts += [(_writer(task), of) for task, of in origins["wrote"].items()]
+    return [(label, of) for label, of in [*parts, (MAP, origins["map"])] if of]
+
+
+def _writer(task: str) -> str:
+    return f"the model of {task}"
 
 
 def origin_rows(origins: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -83,5 +107,7 @@ def _named(name: str) -> dict[str, Any]:
 def _shown(of: Named | None) -> str:
     if not of:
         return "not stated by the release"
-    known = f"weights sha256 `{of['sha256']}`" if of["sha256"] else "weights not on this machine"
+    known = (
+        f"weights sha256 `{of['sha256']}`" if of.get("sha256") else "weights not on this machine"
+    )
     return f"{of['model']}, {known}"

@@ -57,13 +57,13 @@ def retrieval_benchmark(
 
 
 def _instructions_of_a_query(questions: dict[str, Question]) -> dict[str, str]:
-    """{question: the first question of the same query}; by the texts, no id is looked into.
+    """{question: the question of the same query with the smallest id}; by the texts.
 
     Empty where an instruction is missing, or no query has a second instruction.
     """
     first: dict[str, str] = {}
-    for name, question in questions.items():
-        first.setdefault(question.query, name)
+    for name in sorted(questions):  # the order of lines is no part of the content
+        first.setdefault(questions[name].query, name)
     several = len(first) < len(questions)
     if not (several and all(one.instruction for one in questions.values())):
         return {}

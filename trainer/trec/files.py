@@ -6,7 +6,7 @@ run and ties are broken by document id, descending; written files have their ran
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,6 +77,12 @@ def write_qrels(file: Path, judgments: Mapping[str, Mapping[str, int]]) -> None:
         for query, of in judgments.items():
             for document, grade in of.items():
                 out.write(f"{_id(query)} 0 {_id(document)} {grade}\n")
+
+
+def require_ids(names: Iterable[str]) -> None:
+    """Raise BadInput where a TREC file cannot hold an id."""
+    for name in names:
+        _id(name)
 
 
 def _lines(file: Path, count: int, layout: str) -> Iterator[tuple[str, list[str]]]:
