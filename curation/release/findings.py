@@ -4,6 +4,7 @@ Read from the store when the release is made; a missing measurement is named wit
 makes it. People are counted, never named.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import select
@@ -170,14 +171,26 @@ def _leakage(session: Session, plan: Plan) -> str:
             f"| {name} | {found['auc']:.3f} ({low:.3f} to {high:.3f}) "
             f"| {found['length_auc']:.3f} | {found['pairs']:,} |"
         )
+    signs = [
+        f"- {name}: of negatives {_quoted(found['features']['negative'])}; "
+        f"of positives {_quoted(found['features']['positive'])}"
+        for name, found in report["comparisons"].items()
+        if found.get("features")
+    ]
     sentence = leaking_sentence(report)
     return (
         "Leakage: how well a classifier that sees one text alone, without query and instruction, "
         "separates negatives from positives in the run's kept groups (AUC with its 95 % interval "
         "over pairs; 0.5 is chance), and the AUC of the text's length by itself. "
         f"{sentence}\n\n"
-        "| | AUC | length alone | pairs |\n|---|---|---|---:|\n" + "\n".join(rows)
+        "| | AUC | length alone | pairs |\n|---|---|---|---:|\n"
+        + "\n".join(rows)
+        + ("\n\nThe words that separate most:\n\n" + "\n".join(signs) if signs else "")
     )
+
+
+def _quoted(words: Sequence[str]) -> str:
+    return ", ".join(f"“{word}”" for word in words)
 
 
 def model_of_map(session: Session, plan: Plan) -> dict[str, Any] | None:

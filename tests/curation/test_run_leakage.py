@@ -34,6 +34,7 @@ def test_the_check_is_stored_with_the_run_and_shown_on_page_and_card(
     export(sqlite_store, tmp_path / "out", dataset="small")
     card = (tmp_path / "out" / "README.md").read_text()
     assert "Leakage: how well a classifier" in card and "| P1- / P+ |" in card
+    assert "The words that separate most:" in card and "- P1- / P+: of negatives “" in card
     assert (sentence in card) if sentence else True
 
 
