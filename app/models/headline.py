@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app.models.compared.measures import model_name
+from app.models.compared.measures import SOMETIMES, model_name
 from db.tables import Evaluation
 from trainer.evaluate.compliance import COMPLIANCE
 from trainer.evaluate.following import (
@@ -16,12 +16,7 @@ from trainer.evaluate.following import (
     share_interval,
 )
 
-HEADLINE = {
-    "strict": "Strict group accuracy",
-    "instruction-flip": "Instruction flip",
-    "query-flip": "Query flip",
-    "paraphrase-stability": "Paraphrase stability",
-}
+HEADLINE = {name: SOMETIMES[name] for name in (*FOLLOWING, STABILITY)}
 HELP = {
     **FOLLOWING,
     STABILITY: STABILITY_HELP,

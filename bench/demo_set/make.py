@@ -155,7 +155,7 @@ def sheets(out: Path, *, left: bool = False) -> None:
                         "token": token,
                         "query_id": item["query_id"],
                         "scenario": item["role"],
-                        "item": item_key(item["instruction"], item["query"], order),
+                        "item": name_of(item),
                         "order": [text_sha256(text) for text in order],
                         "right": text_sha256(item["right"]),
                     }

@@ -7,19 +7,17 @@ from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from db.assignment.gold_places import draw_place, interleave
+from db.assignment.known_pairs import opened_pair, reviewed_pair, saw_choices
 from db.study.judgments import ADJUDICATOR
 from db.study.rules import rules_of
 from db.study.studies import get_study
 from db.tables import (
-    AdjudicationView,
     Assignment,
     Example,
     Group,
     Item,
     Judge,
     Judgment,
-    OpenedGroup,
-    Review,
     StudyItem,
     StudyJudge,
 )
@@ -46,19 +44,7 @@ def eligible_items(
 
 def unknown_pair(name: str) -> list[ColumnElement[bool]]:
     """Conditions on a query with `Group`: the person reviewed and opened no group of its pair."""
-    other = aliased(Group)
-    return [
-        ~exists(
-            select(Review.id)
-            .join(other, other.id == Review.group_id)
-            .where(other.pair_id == Group.pair_id, Review.reviewed_by == name)
-        ),
-        ~exists(
-            select(OpenedGroup.id)
-            .join(other, other.id == OpenedGroup.group_id)
-            .where(other.pair_id == Group.pair_id, OpenedGroup.opened_by == name)
-        ),
-    ]
+    return [~reviewed_pair(Group.pair_id, name), ~opened_pair(Group.pair_id, name)]
 
 
 def _conditions(
@@ -100,11 +86,7 @@ def _conditions(
         *unknown_pair(name),
         ~exists(trained),
         ~exists(adjudicated),
-        ~exists(
-            select(AdjudicationView.id).where(
-                AdjudicationView.item_id == StudyItem.item_id, AdjudicationView.seen_by == name
-            )
-        ),
+        ~saw_choices(StudyItem.item_id, name),
     ]
 
 

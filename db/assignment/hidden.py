@@ -12,18 +12,17 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import ColumnElement, Select, exists, func, literal, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
+from db.assignment.known_pairs import opened_pair, reviewed_pair, saw_choices
 from db.assignment.places import change_taken, lock_study
 from db.errors import Refused
 from db.people.accounts import record_audit
 from db.store.bulk import insert_of
 from db.tables import (
-    AdjudicationView,
     Assignment,
     Group,
     Item,
     Judge,
     OpenedGroup,
-    Review,
     Study,
     StudyItem,
     StudyJudge,
@@ -32,7 +31,6 @@ from db.tables import (
 
 CHUNK = 1000
 STUDIED = aliased(Group)  # the group of a study's item
-SIBLING = aliased(Group)  # a group of the same pair, of this run or another
 HIDDEN = (
     "you may judge an item of group {} in a study that is not closed, so its roles, verdict and "
     "reviews are hidden from you until it is closed"
@@ -92,19 +90,15 @@ def count_hidden(session: Session, run_id: int, person: str) -> int:
 
 def was_opened(session: Session, item_id: int, person: str) -> bool:
     """Whether the person has opened a group of the item's pair, or seen others' choices on it."""
-    seen = select(AdjudicationView.id).where(
-        AdjudicationView.item_id == item_id, AdjudicationView.seen_by == person
-    )
-    if session.scalar(seen.limit(1)) is not None:
-        return True
     query = (
-        select(OpenedGroup.id)
-        .join(SIBLING, SIBLING.id == OpenedGroup.group_id)
-        .join(STUDIED, STUDIED.pair_id == SIBLING.pair_id)
-        .join(Item, Item.group_id == STUDIED.id)
-        .where(Item.id == item_id, OpenedGroup.opened_by == person)
+        select(Item.id)
+        .join(STUDIED, STUDIED.id == Item.group_id)
+        .where(
+            Item.id == item_id,
+            or_(saw_choices(Item.id, person), opened_pair(STUDIED.pair_id, person)),
+        )
     )
-    return session.scalar(query.limit(1)) is not None
+    return session.scalar(query) is not None
 
 
 def open_groups(
@@ -145,24 +139,14 @@ def _hidden_pairs(session: Session, person: str) -> Select[int]:
             Judge.name == person,
         )
     )
-    reviewed = (
-        select(Review.id)
-        .join(SIBLING, SIBLING.id == Review.group_id)
-        .where(SIBLING.pair_id == STUDIED.pair_id, Review.reviewed_by == person)
-    )
-    opened = (
-        select(OpenedGroup.id)
-        .join(SIBLING, SIBLING.id == OpenedGroup.group_id)
-        .where(SIBLING.pair_id == STUDIED.pair_id, OpenedGroup.opened_by == person)
-    )
     return (
         select(STUDIED.pair_id)
         .join(Item, Item.group_id == STUDIED.id)
         .join(StudyItem, StudyItem.item_id == Item.id)
         .where(
             StudyItem.study_id.in_(_studies_of(session, person)),
-            or_(~exists(reviewed), exists(given)),
-            ~exists(opened),
+            or_(~reviewed_pair(STUDIED.pair_id, person), exists(given)),
+            ~opened_pair(STUDIED.pair_id, person),
         )
     )
 

@@ -10,6 +10,7 @@ Answers are judgments on the examples: stored, never counted.
 """
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import func, select
@@ -166,7 +167,8 @@ def _end_round(session: Session, study_id: int, judge_id: int, member: StudyJudg
         member.passed_at = utc_now()
     else:
         member.training_rounds += 1
-        unseen = len(_unseen(session, study_id, judge_id))
+        pool = _pool(session, study_id, judge_id)
+        unseen = len(_unseen(session, study_id, judge_id, pool))
         is_last = member.training_rounds % state.max_rounds == 0
         if is_last or unseen < state.total:
             member.state = "paused"
@@ -181,8 +183,8 @@ def _end_round(session: Session, study_id: int, judge_id: int, member: StudyJudg
     session.flush()
 
 
-def _unseen(session: Session, study_id: int, judge_id: int) -> list[int]:
-    """The examples of the study that the judge has not been shown."""
+def _unseen(session: Session, study_id: int, judge_id: int, pool: Sequence[int]) -> list[int]:
+    """Those of the pool that the judge has not been shown."""
     seen = set(
         session.scalars(
             select(Example.item_id).where(
@@ -197,7 +199,7 @@ def _unseen(session: Session, study_id: int, judge_id: int) -> list[int]:
             )
         )
     )
-    return [each for each in _pool(session, study_id, judge_id) if each not in seen]
+    return [each for each in pool if each not in seen]
 
 
 def _pool(session: Session, study_id: int, judge_id: int) -> list[int]:
@@ -234,10 +236,10 @@ def _round(session: Session, study_id: int, judge_id: int, this_round: int) -> l
     if there:
         return there
     chance = secrets.SystemRandom()
-    unseen = _unseen(session, study_id, judge_id)
+    pool = _pool(session, study_id, judge_id)
+    unseen = _unseen(session, study_id, judge_id, pool)
     chance.shuffle(unseen)
-    pool = set(_pool(session, study_id, judge_id))
-    seen = dict.fromkeys(pool - set(unseen), -1)
+    seen = dict.fromkeys(set(pool) - set(unseen), -1)
     seen.update({old.item_id: old.round for old in session.scalars(mine) if old.item_id in pool})
     longest_ago = sorted(seen, key=lambda item_id: (seen[item_id], chance.random()))
     # a round that an earlier version began: its answers count, so their examples belong to it

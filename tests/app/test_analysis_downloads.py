@@ -31,7 +31,7 @@ def shown_and_offered(page: AppTest, least: int) -> None:
     for place in numbers:
         assert kinds[place + 1 : place + 3] == ["download_button", "code"], (place, kinds)
         assert told[place + 1][1].proto.label == "CSV"
-        assert told[place + 2][1].value.startswith("inf analyze ")
+        assert told[place + 2][1].value.startswith(("inf analyze ", "inf study "))
         assert "--json" in told[place + 2][1].value
 
 

@@ -107,6 +107,10 @@ def test_from_pairs_to_a_trained_and_evaluated_model_by_mouse_and_keyboard(
         expect(page.get_by_text("saved", exact=True).first).to_be_visible()
         assert judged_in_studies(sqlite_store) == 1
 
+        open_view(page, "Agreement")  # who judges in an open study sees no figures over its items
+        expect(page.get_by_text("Every judged item is hidden from you.")).to_be_visible()
+        open_view(page, "Studies")
+        press(page, "studies.closed")
         open_view(page, "Agreement")
         expect(page.get_by_text("Pairs of judges", exact=True)).to_be_visible()
 

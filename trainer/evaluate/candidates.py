@@ -33,8 +33,7 @@ from trainer.records.applied import (
     FIRST_TEXTS,
     chat_template_of,
     read_by_model,
-    read_by_words,
-    read_in_pairs,
+    read_without_model,
 )
 from trainer.records.record import evaluation_record
 from trainer.settings.settings import TrainSettings
@@ -192,9 +191,9 @@ def _record(
     if scorer.run_file:
         applied = {}
     elif scorer.score_pairs:
-        applied = read_in_pairs(queries, documents)
+        applied = read_without_model(queries, documents)
     elif model is None:
-        applied = read_by_words(queries, documents, lambda text: tokens_of([text], "en")[0])
+        applied = read_without_model(queries, documents, lambda text: tokens_of([text], "en")[0])
     else:
         applied = read_by_model(model, queries, documents)
     is_given = model is not None and not candidate.memory and candidate.base_of is None

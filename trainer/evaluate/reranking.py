@@ -40,6 +40,11 @@ def is_reranker(name: str) -> bool:
     return name.partition(":")[0] in KINDS and ":" in name
 
 
+def plain_name(name: str) -> str:
+    """The folder or name of a model without the kind of a reranker before it."""
+    return name.partition(":")[2] if is_reranker(name) else name
+
+
 def load_reranker(name: str) -> PairScorer:
     """(query, document) pairs → scores. Raises BadInput where the model cannot be loaded."""
     from analysis.embed.embedding import model_source

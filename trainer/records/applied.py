@@ -41,20 +41,15 @@ def read_by_model(
     return found
 
 
-def read_by_words(
-    queries: Sequence[str], documents: Sequence[str], split: Callable[[str], list[str]]
+def read_without_model(
+    queries: Sequence[str],
+    documents: Sequence[str],
+    split: Callable[[str], list[str] | None] = lambda text: None,
 ) -> dict[str, list[Read]]:
-    """The same for BM25: the terms that it indexes."""
+    """The same for BM25, with the terms that it indexes, and for a reranker: the texts of the pairs
+    that it is given, without tokens."""
     return {
         kind: [_read(text, split(text)) for text in texts[:FIRST_TEXTS]]
-        for kind, texts in (("query", queries), ("document", documents))
-    }
-
-
-def read_in_pairs(queries: Sequence[str], documents: Sequence[str]) -> dict[str, list[Read]]:
-    """The same for a reranker: the texts of the pairs that it is given, without tokens."""
-    return {
-        kind: [_read(text, None) for text in texts[:FIRST_TEXTS]]
         for kind, texts in (("query", queries), ("document", documents))
     }
 

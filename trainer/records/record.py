@@ -15,6 +15,7 @@ from typing import Any
 from analysis.embed.embedding import model_identity
 from analysis.embed.model_hash import hub_revision, model_sha256
 from trainer.evaluate.benchmarks import Benchmark
+from trainer.evaluate.reranking import plain_name
 from trainer.records.likeness import FORMAT, PARTS
 from trainer.trec.scoring import PREFIX as TREC
 from trainer.trec.scoring import run_identity
@@ -35,11 +36,7 @@ def model_record(name: str) -> dict[str, Any]:
     if name.startswith(TREC):
         identity = run_identity(Path(name.removeprefix(TREC)))
         return {"name": name, "identity": identity, "weights_sha256": None, "revision": None}
-    plain = (
-        name.partition(":")[2]
-        if name.startswith(("cross-encoder:", "monot5:", "flan-t5:"))
-        else name
-    )
+    plain = plain_name(name)
     return {
         "name": name,
         "identity": model_identity(plain),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.embed.model_hash import model_sha256
+from trainer.evaluate.reranking import plain_name
 from trainer.settings.settings import TrainSettings
 
 VALIDATION = "validation"
@@ -100,8 +101,7 @@ def origin_rows(origins: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _named(name: str) -> dict[str, Any]:
-    plain = name.partition(":")[2] if ":" in name else name
-    return {"model": name, "sha256": model_sha256(plain)}
+    return {"model": name, "sha256": model_sha256(plain_name(name))}
 
 
 def _shown(of: Named | None) -> str:

@@ -1,6 +1,6 @@
 """Differences of models to a base on one benchmark: intervals, p by Holm, and a verdict."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from analysis.figures.paired import Difference, holm, paired_difference
 from app.models.compared.conditions import unlike
@@ -19,8 +19,12 @@ METHOD = (
 )
 
 
-def difference_rows(base: Evaluation, others: Sequence[Evaluation]) -> list[dict[str, object]]:
+def difference_rows(
+    base: Evaluation, others: Sequence[Evaluation], metrics: Mapping[str, str] = COMPARED
+) -> list[dict[str, object]]:
     """A row per model and metric: the difference to the base, its interval, p and a verdict.
+
+    metrics: {name: title}.
 
     p is adjusted by Holm for the number of models compared with the base on that metric.
     """
@@ -31,12 +35,12 @@ def difference_rows(base: Evaluation, others: Sequence[Evaluation]) -> list[dict
             )
             for each in others
         ]
-        for metric in COMPARED
+        for metric in metrics
     }
     adjusted = {metric: holm([each.p for each in row]) for metric, row in found.items()}
     rows: list[dict[str, object]] = []
     for place, each in enumerate(others):
-        for metric, title in COMPARED.items():
+        for metric, title in metrics.items():
             difference, p = found[metric][place], adjusted[metric][place]
             if difference.value is None:
                 continue

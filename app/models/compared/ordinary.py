@@ -51,6 +51,6 @@ def _difference(base: Evaluation, other: Evaluation) -> dict[str, object]:
     reasons = unlike(base, [other]).get(other.id)
     if reasons:
         return {"Verdict": f"not compared: {', '.join(reasons)}"}
-    found = [row for row in difference_rows(base, [other]) if row["Metric"] == TITLE]
+    found = difference_rows(base, [other], {MEASURE: TITLE})
     keys = ("Difference", "from", "to", "Verdict")
     return {key: found[0][key] for key in keys} if found else {}
