@@ -53,7 +53,14 @@ class NotFound(InfError):
 
 
 class Refused(InfError):
-    """The rule of the study, a role or the state of the store forbids it."""
+    """The rule of the study, a role or the state of the store forbids it.
+
+    `code` and `values` name the message where an annotator reads it in another language.
+    """
+
+    def __init__(self, message: str, *, code: str = "", **values: object) -> None:
+        super().__init__(message)
+        self.code, self.values = code, values
 
 
 class StoreBehind(InfError):

@@ -15,6 +15,8 @@ def distractor(number: int) -> str:
     return f"distractor_{number}"
 
 
+# Why a judge skips or flags an item; "" before these codes existed, or without one.
+REMARK_REASONS: Final = ("unclear", "no_right_passage", "several_right", "bad_text", "other")
 ORIGINS: Final = ("seed", "pool", "generated")
 VERDICTS: Final = ("kept", "dropped")
 STUDY_STATUSES: Final = ("open", "paused", "closed")

@@ -57,13 +57,19 @@ def draw_choice(study_id: int, item: BlindItem, position: int | None, text: str)
 def draw_remarks(item: BlindItem) -> None:
     """Notes and flags of people; after a reveal, with their names."""
     if item.revealed is None:
-        for note, flagged in item.remarks:
-            draw_text(note or "(no note)", label="flag" if flagged else "note")
+        for note, flagged, reason in item.remarks:
+            draw_text(note or "(no note)", label=remark_label(flagged, reason))
         return
     for one in (*item.revealed.answers, *item.revealed.skips):
-        if one.note or one.flagged:
-            kind = "flag" if one.flagged else "note"
-            draw_text(one.note or "(no note)", label=f"{one.judge} · {kind}")
+        if one.note or one.flagged or one.reason:
+            label = remark_label(one.flagged, one.reason, skipped=one.choice == "skipped")
+            draw_text(one.note or "(no note)", label=f"{one.judge} · {label}")
+
+
+def remark_label(flagged: bool, reason: str, *, skipped: bool = False) -> str:
+    """`flag: bad text`, `skipped: unclear`, `note`."""
+    kind = "skipped" if skipped else "flag" if flagged else "note"
+    return f"{kind}: {reason.replace('_', ' ')}" if reason else kind
 
 
 def draw_reveal(study_id: int, item: BlindItem) -> None:

@@ -18,7 +18,7 @@ from db.errors import BadInput, Refused
 from db.study.judgments import find_judgment, record_judgment
 from db.study.studies import current_guideline
 from db.tables import Judge, Judgment, Study, StudyJudge, utc_now
-from db.values import NONE
+from db.values import NONE, REMARK_REASONS
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Decision:
     note: str = ""
     flagged: bool = False
     change: bool = False
+    reason: str = ""
 
 
 def submit_decision(
@@ -58,14 +59,18 @@ def submit_decision(
         return known
     assignment = find_assignment(session, study_id, judge_id, decision.item_id)
     if study.status == "closed":
-        raise Refused(f"the study {study.name!r} is closed: the answer was not stored")
+        raise study_closed(study)
     if was_opened(session, assignment.item_id, session.get_one(Judge, judge_id).name):
         raise Refused(
             "you have opened this item's group, or seen others' choices on it, since: an answer "
-            "given before stands, a new one is not stored"
+            "given before stands, a new one is not stored",
+            code="opened",
         )
     if assignment.state in ("done", "aside") and not decision.change:
-        raise Refused("this item was answered already (in another tab?): the first answer stands")
+        raise Refused(
+            "this item was answered already (in another tab?): the first answer stands",
+            code="answered_already",
+        )
     if assignment.state in ("done", "aside"):
         _require_not_paused(session, study, judge_id)
     counts = assignment.state == "done" or regain_place(session, assignment)
@@ -83,6 +88,7 @@ def submit_decision(
         decided_at=decided_at,
         note=decision.note,
         flagged=decision.flagged,
+        reason=_checked_reason(decision.reason),
         detail={} if counts else {"aside_in_study": study_id},
     )
     assignment.state = "done" if counts else "aside"
@@ -100,24 +106,45 @@ def skip_item(
     *,
     note: str = "",
     flagged: bool = False,
+    reason: str = "",
+    shown_at: datetime | None = None,
 ) -> bool:
     """Return a leased item to the queue; this judge does not see it again.
 
     Skipping twice is skipping once; an answered item stays answered. Returns whether the item is
-    skipped now. Raises Refused if it was never leased to them. Does not commit.
+    skipped now. Raises Refused if it was never leased to them, BadInput for an unknown reason. Does
+    not commit.
     """
     study = lock_study(session, study_id)
     assignment = find_assignment(session, study_id, judge_id, item_id)
     if assignment.state in ("done", "aside"):
         return False
     if study.status == "closed":
-        raise Refused(f"the study {study.name!r} is closed")
+        raise study_closed(study)
     if assignment.state == "leased":
         change_taken(session, study_id, item_id, -1)
+    if assignment.state != "skipped":
+        assignment.shown_at, assignment.ended_at = shown_at, utc_now()
     assignment.state, assignment.lease_until = "skipped", None
     assignment.note, assignment.flagged = note, flagged
+    assignment.reason = _checked_reason(reason)
     session.flush()
     return True
+
+
+def study_closed(study: Study) -> Refused:
+    """The refusal of an answer to a closed study."""
+    return Refused(
+        f"the study {study.name!r} is closed: the answer was not stored",
+        code="study_closed",
+        study=study.name,
+    )
+
+
+def _checked_reason(reason: str) -> str:
+    if reason and reason not in REMARK_REASONS:
+        raise BadInput(f"no reason {reason!r:.40}: give one of {', '.join(REMARK_REASONS)}")
+    return reason
 
 
 def _require_not_paused(session: Session, study: Study, judge_id: int) -> None:
@@ -127,7 +154,10 @@ def _require_not_paused(session: Session, study: Study, judge_id: int) -> None:
     """
     member = session.get(StudyJudge, (study.id, judge_id))
     if study.status == "paused" or (member is not None and member.state == "paused"):
-        raise Refused("the study, or you in it, is paused: the answer given before stands")
+        raise Refused(
+            "the study, or you in it, is paused: the answer given before stands",
+            code="paused_change",
+        )
 
 
 def _label(order_shown: Sequence[str], position: int | None) -> str:

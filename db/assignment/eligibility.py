@@ -42,6 +42,45 @@ def eligible_items(
     return list(session.scalars(query.order_by(StudyItem.position)))
 
 
+def count_eligible(session: Session, study_id: int, judge_id: int) -> int:
+    """How many more items of part main the judge can be given: one of each pair.
+
+    A pair of which they were given a *gold* item counts on: otherwise the count would fall by one
+    where a hidden gold item is given. (Sampled gold is of no pair of the study; gold from a file
+    can be.)
+    """
+    pairs = (
+        select(Group.pair_id)
+        .select_from(StudyItem)
+        .join(Item, Item.id == StudyItem.item_id)
+        .join(Group, Group.id == Item.group_id)
+    )
+    open_to_me = pairs.where(*_conditions(session, study_id, judge_id))
+    gold = aliased(StudyItem)
+    behind_gold = pairs.where(
+        StudyItem.study_id == study_id,
+        StudyItem.part == "main",
+        StudyItem.taken < StudyItem.places,
+        Group.pair_id.in_(
+            select(Group.pair_id)
+            .join(Item, Item.group_id == Group.id)
+            .join(gold, gold.item_id == Item.id)
+            .join(
+                Assignment,
+                and_(Assignment.study_id == gold.study_id, Assignment.item_id == gold.item_id),
+            )
+            .where(
+                gold.study_id == study_id,
+                gold.part == "gold",
+                Assignment.judge_id == judge_id,
+                Assignment.state != "expired",
+            )
+        ),
+    )
+    found = open_to_me.union(behind_gold).subquery()
+    return session.scalar(select(func.count()).select_from(found)) or 0
+
+
 def unknown_pair(name: str) -> list[ColumnElement[bool]]:
     """Conditions on a query with `Group`: the person reviewed and opened no group of its pair."""
     return [~reviewed_pair(Group.pair_id, name), ~opened_pair(Group.pair_id, name)]

@@ -1,22 +1,24 @@
 """Leasing the items of a study to judges, with exactly the requested overlap.
 
-A lease holds a place of an item (`study_item.taken`) for ten idle minutes; any action of the judge
-in the study renews it. An expired lease returns its place when another judge requests an item.
+A lease holds a place of an item (`study_item.taken`) for ten minutes after the judge's last answer
+or skip in the study, and for two minutes if there was none in the last ten: opening the page alone
+holds nothing for longer. An expired lease returns its place when another judge requests an item.
 """
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.assignment.eligibility import choose_items, has_part
-from db.assignment.members import membership
+from db.assignment.members import membership, not_open, require_active
 from db.assignment.places import change_taken, lock_study, own_assignments
 from db.assignment.shown_items import ShownItem, random_order, show
 from db.errors import Refused
-from db.tables import Assignment, Item, utc_now
+from db.tables import Assignment, Item, Judgment, utc_now
 
 LEASE = timedelta(minutes=10)
+UNANSWERED_LEASE = timedelta(minutes=2)
 
 
 def next_item(
@@ -42,12 +44,11 @@ def lease_items(
     now = now or utc_now()
     study = lock_study(session, study_id)
     if study.status != "open":
-        raise Refused(f"the study {study.name!r} is {study.status}: nothing can be judged in it")
+        raise not_open(study)
     member = membership(session, study_id, judge_id)
-    if member.state == "paused":
-        raise Refused(f"you are paused in this study: {member.reason}")
+    require_active(member)
     if member.passed_at is None and has_part(session, study_id, "training"):
-        raise Refused("the qualification comes first")
+        raise Refused("the qualification comes first", code="qualification_first")
     _release_expired(session, study_id, judge_id, now)
     held = list(
         session.scalars(
@@ -56,11 +57,12 @@ def lease_items(
             .order_by(Assignment.id)
         )
     )
-    for assignment in held:
-        assignment.lease_until = now + LEASE
+    until = now + (LEASE if _is_working(session, study_id, judge_id, now) else UNANSWERED_LEASE)
+    for assignment in held:  # one that was given by name is held for a day
+        assignment.lease_until = max(until, assignment.lease_until or until)
     if len(held) < count:
         held += [
-            lease_item(session, study_id, judge_id, item_id, now + LEASE)
+            lease_item(session, study_id, judge_id, item_id, until)
             for item_id in choose_items(session, member, count - len(held))
         ]
     session.flush()
@@ -86,6 +88,25 @@ def lease_item(
     assignment.state, assignment.lease_until = "leased", until
     session.flush()
     return assignment
+
+
+def _is_working(session: Session, study_id: int, judge_id: int, now: datetime) -> bool:
+    """Whether the judge answered or skipped an item of the study in the last ten minutes."""
+    answered = (
+        select(Judgment.decided_at)
+        .where(Judgment.study_id == study_id, Judgment.judge_id == judge_id, Judgment.is_current)
+        .order_by(Judgment.id.desc())
+        .limit(1)
+    )
+    skipped = select(func.max(Assignment.ended_at)).where(
+        Assignment.study_id == study_id,
+        Assignment.judge_id == judge_id,
+        Assignment.state == "skipped",
+    )
+    return any(
+        moment is not None and moment > now - LEASE
+        for moment in (session.scalar(answered), session.scalar(skipped))
+    )
 
 
 def _release_expired(session: Session, study_id: int, judge_id: int, now: datetime) -> None:

@@ -23,9 +23,28 @@ def membership(session: Session, study_id: int, judge_id: int) -> StudyJudge:
     study = get_study(session, study_id)
     if study.settings.get("members_only"):
         raise Refused(
-            f"the study {study.name!r} is for people invited into it: ask its curator for a link"
+            f"the study {study.name!r} is for people invited into it: ask its curator for a link",
+            code="members_only",
+            study=study.name,
         )
     return add_member(session, study_id, judge_id)
+
+
+def not_open(study: Study) -> Refused:
+    """The refusal of items of a study that is paused or closed."""
+    return Refused(
+        f"the study {study.name!r} is {study.status}: nothing can be judged in it",
+        code=f"study_is_{study.status}",
+        study=study.name,
+    )
+
+
+def require_active(member: StudyJudge) -> None:
+    """Raise Refused with the reason if the judge is paused in the study."""
+    if member.state == "paused":
+        raise Refused(
+            f"you are paused in this study: {member.reason}", code="paused", reason=member.reason
+        )
 
 
 def add_member(session: Session, study_id: int, judge_id: int) -> StudyJudge:

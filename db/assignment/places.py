@@ -32,7 +32,9 @@ def find_assignment(session: Session, study_id: int, judge_id: int, item_id: int
     """The judge's assignment of the item. Raises Refused if it was never leased to them."""
     found = session.scalar(own_assignments(study_id, judge_id).where(Assignment.item_id == item_id))
     if found is None:
-        raise Refused(f"item {item_id} was never given to this judge in study {study_id}")
+        raise Refused(
+            f"item {item_id} was never given to this judge in study {study_id}", code="not_given"
+        )
     return found
 
 
@@ -40,7 +42,7 @@ def assignment_of_token(session: Session, study_id: int, judge_id: int, token: s
     """The judge's assignment with this token. Raises Refused if they were given none."""
     found = session.scalar(own_assignments(study_id, judge_id).where(Assignment.token == token))
     if found is None:
-        raise Refused("this item was never given to you in this study")
+        raise Refused("this item was never given to you in this study", code="not_given")
     return found
 
 

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.assignment.eligibility import free_gold, given_parts
+from db.assignment.eligibility import count_eligible, free_gold, given_parts
 from db.assignment.gold_places import planned_gold
 from db.study.rules import rules_of
 from db.study.studies import get_study
-from db.tables import Assignment, Judgment, StudyItem
+from db.tables import Assignment, Judgment
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class OwnProgress:
 def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
     """A judge's progress in a study; the pace is the median of seconds from shown to decided.
 
-    `left` counts every item with a free place that they were not given: an upper bound, since
-    items of groups they reviewed, or judged in another study, are never given to them. It counts
-    hidden gold from the start, so that giving one changes nothing in the total.
+    `left` counts what they would be given if no one else took a place meanwhile: items of pairs
+    that they know, or judged in another study, are not. It counts hidden gold from the start, so
+    that giving one changes nothing in the total.
     """
     states = dict(
         session.execute(
@@ -36,25 +36,7 @@ def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
             .group_by(Assignment.state)
         ).all()
     )
-    free = (
-        select(func.count())
-        .select_from(StudyItem)
-        .where(
-            StudyItem.study_id == study_id,
-            StudyItem.part == "main",
-            StudyItem.taken < StudyItem.places,
-        )
-    )
-    mine = free.join(
-        Assignment,
-        and_(
-            Assignment.study_id == StudyItem.study_id,
-            Assignment.item_id == StudyItem.item_id,
-            Assignment.judge_id == judge_id,
-            Assignment.state != "expired",
-        ),
-    )
-    open_to_me = (session.scalar(free) or 0) - (session.scalar(mine) or 0)
+    open_to_me = count_eligible(session, study_id, judge_id)
     gold = _gold_to_come(session, study_id, judge_id, open_to_me)
     times = session.execute(
         select(Judgment.shown_at, Judgment.decided_at)

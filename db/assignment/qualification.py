@@ -17,7 +17,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.assignment.eligibility import unknown_pair
-from db.assignment.members import membership
+from db.assignment.members import membership, not_open, require_active
 from db.assignment.places import lock_study
 from db.assignment.shown_items import ShownItem, random_order, show_item
 from db.errors import BadInput, Refused
@@ -93,7 +93,8 @@ def next_example(session: Session, study_id: int, judge_id: int) -> ShownItem | 
     if not state.total:
         raise Refused(
             "you have reviewed or opened the groups of all examples of the qualification: ask the "
-            "curator to add others"
+            "curator to add others",
+            code="examples_known",
         )
     answered = _answers(session, study_id, judge_id, state.round)
     for example in _round(session, study_id, judge_id, state.round):
@@ -123,22 +124,25 @@ def answer_example(
         )
     )
     if example is None:
-        raise Refused("this example was never given to you in this study")
+        raise Refused("this example was never given to you in this study", code="not_given")
     item_id, order = example.item_id, [str(label) for label in example.order_shown]
     row = session.get(StudyItem, (study_id, item_id))
     if row is None or row.part != "training" or row.gold_choice is None:
-        raise Refused("this is no longer an example of the study")
+        raise Refused("this is no longer an example of the study", code="no_example")
     if position is not None and not 0 <= position < len(order):
         raise BadInput(f"there is no passage {position + 1}: there are {len(order)}")
     this_round = example.round
     known = find_judgment(session, f"training:{judge_id}/{study_id}/{item_id}/{this_round}")
     if known is None:
-        if member.state == "paused":
-            raise Refused(f"you are paused in this study: {member.reason}")
+        require_active(member)
         if study.status != "open":
-            raise Refused(f"the study {study.name!r} is {study.status}")
+            raise not_open(study)
         if this_round != member.training_rounds or member.passed_at is not None:
-            raise Refused(f"round {this_round + 1} of the qualification is over: answer this one")
+            raise Refused(
+                f"round {this_round + 1} of the qualification is over: answer this one",
+                code="round_over",
+                round=this_round + 1,
+            )
         known = record_judgment(
             session,
             judge_id=judge_id,

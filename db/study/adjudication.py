@@ -38,6 +38,7 @@ class JudgeAnswer:
     flagged: bool
     seconds: float | None
     too_fast: bool = False
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ def get_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
                 flagged=judgment.flagged,
                 seconds=seconds,
                 too_fast=judge.kind == "person" and seconds is not None and seconds < fastest,
+                reason=judgment.reason,
             )
         )
     return Disputed(
@@ -238,7 +240,14 @@ def _largest_share(votes: Counter[str]) -> float:
 
 def _skips(session: Session, study_id: int, item_id: int) -> tuple[JudgeAnswer, ...]:
     rows = session.execute(
-        select(Judge.name, Judge.kind, Judge.simulated, Assignment.note, Assignment.flagged)
+        select(
+            Judge.name,
+            Judge.kind,
+            Judge.simulated,
+            Assignment.note,
+            Assignment.flagged,
+            Assignment.reason,
+        )
         .join(Assignment, Assignment.judge_id == Judge.id)
         .where(
             Assignment.study_id == study_id,
@@ -248,6 +257,6 @@ def _skips(session: Session, study_id: int, item_id: int) -> tuple[JudgeAnswer, 
         .order_by(Judge.name)
     )
     return tuple(
-        JudgeAnswer(name, kind, simulated, "skipped", note, flagged, None)
-        for name, kind, simulated, note, flagged in rows
+        JudgeAnswer(name, kind, simulated, "skipped", note, flagged, None, reason=reason)
+        for name, kind, simulated, note, flagged, reason in rows
     )

@@ -26,7 +26,7 @@ from db.values import NONE
 class BlindItem:
     """An item before it is revealed; `votes` and `decided` go by position, the last one is none.
 
-    `remarks` are people's notes and flags. `decided` is the adjudicator's own decision;
+    `remarks` are people's notes, flags and reasons. `decided` is the adjudicator's own decision;
     `decided_by_another`: there is one of another adjudicator, not shown. `revealed` has everything,
     after the adjudicator asked for it.
     """
@@ -36,7 +36,7 @@ class BlindItem:
     query: str
     candidates: tuple[str, ...]
     votes: tuple[int, ...]
-    remarks: tuple[tuple[str, bool], ...]
+    remarks: tuple[tuple[str, bool, str], ...]
     decided: int | None
     decided_by_another: bool
     note: str
@@ -88,7 +88,9 @@ def view_item(session: Session, study_id: int, item_id: int, person: str) -> Bli
         candidates=tuple(texts[label] for label in labels),
         votes=tuple(votes[label] for label in places),
         remarks=tuple(
-            (one.note, one.flagged) for one in (*people, *disputed.skips) if one.note or one.flagged
+            (one.note, one.flagged, one.reason)
+            for one in (*people, *disputed.skips)
+            if one.note or one.flagged or one.reason
         ),
         decided=places.index(disputed.decision) if mine and disputed.decision in places else None,
         decided_by_another=disputed.decision is not None and not mine,

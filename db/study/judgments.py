@@ -105,6 +105,7 @@ def record_judgment(
     decided_at: datetime | None = None,
     note: str = "",
     flagged: bool = False,
+    reason: str = "",
     detail: dict[str, Any] | None = None,
 ) -> Judgment:
     """Store a decision; the judge's earlier one on the item is kept, but no longer current.
@@ -137,6 +138,7 @@ def record_judgment(
         replaces_id=None if earlier is None else earlier.id,
         flagged=flagged,
         note=note,
+        reason=reason,
         detail=detail or {},
     )
     session.add(judgment)

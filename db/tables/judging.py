@@ -127,8 +127,9 @@ class Assignment(Base, kw_only=True):
     the candidates' labels, the judge's own.
 
     `aside`: the judge answered after the lease had expired and the place was taken by another
-    judge; the judgment is kept but does not count in the study. `note` and `flagged` are those of a
-    skipped item; an answered one has them in its judgment.
+    judge; the judgment is kept but does not count in the study. `note`, `flagged`, `reason` (of
+    `db.values.REMARK_REASONS`), `shown_at` and `ended_at` are those of a skipped item; an answered
+    one has them in its judgment.
     """
 
     __tablename__ = "assignment"
@@ -142,6 +143,9 @@ class Assignment(Base, kw_only=True):
     lease_until: Mapped[datetime | None] = mapped_column(default=None)
     note: Mapped[str] = mapped_column(default="")
     flagged: Mapped[bool] = mapped_column(default=False)
+    reason: Mapped[str] = mapped_column(default="", server_default="")
+    shown_at: Mapped[datetime | None] = mapped_column(default=None)
+    ended_at: Mapped[datetime | None] = mapped_column(default=None)
     created_at: Mapped[datetime] = created()
     __table_args__ = (
         UniqueConstraint("study_id", "item_id", "judge_id"),
@@ -199,7 +203,8 @@ class StudyJudge(Base, kw_only=True):
 class Judgment(Base, kw_only=True):
     """Judge × item → the label of a candidate, or "none". Append-only; one is current.
 
-    `order_shown` lists the labels in the order on the screen or in the prompt.
+    `order_shown` lists the labels in the order on the screen or in the prompt; `reason` is why it
+    is flagged, of `db.values.REMARK_REASONS`.
     """
 
     __tablename__ = "judgment"
@@ -218,6 +223,7 @@ class Judgment(Base, kw_only=True):
     replaces_id: Mapped[int | None] = mapped_column(ForeignKey("judgment.id"), default=None)
     flagged: Mapped[bool] = mapped_column(default=False)
     note: Mapped[str] = mapped_column(default="")
+    reason: Mapped[str] = mapped_column(default="", server_default="")
     detail: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     __table_args__ = (
         Index(
@@ -245,6 +251,30 @@ class Judgment(Base, kw_only=True):
             sqlite_where=text("note <> '' OR flagged"),
             postgresql_where=text("note <> '' OR flagged"),
         ),
+    )
+
+
+class ItemMessage(Base, kw_only=True):
+    """A message of the thread between a judge and the curators about an item of a study.
+
+    `judge_id` is the judge whose thread it is; `written_by` the name of the curator who wrote, ""
+    for the judge. `read_at`: when the other side first saw it. `event_id` is that of the browser,
+    which may send it again.
+    """
+
+    __tablename__ = "item_message"
+    id: Mapped[int] = key()
+    study_id: Mapped[int] = mapped_column(ForeignKey("study.id", ondelete="CASCADE"))
+    item_id: Mapped[int] = mapped_column(ForeignKey("item.id", ondelete="CASCADE"))
+    judge_id: Mapped[int] = mapped_column(ForeignKey("judge.id"))
+    written_by: Mapped[str] = mapped_column(default="")
+    body: Mapped[str]
+    event_id: Mapped[str] = mapped_column(unique=True)
+    read_at: Mapped[datetime | None] = mapped_column(default=None)
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (
+        CheckConstraint("body <> ''", name="body_not_empty"),
+        Index("ix_item_message_study_id_judge_id", "study_id", "judge_id", "item_id"),
     )
 
 

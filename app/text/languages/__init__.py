@@ -1,0 +1,66 @@
+"""The catalogue of the annotators' pages: every text by its key, in each language.
+
+A language is a module here with `TEXTS`, the same keys and the same placeholders as English, and
+an entry in LANGUAGES. Keys with a dot before `refused.` are errors of the store by their code.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from app.text.languages import de, en
+from db.errors import InfError, Refused
+
+DEFAULT = "en"
+COOKIE = "inf_language"
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language of the interface: its name in itself, the direction of its script, its texts."""
+
+    name: str
+    direction: str
+    texts: Mapping[str, str]
+
+
+LANGUAGES: Mapping[str, Language] = {
+    "en": Language("English", "ltr", en.TEXTS),
+    "de": Language("Deutsch", "ltr", de.TEXTS),
+}
+
+
+def text(language: str, key: str, **values: object) -> str:
+    """The text of a key, its placeholders filled; raises KeyError for a key that does not exist."""
+    return LANGUAGES[language].texts[key].format(**values)
+
+
+def error_text(language: str, error: InfError) -> str:
+    """The error in the language; in English where the catalogue has no text for it."""
+    key = f"refused.{error.code}" if isinstance(error, Refused) and error.code else ""
+    if key not in LANGUAGES[language].texts:
+        return str(error)
+    return text(language, key, **error.values) if isinstance(error, Refused) else str(error)
+
+
+def best_language(chosen: str, accepted: str) -> str:
+    """The language chosen before (a cookie), else the first that the browser accepts, else English.
+
+    `accepted` is an Accept-Language header or one locale.
+    """
+    for wanted in (chosen, *_by_preference(accepted)):
+        code = wanted.strip().lower().replace("_", "-").split("-")[0]
+        if code in LANGUAGES:
+            return code
+    return DEFAULT
+
+
+def _by_preference(accepted: str) -> Iterable[str]:
+    found = []
+    for part in accepted.split(",")[:20]:
+        name, _, quality = part.partition(";q=")
+        try:
+            weight = float(quality) if quality else 1.0
+        except ValueError:
+            weight = 0.0
+        found.append((-weight, name))
+    return [name for weight, name in sorted(found, key=lambda one: one[0]) if weight < 0]

@@ -1,0 +1,188 @@
+"""Threads between one judge and the curators about an item of a study.
+
+A thread is seen by its judge, who may write about any item they were given in the study, and by
+curators; by nobody else as long as the study is not closed. A curator who opens one has seen a
+judge's view of the item, which is recorded: the item is never given to them afterwards.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from db.assignment.places import find_assignment
+from db.assignment.shown_items import ShownItem, show
+from db.errors import BadInput, Refused
+from db.study.studies import get_study
+from db.tables import ItemMessage, Judge, utc_now
+
+MAX_MESSAGE_CHARACTERS = 2000
+MAX_MESSAGES = 200  # of one thread
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message; `written_by` is "" for the judge whose thread it is."""
+
+    written_by: str
+    body: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A judge's thread about an item, for curators; `unread` are the judge's new messages."""
+
+    item_id: int
+    judge_id: int
+    judge: str
+    unread: int
+    last_at: datetime
+
+
+def write_as_judge(
+    session: Session, study_id: int, judge_id: int, item_id: int, body: str, *, event_id: str
+) -> None:
+    """Store a judge's message about an item they were given. Idempotent by the event id.
+
+    Raises Refused for an item they were not given or in a closed study, BadInput without text. Does
+    not commit.
+    """
+    find_assignment(session, study_id, judge_id, item_id)
+    _write(session, study_id, judge_id, item_id, body, event_id=event_id, written_by="")
+
+
+def write_as_curator(
+    session: Session,
+    study_id: int,
+    judge_id: int,
+    item_id: int,
+    body: str,
+    *,
+    by: str,
+    event_id: str,
+) -> None:
+    """Store a curator's answer in a thread that the judge began. Does not commit.
+
+    Raises Refused if there is no such thread, BadInput without text.
+    """
+    if not messages_of(session, study_id, judge_id, [item_id]):
+        raise Refused("there is no such thread: a judge begins it")
+    _write(session, study_id, judge_id, item_id, body, event_id=event_id, written_by=by)
+
+
+def messages_of(
+    session: Session, study_id: int, judge_id: int, item_ids: Collection[int]
+) -> dict[int, list[Message]]:
+    """The messages of a judge's threads about these items, oldest first, by item."""
+    found: dict[int, list[Message]] = {}
+    if item_ids:
+        rows = session.scalars(
+            select(ItemMessage)
+            .where(
+                ItemMessage.study_id == study_id,
+                ItemMessage.judge_id == judge_id,
+                ItemMessage.item_id.in_(item_ids),
+            )
+            .order_by(ItemMessage.id)
+        )
+        for row in rows:
+            message = Message(row.written_by, row.body, row.created_at)
+            found.setdefault(row.item_id, []).append(message)
+    return found
+
+
+def unread_replies(session: Session, study_id: int, judge_id: int) -> list[int]:
+    """The items whose threads have a curator's message that the judge has not seen."""
+    query = select(ItemMessage.item_id).where(
+        ItemMessage.study_id == study_id,
+        ItemMessage.judge_id == judge_id,
+        ItemMessage.written_by != "",
+        ItemMessage.read_at.is_(None),
+    )
+    return sorted(set(session.scalars(query)))
+
+
+def mark_read(
+    session: Session, study_id: int, judge_id: int, item_ids: Collection[int], *, by_judge: bool
+) -> None:
+    """Record that one side has seen the other's messages about these items. Does not commit."""
+    theirs = ItemMessage.written_by != "" if by_judge else ItemMessage.written_by == ""
+    session.execute(
+        update(ItemMessage)
+        .where(
+            ItemMessage.study_id == study_id,
+            ItemMessage.judge_id == judge_id,
+            ItemMessage.item_id.in_(item_ids),
+            theirs,
+            ItemMessage.read_at.is_(None),
+        )
+        .values(read_at=utc_now())
+    )
+
+
+def list_threads(session: Session, study_id: int) -> list[Thread]:
+    """All threads of a study, for a curator: those with unread messages first, then the newest."""
+    rows = session.execute(
+        select(
+            ItemMessage.item_id,
+            ItemMessage.judge_id,
+            Judge.name,
+            func.count().filter(ItemMessage.written_by == "", ItemMessage.read_at.is_(None)),
+            func.max(ItemMessage.created_at),
+        )
+        .join(Judge, Judge.id == ItemMessage.judge_id)
+        .where(ItemMessage.study_id == study_id)
+        .group_by(ItemMessage.item_id, ItemMessage.judge_id, Judge.name)
+    )
+    found = [Thread(*row) for row in rows]
+    return sorted(found, key=lambda one: (one.unread == 0, -one.last_at.timestamp()))
+
+
+def shown_to_judge(session: Session, study_id: int, judge_id: int, item_id: int) -> ShownItem:
+    """The item as the judge of a thread sees it: "passage 2" is the second one here, too."""
+    return show(session, find_assignment(session, study_id, judge_id, item_id))
+
+
+def _write(
+    session: Session,
+    study_id: int,
+    judge_id: int,
+    item_id: int,
+    body: str,
+    *,
+    event_id: str,
+    written_by: str,
+) -> None:
+    text = body.replace("\x00", "").strip()[:MAX_MESSAGE_CHARACTERS]
+    if not text:
+        raise BadInput("a message needs a text")
+    if session.scalar(select(ItemMessage.id).where(ItemMessage.event_id == event_id)) is not None:
+        return
+    study = get_study(session, study_id)
+    if study.status == "closed":
+        raise Refused(
+            f"the study {study.name!r} is closed: its threads are, too",
+            code="thread_closed",
+            study=study.name,
+        )
+    count = select(func.count()).where(
+        ItemMessage.study_id == study_id,
+        ItemMessage.judge_id == judge_id,
+        ItemMessage.item_id == item_id,
+    )
+    if (session.scalar(count) or 0) >= MAX_MESSAGES:
+        raise Refused(f"the thread is full: {MAX_MESSAGES} messages", code="thread_full")
+    session.add(
+        ItemMessage(
+            study_id=study_id,
+            item_id=item_id,
+            judge_id=judge_id,
+            written_by=written_by,
+            body=text,
+            event_id=event_id,
+        )
+    )
+    session.flush()

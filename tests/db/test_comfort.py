@@ -1,0 +1,191 @@
+"""Leases of who only looks, what is left, threads, own answers, and the work report."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import select
+from study_world import make_world, sampled_study
+
+from db.assignment import answering, leasing, own_answers, threads
+from db.assignment.answering import Decision
+from db.assignment.progress import own_progress
+from db.assignment.reassigning import reassign
+from db.errors import BadInput, Refused
+from db.review.reviews import approve_group
+from db.store.store import Store
+from db.study import studies
+from db.study.judgments import get_or_create_judge
+from db.study.work import active_seconds, work_report
+from db.tables import Assignment, Item, StudyItem, utc_now
+
+
+@pytest.fixture
+def study_id(sqlite_store: Store) -> int:
+    """Four items, one judge each."""
+    run_id = make_world(sqlite_store, 4)
+    with sqlite_store.write() as session:
+        found = sampled_study(session, run_id=run_id, items=4, overlap=1).id
+        session.commit()
+    return found
+
+
+def judge(store: Store, name: str) -> int:
+    with store.write() as session:
+        found = get_or_create_judge(session, name, kind="person").id
+        session.commit()
+        return found
+
+
+def lease(store: Store, study_id: int, judge_id: int, count: int, minutes: float = 0) -> list[int]:
+    with store.write() as session:
+        now = utc_now() + timedelta(minutes=minutes)
+        items = leasing.lease_items(session, study_id, judge_id, count, now=now)
+        session.commit()
+        return [item.item_id for item in items]
+
+
+def answer(store: Store, study_id: int, judge_id: int, item_id: int, **about: object) -> None:
+    with store.write() as session:
+        decision = Decision(f"{judge_id}-{item_id}", item_id, 0, **about)  # type: ignore[arg-type]
+        answering.submit_decision(session, study_id, judge_id, decision)
+        session.commit()
+
+
+def test_who_only_looks_holds_nothing_after_two_minutes(sqlite_store: Store, study_id: int) -> None:
+    ann, bob = judge(sqlite_store, "ann"), judge(sqlite_store, "bob")
+    assert len(lease(sqlite_store, study_id, ann, 4)) == 4
+    assert lease(sqlite_store, study_id, bob, 4, minutes=1.9) == []
+    assert len(lease(sqlite_store, study_id, bob, 4, minutes=2.1)) == 4
+
+
+def test_who_answers_holds_the_next_items_for_ten_minutes(
+    sqlite_store: Store, study_id: int
+) -> None:
+    ann, bob = judge(sqlite_store, "ann"), judge(sqlite_store, "bob")
+    answer(sqlite_store, study_id, ann, lease(sqlite_store, study_id, ann, 1)[0])
+    assert len(lease(sqlite_store, study_id, ann, 3)) == 3
+    assert lease(sqlite_store, study_id, bob, 3, minutes=9.9) == []
+    assert len(lease(sqlite_store, study_id, bob, 3, minutes=10.1)) == 3
+
+
+def test_opening_the_page_does_not_shorten_what_was_reassigned(
+    sqlite_store: Store, study_id: int
+) -> None:
+    ann, bob = judge(sqlite_store, "ann"), judge(sqlite_store, "bob")
+    lease(sqlite_store, study_id, ann, 2)
+    with sqlite_store.write() as session:
+        reassign(session, study_id, ann, bob)
+        session.commit()
+    lease(sqlite_store, study_id, bob, 2)
+    with sqlite_store.read() as session:
+        query = select(Assignment.lease_until).where(Assignment.judge_id == bob)
+        assert min(until - utc_now() for until in session.scalars(query) if until) > timedelta(
+            hours=23
+        )
+
+
+def test_the_count_of_what_is_left_leaves_out_pairs_the_judge_knows(
+    sqlite_store: Store, study_id: int
+) -> None:
+    ann = judge(sqlite_store, "ann")
+    with sqlite_store.write() as session:
+        query = select(Item.group_id).join(StudyItem, StudyItem.item_id == Item.id)
+        approve_group(session, session.scalars(query).all()[0], reviewed_by="ann")
+        assert own_progress(session, study_id, ann).left == 3
+        session.commit()
+    assert len(lease(sqlite_store, study_id, ann, 4)) == 3
+    with sqlite_store.read() as session:
+        assert own_progress(session, study_id, ann).left == 3
+
+
+def test_a_reason_is_stored_and_an_unknown_one_refused(sqlite_store: Store, study_id: int) -> None:
+    ann = judge(sqlite_store, "ann")
+    first, second = lease(sqlite_store, study_id, ann, 2)
+    with pytest.raises(BadInput, match="no reason"):
+        answer(sqlite_store, study_id, ann, first, flagged=True, reason="it is tuesday")
+    answer(sqlite_store, study_id, ann, first, flagged=True, reason="bad_text")
+    with sqlite_store.write() as session:
+        answering.skip_item(session, study_id, ann, second, reason="unclear")
+        session.commit()
+        skipped = session.scalars(select(Assignment).where(Assignment.item_id == second)).one()
+        assert (skipped.reason, skipped.ended_at is not None) == ("unclear", True)
+        (mine,) = own_answers.own_answers(session, study_id, ann)
+        assert (mine.reason, mine.flagged, mine.position) == ("bad_text", True, 0)
+
+
+def test_a_thread_is_its_judges_and_curators_alone(sqlite_store: Store, study_id: int) -> None:
+    ann, bob = judge(sqlite_store, "ann"), judge(sqlite_store, "bob")
+    (item,) = lease(sqlite_store, study_id, ann, 1)
+    with sqlite_store.write() as session:
+        with pytest.raises(Refused, match="never given"):
+            threads.write_as_judge(session, study_id, bob, item, "let me in", event_id="b")
+        for _ in range(2):  # sent twice
+            threads.write_as_judge(session, study_id, ann, item, " Is it tea? ", event_id="a")
+        threads.write_as_curator(session, study_id, ann, item, "It is.", by="cora", event_id="c")
+        assert [one.body for one in threads.messages_of(session, study_id, ann, [item])[item]] == [
+            "Is it tea?",
+            "It is.",
+        ]
+        assert threads.messages_of(session, study_id, bob, [item]) == {}
+        assert threads.unread_replies(session, study_id, ann) == [item]
+        (listed,) = own_answers.own_answers(session, study_id, ann, only="thread")
+        assert (listed.state, len(listed.thread)) == ("leased", 2)
+        threads.mark_read(session, study_id, ann, [item], by_judge=True)
+        assert threads.unread_replies(session, study_id, ann) == []
+        assert [one.unread for one in threads.list_threads(session, study_id)] == [1]
+        studies.set_status(session, study_id, "closed")
+        with pytest.raises(Refused, match="closed"):
+            threads.write_as_judge(session, study_id, ann, item, "more", event_id="d")
+
+
+def test_own_answers_go_back_from_a_token_and_may_change_while_the_study_is_open(
+    sqlite_store: Store, study_id: int
+) -> None:
+    ann = judge(sqlite_store, "ann")
+    items = lease(sqlite_store, study_id, ann, 3)
+    for item in items:
+        answer(sqlite_store, study_id, ann, item)
+    with sqlite_store.write() as session:
+        found = own_answers.own_answers(session, study_id, ann)
+        assert [one.item.item_id for one in found] == items[::-1]
+        assert all(one.may_change for one in found)
+        older = own_answers.own_answers(session, study_id, ann, before=found[0].item.token)
+        assert [one.item.item_id for one in older] == items[1::-1]
+        assert own_answers.count_answers(session, study_id, ann) == 3
+        studies.set_status(session, study_id, "paused")
+        assert not any(one.may_change for one in own_answers.own_answers(session, study_id, ann))
+
+
+def at(minutes: float) -> datetime:
+    return datetime(2026, 11, 22, 9, 0, tzinfo=UTC) + timedelta(minutes=minutes)
+
+
+def test_active_time_counts_two_tabs_once_and_no_lunch() -> None:
+    # 0–2 and 1–3 overlap: 3 min. 10–70 is cut to its last 5: 65–70. In all 8 min.
+    assert active_seconds([(at(1), at(3)), (at(0), at(2)), (at(10), at(70))]) == 8 * 60
+    assert active_seconds([]) == 0
+
+
+def test_the_work_report_counts_items_skips_and_minutes(sqlite_store: Store, study_id: int) -> None:
+    ann = judge(sqlite_store, "ann")
+    first, second, third = lease(sqlite_store, study_id, ann, 3)
+    now = utc_now()
+    for number, item in enumerate((first, second)):
+        begun = now - timedelta(minutes=10 - 2 * number)
+        answer(
+            sqlite_store,
+            study_id,
+            ann,
+            item,
+            shown_at=begun,
+            decided_at=begun + timedelta(minutes=1),
+        )
+    with sqlite_store.write() as session:
+        answering.skip_item(
+            session, study_id, ann, third, shown_at=now - timedelta(minutes=3), reason="unclear"
+        )
+        session.commit()
+        (row,) = work_report(session, study_id=study_id)
+        assert (row.person, row.items, row.skipped) == ("ann", 2, 1)
+        assert row.active_minutes == pytest.approx(1 + 1 + 3, abs=0.2)
+        assert work_report(session, since=(now + timedelta(days=1)).date()) == []
