@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from analysis.embed.embedding import DEFAULT_MODEL, embed_texts, model_identity
+from analysis.embed.embedding import embed_texts, model_identity
 from analysis.embed.model_hash import model_sha256
+from analysis.embed.model_source import DEFAULT_MODEL
 from analysis.files.corpora import Corpus, corpora_sha256, load_corpora
 from analysis.map import coverage as maps
 from analysis.map.clusters import with_clusters

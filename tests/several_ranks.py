@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from trainer_release import make_rows
 
 from db.scenarios import COLUMNS
-from trainer.data.release_files import group_of
+from trainer.data.groups import group_of
 from trainer.loop.best import Best
 from trainer.loop.embedding_loss import EmbeddingLoss
 from trainer.loop.packing_check import make_collator

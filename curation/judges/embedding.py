@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from analysis.embed.embedding import DEFAULT_MODEL, embed_texts
+from analysis.embed.embedding import embed_texts
+from analysis.embed.model_source import DEFAULT_MODEL
 from curation.judges.judge import Choice, ItemView
 from db.store.store import Store
 

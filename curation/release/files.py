@@ -137,6 +137,7 @@ def _parquet(path: Path, columns: dict[str, str]) -> Writer:
     types = {
         "string": pa.string(),
         "int64": pa.int64(),
+        "float64": pa.float64(),
         "bool": pa.bool_(),
         "passages": passages,
     }

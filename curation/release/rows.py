@@ -60,6 +60,7 @@ CONFIGS: dict[str, dict[str, str]] = {
         "review": "string",
         "judgments": "int64",
         "judgments_as_meant": "int64",
+        "confidence": "float64",
     },
     "triplets": {
         "group_id": "int64",
@@ -128,13 +129,16 @@ def provenance_row(
 ) -> dict[str, Any]:
     """The origin of a group. `run` holds the values shared by all groups of the run.
 
-    `judgments_as_meant` counts those that chose the passage which was written for the scenario.
+    `judgments_as_meant` counts those that chose the passage which was written for the scenario;
+    `confidence` is the validator's least share of votes, or margin of scores, over the scenarios.
     """
+    sure = [one.confidence for one in judged if one.confidence is not None]
     return {
         **{name: row[name] for name in CONFIGS["provenance"] if name in row},
         **run,
         "judgments": len(judged),
         "judgments_as_meant": sum(one.choice == one.scenario for one in judged),
+        "confidence": min(sure, default=None),
     }
 
 

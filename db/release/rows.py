@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session, aliased
 from db.corpus.texts import pair_source
 from db.run.new_items import in_order_of_roles
 from db.scenarios import ROLES, TEXTS
+from db.study.strictness import confidence_of
 from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, Passage, Review, Triplet
 
 BATCH = 2000
@@ -49,6 +50,8 @@ class GroupJudgment:
     simulated: bool
     choice: str
     position: int | None
+    confidence: float | None = None
+    """Of the run's validator: its share of votes, or its margin, for the passage that was meant."""
 
 
 def use_snapshot(session: Session) -> None:
@@ -140,7 +143,10 @@ def group_judgments(session: Session, group_ids: Sequence[int]) -> dict[int, lis
             Judge.simulated,
             Judgment.choice,
             Judgment.order_shown,
+            Judgment.detail,
+            Judgment.run_id == Group.run_id,
         )
+        .join(Group, Group.id == Item.group_id)
         .join(Judgment, Judgment.item_id == Item.id)
         .join(Judge, Judge.id == Judgment.judge_id)
         .where(Item.group_id.in_(group_ids), Judgment.is_current)
@@ -149,7 +155,7 @@ def group_judgments(session: Session, group_ids: Sequence[int]) -> dict[int, lis
     found: dict[int, list[GroupJudgment]] = {}
     for row in session.execute(query):
         group_id, item_id, scenario, revision, judge_id, name, kind, *rest = row
-        offline, simulated, choice, order = rest
+        offline, simulated, choice, order, detail, is_validator = rest
         found.setdefault(group_id, []).append(
             GroupJudgment(
                 group_id=group_id,
@@ -162,6 +168,9 @@ def group_judgments(session: Session, group_ids: Sequence[int]) -> dict[int, lis
                 simulated=simulated,
                 choice=choice,
                 position=order.index(choice) + 1 if choice in order else None,
+                confidence=(
+                    confidence_of(detail or {}, list(order), scenario) if is_validator else None
+                ),
             )
         )
     return found

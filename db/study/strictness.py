@@ -66,6 +66,16 @@ def run_strictness(session: Session, run_id: int) -> dict[str, dict[int, float]]
     return dict(found)
 
 
+def confidence_of(detail: Mapping[str, Any], order: list[str], scenario: str) -> float | None:
+    """How sure a judgment is of the passage that was meant: its share of votes, else its margin.
+
+    None where the judge gave one answer without scores.
+    """
+    if votes := detail.get("votes"):
+        return float(sum(vote["choice"] == scenario for vote in votes) / len(votes))
+    return _margin(detail, order, scenario)
+
+
 def _margin(detail: Mapping[str, Any], order: list[str], scenario: str) -> float | None:
     scores = next((detail[name] for name in SCORES if detail.get(name)), None)
     if scores is None or scenario not in order or len(scores) < len(order):

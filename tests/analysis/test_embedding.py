@@ -11,13 +11,8 @@ from conftest import count_rows
 from sqlalchemy import delete
 
 from analysis.embed import embedding
-from analysis.embed.embedding import (
-    DEFAULT_MODEL,
-    embed_texts,
-    encode,
-    model_identity,
-    model_source,
-)
+from analysis.embed.embedding import embed_texts, encode, model_identity
+from analysis.embed.model_source import DEFAULT_MODEL, model_source
 from db.errors import BadInput
 from db.jobs.runner import Cancelled
 from db.store.store import Store

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from analysis.embed import encoder
-from analysis.embed.embedding import DEFAULT_MODEL, model_source
 from analysis.embed.encoder import CLOSE, Encoder, spread
+from analysis.embed.model_source import DEFAULT_MODEL, model_source
 
 WORDS = "the lighthouse keeper wrote down when every ship of the morning passed the Ångström rock"
 TEXTS = [" ".join(WORDS.split()[: 1 + number % 15]) + f" {number}" for number in range(20)]

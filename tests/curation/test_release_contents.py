@@ -9,14 +9,16 @@ from records_world import group_ids, make_run
 from sqlalchemy import select
 
 from curation.release.licences import conflicts, hub_identifier
-from curation.release.rows import CONFIGS, STANDARD, without_formulas
+from curation.release.rows import CONFIGS, STANDARD, provenance_row, without_formulas
 from db.errors import BadInput, Refused
 from db.release.diff import diff_releases
 from db.release.releases import get_release
+from db.release.rows import GroupJudgment
 from db.review.reviews import edit_group, reject_group
 from db.scenarios import ROLES
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge, record_judgment
+from db.study.strictness import confidence_of
 from db.tables import Dataset, Item, Pair
 
 
@@ -79,6 +81,7 @@ def test_every_configuration_is_read_by_its_name(sqlite_store: Store, tmp_path: 
     assert (told["group_id"], told["query_id"], told["run_id"]) == (first, "q0", run_id)
     assert json.loads(told["models"]) == {"instruction_positive": "rules"}
     assert (told["judgments"], told["judgments_as_meant"]) == (4, 3)
+    assert told["confidence"] is None  # this run's judge gave one answer without scores
     triplets = [row for row in read["triplets"]["rows"] if row["group_id"] == first]
     assert [(row["role"], row["passage_role"], row["label"]) for row in triplets] == [
         ("positive", "positive", 1),
@@ -246,3 +249,20 @@ def test_two_releases_are_told_apart_pair_by_pair_with_why(store: Store, tmp_pat
     third = export(store, tmp_path / "papers", dataset="papers", run_id=elsewhere)
     with store.read() as session, pytest.raises(BadInput, match="of different datasets"):
         diff_releases(session, one, get_release(session, third["release_id"]))
+
+
+def test_the_confidence_of_a_group_is_the_validators_least_over_its_scenarios() -> None:
+    """Shares of votes where there are several, else margins; another judge's do not count."""
+    order = ["query_negative", "positive", "instruction_negative"]
+    votes = {"votes": [{"choice": "positive"}, {"choice": "none"}, {"choice": "positive"}]}
+    assert confidence_of(votes, order, "positive") == pytest.approx(2 / 3)
+    assert confidence_of({"scores": [0.2, 0.7, 0.4]}, order, "positive") == pytest.approx(0.3)
+    assert confidence_of({"scores": [0.8, 0.7, 0.4]}, order, "positive") == pytest.approx(-0.1)
+    assert confidence_of({}, order, "positive") is None
+
+    def judged(confidence: float | None) -> GroupJudgment:
+        facts = (1, 1, "positive", 1, "judge", "model", False, False, "positive", 1)
+        return GroupJudgment(*facts, confidence=confidence)
+
+    made = provenance_row({}, {}, [judged(0.4), judged(None), judged(0.3)])
+    assert made["confidence"] == 0.3

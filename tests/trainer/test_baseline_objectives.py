@@ -10,7 +10,7 @@ from trainer_jobs import claim, config_for
 
 from db.store.store import Store
 from trainer.data.batches import NOWHERE, build_batch
-from trainer.data.release_files import Group, group_of
+from trainer.data.groups import Group, group_of
 from trainer.launch.here import train
 from trainer.loop.embedding_loss import objective_loss, scores_of_terms
 from trainer.objectives.names import BASELINES, OBJECTIVES, Objective, parse_objective

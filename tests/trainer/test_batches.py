@@ -3,7 +3,7 @@ import random
 import pytest
 
 from trainer.data.batches import NOWHERE, build_batch
-from trainer.data.release_files import Group
+from trainer.data.groups import Group
 from trainer.objectives.names import OBJECTIVES
 from trainer.settings.template import Template
 

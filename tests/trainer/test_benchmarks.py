@@ -5,7 +5,8 @@ from trainer_folders import write_beir, write_followir, write_jsonl, write_judgm
 from trainer_release import write_release
 
 from db.errors import BadInput, NotFound
-from trainer.data.release_files import Group, read_release
+from trainer.data.groups import Group
+from trainer.data.release_files import read_release
 from trainer.evaluate.benchmarks import held_out_benchmark
 from trainer.evaluate.rankings import rank_of
 from trainer.evaluate.scoring import measure_run

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from db.errors import BadInput
-from trainer.data.release_files import Group
+from trainer.data.groups import Group
 from trainer.evaluate.benchmarks import held_out_benchmark
 from trainer.evaluate.compliance import Place, compliance, document_sicr, document_wise, place_of
 from trainer.evaluate.following import read_paraphrases, stability_by_group

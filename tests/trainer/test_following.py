@@ -11,7 +11,8 @@ from trainer_release import make_rows, write_release, write_rows
 
 from db.errors import BadInput
 from db.store.store import Store
-from trainer.data.release_files import Group, read_release
+from trainer.data.groups import Group
+from trainer.data.release_files import read_release
 from trainer.data.splitting import split_groups
 from trainer.evaluate.benchmarks import held_out_benchmark
 from trainer.evaluate.following import bm25_following, follows, share_interval

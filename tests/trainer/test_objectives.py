@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trainer.data.batches import build_batch
-from trainer.data.release_files import Group, group_of
+from trainer.data.groups import Group, group_of
 from trainer.loop.embedding_loss import scores_of_terms
 from trainer.objectives.multivariate import multivariate_loss
 from trainer.objectives.names import OBJECTIVES, Objective

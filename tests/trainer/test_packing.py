@@ -8,7 +8,7 @@ import torch
 from trainer_release import make_rows
 
 from trainer.data.batches import PASSAGES, QUERIES, Collator
-from trainer.data.release_files import group_of
+from trainer.data.groups import group_of
 from trainer.loop.embedding_loss import EmbeddingLoss
 from trainer.loop.packing_check import MAX_DIFFERENCE, make_collator, packing_difference
 from trainer.model import packing, tree_attention

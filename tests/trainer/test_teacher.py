@@ -13,7 +13,7 @@ from trainer_release import make_rows
 from db.errors import BadInput
 from db.store.store import Store
 from trainer.data.batches import with_plain_rows
-from trainer.data.release_files import Group, group_key, group_of
+from trainer.data.groups import Group, group_key, group_of
 from trainer.launch.here import train
 from trainer.loop import fitting
 from trainer.loop.embedding_loss import Teaching, taught_loss

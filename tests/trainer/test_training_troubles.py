@@ -13,7 +13,8 @@ from trainer_release import write_release
 from db.errors import BadInput
 from db.jobs.runner import JobHandle
 from db.store.store import Store
-from trainer.data.release_files import Group, read_release
+from trainer.data.groups import Group
+from trainer.data.release_files import read_release
 from trainer.launch.here import train
 from trainer.loop.best import Best
 from trainer.loop.fitting import fit

@@ -16,7 +16,8 @@ from trainer_release import make_rows, write_release
 from db.errors import BadInput
 from db.store.store import Store
 from trainer.data.batches import build_batch, with_plain_rows
-from trainer.data.release_files import Group, group_of, read_release
+from trainer.data.groups import Group, group_of
+from trainer.data.release_files import read_release
 from trainer.launch.here import train
 from trainer.launch.plan import plan_settings
 from trainer.loop.arguments import step_count, training_arguments

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from db.scenarios import SCENARIOS
-from trainer.data.release_files import Group, group_key, group_of
+from trainer.data.groups import Group, group_key, group_of
 from trainer.objectives.names import Objective
 from trainer.parallel.processes import ALONE, Processes, gathered_place, max_share, share_of
 from trainer.settings.template import Template
@@ -42,7 +42,8 @@ class TripletBatch:
     queries: instruction-queries, first the `matched` many iq_{i,i}, then the crossed iq_{j,i}.
     matched_of, passage_of: N places; matched_of is NOWHERE where the objective does not
     embed that triplet's instruction-query. crossed_of: N × M places into queries, of the
-    instruction negatives of anchor i; NOWHERE = none. instruction_of: for each of queries which
+    instruction negatives of anchor i; NOWHERE = none. mined_of: places of mined passages that no
+    triplet of the batch has. instruction_of: for each of queries which
     instruction it begins with (equal numbers, equal instructions).
     """
 
@@ -51,19 +52,24 @@ class TripletBatch:
     passages: list[str]
     matched_of: list[int]
     passage_of: list[int]
+    mined_of: list[int]
     crossed_of: list[list[int]]
     instruction_of: list[int]
 
 
 def build_batch(
-    groups: Sequence[Group], template: Template, objective: Objective, instructions_sampled: int = 0
+    groups: Sequence[Group],
+    template: Template,
+    objective: Objective,
+    instructions_sampled: int = 0,
+    mined: Sequence[str] = (),
 ) -> TripletBatch:
     """Flatten groups to triplets and list the texts that the objective's terms need.
 
     Instruction negatives of anchor i are iq_{j,i} for every triplet j of the batch whose
     instruction is another text (plain rows have none and are none), or `instructions_sampled` of
     them: always the row's own contrasting instruction (I- for I+, and the reverse), the rest
-    sampled from the other different instructions of the batch.
+    sampled from the other different instructions of the batch. mined: further negative passages.
     """
     triplets = [triplet for group in groups for triplet in group.triplets()]
     texts = [template.apply(i, q) for i, q, _ in triplets]
@@ -71,7 +77,9 @@ def build_batch(
     matched = len(queries)
     place_of = {text: place for place, text in enumerate(queries)}
     matched_of = [place_of.get(text, NOWHERE) for text in texts]
-    passages, passage_of = _different([passage for _, _, passage in triplets])
+    passages, places = _different([*(passage for _, _, passage in triplets), *mined])
+    passage_of = places[: len(triplets)]
+    mined_of = list(range(max(passage_of) + 1, len(passages)))
     crossed_of: list[list[int]] = []
     numbers: dict[str, int] = {}
     owners = {
@@ -95,7 +103,7 @@ def build_batch(
                 row.append(place_of[text])
             crossed_of.append(row)
     return TripletBatch(
-        queries, matched, passages, matched_of, passage_of, crossed_of, instruction_of
+        queries, matched, passages, matched_of, passage_of, mined_of, crossed_of, instruction_of
     )
 
 
@@ -171,6 +179,7 @@ class Collator:
         *,
         standard_share: float = 0.0,
         teacher: "TeacherScores | None" = None,
+        mined: "Mapping[str, Sequence[str]] | None" = None,
         packing: bool = False,
         processes: Processes = ALONE,
     ) -> None:
@@ -180,15 +189,17 @@ class Collator:
         self.template, self.objective = template, objective
         self.instructions_sampled, self.packing = instructions_sampled, packing
         self.processes, self.standard_share = processes, standard_share
-        self.teacher = teacher
+        self.teacher, self.mined = teacher, mined
 
     def __call__(self, rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
         import torch
 
         if torch.utils.data.get_worker_info() is not None:  # forked: tokenizers' threads are gone
             os.environ["TOKENIZERS_PARALLELISM"] = "false"
-        groups = with_plain_rows([group_of(row) for row in rows], self.standard_share)
-        batch = build_batch(groups, self.template, self.objective, self.instructions_sampled)
+        whole = [group_of(row) for row in rows]
+        mined = [text for group in whole for text in (self.mined or {}).get(group_key(group), ())]
+        groups = with_plain_rows(whole, self.standard_share)
+        batch = build_batch(groups, self.template, self.objective, self.instructions_sampled, mined)
         tables = {
             "matched_of": torch.tensor(batch.matched_of),  # (N,)
             "passage_of": torch.tensor(batch.passage_of),  # (N,)
@@ -199,6 +210,8 @@ class Collator:
             unknown = [[math.nan] * count] * count
             scores = [self.teacher.get(group_key(group), unknown) for group in groups]
             tables["teacher"] = torch.tensor(scores).view(-1, count)  # (N, passages of the group)
+        if self.mined is not None:
+            tables["mined_of"] = torch.tensor(batch.mined_of, dtype=torch.long)  # (mined,)
         if batch.crossed_of:
             tables["crossed_of"] = torch.tensor(batch.crossed_of)  # (N, M)
         if self.packing:
@@ -217,9 +230,9 @@ class Collator:
                 tables[name] = place_of[old.clamp(min=0)].masked_fill(old == NOWHERE, NOWHERE)
         if self.processes.count > 1:
             of_passages = max_share(len(batch.passages), self.processes)
-            tables["passage_of"] = gathered_place(
-                tables["passage_of"], self.processes.count, of_passages
-            )
+            for name in ("passage_of", "mined_of"):
+                if name in tables:
+                    tables[name] = gathered_place(tables[name], self.processes.count, of_passages)
             tables["rows_of"] = torch.tensor([of_queries, of_passages])  # (columns,)
         return {**columns, "label": tables}
 

@@ -6,85 +6,22 @@ too (InF-IR from another source): its licence and whether it was made offline ar
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from operator import itemgetter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from analysis.files.rows import read_rows
 from analysis.files.storage import place_of
 from db.errors import BadInput, NotFound
-from db.scenarios import COLUMNS, SCENARIOS, TEXTS
+from db.scenarios import COLUMNS
 from db.store.store import Store
 from db.tables import Release
+from trainer.data.groups import Group, group_of
 
 SUFFIXES = (".parquet", ".jsonl")
 MANIFEST = "release.json"
 HELD_OUT_SUFFIX = "_held_out"
-_PLACES = {sign: place for place, sign in enumerate(TEXTS)}
-# Made once: training reads these of every group in every epoch.
-_TRIPLETS: tuple[Callable[[tuple[str, ...]], tuple[str, str, str]], ...] = tuple(
-    itemgetter(*(_PLACES[sign] for sign in scenario.signs)) for scenario in SCENARIOS.values()
-)
-_SPLIT_KEYS: Callable[[tuple[str, ...]], tuple[str, ...]] = itemgetter(
-    *(
-        _PLACES[text.sign]
-        for field in ("query", "passage")
-        for text in TEXTS.values()
-        if text.field == field
-    )
-)
-
-
-@dataclass(frozen=True)
-class Group:
-    """One row of InF-IR: a triplet per scenario (definitions, section 1).
-
-    `texts` are the text columns, in the order of `db.scenarios.TEXTS`.
-    """
-
-    group_id: str
-    texts: tuple[str, ...]
-    dropped: bool = False
-    """Released although validation dropped it (`inf export --include-dropped`)."""
-    approved: bool = False
-    """A person approved it (the release's column `review`)."""
-    set_aside: bool = False
-    """In a split that the release itself holds out (`<split>_held_out`)."""
-
-    def text(self, sign: str) -> str:
-        """The text of that sign (I+, P1-, …)."""
-        return self.texts[_PLACES[sign]]
-
-    def without_instructions(self) -> "Group":
-        """The same group with "" for every instruction."""
-        kinds = zip(self.texts, TEXTS.values(), strict=True)
-        return replace(
-            self, texts=tuple("" if kind.field == "instruction" else text for text, kind in kinds)
-        )
-
-    def triplets(self) -> tuple[tuple[str, str, str], ...]:
-        """(instruction, query, passage) of each scenario, in the order of `db.scenarios`."""
-        return tuple(read(self.texts) for read in _TRIPLETS)
-
-    def split_keys(self) -> tuple[str, ...]:
-        """What must not be on both sides of a split: queries and passages."""
-        return _SPLIT_KEYS(self.texts)
-
-    def row(self) -> dict[str, str]:
-        """The text columns by name."""
-        return dict(zip(COLUMNS, self.texts, strict=True))
-
-
-def group_of(row: Mapping[str, Any], *, group_id: str = "", **more: bool) -> Group:
-    """The group with the text columns of a row."""
-    return Group(group_id, tuple(row[name] for name in COLUMNS), **more)
-
-
-def group_key(group: Group) -> str:
-    """A digest of the seven texts: the same for groups with the same texts."""
-    return hashlib.sha256("\0".join(group.row().values()).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -168,7 +105,7 @@ def _files(path: Path) -> list[Path]:
 def _groups(file: Path, root: Path, licences: dict[str, None]) -> Iterator[Group]:
     """The groups of one file; their licences are noted in `licences`."""
     place = file.relative_to(root)
-    for number, row in _rows(file, place):
+    for number, row in rows_of_file(file, place):
         for column in COLUMNS:
             value = row.get(column)
             if not isinstance(value, str) or not value.strip():
@@ -189,7 +126,7 @@ def _groups(file: Path, root: Path, licences: dict[str, None]) -> Iterator[Group
         )
 
 
-def _rows(file: Path, place: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def rows_of_file(file: Path, place: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(row, values) of a JSONL or Parquet file. Raises BadInput for a row that cannot be read."""
     for found in read_rows(file):
         if found.reason is not None:

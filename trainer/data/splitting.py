@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 from analysis.text.splits import held_out
 from db.errors import BadInput
-from trainer.data.release_files import Group, ReleaseData
+from trainer.data.groups import Group
+from trainer.data.mixing import MixedRelease
+from trainer.data.release_files import ReleaseData
 
 HELD_OUT_CHOICES = ("kept", "all", "approved")
 
@@ -16,6 +18,23 @@ class Groups:
     release: ReleaseData
     training: list[Group]
     held_out: list[Group]
+    more: tuple[MixedRelease, ...] = ()
+
+    @property
+    def releases(self) -> list[ReleaseData]:
+        """The main release, then the others that train."""
+        return [self.release, *(each.release for each in self.more)]
+
+    @property
+    def licences(self) -> list[str]:
+        """The licences of all releases."""
+        return sorted({licence for release in self.releases for licence in release.licences})
+
+    @property
+    def offline(self) -> bool | None:
+        """Whether the offline provider wrote any of the releases; None if not known of one."""
+        known = [release.offline for release in self.releases]
+        return True if True in known else None if None in known else False
 
 
 def split_groups(
@@ -36,13 +55,7 @@ def split_groups(
     `approved`. Raises BadInput where the groups cannot be split.
     """
     groups = release.groups
-    if any(group.set_aside for group in groups):
-        out = [group.set_aside for group in groups]
-    elif fraction == 0:
-        out = [False] * len(groups)
-    else:
-        keys = [group.split_keys() for group in groups]
-        out = [bool(one) for one in held_out(keys, fraction=fraction, seed=seed)]
+    out = set_aside_of(release, fraction=fraction, seed=seed)
     training = [
         group
         for group, is_out in zip(groups, out, strict=True)
@@ -63,6 +76,17 @@ def split_groups(
             "two are needed that share no query or passage (held_out=0 trains on all of them)"
         )
     return training, chosen if fraction > 0 else []
+
+
+def set_aside_of(release: ReleaseData, *, fraction: float, seed: int) -> list[bool]:
+    """Which groups of the release are on the held-out side, dropped ones too."""
+    groups = release.groups
+    if any(group.set_aside for group in groups):
+        return [group.set_aside for group in groups]
+    if fraction == 0:
+        return [False] * len(groups)
+    keys = [group.split_keys() for group in groups]
+    return [bool(one) for one in held_out(keys, fraction=fraction, seed=seed)]
 
 
 def _is_chosen(group: Group, choice: str) -> bool:

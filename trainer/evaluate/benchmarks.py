@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from db.scenarios import SCENARIOS
-from trainer.data.release_files import Group
+from trainer.data.groups import Group
 from trainer.evaluate.following import GroupPlaces
 
 

@@ -47,7 +47,7 @@ def plain_name(name: str) -> str:
 
 def load_reranker(name: str) -> PairScorer:
     """(query, document) pairs → scores. Raises BadInput where the model cannot be loaded."""
-    from analysis.embed.embedding import model_source
+    from analysis.embed.model_source import model_source
 
     kind, _, model = name.partition(":")
     source = model_source(model)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from trainer.data.release_files import Group
+from trainer.data.groups import Group, group_key
 from trainer.data.splitting import Groups
 from trainer.evaluate.following import CONTROLS
 from trainer.loop.arguments import step_count
@@ -77,7 +77,11 @@ def _stepper(
     model: "SentenceTransformer", groups: list[Group], settings: TrainSettings
 ) -> Callable[[Sequence[Group]], None]:
     """A function that does one optimizer step on a batch, as the training does."""
-    collator = make_collator(model, groups, settings)
+    # Any passages stand for mined ones: as many and about as long.
+    passages = [passage for group in groups for *_, passage in group.triplets()]
+    some, count = random.Random(settings.seed), settings.mined_negatives
+    mined = {group_key(each): some.sample(passages, min(count, len(passages))) for each in groups}
+    collator = make_collator(model, groups, settings, mined=mined if count else None)
     loss = make_loss(model, settings)
     trained = [weights for weights in model.parameters() if weights.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=settings.learning_rate)

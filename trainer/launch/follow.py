@@ -37,7 +37,7 @@ def follow(processes: Processes, node: str) -> None:
     settings = parse_settings(plan["settings"])
     warn_of_missing_gpu()
     with report_resources(plan["job_id"], plan["attempt"], processes.rank, node):
-        groups = groups_of(Path(plan["release"]), settings)
+        groups = groups_of(Path(plan["release"]), settings, [Path(each) for each in plan["more"]])
         scoring: dict[str, Any] = {}
         if settings.fsdp == "on":  # no process has the whole model: all score together
             scores = HeldOutScores(settings, groups, check=lambda: None)

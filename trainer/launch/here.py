@@ -76,6 +76,7 @@ def _train(
     processes.agree(
         {
             **{"settings": settings.as_dict(), "release": str(groups.release.path)},
+            "more": [str(each.release.path) for each in groups.more],
             **{"work": str(folders.work), "job_id": handle.id, "attempt": handle.attempt},
         }
     )

@@ -1,6 +1,6 @@
 """What a training will do: settings, groups and folders; refusals come before a model loads."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,8 +9,10 @@ from typing import Any
 from db.errors import BadInput
 from db.store.settings import home
 from db.store.store import Store
+from trainer.data.confidence import with_confidence
+from trainer.data.mixing import mix_in
 from trainer.data.release_files import find_release, read_release
-from trainer.data.splitting import Groups, split_groups
+from trainer.data.splitting import Groups, set_aside_of, split_groups
 from trainer.model.saving import require_free
 from trainer.report.board import require_tensorboard, require_tracker
 from trainer.settings.settings import TrainSettings, check_processes, parse_settings
@@ -47,12 +49,16 @@ def plan_folders(config: Mapping[str, Any], settings: TrainSettings, job_id: int
 
 
 def plan_groups(store: Store, config: Mapping[str, Any], settings: TrainSettings) -> Groups:
-    """The groups of the job's release, split. Raises NotFound or BadInput."""
-    return groups_of(find_release(store, str(config["release"])), settings)
+    """The groups of the job's releases, the main one split. Raises NotFound or BadInput."""
+    more = [find_release(store, name) for name, _ in settings.extra_releases]
+    return groups_of(find_release(store, str(config["release"])), settings, more)
 
 
-def groups_of(folder: Path, settings: TrainSettings) -> Groups:
-    """The same in every process: both sides depend on the files and the settings alone."""
+def groups_of(folder: Path, settings: TrainSettings, more: Sequence[Path] = ()) -> Groups:
+    """The same in every process: both sides depend on the files and the settings alone.
+
+    more: the folders of the settings' further releases, in their order.
+    """
     release = read_release(folder)
     training, held_out = split_groups(
         release,
@@ -61,4 +67,16 @@ def groups_of(folder: Path, settings: TrainSettings) -> Groups:
         include_dropped=settings.dropped == "include",
         held_out_groups=settings.held_out_groups,
     )
-    return Groups(release, training, held_out)
+    sides = set_aside_of(release, fraction=settings.held_out, seed=settings.held_out_seed)
+    away = [group for group, is_out in zip(release.groups, sides, strict=True) if is_out]
+    has_order = settings.curriculum != "off"
+    training = with_confidence(training, release) if has_order else training
+    mixed = []
+    for path, (_, weight) in zip(more, settings.extra_releases, strict=True):
+        other = read_release(path)
+        recorded, groups = mix_in(
+            other, weight, away_from=away, include_dropped=settings.dropped == "include"
+        )
+        training = [*training, *(with_confidence(groups, other) if has_order else groups)]
+        mixed.append(recorded)
+    return Groups(release, training, held_out, tuple(mixed))

@@ -2,7 +2,7 @@
 
 Scores are cosines. With N triplets of a batch, anchor i has
   positive        s(p_i, iq_{i,i})
-  P negatives     s(p_m, iq_{i,i})      m ≠ i
+  P negatives     s(p_m, iq_{i,i})      m ≠ i, and the passages mined for the batch's groups
   I negatives     s(p_i, iq_{j,i})      the instructions the batch lists for i
   IQ negatives    s(p_i, iq_{k,k})      k ≠ i, the matched pairs (Eq. 10)
 
@@ -46,7 +46,8 @@ def scores_of_terms(
     """(positive (A,), negatives for each term (A, M), −inf where masked), of A anchors.
 
     queries (U, d), passages (V, d): unit vectors of the different texts;
-    tables: `matched_of` (N,), `passage_of` (N,), `crossed_of` (N, M) as `batches` builds them.
+    tables: `matched_of` (N,), `passage_of` (N,), `crossed_of` (N, M), `mined_of` (mined,) as
+    `batches` builds them.
     A = N, but for promptriever: there (I+,Q+), the first of a row's three triplets, is the anchor.
     """
     matched_of, passage_of = tables["matched_of"], tables["passage_of"]
@@ -58,10 +59,12 @@ def scores_of_terms(
     anchors, own = queries[query_of], passages[own_of]  # (A, d)
     positive = (anchors * own).sum(dim=1)  # (A,)
     negatives: list[Tensor] = []
+    has_mined = "mined_of" in tables
     for term in objective.terms:
-        if term == "P":  # (A, N): iq_{i,i} against p_m
-            scores = (anchors @ passages.T)[:, passage_of]
-            mask = is_positive[query_of][:, passage_of]
+        if term == "P":  # (A, N + mined): iq_{i,i} against p_m
+            others = torch.cat([passage_of, tables["mined_of"]]) if has_mined else passage_of
+            scores = (anchors @ passages.T)[:, others]
+            mask = is_positive[query_of][:, others]
         elif term == "IQ":  # (A, N): p_i against iq_{k,k}
             scores = own @ queries[matched_of].T
             mask = is_positive.T[own_of][:, matched_of]

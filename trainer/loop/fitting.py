@@ -14,17 +14,20 @@ from safetensors import SafetensorError
 from transformers import PreTrainedModel
 from transformers.trainer_callback import PrinterCallback
 
-from analysis.embed.embedding import model_source
+from analysis.embed.model_source import model_source
 from db.scenarios import COLUMNS
 from trainer.data.batch_sample import sample_of
 from trainer.data.batches import Collator, TeacherScores
-from trainer.data.release_files import Group
+from trainer.data.curriculum import ConfidentFirst
+from trainer.data.groups import Group
+from trainer.evaluate.precision import scoring_precision
 from trainer.evaluate.reranking import load_reranker
 from trainer.loop.arguments import step_count, training_arguments
 from trainer.loop.best import Best
 from trainer.loop.embedding_loss import EmbeddingLoss, Teaching
 from trainer.loop.failures import translated
 from trainer.loop.group_trainer import GroupTrainer
+from trainer.loop.mining import MinedNegatives, mine_negatives
 from trainer.loop.packing_check import make_collator
 from trainer.loop.precision import uses_bf16
 from trainer.loop.states import STATE, newest_state
@@ -70,7 +73,8 @@ def fit(
     all call it with the same arguments; only the first reports, scores and saves.
     """
     teacher = processes.agree(_taught(groups, settings, work, processes, report))
-    collator = make_collator(model, groups, settings, processes, teacher)
+    mined = processes.agree(_mined(model, groups, settings, work, processes, report))
+    collator = make_collator(model, groups, settings, processes, teacher, mined)
     prepare_weights(model, settings)
     loss = make_loss(model, settings)
     dtypes = describe_dtypes(model, model_source(settings.base_model))
@@ -145,6 +149,29 @@ def _taught(
     )
 
 
+def _mined(
+    model: "SentenceTransformer",
+    groups: list[Group],
+    settings: TrainSettings,
+    work: Path,
+    processes: Processes,
+    report: Report,
+) -> MinedNegatives | None:
+    """The mined negatives, found by the first process; None where none are wanted."""
+    if not settings.mined_negatives or not processes.is_first:
+        return None
+    with scoring_precision(model.device, bf16=uses_bf16(settings.precision)):
+        return mine_negatives(
+            model,
+            groups,
+            settings.parsed_template,
+            settings.mined_negatives,
+            settings.mined_limit,
+            work / "mined.json",
+            progress=lambda done, total: report(done, total, "mining negatives"),
+        )
+
+
 def make_loss(model: "SentenceTransformer", settings: TrainSettings) -> EmbeddingLoss:
     """The loss of the settings; it teaches where a batch has a teacher's scores."""
     return EmbeddingLoss(
@@ -208,6 +235,8 @@ def _trainer(
     )
     trainer.remove_callback(PrinterCallback)
     trainer.deadline_seconds = settings.max_seconds
+    if settings.curriculum != "off":
+        trainer.order = ConfidentFirst(groups, settings.rows_per_batch, settings.seed)
     return trainer
 
 

@@ -16,6 +16,7 @@ from sentence_transformers import SentenceTransformerTrainer
 from torch.distributed.tensor import DTensor
 
 from db.errors import BadInput
+from trainer.data.curriculum import ConfidentFirst
 from trainer.model.weights import read_weights, write_weights
 from trainer.parallel.processes import ALONE
 from trainer.parallel.sharding import Sharded, clip_gradients
@@ -30,6 +31,11 @@ class GroupTrainer(SentenceTransformerTrainer):
     began = 0.0
     processes = ALONE
     sharded: Sharded | None = None
+    order: ConfidentFirst | None = None
+
+    def get_batch_sampler(self, *arguments: Any, **options: Any) -> Any:
+        """The curriculum's order where there is one."""
+        return self.order or super().get_batch_sampler(*arguments, **options)
 
     def create_accelerator_and_postprocess(self) -> None:
         super().create_accelerator_and_postprocess()

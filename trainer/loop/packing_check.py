@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from trainer.data.batches import NOWHERE, QUERIES, Collator, TeacherScores
-from trainer.data.release_files import Group
+from trainer.data.groups import Group
+from trainer.loop.mining import MinedNegatives
 from trainer.model.packing import can_pack, enable_packing
 from trainer.parallel.processes import ALONE, Processes
 from trainer.settings.settings import TrainSettings
@@ -25,6 +26,7 @@ def make_collator(
     settings: TrainSettings,
     processes: Processes = ALONE,
     teacher: TeacherScores | None = None,
+    mined: MinedNegatives | None = None,
 ) -> Collator:
     """The collator, packing where the model can and the packed path was seen to be exact."""
     objective = settings.parsed_objective
@@ -37,6 +39,7 @@ def make_collator(
             settings.instructions_sampled,
             standard_share=settings.standard_share,
             teacher=teacher,
+            mined=mined,
             packing=packing,
             processes=of,
         )

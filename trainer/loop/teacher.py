@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from db.scenarios import SCENARIOS
-from trainer.data.release_files import Group, group_key
+from trainer.data.groups import Group, group_key
 from trainer.evaluate.reranking import PairScorer
 from trainer.settings.template import Template
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.embed.chat_template import applies_chat_template, set_chat_template
-from analysis.embed.embedding import model_source
+from analysis.embed.model_source import model_source
 from db.errors import BadInput
 from trainer.model.tiny import PREFIX, build_tiny_model
 from trainer.settings.settings import TrainSettings

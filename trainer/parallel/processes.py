@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from db.errors import BadInput, InfError
-from db.jobs.resources import missing_gpu
 from db.modules import run_module
 
 if TYPE_CHECKING:
@@ -168,6 +167,8 @@ def start_others(count: int) -> list[subprocess.Popen[bytes]]:
 
 def warn_of_missing_gpu() -> None:
     """Log that this process was assigned a GPU that PyTorch does not see; it trains on the CPU."""
+    from db.jobs.resources import missing_gpu  # loads the store
+
     if gpu := missing_gpu():
         log.warning(
             "GPU %s was given to this process, but PyTorch sees none: training on the CPU", gpu

@@ -7,6 +7,7 @@ from typing import Any
 from huggingface_hub import ModelCardData
 
 from analysis.figures.numbers import score
+from trainer.data.release_files import ReleaseData
 from trainer.data.splitting import Groups
 from trainer.objectives.names import parse_objective
 from trainer.report.origins import circular_origins, origin_rows, origins_of
@@ -29,7 +30,7 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
     probe = result.get("natural_probe") or {"before": {}, "after": {}}
     before, after = held_out["before"] | probe["before"], held_out["after"] | probe["after"]
     objective = parse_objective(settings.objective)
-    licences = release.licences
+    licences, is_offline = groups.licences, groups.offline
     tags = ["sentence-transformers", "sentence-similarity", "feature-extraction", "inf-embed"]
     head = ModelCardData(
         library_name="sentence-transformers",
@@ -37,11 +38,19 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
         base_model=settings.base_model,
         license="other",
         license_name=", ".join(licences) or "unknown",
-        tags=[*tags, "offline"] if release.offline else tags,
+        tags=[*tags, "offline"] if is_offline else tags,
     )
-    offline = {True: "yes", False: "no", None: "unknown"}[release.offline]
+    offline = {True: "yes", False: "no", None: "unknown"}[is_offline]
     rows: list[tuple[str, Any]] = [
         ("Release", f"{release.name} ({release.content_sha256[:12]})"),
+        *(
+            (
+                "Also trained on",
+                f"{each.release.name} ({each.release.content_sha256[:12]}), {each.groups} groups, "
+                f"weight {each.weight:g}",
+            )
+            for each in groups.more
+        ),
         ("Recipe of the release", release.manifest.get("recipe_sha256") or "unknown"),
         ("Made offline", offline),
         ("Licence of the data", ", ".join(licences) or "unknown"),
@@ -61,10 +70,14 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
     parts = [
         f"---\n{head.to_yaml().rstrip()}\n---",
         f"# InF-Embed: {settings.base_model} on {release.name}",
-        OFFLINE_NOTE if release.offline else "",
+        OFFLINE_NOTE if is_offline else "",
         "Trained by InF Studio to follow instructions in retrieval.",
         "| | |\n|---|---|\n" + "\n".join(f"| {name} | {_cell(value)} |" for name, value in rows),
-        "## Who wrote, judged and was the base\n" + _origins(settings, groups),
+        "## Who wrote, judged and was the base\n" + _origins(settings, release),
+        *(
+            f"### The same of {_cell(each.release.name)}\n" + _origins(settings, each.release)
+            for each in groups.more
+        ),
         "## Use\n" + _usage(settings),
         "## Scores\n" + _scores(before, after, len(groups.held_out)),
         "## Settings\n```json\n"
@@ -74,8 +87,8 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _origins(settings: TrainSettings, groups: Groups) -> str:
-    origins = origins_of(settings, groups.release.manifest)
+def _origins(settings: TrainSettings, release: ReleaseData) -> str:
+    origins = origins_of(settings, release.manifest)
     rows = "\n".join(f"| {part} | {_cell(model)} |" for part, model in origin_rows(origins))
     sentences = circular_origins(origins) or [INDEPENDENT if origins["judged"] else UNKNOWN]
     return f"| | |\n|---|---|\n{rows}\n\n" + "\n\n".join(sentences)

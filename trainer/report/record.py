@@ -28,9 +28,22 @@ def training_memory(
             "name": release.name,
             "release_id": release.release_id,
             "content_sha256": release.content_sha256,
-            "offline": release.offline,
-            "licences": release.licences,
+            "offline": groups.offline,
+            "licences": groups.licences,
         },
+        "more_releases": [
+            {
+                "name": each.release.name,
+                "release_id": each.release.release_id,
+                "content_sha256": each.release.content_sha256,
+                "offline": each.release.offline,
+                "licences": each.release.licences,
+                "weight": each.weight,
+                "groups": each.groups,
+                "origins": origins_of(settings, each.release.manifest),
+            }
+            for each in groups.more
+        ],
         "origins": origins_of(settings, release.manifest),
         "split": {
             "fraction": settings.held_out,
@@ -56,6 +69,7 @@ def record_training(store: Store, job_id: int, memory: dict[str, Any], out: Path
             summary={
                 **result,
                 **{"release": release, "split": memory["split"], "origins": memory["origins"]},
+                **({"more_releases": more} if (more := memory.get("more_releases")) else {}),
             },
             release_id=_known_release(store, release),
             job_id=job_id,

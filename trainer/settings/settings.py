@@ -37,6 +37,11 @@ class TrainSettings(SettingFields):
         return split_list(self.freeze)
 
     @property
+    def extra_releases(self) -> tuple[tuple[str, float], ...]:
+        """(folder or number, weight) of each further release."""
+        return tuple(_weighted(part) for part in split_list(self.more_releases))
+
+    @property
     def lora_layers(self) -> tuple[str, ...]:
         return split_list(self.lora_targets)
 
@@ -49,6 +54,7 @@ class TrainSettings(SettingFields):
         return dataclasses.asdict(self)
 
 
+MAX_WEIGHT = 100
 RERANKERS = ("cross-encoder", "monot5", "flan-t5")
 ALIASES = {"backbone": "base_model"}
 
@@ -138,6 +144,14 @@ def _check(settings: TrainSettings) -> None:
             "leave template out, or give interaction=I"
         )
     objective, _ = settings.parsed_objective, settings.parsed_template
+    if len({name for name, _ in settings.extra_releases}) < len(settings.extra_releases):
+        raise BadInput(f"more_releases={settings.more_releases!r} names a release twice")
+    reads_mined = "P" in objective.terms and not (objective.baseline and objective.baseline.loss)
+    if settings.mined_negatives and not reads_mined:
+        raise BadInput(
+            f"mined_negatives={settings.mined_negatives} applies only where our loss has the term "
+            f"P, and objective={settings.objective} does not"
+        )
     if settings.positive_counted == "as-printed" and objective.mode != "multi":
         raise BadInput(
             f"positive_counted=as-printed applies only for multi objectives, "
@@ -167,6 +181,22 @@ def _check_lora(settings: TrainSettings) -> None:
 def split_list(text: str) -> tuple[str, ...]:
     """The entries of a list with commas."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _weighted(part: str) -> tuple[str, float]:
+    name, star, weight = part.rpartition("*")
+    if not star:
+        return part, 1.0
+    try:
+        value = float(weight)
+    except ValueError:
+        value = 0.0
+    if not name.strip() or not 0 < value <= MAX_WEIGHT:
+        raise BadInput(
+            f"more_releases: {part!r} is not RELEASE*WEIGHT with a weight above 0 and at most "
+            f"{MAX_WEIGHT}, for example 12*0.5"
+        )
+    return name.strip(), value
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -194,6 +194,23 @@ class SettingFields:
         above=0,
         advanced=True,
     )
+    mined_negatives: int = _setting(
+        0,
+        OBJECTIVE,
+        "Mined negatives",
+        "How many passages of other groups each group gets as negatives of the term P besides the "
+        "batch's: those that the base model ranks highest for (I+,Q+).",
+        minimum=0,
+        advanced=True,
+    )
+    mined_limit: float = _setting(
+        0.95,
+        OBJECTIVE,
+        "Limit of mined negatives",
+        "Passages whose score is above this share of P+'s are not mined: they may be right.",
+        above=0,
+        advanced=True,
+    )
     positive_counted: str = _setting(
         "once",
         OBJECTIVE,
@@ -209,6 +226,23 @@ class SettingFields:
         "How many instructions of the batch the term I contrasts besides the group's own I-; "
         "0: all.",
         minimum=0,
+        advanced=True,
+    )
+    more_releases: str = _setting(
+        "",
+        SCHEDULE,
+        "More releases",
+        "Releases that train too, by id or folder, each with a weight: `12*0.5, releases/2*2`. "
+        "Weight 2 reads each of its groups twice an epoch, 0.5 half of them; none is held out.",
+        advanced=True,
+    )
+    curriculum: str = _setting(
+        "off",
+        SCHEDULE,
+        "Curriculum",
+        "Order of the first epoch: random (off), or from the groups that the validator was most "
+        "confident of to the least. Later epochs are random.",
+        choices=("off", "confident-first"),
         advanced=True,
     )
     epochs: float = _setting(2.0, SCHEDULE, "Epochs", "How many times each group is seen.")

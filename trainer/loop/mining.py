@@ -1,0 +1,85 @@
+"""Hard negatives from the training's own passages, mined once with the base model.
+
+For (I+,Q+) of every group: the passages that the untrained model ranks highest, but for those of
+any group that shares a query or passage with it (they may answer Q+), and those whose score is
+above a share of P+'s score: such a passage is likely right too (NV-Retriever's positive-aware
+limit, Moreira et al. 2024, arXiv 2407.15831). They are kept in the work folder, so that a training
+that goes on after a kill reads the same ones.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trainer.data.groups import Group, group_key
+from trainer.evaluate.scoring import encode_unique
+from trainer.settings.template import Template
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+GROUPS_AT_ONCE = 256
+MinedNegatives = Mapping[str, Sequence[str]]
+"""{key of a group: passages, the hardest first}."""
+
+
+def mine_negatives(
+    model: "SentenceTransformer",
+    groups: Sequence[Group],
+    template: Template,
+    count: int,
+    margin: float,
+    file: Path,
+    *,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, list[str]]:
+    """At most `count` negatives of each group, among the groups' passages.
+
+    margin: the largest score of a negative, as a share of P+'s score.
+    """
+    if file.is_file():
+        kept: dict[str, list[str]] = json.loads(file.read_text(encoding="utf-8"))
+        return kept
+    keyed = {group_key(group): group for group in groups}
+    passages = sorted({passage for group in keyed.values() for *_, passage in group.triplets()})
+    place_of = {passage: place for place, passage in enumerate(passages)}
+    kin = _kin(list(keyed.values()), place_of)
+    total = len(passages) + len(keyed)
+    done = 0
+
+    def counted(texts: int) -> None:
+        nonlocal done
+        done += texts
+        progress(done, total)
+
+    corpus = encode_unique(model.encode_document, passages, counted)
+    found: dict[str, list[str]] = {}
+    rows = list(keyed.items())
+    for start in range(0, len(rows), GROUPS_AT_ONCE):
+        part = rows[start : start + GROUPS_AT_ONCE]
+        texts = [template.apply(group.text("I+"), group.text("Q+")) for _, group in part]
+        scores = encode_unique(model.encode_query, texts, counted) @ corpus.T
+        for (key, group), of in zip(part, scores, strict=True):
+            limit = margin * float(of[place_of[group.text("P+")]])
+            allowed = of <= limit if limit > 0 else np.zeros(len(of), dtype=bool)
+            allowed[[place for text in group.split_keys() for place in kin[text]]] = False
+            best = np.argsort(-np.where(allowed, of, -np.inf), kind="stable")[:count]
+            found[key] = [passages[place] for place in best if allowed[place]]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_suffix(".partial")
+    partial.write_text(json.dumps(found), encoding="utf-8")
+    partial.replace(file)
+    return found
+
+
+def _kin(groups: Sequence[Group], place_of: Mapping[str, int]) -> dict[str, set[int]]:
+    """For every query and passage the places of all passages of the groups that have it."""
+    found: dict[str, set[int]] = {}
+    for group in groups:
+        places = {place_of[passage] for *_, passage in group.triplets()}
+        for key in group.split_keys():
+            found.setdefault(key, set()).update(places)
+    return found
