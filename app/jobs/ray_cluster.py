@@ -22,7 +22,7 @@ from app.jobs.kinds import KINDS
 from app.jobs.processes import PROCESS_DEFAULTS, SAFE_PATH, command_of
 from db.errors import BadInput, InfError
 from db.machine import is_loopback
-from db.store.settings import home
+from db.store.settings import database_schema, home
 from db.store.store import Store
 from db.tables import Job
 
@@ -123,6 +123,7 @@ def environment_of(store: Store) -> dict[str, str]:
             "INF_HOME": str(home()),
             "PYTHONUNBUFFERED": "1",
         }
+        | ({"INF_DATABASE_SCHEMA": database_schema()} if database_schema() else {})
     )
 
 

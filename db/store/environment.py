@@ -23,6 +23,11 @@ VARIABLES: dict[str, tuple[Variable, ...]] = {
             "The store: `sqlite:///PATH` or `postgresql://USER@HOST/NAME`.",
         ),
         Variable(
+            "INF_DATABASE_SCHEMA",
+            "the role's search path",
+            "PostgreSQL: the schema of the tables; `inf db upgrade` creates it where it is missing.",
+        ),
+        Variable(
             "INF_HOME",
             "`.inf` in the current folder",
             "Folder of the embedded store, logs, checkpoints, locks and `secrets.toml`.",

@@ -3,17 +3,23 @@
 Migrations are in `alembic/` of a clone and in `db/migrations` of an installed wheel.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect
+from sqlalchemy import Connection, inspect
+from sqlalchemy.exc import ProgrammingError
 
-from db.errors import StoreBehind
+from db.errors import Refused, StoreBehind
 from db.store.schema_difference import schema_differences
+from db.store.settings import database_schema
 from db.store.store import Store
+
+INSUFFICIENT_PRIVILEGE = "42501"
 
 
 def migrations() -> Path:
@@ -24,7 +30,8 @@ def migrations() -> Path:
 
 def upgrade(store: Store, revision: str = "head") -> None:
     """Create the tables or bring them up to `revision`."""
-    with store.engine.connect() as connection:
+    with _allowed(store), store.engine.connect() as connection:
+        _create_schema(connection)
         config = _config()
         config.attributes["connection"] = connection
         command.upgrade(config, revision)
@@ -33,7 +40,7 @@ def upgrade(store: Store, revision: str = "head") -> None:
 
 def downgrade(store: Store, revision: str) -> None:
     """Revert migrations down to `revision` ("base": all). Data in dropped tables is lost."""
-    with store.engine.connect() as connection:
+    with _allowed(store), store.engine.connect() as connection:
         config = _config()
         config.attributes["connection"] = connection
         command.downgrade(config, revision)
@@ -89,6 +96,31 @@ def _differing(store: Store, at: str, differences: list[str]) -> str:
         f"({len(differences)} {'difference' if len(differences) == 1 else 'differences'}): it was "
         f"made by a development version of InF Studio, or changed by hand.\n{listed}\n{remedy}"
     )
+
+
+@contextmanager
+def _allowed(store: Store) -> Iterator[None]:
+    """Translate PostgreSQL's refusal for lack of rights, with the remedy."""
+    try:
+        yield
+    except ProgrammingError as error:
+        if getattr(error.orig, "sqlstate", None) != INSUFFICIENT_PRIVILEGE:
+            raise
+        message = str(error.orig).splitlines()[0]
+        raise Refused(
+            f"the role {store.engine.url.username} may not change the schema ({message}): run "
+            "`inf upgrade` as the role that owns the tables (docs/running/postgresql.md)"
+        ) from error
+
+
+def _create_schema(connection: Connection) -> None:
+    """Create the schema that INF_DATABASE_SCHEMA names, unless it exists (PostgreSQL)."""
+    name = database_schema()
+    if connection.dialect.name != "postgresql" or not name:
+        return
+    # not IF NOT EXISTS: that needs the right to create schemas even where there is nothing to do
+    if name not in inspect(connection).get_schema_names():
+        connection.exec_driver_sql(f'CREATE SCHEMA "{name}"')
 
 
 def _config() -> Config:

@@ -1,10 +1,11 @@
 """Paths and addresses, read from the environment and nothing else.
 
 `INF_HOME` (default `.inf` in the current folder) holds the embedded store, logs and checkpoints;
-`INF_DATABASE_URL` chooses another store.
+`INF_DATABASE_URL` chooses another store, `INF_DATABASE_SCHEMA` a schema there (PostgreSQL).
 """
 
 import os
+import re
 from pathlib import Path
 
 from db.errors import BadInput
@@ -27,6 +28,20 @@ def database_url() -> str:
             "use sqlite:///PATH or postgresql://USER@HOST/NAME"
         )
     return url
+
+
+def database_schema() -> str:
+    """The schema of the tables on PostgreSQL; "" for the search path of role and database.
+
+    Raises BadInput for a name that is not a plain one.
+    """
+    name = os.environ.get("INF_DATABASE_SCHEMA", "").strip()
+    if name and not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", name):
+        raise BadInput(
+            f"INF_DATABASE_SCHEMA is {name!r}: a name of small letters, digits and underscores "
+            "is needed, as studio"
+        )
+    return name
 
 
 def logs() -> Path:

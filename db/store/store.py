@@ -3,12 +3,16 @@
 Note: on SQLite a writing session takes the write lock at its first statement (`BEGIN IMMEDIATE`). A
 deferred transaction that reads and then writes fails at once with "database is locked" if another
 writer came between, whatever the busy timeout.
+
+On PostgreSQL nothing is set for a session: behind PgBouncer in transaction mode each transaction may
+get another server connection. Settings are local to each transaction, and no statement is prepared
+by name.
 """
 
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, InfError
-from db.store.settings import database_url
+from db.store.settings import database_schema, database_url
 
 BUSY_TIMEOUT_SECONDS = 30
 CACHE_KIB = 1000  # per connection; the rest stays in the system's page cache, shared by all
@@ -29,7 +33,7 @@ class Store:
 
     def __init__(self, url: str | None = None) -> None:
         self.url = url or database_url()
-        self.engine = _engine(self.url)
+        self.engine = _engine(self.url, database_schema())
         self._writer = self.engine.execution_options(inf_write=True)
 
     @property
@@ -59,12 +63,12 @@ def open_store(url: str | None = None) -> Store:
 
 
 @lru_cache(maxsize=32)
-def _engine(url: str) -> Engine:
+def _engine(url: str, schema: str) -> Engine:
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
-        # JIT compilation takes PostgreSQL longer than any of our queries runs
-        engine = create_engine(url, pool_pre_ping=True, connect_args={"options": "-c jit=off"})
+        engine = create_engine(url, pool_pre_ping=True, connect_args={"prepare_threshold": None})
         event.listen(engine, "handle_error", _translate_connection_error)
+        event.listen(engine, "begin", partial(_begin_postgres, statement=_local_settings(schema)))
         return engine
     if not parsed.database or parsed.database == ":memory:":
         raise BadInput("sqlite needs a file: INF_DATABASE_URL=sqlite:///PATH")
@@ -113,6 +117,19 @@ def _translate_connection_error(context: ExceptionContext) -> None:
             f"the store {place} cannot be reached ({context.original_exception}): start it, or set "
             "INF_DATABASE_URL"
         ) from context.original_exception
+
+
+def _local_settings(schema: str) -> str:
+    """What each transaction on PostgreSQL begins with, in one round trip."""
+    # JIT compilation takes PostgreSQL longer than any of our queries runs
+    settings = ["SET LOCAL jit = off"]
+    if schema:
+        settings.append(f'SET LOCAL search_path = "{schema}"')
+    return "; ".join(settings)
+
+
+def _begin_postgres(connection: Connection, statement: str) -> None:
+    connection.exec_driver_sql(statement)
 
 
 def _begin_sqlite(connection: Connection) -> None:
