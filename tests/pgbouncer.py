@@ -1,4 +1,4 @@
-"""A PgBouncer in front of a cluster: transaction mode, one server connection, TLS for its clients."""
+"""PgBouncer in front of a cluster: transaction mode, one server connection, TLS for clients."""
 
 import os
 import pwd
@@ -31,7 +31,7 @@ def pgbouncer(cluster: Cluster, *, pool_size: int = 1) -> Iterator[tuple[int, Pa
     """
     folder = Path(tempfile.mkdtemp(prefix="inf-pgb-", dir="/tmp"))
     folder.chmod(0o755)
-    authority = _write_certificate(folder)
+    authority = write_certificate(folder)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -74,7 +74,7 @@ def _wait_for(port: int, log: Path) -> None:
     raise RuntimeError(f"PgBouncer does not listen:\n{log.read_text() if log.exists() else ''}")
 
 
-def _write_certificate(folder: Path) -> Path:
+def write_certificate(folder: Path) -> Path:
     """A certificate for 127.0.0.1 that signs itself, as key.pem and cert.pem."""
     from ipaddress import ip_address
 

@@ -38,6 +38,10 @@ COMMANDS = {
     "serve": ("app.cli.serve:serve", "Open the app."),
     "study": ("app.cli.study.command:study", "Create studies and run model judges on them."),
     "train": ("app.cli.train:train", "Fine-tune an embedding model on a release."),
+    "upgrade": (
+        "app.cli.store.upgrade:upgrade",
+        "Copy, migrate and check the store; --back undoes it.",
+    ),
     "users": ("app.cli.store.users:users", "Manage accounts: add, list, disable, reset password."),
 }
 

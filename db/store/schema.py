@@ -15,7 +15,7 @@ from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import ProgrammingError
 
 from db.errors import Refused, StoreBehind
-from db.store.schema_difference import schema_differences
+from db.store.schema_difference import missing_index, schema_differences
 from db.store.settings import database_schema
 from db.store.store import Store
 
@@ -30,12 +30,20 @@ def migrations() -> Path:
 
 def upgrade(store: Store, revision: str = "head") -> None:
     """Create the tables or bring them up to `revision`."""
+    with migrated(store, revision) as connection:
+        connection.commit()
+
+
+@contextmanager
+def migrated(store: Store, revision: str = "head") -> Iterator[Connection]:
+    """A transaction in which the store is at `revision`; rolled back unless the caller commits."""
     with _allowed(store), store.engine.connect() as connection:
+        connection.begin()  # else Alembic begins a transaction of its own, and commits it
         _create_schema(connection)
         config = _config()
         config.attributes["connection"] = connection
         command.upgrade(config, revision)
-        connection.commit()
+        yield connection
 
 
 def downgrade(store: Store, revision: str) -> None:
@@ -82,15 +90,10 @@ def require_current(store: Store) -> None:
 def _differing(store: Store, at: str, differences: list[str]) -> str:
     """The message on a schema that differs, with the remedy."""
     listed = "\n".join(f"  {sentence}" for sentence in differences)
-    backup = "copy its file" if store.is_sqlite else "make a copy with pg_dump"
-    if all(" index " in sentence for sentence in differences):
-        remedy = "Its data is complete: run the statements above in the store."
+    if all(missing_index(sentence) for sentence in differences):
+        remedy = "Its data is complete: `inf upgrade` adds them."
     else:
-        remedy = (
-            f"No migration can fix this. Keep the store as it is ({backup}), save its data with "
-            "`inf backup` of the version that made it, name a new store in INF_DATABASE_URL and "
-            "run `inf db upgrade`."
-        )
+        remedy = how_to_save(store)
     return (
         f"the store is at revision {at}, but its schema is not the one that this revision writes "
         f"({len(differences)} {'difference' if len(differences) == 1 else 'differences'}): it was "
@@ -121,6 +124,22 @@ def _create_schema(connection: Connection) -> None:
     # not IF NOT EXISTS: that needs the right to create schemas even where there is nothing to do
     if name not in inspect(connection).get_schema_names():
         connection.exec_driver_sql(f'CREATE SCHEMA "{name}"')
+
+
+def how_to_save(store: Store) -> str:
+    """The way to keep the data of a store that no migration can fix."""
+    copied = "copy its file" if store.is_sqlite else "make a copy with pg_dump"
+    return (
+        f"No migration can fix this, and nothing was changed. Keep the store as it is ({copied}). "
+        "To save its data: with the version that made it, `inf export --format jsonl` each run; "
+        "then name a new store in INF_DATABASE_URL, run `inf upgrade`, and read the files of "
+        "`data/` with `inf import --groups`."
+    )
+
+
+def known_revisions() -> set[str]:
+    """The revisions that this version has migrations for."""
+    return {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
 
 
 def _config() -> Config:

@@ -16,6 +16,7 @@ from typing import Any
 
 from sqlalchemy import (
     CheckConstraint,
+    Connection,
     Dialect,
     ForeignKeyConstraint,
     Table,
@@ -38,23 +39,29 @@ TOKEN = re.compile(r"'((?:[^']|'')*)'|<>|!=|<=|>=|<|>|\b\d+\b|\b[a-z_]\w*\b", re
 def schema_differences(store: Store) -> list[str]:
     """One sentence per difference, sorted; empty if the store has the schema of the models."""
     if not store.is_sqlite:
-        return _compare(store)
+        with store.engine.connect() as connection:
+            return differences_in(connection)
     # Reflection takes about 0.1 s: once per process and schema, not once per command in a test.
     with store.engine.connect() as connection:
         written = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master")
         statements = tuple(sorted(tuple(map(str, row)) for row in written))
-    found = _RESULTS.get(statements)
-    if found is None:
-        found = _RESULTS[statements] = _compare(store)
+        found = _RESULTS.get(statements)
+        if found is None:
+            found = _RESULTS[statements] = differences_in(connection)
     return list(found)
 
 
 _RESULTS: dict[tuple[tuple[str, ...], ...], list[str]] = {}
 
 
-def _compare(store: Store) -> list[str]:
-    dialect = store.engine.dialect
-    wanted, real = _facts_of_models(dialect), _facts_of_store(store)
+def differences_in(connection: Connection, *, model: Connection | None = None) -> list[str]:
+    """The sentences for the schema that a connection's transaction sees.
+
+    It is compared with the models, or with the schema of `model`, another store of the same engine.
+    """
+    dialect = connection.dialect
+    wanted = _facts_of_models(dialect) if model is None else _facts_of_store(model)
+    real = _facts_of_store(connection)
     there = {table for table, _, _ in real}
     sentences = [
         f"table {table} is missing" for table in {fact[0] for fact in wanted} if table not in there
@@ -65,7 +72,7 @@ def _compare(store: Store) -> list[str]:
             continue
         label = f"table {table}: {kind}" + (f" {name}" if name else "")
         if fact not in real:
-            statement = f" (to add it: {_create_index(name, dialect)})" if kind == "index" else ""
+            statement = f" (to add it: {made})" if (made := _create_index(name, dialect)) else ""
             sentences.append(f"{label} is missing{statement}")
         elif fact not in wanted:
             # an extra plain index only costs time; an extra unique one refuses rows that we write
@@ -110,10 +117,10 @@ def _model(table: Table, dialect: Dialect) -> Iterator[tuple[str, str, str]]:
         yield "index", str(index.name), _index(names, bool(index.unique), where, columns)
 
 
-def _facts_of_store(store: Store) -> Facts:
-    inspector = inspect(store.engine)
+def _facts_of_store(connection: Connection) -> Facts:
+    inspector = inspect(connection)
     known = [table.name for table in Base.metadata.sorted_tables]
-    dialect = store.engine.dialect
+    dialect = connection.dialect
     names = {
         table: [str(column["name"]) for column in columns]
         for (_, table), columns in inspector.get_multi_columns(filter_names=known).items()
@@ -182,12 +189,23 @@ def _condition(sql: str, columns: list[str]) -> str:
     return "[" + ", ".join(sorted(found)) + "]"
 
 
+def missing_index(sentence: str) -> str:
+    """The statement that removes a difference, if it is a missing index; else ""."""
+    found = re.search(r": index \S+ is missing \(to add it: (.*)\)$", sentence)
+    return found.group(1) if found else ""
+
+
 def _create_index(name: str, dialect: Dialect) -> str:
-    """The statement that creates an index of the models, on one line."""
+    """The statement that creates an index of the models, on one line; "" for another name."""
     found = next(
-        index
-        for table in Base.metadata.sorted_tables
-        for index in table.indexes
-        if index.name == name
+        (
+            index
+            for table in Base.metadata.sorted_tables
+            for index in table.indexes
+            if index.name == name
+        ),
+        None,
     )
+    if found is None:
+        return ""
     return " ".join(str(CreateIndex(found).compile(dialect=dialect)).split())

@@ -16,9 +16,12 @@ def home() -> Path:
     return Path(os.environ.get("INF_HOME") or ".inf").expanduser().resolve()
 
 
-def database_url() -> str:
-    """The store's address as SQLAlchemy takes it; `postgresql://` means psycopg 3."""
-    url = os.environ.get("INF_DATABASE_URL") or f"sqlite:///{home() / 'inf.db'}"
+def database_url(url: str = "") -> str:
+    """The address of a store as SQLAlchemy takes it; `postgresql://` means psycopg 3.
+
+    By default the one that INF_DATABASE_URL names.
+    """
+    url = url or os.environ.get("INF_DATABASE_URL") or f"sqlite:///{home() / 'inf.db'}"
     for short in ("postgres://", "postgresql://"):
         if url.startswith(short):
             return "postgresql+psycopg://" + url.removeprefix(short)

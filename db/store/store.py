@@ -4,9 +4,9 @@ Note: on SQLite a writing session takes the write lock at its first statement (`
 deferred transaction that reads and then writes fails at once with "database is locked" if another
 writer came between, whatever the busy timeout.
 
-On PostgreSQL nothing is set for a session: behind PgBouncer in transaction mode each transaction may
-get another server connection. Settings are local to each transaction, and no statement is prepared
-by name.
+On PostgreSQL nothing is set for a session: with PgBouncer in transaction mode each transaction may
+get another server connection. Settings are local to each transaction, and no statement is
+prepared by name.
 """
 
 import sqlite3

@@ -1,4 +1,4 @@
-"""PostgreSQL as teams run it: PgBouncer in transaction mode, a schema of one's own, TLS, few rights."""
+"""PostgreSQL as teams run it: PgBouncer, a schema of its own, TLS, few rights."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from conftest import require
-from pgbouncer import missing_pgbouncer, pgbouncer
+from pgbouncer import missing_pgbouncer, pgbouncer, write_certificate
 from postgres_cluster import Cluster
 from records_world import make_run
 from sqlalchemy import func, select, text
@@ -147,11 +147,10 @@ def test_tls_is_checked_by_the_authority_that_the_address_names(
         raw: Any = connection.connection.driver_connection
         assert raw.pgconn.ssl_in_use
     checked.close()
-    from pgbouncer import _write_certificate
 
-    stranger = _write_certificate(tmp_path)
+    stranger = write_certificate(tmp_path)
     refused = open_store(f"{through}?sslmode=verify-full&sslrootcert={stranger}")
-    with pytest.raises(InfError, match="cannot be reached.*certificate"):
+    with pytest.raises(InfError, match=r"cannot be reached.*certificate"):
         schema.current(refused)
     refused.close()
 
@@ -173,7 +172,7 @@ def test_the_least_rights_of_the_documentation_are_enough_to_work_and_not_to_upg
     with store.read() as session:
         assert session.scalar(select(func.count()).select_from(Group)) == 7
     schema.downgrade(postgres_store, "-1")
-    with pytest.raises(Refused, match="role studio_app may not change the schema.*inf upgrade"):
+    with pytest.raises(Refused, match=r"role studio_app may not change the schema.*inf upgrade"):
         schema.upgrade(store)
     store.close()
     with postgres_store.engine.connect() as connection:

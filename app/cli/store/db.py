@@ -1,15 +1,23 @@
-"""`inf db`: the store's schema."""
+"""`inf db`: the store's schema, and its copy in another database."""
+
+from pathlib import Path
 
 import click
+from sqlalchemy.engine import make_url
 
-from app.cli.kit.report import Result, reporting
+from app.cli.kit.progress import progress_bar
+from app.cli.kit.report import Result, me, reporting
+from db.errors import BadInput
+from db.people.accounts import record_audit
 from db.store import schema
+from db.store.copying import copy_store
+from db.store.settings import database_url
 from db.store.store import open_store
 
 
 @click.group()
 def db() -> None:
-    """Create or upgrade the store."""
+    """Create, upgrade, check or copy the store."""
 
 
 @db.command()
@@ -30,3 +38,37 @@ def check() -> Result:
     store = open_store()
     schema.require_current(store)
     return {"revision": schema.current(store)}
+
+
+def _copied(result: Result) -> str:
+    counted = [f"  {name:<24} {rows:>12,}" for name, rows in result["tables"].items() if rows]
+    return "\n".join(
+        [f"copied {result['rows']:,} rows, equal on both sides:", *counted, "content "]
+    ) + str(result["content_sha256"])
+
+
+@db.command()
+@click.argument("source", metavar="FROM")
+@reporting(_copied)
+def copy(source: str) -> Result:
+    """Copy the store FROM (a SQLite file, or an address) into the one INF_DATABASE_URL names.
+
+    That one must be empty; both may be SQLite or PostgreSQL. Counts and content are compared.
+    """
+    address = database_url(source if "://" in source else f"sqlite:///{_existing(source)}")
+    target = open_store()
+    if make_url(address) == make_url(target.url):
+        raise BadInput("FROM is the store that INF_DATABASE_URL names: name another there")
+    with progress_bar("copying", unit=" rows") as show:
+        result = copy_store(open_store(address), target, progress=show)
+    with target.write() as session:
+        record_audit(session, me(), "copy", "store", rows=result["rows"])
+        session.commit()
+    return result
+
+
+def _existing(source: str) -> Path:
+    path = Path(source).expanduser().absolute()
+    if not path.is_file():
+        raise BadInput(f"{source} does not exist: name a SQLite file or an address")
+    return path

@@ -1,0 +1,49 @@
+"""Copying a whole store into another one, of either engine, with the rows counted on both sides."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import func, select
+
+from db.errors import InfError
+from db.store.backup import Progress, restore_backup, write_backup
+from db.store.schema import require_current
+from db.store.store import Store
+from db.tables import Base
+
+
+def copy_store(source: Store, target: Store, *, progress: Progress | None = None) -> dict[str, Any]:
+    """Copy every row of `source`, read as one snapshot, into the empty store `target`.
+
+    The content hash is compared before the commit, the rows of each table after it. Returns
+    `rows`, `tables` (rows by table) and `content_sha256`. Raises Refused for a target with rows,
+    StoreBehind for a source of an earlier revision.
+    """
+    require_current(source)
+    with tempfile.TemporaryDirectory(prefix="inf-copy-") as folder:
+        path = Path(folder) / "store.backup"
+        write_backup(source, path)
+        manifest = restore_backup(target, path, progress=progress)
+    copied = _rows(target)
+    expected = {name: listed["rows"] for name, listed in manifest["tables"].items()}
+    if copied != expected:
+        differing = [name for name in expected if copied[name] != expected[name]]
+        raise InfError(
+            "the copy is complete, but its rows changed since, in "
+            + ", ".join(f"{name} ({copied[name]}, not {expected[name]})" for name in differing)
+            + ": another process writes there"
+        )
+    return {
+        "rows": sum(copied.values()),
+        "tables": copied,
+        "content_sha256": manifest["content_sha256"],
+    }
+
+
+def _rows(store: Store) -> dict[str, int]:
+    with store.read() as session:
+        return {
+            table.name: session.scalar(select(func.count()).select_from(table)) or 0
+            for table in Base.metadata.sorted_tables
+        }
