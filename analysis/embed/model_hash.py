@@ -6,6 +6,7 @@ all-MiniLM-L6-v2 and a copy of it elsewhere have one hash.
 """
 
 import hashlib
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,14 +38,30 @@ def hub_revision(name: str) -> str | None:
     return snapshot.name if snapshot is not None and snapshot == _folder_of(name) else None
 
 
-def is_same_model(one: str, other: str) -> bool:
-    """Whether two names are one model: the same name, or weights with the same content."""
-    if not one or not other:
+@dataclass(frozen=True)
+class NamedModel:
+    """A model by its name and the sha256 of its weights, None where that is unknown."""
+
+    name: str
+    sha256: str | None
+
+
+def named_model(name: str, recorded: str | None = None) -> NamedModel:
+    """A model by its name, with the hash that was recorded of it, or else the one it has here."""
+    return NamedModel(name, recorded or model_sha256(name))
+
+
+def same_model(one: NamedModel, other: NamedModel) -> bool | None:
+    """Whether both are one model: by the content of weights where both have it, else by name.
+
+    None where it is unknown: other names, and one of them without a hash. Other names may be of
+    one model: a model behind an API is called as its server likes. Without a name there is none.
+    """
+    if not one.name or not other.name:
         return False
-    if one.rstrip("/") == other.rstrip("/"):
-        return True
-    here = model_sha256(one)
-    return here is not None and here == model_sha256(other)
+    if one.sha256 and other.sha256:
+        return one.sha256 == other.sha256
+    return True if one.name.rstrip("/") == other.name.rstrip("/") else None
 
 
 def _folder_of(name: str) -> Path | None:

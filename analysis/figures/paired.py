@@ -37,6 +37,7 @@ SEED = 20250
 MIN_CLUSTERS = 10
 MIN_DIFFERENT = 5
 EXTRA_CLUSTER = 0.6
+SIGNIFICANT = 0.05  # of p adjusted for the number of models
 P_MRR = "p-mrr"
 STUDENT, BOOTSTRAP = "Student's t", "bootstrap-t"  # whichever is wider
 NOT_RECORDED = "which queries belong together was not recorded with this evaluation: evaluate again"
@@ -91,7 +92,8 @@ def paired_difference(
     mean, queries = float(totals.sum() / counts.sum()), int(counts.sum())
     different = int(np.count_nonzero([any(values) for values in sums.values()]))
     if len(counts) < MIN_CLUSTERS:
-        reason = f"{len(counts)} independent groups of queries: an interval needs {MIN_CLUSTERS}"
+        noun = "group" if len(counts) == 1 else "groups"
+        reason = f"{len(counts)} independent {noun} of queries: an interval needs {MIN_CLUSTERS}"
         return Difference(mean, None, None, None, queries, reason, len(counts))
     if different < MIN_DIFFERENT:
         reason = (
@@ -101,6 +103,18 @@ def paired_difference(
         return Difference(mean, None, None, None, queries, reason, len(counts))
     reach, p, method = interval_reach(totals, counts)
     return Difference(mean, mean - reach, mean + reach, p, queries, None, len(counts), method)
+
+
+def verdict(difference: Difference, p: float | None) -> str:
+    """What a difference shows: higher, lower, no clear difference, or why that is unknown.
+
+    `p` is the one adjusted for the number of models.
+    """
+    if difference.value is None or p is None:
+        return f"unknown: {difference.reason}"
+    if p > SIGNIFICANT or not difference.is_clear:
+        return "no clear difference"
+    return "higher" if difference.value > 0 else "lower"
 
 
 def interval_reach(

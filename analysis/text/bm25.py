@@ -2,7 +2,8 @@
 
 Lucene's variant with k1 1.5 and b 0.75, tokens of two characters or more in lower case, stop words
 left out and a Snowball stemmer, both by language. Anserini differs in k1 0.9, b 0.4 and the Porter
-stemmer. `CONVENTION` is what stands beside a score.
+stemmer. A text in a language without a stemmer (`NO_LANGUAGE`) is split into words alone.
+`convention_of` is what stands beside a score.
 """
 
 from collections.abc import Sequence
@@ -35,7 +36,15 @@ LANGUAGES = {
     "sv": TextLanguage("swedish", "swedish"),
     "tr": TextLanguage("turkish", "turkish"),
 }
-CONVENTION = "BM25 (bm25s, Lucene, k1 1.5, b 0.75, stop words, Snowball stemmer, language {})"
+NO_LANGUAGE = "none"
+CONVENTION = "BM25 (bm25s, Lucene, k1 1.5, b 0.75, {})"
+
+
+def convention_of(language: str = "en") -> str:
+    """How BM25 of a language is defined, in words; of `NO_LANGUAGE` without stop words."""
+    if language == NO_LANGUAGE:
+        return CONVENTION.format("no stop words, no stemmer")
+    return CONVENTION.format(f"stop words, Snowball stemmer, language {language}")
 
 
 def tokens_of(texts: Sequence[str], language: str = "en") -> list[list[str]]:
@@ -44,12 +53,13 @@ def tokens_of(texts: Sequence[str], language: str = "en") -> list[list[str]]:
     import Stemmer
 
     known = LANGUAGES.get(language)
-    if known is None:
-        raise BadInput(f"no stemmer for the language {language!r}: one of {', '.join(LANGUAGES)}")
+    if known is None and language != NO_LANGUAGE:
+        named = ", ".join((*LANGUAGES, NO_LANGUAGE))
+        raise BadInput(f"no stemmer for the language {language!r}: one of {named}")
     found: list[list[str]] = bm25s.tokenize(
         list(texts),
-        stopwords=known.stop_words,
-        stemmer=Stemmer.Stemmer(known.stemmer),
+        stopwords=known.stop_words if known else [],
+        stemmer=Stemmer.Stemmer(known.stemmer) if known else None,
         return_ids=False,
         show_progress=False,
     )
@@ -67,7 +77,7 @@ class Bm25:
         import bm25s
 
         self.size, self.language = len(texts), language
-        self.convention = CONVENTION.format(language)
+        self.convention = convention_of(language)
         tokens = tokens_of(texts, language)
         self._index = None
         if any(tokens):

@@ -1,7 +1,7 @@
 """The Agreement page: how much the judges of a study agree, people and models."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from analysis.agreement.agreement import Decision, agreement_report
 from analysis.agreement.judge_profile import judge_profiles
 from analysis.agreement.judgment_filter import chosen_rows, decisions_of
 from analysis.agreement.over_time import agreement_over_time
-from app.access.session_user import current_user, hidden_from_user
+from app.access.session_user import current_user
 from app.agreement.consensus import draw_consensus
 from app.agreement.disagreement import draw_disagreement
 from app.agreement.filters import draw_filters
@@ -30,11 +30,12 @@ from curation.judging.about_run import about_run, thresholds_of
 from curation.judging.consensus import study_consensus
 from curation.judging.independence import validator_sentence
 from curation.judging.scope import study_scope
+from db.assignment.hidden import hidden_items_of_study
 from db.assignment.members import is_member
 from db.errors import Refused
 from db.run.position_bias import study_choices
 from db.store.store import open_store
-from db.study.items import ItemPlace, study_item_places
+from db.study.items import study_item_places
 from db.study.judgments import JudgmentRow, JudgmentState, judgment_frame, judgment_state
 from db.study.quality import judge_quality
 from db.study.studies import list_studies
@@ -75,7 +76,7 @@ def whole_study(
         }
 
 
-def hidden_items(study_id: int, places: Mapping[int, ItemPlace]) -> tuple[set[int], bool]:
+def hidden_items(study_id: int) -> tuple[set[int], bool]:
     """The study's items that are hidden from the user, and whether figures leave them out, too.
 
     They do for members: who sees how a figure changes with each answer of theirs learns whether it
@@ -84,9 +85,8 @@ def hidden_items(study_id: int, places: Mapping[int, ItemPlace]) -> tuple[set[in
     user = current_user()
     if user is None:
         raise Refused("you are signed out: sign in again")
-    groups = hidden_from_user()
-    items = {item_id for item_id, place in places.items() if place.group_id in groups}
     with open_store().read() as session:
+        items = hidden_items_of_study(session, study_id, user.name)
         return items, bool(items) and is_member(session, study_id, user.name)
 
 
@@ -117,7 +117,7 @@ with open_store().read() as session:
     places = study_item_places(session, study.id)
     scope = study_scope(session, study.id)
     circular = validator_sentence(session, study.id, {row.judge for row in every})
-hidden, from_figures = hidden_items(study.id, places)
+hidden, from_figures = hidden_items(study.id)
 judged_and_hidden = hidden & {row.item_id for row in every}
 left_out = frozenset(judged_and_hidden if from_figures else ())
 chosen = draw_filters(every, places)

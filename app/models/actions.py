@@ -96,5 +96,6 @@ def start() -> None:
         "with_base": True,
         "ordinary": ordinary or None,
         "pin": (state["evaluations.pin"] or "").strip() or None,
+        "bm25_language": state["evaluations.bm25_language"],
     }
     state["evaluations.job"] = launch_job("evaluate", config, what="The evaluation")

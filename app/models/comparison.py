@@ -12,6 +12,7 @@ from app.models.compared.differences import METHOD, difference_rows
 from app.models.compared.measures import model_name
 from app.models.ranking_plot import ranking_figure, ranking_rows
 from app.models.sizes import named_parameters, parameters_of
+from app.models.trained import is_trained
 from app.text.plain import plain
 from db.outcome.evaluations import rows_by_query
 from db.tables import Evaluation
@@ -97,7 +98,7 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
         return
     is_mean = not any(each.per_query for each in found)
     if not is_mean or unlike(found[0], found[1:]):
-        untrained = [each.model for each in found if each.checkpoint_id is None]
+        untrained = [each.model for each in found if not is_trained(each)]
         chosen_base = st.selectbox(
             "Compared with",
             chosen,

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from analysis.text.bm25 import LANGUAGES, NO_LANGUAGE
 from app.jobs.card import follow_job
 from app.kit.choice import choose
 from app.kit.page import draw_empty, draw_heading
@@ -68,6 +69,14 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
             key="evaluations.ordinary",
             help="A benchmark without instructions (any BEIR folder), scored too: whether "
             "ordinary retrieval suffered.",
+        )
+        second.selectbox(
+            "Language of BM25",
+            [None, *LANGUAGES, NO_LANGUAGE],
+            format_func=lambda language: language or "the benchmark's, or English",
+            key="evaluations.bm25_language",
+            help="Stemmer and stop words of BM25; none: neither. It also chooses the candidates of "
+            "rerankers and of p-MRR on held-out groups.",
         )
         st.form_submit_button(
             "Evaluate", type="primary", on_click=actions.start, key="evaluations.submit"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from app.models.compared.measures import SOMETIMES, model_name
+from app.models.trained import is_trained
 from db.tables import Evaluation
 from trainer.evaluate.compliance import COMPLIANCE
 from trainer.evaluate.following import (
@@ -54,10 +55,12 @@ def headline_rows(evaluations: Sequence[Evaluation]) -> list[dict[str, object]]:
 
 
 def too_easy(evaluations: Sequence[Evaluation]) -> str:
-    """A sentence where an untrained model already follows nearly every group; else empty."""
+    """A sentence where a model that is known to be untrained already follows nearly every group;
+    else empty.
+    """
     for each in evaluations:
         flip = each.metrics.get(INSTRUCTION_FLIP)
-        if each.checkpoint_id is None and flip is not None and flip > MAX_BASE_FLIP:
+        if is_trained(each) is False and flip is not None and flip > MAX_BASE_FLIP:
             return (
                 f"{model_name(each.model)} has instruction flip {flip:.2f} without training: these "
                 "held-out groups are too easy to show an improvement."

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 
 from sqlalchemy.orm import Session
 
-from analysis.embed.model_hash import is_same_model, model_sha256
+from analysis.embed.model_hash import NamedModel, named_model, same_model
+from curation.judging.independence import validator_models
 from db.outcome.evaluations import Scored
-from db.outcome.independence import run_of_benchmark, validators_of
-from db.run.runs import get_run
+from db.outcome.independence import run_of_benchmark
 
 
 def circular_sentences(session: Session, scores: Iterable[Scored]) -> list[str]:
@@ -20,10 +20,7 @@ def circular_sentences(session: Session, scores: Iterable[Scored]) -> list[str]:
         run_id = run_of_benchmark(session, benchmark)
         if run_id is None:
             continue
-        recorded = get_run(session, run_id).models.get("validation") or {}
-        sentence = circular_sentence(
-            benchmark, scored, validators_of(session, run_id), recorded.get("sha256")
-        )
+        sentence = circular_sentence(benchmark, scored, validator_models(session, run_id))
         if sentence:
             found.append(sentence)
     return found
@@ -32,19 +29,14 @@ def circular_sentences(session: Session, scores: Iterable[Scored]) -> list[str]:
 def circular_sentence(
     benchmark: str,
     scores: Iterable[Scored],
-    validators: Mapping[str, str],
-    recorded: str | None = None,
+    validators: Mapping[str, NamedModel],
 ) -> str:
-    """Which scores on a benchmark are circular, why, and what is independent; empty for none.
-
-    recorded: the sha256 of the validator's weights as stored with the run, which holds also where
-    the validator itself is no longer on this machine.
-    """
+    """Which scores on a benchmark are circular, why, and what is independent; empty for none."""
     circular = []
     for each in scores:
         for judge, model in validators.items():
             names = [name for name in (each.model, each.base_model) if name]
-            same = [name for name in names if _is_validator(name, model, recorded)]
+            same = [name for name in names if same_model(named_model(name), model)]
             if same:
                 of = "" if each.model in same else " (its base model)"
                 circular.append(f"{each.model}{of} is {judge}")
@@ -57,7 +49,3 @@ def circular_sentence(
         "there are too high. Independent are held-out groups approved by people (export with "
         "--reviews approved) and runs validated by another judge."
     )
-
-
-def _is_validator(name: str, model: str, recorded: str | None) -> bool:
-    return is_same_model(name, model) or (recorded is not None and model_sha256(name) == recorded)

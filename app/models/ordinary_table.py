@@ -6,6 +6,7 @@ import streamlit as st
 
 from app.models import actions
 from app.models.compared.ordinary import NOT_MEASURED, ordinary_rows
+from app.models.trained import is_trained
 from db.tables import Evaluation
 
 
@@ -14,7 +15,7 @@ def draw_ordinary(evaluations: Sequence[Evaluation]) -> None:
     if not any(each.record.get("instructions") for each in evaluations):
         return
     # untrained models first: the others are compared with the first one
-    ordered = sorted(evaluations, key=lambda each: each.checkpoint_id is not None)
+    ordered = sorted(evaluations, key=lambda each: bool(is_trained(each)))
     rows = ordinary_rows(ordered, actions.read_ordinary({each.model for each in evaluations}))
     if not rows:
         st.caption(f"{NOT_MEASURED[0].upper()}{NOT_MEASURED[1:]}.")

@@ -30,6 +30,7 @@ def _cells(record: Mapping[str, Any]) -> dict[str, object]:
         "Documents": record["benchmark"]["documents"],
         "Candidate pool": record["pool"],
         "Depth": record["depth"],
+        "BM25": record.get("bm25"),
         "Template": record["template"],
         "Chat template": record["chat_template"],
         "Query as read": _first(applied.get("query")),

@@ -7,6 +7,8 @@ import streamlit as st
 
 from app.models.compared.measures import NAMES, SOMETIMES, model_name
 from app.models.headline import HELP
+from app.models.trained import is_trained
+from app.text.plain import plain
 from db.tables import Evaluation
 
 
@@ -22,7 +24,7 @@ def score_rows(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
         {
             "Model": model_name(each.model),
             **{title: _shown(name, each.metrics) for name, title in titles.items()},
-            "Trained": each.checkpoint_id is not None,
+            "Trained": is_trained(each),
             "Evaluated": each.created_at,
         }
         for each in evaluations
@@ -34,6 +36,19 @@ def _shown(name: str, metrics: Mapping[str, Any]) -> float | None:
     if value is None:
         return None
     return float(value) * (100 if name == "p-mrr" else 1)
+
+
+def bm25_sentence(evaluations: Sequence[Evaluation]) -> str:
+    """How BM25 is defined where it scored or chose candidates; empty where no record names it."""
+    named = {
+        model_name(each.model): str(each.record["bm25"])
+        for each in evaluations
+        if each.record.get("bm25")
+    }
+    conventions = list(dict.fromkeys(named.values()))
+    if len(conventions) == 1:
+        return f"{', '.join(named)}: {conventions[0]}."
+    return " ".join(f"{model}: {convention}." for model, convention in named.items())
 
 
 def draw_scores(evaluations: Sequence[Evaluation]) -> None:
@@ -50,3 +65,5 @@ def draw_scores(evaluations: Sequence[Evaluation]) -> None:
             "Evaluated": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
         },
     )
+    if sentence := bm25_sentence(evaluations):
+        st.caption(plain(sentence))

@@ -35,6 +35,11 @@ def test_texts_of_stop_words_and_no_texts_do_not_break_it() -> None:
     assert Bm25(TEXTS).top([], 2)[0].shape == (0, 2)
 
 
+def test_a_language_without_a_stemmer_keeps_words_as_they_are() -> None:
+    assert tokens_of(["The bridges of it"], "none") == [["the", "bridges", "of", "it"]]
+    assert "no stemmer" in Bm25(TEXTS, "none").convention
+
+
 def by_bm25s(texts: list[str], language: str) -> list[list[str]]:
     return bm25s.tokenize(
         texts,

@@ -9,9 +9,11 @@ from conftest import Ran
 from full_store import fill as fill_whole_store
 from sqlalchemy.orm import Session
 
+from analysis.text.bm25 import convention_of
 from app.jobs import supervisors
 from app.kit.figure import as_csv
 from app.models.compared.differences import difference_rows
+from app.models.headline import too_easy
 from app.models.ranking_plot import ranking_figure, ranking_rows
 from app.models.result_table import as_latex, best_by_test, table_rows
 from app.models.sizes import named_parameters
@@ -33,7 +35,13 @@ RECORD = {
     "pool": "all 9 documents",
     "depth": 9,
     "convention": "ties by score",
-    "model": {"name": "m", "identity": "m", "weights_sha256": None, "revision": None},
+    "model": {
+        "name": "m",
+        "identity": "m",
+        "weights_sha256": None,
+        "revision": None,
+        "trained_on": None,
+    },
     "template": "{instruction} {query}",
     "prompts": {},
     "given_prefixes": {"query_prefix": "", "passage_prefix": ""},
@@ -433,3 +441,36 @@ def test_held_out_groups_begin_with_flip_and_strict_accuracy_and_their_intervals
     assert table_rows(scores) == [
         {"Model": "base", "held-out x 0a · strict": 80.0, "held-out x 0a · flip": 1400 / 15}
     ]
+
+
+@pytest.mark.parametrize("trained_on", ["0a" * 32, "unknown"])
+def test_groups_are_not_called_too_easy_by_a_model_that_was_or_may_have_been_trained_on_them(
+    trained_on: str,
+) -> None:
+    """Without a checkpoint in this store: copied from another one, or a record without the fact."""
+    model = {"trained_on": trained_on} if trained_on != "unknown" else {"name": "m"}
+    found = Evaluation(
+        model="copied",
+        benchmark="held-out x 0a",
+        metrics={"instruction-flip": 0.95},
+        record={"model": model},
+    )
+    assert too_easy([found]) == ""
+    base = Evaluation(
+        model="base",
+        benchmark="held-out x 0a",
+        metrics={"instruction-flip": 0.95},
+        record={"model": {"trained_on": None}},
+    )
+    assert too_easy([found, base]).startswith("base has instruction flip 0.95 without training")
+
+
+def test_bm25s_convention_stands_beside_its_score(sqlite_store: Store) -> None:
+    evaluate_as(sqlite_store, "bm25", bm25=convention_of("de"))
+    evaluate_as(sqlite_store, "other")
+    at = open_page("evaluations")
+    assert not at.exception
+    assert (
+        "bm25: BM25 (bm25s, Lucene, k1 1.5, b 0.75, stop words, Snowball stemmer, language de)"
+        in (words(at).replace("\\", ""))
+    )

@@ -8,7 +8,7 @@ from curation_runs import add_dataset
 from grown_dataset import grown
 
 from analysis.embed import model_hash
-from analysis.embed.model_hash import DEFAULT_MODEL, model_sha256
+from analysis.embed.model_hash import DEFAULT_MODEL, model_sha256, named_model
 from app.models.independence import circular_sentence
 from curation.judging.independence import map_sentence
 from curation.run import plan
@@ -92,6 +92,7 @@ def test_a_map_by_the_validator_is_circular_also_under_another_name(sqlite_store
 def test_a_validator_that_is_gone_from_this_machine_is_known_by_its_recorded_hash() -> None:
     sha256 = model_sha256(DEFAULT_MODEL)
     scored = [Scored(DEFAULT_MODEL, "held-out a 123", {}, None, None)]
-    gone = {"offline:embedding": "/deleted/validator"}
-    assert "Circular" in circular_sentence("held-out a 123", scored, gone, sha256)
+    gone = {"offline:embedding": named_model("/deleted/validator", sha256)}
+    assert "Circular" in circular_sentence("held-out a 123", scored, gone)
+    gone = {"offline:embedding": named_model("/deleted/validator")}
     assert circular_sentence("held-out a 123", scored, gone) == ""

@@ -10,6 +10,7 @@ from trainer_folders import write_beir, write_followir
 from trainer_jobs import claim, config_for
 from trainer_release import write_release
 
+from app.cli.evaluate.command import report
 from db.errors import BadInput
 from db.outcome.evaluations import list_benchmarks, list_evaluations
 from db.store.store import Store
@@ -141,6 +142,27 @@ def test_bm25_is_a_baseline_by_name_and_differences_have_intervals(
     assert found["queries"] == 36
     assert found["difference"] == pytest.approx(other["map"] - bm25["map"])
     assert found["low"] <= found["difference"] <= found["high"] and 0 < found["p"] <= 1
+    clear = found["p_holm"] <= 0.05 and not found["low"] <= 0 <= found["high"]
+    assert (found["verdict"] == "no clear difference") != clear
     folder = write_followir(tmp_path / "Core17")
     handle = claim(sqlite_store, {"models": ["bm25"], "benchmark": str(folder)}, kind="evaluate")
     assert evaluate(handle)["models"][0]["metrics"]["p-mrr"] is not None
+
+
+def test_the_commands_report_says_in_words_what_a_difference_shows(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    """One query is too few: the reason stands where the interval would."""
+    config = {
+        "models": ["bm25", "tiny-random-bert"],
+        "benchmark": str(write_beir(tmp_path / "beir")),
+    }
+    result = evaluate(claim(sqlite_store, config, kind="evaluate"))
+    text = report(result)
+    assert "nDCG@10" not in text and "tiny-random-bert against bm25, ndcg@10: " in text
+    assert "unknown: 1 independent group of queries: an interval needs 10" in text
+    assert "bm25 is BM25 (bm25s, Lucene, k1 1.5, b 0.75, stop words, Snowball stemmer" in text
+    (compared,) = result["comparisons"]
+    known = {"low": -0.2, "high": 0.3, "p_holm": 0.4, "verdict": "no clear difference"}
+    compared["measures"]["ndcg@10"] |= known | {"method": "bootstrap-t", "clusters": 12}
+    assert "[-0.2000, +0.3000], p 0.400, no clear difference (Holm" in report(result)

@@ -1,5 +1,7 @@
 """The record of an evaluation: the content of its data, and the texts as really read."""
 
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,18 +11,22 @@ from trainer_folders import (
     write_beir,
     write_followir,
     write_instructions_of_a_query,
+    write_jsonl,
     write_judgments,
 )
-from trainer_jobs import claim
+from trainer_jobs import claim, config_for
 
+from analysis.text.bm25 import convention_of
+from app.models.trained import is_trained
 from db.outcome.evaluations import list_evaluations
 from db.store.store import Store
 from trainer.evaluate.job import evaluate
+from trainer.launch.here import train
 from trainer.model.backbone import load_model
 from trainer.records.applied import read_by_model
 from trainer.records.content import benchmark_content
 from trainer.records.likeness import FORMAT, PARTS, differences
-from trainer.records.record import evaluation_record, library_versions
+from trainer.records.record import evaluation_record, library_versions, model_record
 from trainer.suites.registry import read_benchmark
 
 
@@ -98,7 +104,7 @@ def test_other_paraphrases_are_another_condition(tmp_path: Path) -> None:
         return evaluation_record(
             benchmark,
             benchmark_content(benchmark),
-            model="bm25",
+            model=model_record("bm25"),
             first_stage=None,
             depth=1000,
             template="",
@@ -170,7 +176,7 @@ def test_a_reranker_of_bm25s_best_hundred_has_another_pool(tmp_path: Path) -> No
         record = evaluation_record(
             large,
             benchmark_content(large),
-            model="bm25",
+            model=model_record("bm25"),
             first_stage=first_stage,
             depth=1000,
             template="",
@@ -183,3 +189,50 @@ def test_a_reranker_of_bm25s_best_hundred_has_another_pool(tmp_path: Path) -> No
 
     assert pool(None) == "all 150 documents" == pool(200)
     assert pool(100) == "BM25's best 100 of 150 documents"
+
+
+def evaluated(store: Store, models: list[str], benchmark: Path, **config: str) -> dict[str, Any]:
+    given = {"models": models, "benchmark": str(benchmark), **config}
+    return evaluate(claim(store, given, kind="evaluate"))
+
+
+def test_bm25s_convention_and_language_stand_in_the_record(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    folder = write_beir(tmp_path / "beir")
+    found = evaluated(sqlite_store, ["bm25", "tiny-random-bert"], folder)["models"]
+    english, model = (each["record"] for each in found)
+    assert english["bm25"] == convention_of("en") and "language en" in english["bm25"]
+    assert model["bm25"] is None and differences(english, model) == []
+    assert {"bm25s", "PyStemmer"} <= english["libraries"].keys()
+    (german,) = evaluated(sqlite_store, ["bm25"], folder, bm25_language="de")["models"]
+    (reason,) = differences(english, german["record"])
+    assert reason.startswith("other BM25") and "language de" in reason
+
+
+def test_bm25_stems_in_the_language_that_was_requested(sqlite_store: Store, tmp_path: Path) -> None:
+    """German "Brücken" finds "Brücke" by its stem; with the English stemmer it does not."""
+    folder = write_beir(tmp_path / "beir")
+    write_jsonl(folder / "queries.jsonl", [{"_id": "1", "text": "Brücken"}])
+    texts = {"d0": "eine Brücke", "d1": "ein Haus", "d2": "ein Baum"}
+    write_jsonl(folder / "corpus.jsonl", [{"_id": key, "text": of} for key, of in texts.items()])
+    write_judgments(folder / "qrels" / "test.tsv", [("1", "d0", 1)])
+    (german,) = evaluated(sqlite_store, ["bm25"], folder, bm25_language="de")["models"]
+    (english,) = evaluated(sqlite_store, ["bm25"], folder)["models"]
+    assert german["metrics"]["mrr"] == 1.0 and english["metrics"]["mrr"] < 1.0
+    assert german["record"]["applied"]["document"][0]["tokens"] == ["bruck"]
+
+
+def test_whether_a_model_was_trained_here_is_recorded(sqlite_store: Store, tmp_path: Path) -> None:
+    """Not by a checkpoint in this store: one that was copied from elsewhere has none."""
+    trained = train(claim(sqlite_store, config_for(tmp_path, max_steps="1")))["path"]
+    copied = shutil.copytree(trained, tmp_path / "copied")
+    models = [str(copied), "tiny-random-bert", "bm25"]
+    result = evaluated(sqlite_store, models, write_beir(tmp_path / "beir"))
+    release = json.loads((tmp_path / "release" / "release.json").read_text())
+    known = [each["record"]["model"]["trained_on"] for each in result["models"]]
+    assert known == [release["content_sha256"], None, None]
+    with sqlite_store.read() as session:
+        stored = {each.model: each for each in list_evaluations(session)}
+        assert stored[str(copied)].checkpoint_id is None
+        assert [is_trained(stored[model]) for model in models] == [True, False, False]

@@ -1,5 +1,6 @@
 """TREC run and qrels files, judged@k and pinned benchmarks."""
 
+import hashlib
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -19,15 +20,23 @@ from trainer_jobs import claim
 from db.errors import BadInput
 from db.outcome.evaluations import get_evaluation, list_evaluations
 from db.store.store import Store
+from trainer.evaluate.benchmarks import Benchmark
 from trainer.evaluate.candidates import trec_files
 from trainer.evaluate.job import evaluate
 from trainer.evaluate.rankings import judged_share
+from trainer.evaluate.scoring import Scores
 from trainer.records.content import benchmark_content
 from trainer.records.likeness import differences
 from trainer.records.pinning import PIN_FILE, write_pin
 from trainer.suites.registry import read_benchmark
-from trainer.trec.files import read_qrels, read_run, write_qrels, write_run
-from trainer.trec.scoring import score_run_file
+from trainer.trec import scoring
+from trainer.trec.files import RunFile, read_qrels, read_run, write_qrels, write_run
+from trainer.trec.scoring import read_run_of, score_run
+
+
+def scored(file: Path, benchmark: Benchmark) -> tuple[Scores, int]:
+    return score_run(read_run_of(file, [benchmark]).scores, benchmark)
+
 
 RUN = "1 Q0 d0 1 0.5 tag\n"
 
@@ -155,6 +164,26 @@ def test_a_shallower_run_is_scored_and_not_compared(sqlite_store: Store, tmp_pat
     assert not any(compared["measures"].values())
 
 
+def test_a_run_file_is_read_once_and_recorded_by_what_was_read(
+    sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that another program goes on writing: scores and hash are of the same bytes."""
+    file = tmp_path / "a.run"
+    file.write_text("1 Q0 d0 1 2.0 t\n1 Q0 d1 2 1.0 t\n")
+    before = hashlib.sha256(file.read_bytes()).hexdigest()
+
+    def read_and_change(path: Path) -> RunFile:
+        found = read_run(path)
+        path.write_text("changed\n")
+        return found
+
+    monkeypatch.setattr(scoring, "read_run", read_and_change)
+    config = {"models": [f"trec:{file}"], "benchmark": str(write_beir(tmp_path / "beir"))}
+    (model,) = evaluate(claim(sqlite_store, config, kind="evaluate"))["models"]
+    assert model["record"]["model"]["identity"] == f"trec:sha256 {before}"
+    assert model["metrics"]["mrr"] is not None
+
+
 FOLLOWIR_RUN = {
     f"{query}-{form}": {"d1": 3.0, "d2": 2.0, "d3": 1.0}
     for query in ("q1", "q2")
@@ -177,16 +206,16 @@ def test_a_run_without_a_form_of_a_query_is_refused_by_its_name(tmp_path: Path) 
     run = {query: of for query, of in FOLLOWIR_RUN.items() if query != "q2-changed"}
     write_run(tmp_path / "a.run", run, "t")
     with pytest.raises(BadInput, match="lacks 'q2-changed', a form of query 'q2'"):
-        score_run_file(tmp_path / "a.run", benchmark)
+        scored(tmp_path / "a.run", benchmark)
 
 
 def test_p_mrr_is_undefined_where_the_run_lacks_the_document(tmp_path: Path) -> None:
     """d2 under the changed instruction: its rank is unknown, not the last."""
     benchmark = read_benchmark(write_followir(tmp_path / "Core17"))
     write_run(tmp_path / "whole.run", FOLLOWIR_RUN, "t")
-    assert score_run_file(tmp_path / "whole.run", benchmark)[0].metrics["p-mrr"] == 0.0
+    assert scored(tmp_path / "whole.run", benchmark)[0].metrics["p-mrr"] == 0.0
     write_run(tmp_path / "a.run", FOLLOWIR_RUN | {"q1-changed": {"d1": 3.0}}, "t")
-    scores, _ = score_run_file(tmp_path / "a.run", benchmark)
+    scores, _ = scored(tmp_path / "a.run", benchmark)
     assert scores.metrics["p-mrr"] is None and scores.per_query["q1"] == {}
     assert "document 'd2' of query 'q1'" in scores.reasons["p-mrr"]
     assert scores.metrics["mrr"] is not None
@@ -196,9 +225,9 @@ def test_sicr_and_wise_are_undefined_where_the_run_lacks_the_document(tmp_path: 
     benchmark = read_benchmark(write_infosearch(tmp_path / "Audience"))
     run = {f"q1-{form}": {"d1": 2.0, "d2": 1.0} for form in ("og", "changed", "reversed")}
     write_run(tmp_path / "whole.run", run, "t")
-    assert score_run_file(tmp_path / "whole.run", benchmark)[0].metrics["sicr"] == 0.0
+    assert scored(tmp_path / "whole.run", benchmark)[0].metrics["sicr"] == 0.0
     write_run(tmp_path / "a.run", run | {"q1-reversed": {"d2": 1.0}}, "t")
-    scores, _ = score_run_file(tmp_path / "a.run", benchmark)
+    scores, _ = scored(tmp_path / "a.run", benchmark)
     assert scores.metrics["sicr"] is None and scores.metrics["wise"] is None
     assert "document 'd1' of query 'q1'" in scores.reasons["sicr"]
     assert scores.metrics["p-mrr"] is not None and "sicr" not in scores.per_query["q1"]

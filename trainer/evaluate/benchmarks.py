@@ -30,6 +30,7 @@ class Benchmark:
     `originals_count`: means are over the original questions, the changed ones stand beside them
     (FollowIR). `reversed`: for a query id the question under the reversed instruction, and `kept`
     the documents that are relevant under the original and the changed one (InfoSearch: SICR, WISE).
+    `language`: of the documents, for BM25's stemmer and stop words.
     """
 
     name: str
@@ -49,13 +50,14 @@ class Benchmark:
     originals_count: bool = False
     reversed: dict[str, str] = field(default_factory=dict)
     kept: dict[str, list[str]] = field(default_factory=dict)
+    language: str = "en"
 
 
 ROLES = tuple(role.replace("_", "-") for role in SCENARIOS)
 P_MRR_CANDIDATES = 100
 
 
-def held_out_benchmark(name: str, groups: list[Group]) -> Benchmark:
+def held_out_benchmark(name: str, groups: list[Group], language: str = "en") -> Benchmark:
     """One question per scenario of every held-out group, over all passages of these groups.
 
     p-MRR: original (I+,Q+), changed (I-,Q+), changed document P+, which the changed instruction
@@ -88,7 +90,7 @@ def held_out_benchmark(name: str, groups: list[Group]) -> Benchmark:
         name=name,
         kind="held-out groups",
         groups=in_benchmark,
-        changed_candidates=_p_mrr_candidates(ids, places, in_benchmark),
+        changed_candidates=_p_mrr_candidates(ids, places, in_benchmark, language),
         convention="every scenario of a held-out group is a query with one right passage, ranked "
         "among all passages of the held-out groups; p-MRR: original (I+,Q+), changed (I-,Q+), "
         "changed document P+, ranked over BM25's best 100 for Q+ and the group's passages; ties by "
@@ -99,11 +101,15 @@ def held_out_benchmark(name: str, groups: list[Group]) -> Benchmark:
         original={key: f"{key}-positive" for key in ids},
         changed={key: f"{key}-instruction-negative" for key in ids},
         changed_documents={key: [places[group.text("P+")]] for key, group in ids.items()},
+        language=language,
     )
 
 
 def _p_mrr_candidates(
-    groups: Mapping[str, Group], places: Mapping[str, str], found: Mapping[str, GroupPlaces]
+    groups: Mapping[str, Group],
+    places: Mapping[str, str],
+    found: Mapping[str, GroupPlaces],
+    language: str,
 ) -> dict[str, list[str]]:
     """For every group BM25's best documents for Q+, and the group's own."""
     ids = list(places.values())
@@ -112,7 +118,7 @@ def _p_mrr_candidates(
     from analysis.text.bm25 import Bm25
 
     queries = [group.text("Q+") for group in groups.values()]
-    best, _ = Bm25(list(places)).top(queries, P_MRR_CANDIDATES)
+    best, _ = Bm25(list(places), language).top(queries, P_MRR_CANDIDATES)
     return {
         key: list(dict.fromkeys([*found[key].documents, *(ids[place] for place in row)]))
         for key, row in zip(groups, best, strict=True)

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 from analysis.embed.chat_template import reading_of
 from analysis.embed.server import PREFIX as OPENAI
 from analysis.embed.server import EmbeddingServer
-from analysis.text.bm25 import tokens_of
+from analysis.text.bm25 import convention_of, tokens_of
 from db.corpus.datasets import text_sha256
 from db.jobs.runner import JobHandle
 from db.outcome.checkpoints import checkpoint_at
 from db.outcome.evaluations import record_evaluation
 from db.store.store import Store
 from trainer.evaluate.benchmarks import Benchmark
-from trainer.evaluate.following import read_paraphrases
 from trainer.evaluate.question_clusters import about_questions
 from trainer.evaluate.reranking import (
     FIRST_STAGE,
@@ -35,12 +34,11 @@ from trainer.records.applied import (
     read_by_model,
     read_without_model,
 )
-from trainer.records.record import evaluation_record
+from trainer.records.record import evaluation_record, model_record, run_record
 from trainer.settings.settings import TrainSettings
 from trainer.settings.template import DEFAULT_TEMPLATE, Template
-from trainer.trec.files import write_run
-from trainer.trec.scoring import PREFIX as TREC
-from trainer.trec.scoring import score_run_file
+from trainer.trec.files import RunFile, write_run
+from trainer.trec.scoring import score_run
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -53,16 +51,17 @@ GIVEN = ("query_prefix", "passage_prefix")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model to score: its name or folder, and how it is prepared."""
+    """A model to score: its name or folder, and how it is prepared; of a TREC run what was read."""
 
     name: str
     memory: dict[str, Any]
     base_of: TrainSettings | None = None
+    run: RunFile | None = None
 
 
 @dataclass(frozen=True)
 class Scorer:
-    """A loaded model, a reranker, a TREC run file, or none of them (BM25).
+    """A loaded model, a reranker, a TREC run, or none of them (BM25).
 
     template: what its questions get.
     """
@@ -70,7 +69,7 @@ class Scorer:
     model: "SentenceTransformer | EmbeddingServer | None"
     template: Template
     score_pairs: PairScorer | None = None
-    run_file: Path | None = None
+    run: RunFile | None = None
 
 
 def load_scorer(handle: JobHandle, candidate: Candidate) -> Scorer:
@@ -78,8 +77,8 @@ def load_scorer(handle: JobHandle, candidate: Candidate) -> Scorer:
     given = Template(handle.config.get("template") or DEFAULT_TEMPLATE)
     if candidate.name == BM25:
         return Scorer(None, given)
-    if candidate.name.startswith(TREC):
-        return Scorer(None, given, run_file=Path(candidate.name.removeprefix(TREC)))
+    if candidate.run:
+        return Scorer(None, given, run=candidate.run)
     if is_reranker(candidate.name):
         return Scorer(None, given, load_reranker(candidate.name))
     return Scorer(*_prepare(handle.config, candidate))
@@ -93,10 +92,11 @@ def score_candidate(
     content: dict[str, Any],
     number: int,
     count: int,
+    paraphrases: Mapping[str, Sequence[str]] | None = None,
 ) -> "tuple[dict[str, Any], Scores]":
     """Score one candidate on one benchmark and store the evaluation; its report and its scores.
 
-    number of count: for the progress.
+    number of count: for the progress. paraphrases: of instructions.
     """
     from trainer.evaluate.scoring import DEPTH, score_bm25, score_model
 
@@ -110,12 +110,10 @@ def score_candidate(
     handle.check()
     model, template = scorer.model, scorer.template
     prompts: dict[str, str | None] = dict(model.prompts) if model else {}
-    given = handle.config.get("paraphrases")
-    paraphrases = read_paraphrases(Path(given)) if given else None
     depth = FIRST_STAGE if scorer.score_pairs else DEPTH
     depth = len(benchmark.corpus) if benchmark.candidates else depth  # all candidates are ranked
-    if scorer.run_file:
-        scores, depth = score_run_file(scorer.run_file, benchmark)
+    if scorer.run:
+        scores, depth = score_run(scorer.run.scores, benchmark)
     elif scorer.score_pairs:
         scores = score_reranker(
             scorer.score_pairs,
@@ -187,29 +185,43 @@ def _record(
     first = [benchmark.questions[name] for name in nsmallest(FIRST_TEXTS, benchmark.questions)]
     queries = [template.apply(each.instruction, each.query) for each in first]
     documents = [benchmark.corpus[name] for name in nsmallest(FIRST_TEXTS, benchmark.corpus)]
+    is_bm25 = model is None and not scorer.run and not scorer.score_pairs
+    by_bm25 = is_bm25 or (scorer.score_pairs is not None and not benchmark.candidates)
+
+    def split(text: str) -> list[str]:
+        return tokens_of([text], benchmark.language)[0]
+
     applied: dict[str, Any]
-    if scorer.run_file:
+    if scorer.run:
         applied = {}
     elif scorer.score_pairs:
         applied = read_without_model(queries, documents)
     elif model is None:
-        applied = read_without_model(queries, documents, lambda text: tokens_of([text], "en")[0])
+        applied = read_without_model(queries, documents, split)
     else:
         applied = read_by_model(model, queries, documents)
     is_given = model is not None and not candidate.memory and candidate.base_of is None
     return evaluation_record(
         benchmark,
         content,
-        model=candidate.name,
+        model=run_record(candidate.name, scorer.run.sha256)
+        if scorer.run
+        else model_record(candidate.name, trained_on=_trained_on(candidate)),
         first_stage=FIRST_STAGE if scorer.score_pairs else None,
         depth=depth,
-        template=None if scorer.run_file else template.text,
+        template=None if scorer.run else template.text,
         prompts=dict(model.prompts) if model else {},
         given_prefixes={key: str(config.get(key) or "") for key in GIVEN} if is_given else None,
         chat_template=chat_template_of(model),
-        paraphrases=paraphrases if benchmark.groups and not scorer.run_file else None,
+        paraphrases=paraphrases if benchmark.groups and not scorer.run else None,
         applied=applied,
+        bm25=convention_of(benchmark.language) if by_bm25 else None,
     )
+
+
+def _trained_on(candidate: Candidate) -> str | None:
+    """The content of the release that a checkpoint of ours was trained on."""
+    return str(candidate.memory["release"]["content_sha256"]) if candidate.memory else None
 
 
 def _precision(model: "SentenceTransformer | EmbeddingServer") -> AbstractContextManager[None]:

@@ -31,6 +31,7 @@ from trainer.evaluate.compliance import compliance
 from trainer.settings.template import Template
 
 if TYPE_CHECKING:
+    from analysis.text.bm25 import Bm25
     from trainer.evaluate.benchmarks import Benchmark
 
 STRICT, INSTRUCTION_FLIP, QUERY_FLIP = "strict", "instruction-flip", "query-flip"
@@ -212,7 +213,10 @@ def share_interval(share: float, count: int) -> tuple[float, float]:
 
 def bm25_following(benchmark: "Benchmark", template: Template) -> dict[str, float | None]:
     """The measures of BM25 on the same groups, and of BM25 with each half alone."""
-    score = bm25_scores(benchmark)
+    from analysis.text.bm25 import Bm25
+
+    index = Bm25(list(benchmark.corpus.values()), benchmark.language)
+    score = bm25_scores(benchmark, index)
     found = mean_following(follow_by_group(benchmark, template, score))
     for control in CONTROLS:
         values = mean_following(follow_by_group(benchmark, template, score, control))
@@ -220,11 +224,8 @@ def bm25_following(benchmark: "Benchmark", template: Template) -> dict[str, floa
     return found
 
 
-def bm25_scores(benchmark: "Benchmark") -> ScoreTexts:
-    """BM25 over the benchmark's corpus; a text is one bag of words."""
-    from analysis.text.bm25 import Bm25
-
-    index = Bm25(list(benchmark.corpus.values()))
+def bm25_scores(benchmark: "Benchmark", index: "Bm25") -> ScoreTexts:
+    """BM25 over the benchmark's corpus, which `index` is of; a text is one bag of words."""
     places = {name: place for place, name in enumerate(benchmark.corpus)}
 
     def score(texts: Sequence[str], wanted: Sequence[Sequence[str]]) -> list[list[float]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.figures import paired
+from analysis.text.bm25 import convention_of
 from db.errors import BadInput
 from db.jobs.runner import JobHandle
 from db.outcome.evaluations import record_evaluation
@@ -20,7 +21,7 @@ from trainer.data.splitting import split_groups
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
 from trainer.evaluate.candidates import Candidate, load_scorer, score_candidate, trec_files
 from trainer.evaluate.compliance import COMPLIANCE
-from trainer.evaluate.following import FOLLOWING, STABILITY, bm25_following
+from trainer.evaluate.following import FOLLOWING, STABILITY, bm25_following, read_paraphrases
 from trainer.evaluate.question_clusters import about_questions
 from trainer.model.backbone import read_memory
 from trainer.records.content import benchmark_content
@@ -44,7 +45,8 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
     models that store none), "with_base", "subset": some tasks of the benchmark, by name
     (optional), "remote_code": run code that comes with the models, "qrels": a TREC file whose
     judgments take the place of the benchmark's, "trec": a folder for TREC run and qrels files,
-    "pin": the sha256 that the benchmark's content must have, "paraphrases": a file of paraphrased
+    "pin": the sha256 that the benchmark's content must have, "bm25_language" (else the
+    benchmark's own, mostly English), "paraphrases": a file of paraphrased
     instructions, "ordinary": a benchmark without instructions (a BEIR folder, or a name on the
     Hub), scored beside}.
     """
@@ -54,6 +56,7 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
     notes: list[str] = []
     if config.get("benchmark"):
         benchmarks, suite = _benchmarks(str(config["benchmark"]), config.get("subset"))
+        benchmarks = _in_language(benchmarks, config)
     else:
         benchmark, split, notes = _held_out(handle, candidates)
         benchmarks, suite = [benchmark], benchmark.name
@@ -63,12 +66,17 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
     count = len(benchmarks)
     require_pinned(contents, config.get("pin"), str(config.get("benchmark") or ""))
     if config.get("ordinary"):
-        benchmarks = [*benchmarks, *_ordinary(str(config["ordinary"]))]
+        benchmarks += _in_language(_ordinary(str(config["ordinary"])), config)
         contents += [benchmark_content(benchmark) for benchmark in benchmarks[count:]]
         require_pinned(contents[count:], None, str(config["ordinary"]))
-    for candidate in candidates:
-        if candidate.name.startswith(TREC):  # before any model is loaded
-            read_run_of(Path(candidate.name.removeprefix(TREC)), benchmarks)
+    candidates = [  # runs are read before any model is loaded
+        replace(each, run=read_run_of(Path(each.name.removeprefix(TREC)), benchmarks))
+        if each.name.startswith(TREC)
+        else each
+        for each in candidates
+    ]
+    given = config.get("paraphrases")
+    paraphrases = read_paraphrases(Path(given)) if given else None
     if config.get("trec"):
         _require_trec_names(config["trec"], benchmarks)
         for benchmark in benchmarks:
@@ -91,6 +99,7 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
                 contents[part],
                 number * len(benchmarks) + part,
                 rounds,
+                paraphrases,
             )
             for part, benchmark in enumerate(benchmarks)
         ]
@@ -111,6 +120,7 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
             "sha256": contents[part]["sha256"],
             "models": [theirs[part] for theirs in reports],
             "bm25": bm25_following(benchmark, Template()) if benchmark.groups else {},
+            "bm25_convention": convention_of(benchmark.language),
             "comparisons": _comparisons(
                 [theirs[part] for theirs in reports],
                 [values[part] for values in per_query],
@@ -134,40 +144,48 @@ def _comparisons(
 ) -> list[dict[str, Any]]:
     """Differences from the first model; of one whose record differs the reasons instead.
 
-    p_holm: p adjusted for the number of models compared on a measure.
+    p_holm: p adjusted for the number of models compared on a measure; verdict: in words.
     """
-    found = []
-    for report, values in zip(reports[1:], per_query[1:], strict=True):
-        refused = differences(reports[0]["record"], report["record"])
-        measures = {
-            name: None if refused else _difference(per_query[0], values, name, questions)
-            for name in COMPARED
+    refused = [differences(reports[0]["record"], report["record"]) for report in reports[1:]]
+    compared: dict[str, list[paired.Difference | None]] = {
+        name: [
+            None if reasons else paired.paired_difference(per_query[0], values, name, questions)
+            for reasons, values in zip(refused, per_query[1:], strict=True)
+        ]
+        for name in COMPARED
+    }
+    adjusted = {
+        name: paired.holm([each.p if each else None for each in of])
+        for name, of in compared.items()
+    }
+    return [
+        {
+            "first": reports[0]["model"],
+            "second": report["model"],
+            "measures": {
+                name: _as_row(compared[name][place], adjusted[name][place]) for name in COMPARED
+            },
+            "refused": refused[place],
         }
-        pair = {"first": reports[0]["model"], "second": report["model"]}
-        found.append(pair | {"measures": measures, "refused": refused})
-    for name in COMPARED:
-        measured = [each["measures"][name] for each in found if each["measures"][name]]
-        for difference, p in zip(
-            measured, paired.holm([each["p"] for each in measured]), strict=True
-        ):
-            difference["p_holm"] = p
-    return found
+        for place, report in enumerate(reports[1:])
+    ]
 
 
-def _difference(
-    first: paired.Scores, second: paired.Scores, measure: str, questions: paired.Questions
-) -> dict[str, Any] | None:
-    """second − first with its interval; None where there are too few independent queries."""
-    found = paired.paired_difference(first, second, measure, questions)
-    if found.p is None:
+def _as_row(found: paired.Difference | None, p: float | None) -> dict[str, Any] | None:
+    """second − first with its interval and verdict; None where no query has a value in both."""
+    if found is None or found.value is None:
         return None
-    found_difference = {
+    return {
         "queries": found.queries,
         "clusters": found.clusters,
         "method": found.method,
         "difference": found.value,
+        "low": found.low,
+        "high": found.high,
+        "p": found.p,
+        "p_holm": p,
+        "verdict": paired.verdict(found, p),
     }
-    return found_difference | {"low": found.low, "high": found.high, "p": found.p}
 
 
 def _suite(
@@ -220,6 +238,13 @@ def _benchmarks(name: str, subset: str | None) -> tuple[list[Benchmark], str]:
         folder = Path(name).expanduser().resolve()
         benchmarks, name = read_benchmarks(folder), folder.name
     return (take_subset(benchmarks, subset), f"{name} {subset}") if subset else (benchmarks, name)
+
+
+def _in_language(benchmarks: list[Benchmark], config: dict[str, Any]) -> list[Benchmark]:
+    """The benchmarks with the language that BM25 was requested to read them in, if any."""
+    if not config.get("bm25_language"):
+        return benchmarks
+    return [replace(benchmark, language=config["bm25_language"]) for benchmark in benchmarks]
 
 
 def _ordinary(name: str) -> list[Benchmark]:
@@ -319,4 +344,5 @@ def _held_out(
         held_out_groups=split["choice"],
     )
     name = f"held-out {release.name} {release.content_sha256[:12]}"
-    return held_out_benchmark(name, groups), {**split, "groups": len(groups)}, notes
+    language = str(handle.config.get("bm25_language") or "en")
+    return held_out_benchmark(name, groups, language), {**split, "groups": len(groups)}, notes

@@ -117,7 +117,7 @@ def _first_stage(benchmark: "Benchmark", template: "Template") -> dict[str, list
     from analysis.text.bm25 import Bm25
 
     ids = list(benchmark.corpus)
-    index = Bm25(list(benchmark.corpus.values()))
+    index = Bm25(list(benchmark.corpus.values()), benchmark.language)
     found: dict[str, list[str]] = {}
     for name, question in benchmark.questions.items():
         excluded = set(benchmark.excluded.get(name, ()))

@@ -149,7 +149,7 @@ def score_bm25(
     from analysis.text.bm25 import Bm25
 
     ids = list(benchmark.corpus)
-    index = Bm25(list(benchmark.corpus.values()))
+    index = Bm25(list(benchmark.corpus.values()), benchmark.language)
     run: dict[str, dict[str, float]] = {}
     for name, question in benchmark.questions.items():
         if check:
@@ -170,7 +170,7 @@ def score_bm25(
         )
         for name, found in run.items()
     }
-    score = bm25_scores(benchmark)
+    score = bm25_scores(benchmark, index)
     following = following_of(benchmark, template, score)
     beside = beside_following(benchmark, template, score, paraphrases)
     return measure_run(benchmark, best, ranks, following, beside)

@@ -5,7 +5,7 @@ scores are defined, the template, the prefixes given for the evaluation, whether
 in a chat template and the content of paraphrases; and where both have the same weights, the tokens
 that these read. A model's own prefixes are part of the model. Versions of libraries are recorded
 and reported, and refuse nothing: a comparison across them says so. A condition that a record does
-not have (BM25 has no chat template) differs from nothing.
+not have (BM25 has no chat template, a model that ranks all documents no BM25) differs from nothing.
 """
 
 from collections.abc import Mapping
@@ -26,6 +26,7 @@ PARTS = {
 }
 CONDITIONS = {
     "pool": "candidate pool",
+    "bm25": "BM25",
     "depth": "ranking depth",
     "convention": "convention",
     "template": "template",

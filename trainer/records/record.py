@@ -9,7 +9,6 @@ import json
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from analysis.embed.embedding import model_identity
@@ -17,8 +16,6 @@ from analysis.embed.model_hash import hub_revision, model_sha256
 from trainer.evaluate.benchmarks import Benchmark
 from trainer.evaluate.reranking import plain_name
 from trainer.records.likeness import FORMAT, PARTS
-from trainer.trec.scoring import PREFIX as TREC
-from trainer.trec.scoring import run_identity
 
 LIBRARIES = (
     "inf-studio",
@@ -28,21 +25,31 @@ LIBRARIES = (
     "tokenizers",
     "numpy",
     "pytrec-eval-terrier",
+    "bm25s",
+    "PyStemmer",
 )
 
 
-def model_record(name: str) -> dict[str, Any]:
-    """What identifies a model: its name, the sha256 of its weights, its revision on the Hub."""
-    if name.startswith(TREC):
-        identity = run_identity(Path(name.removeprefix(TREC)))
-        return {"name": name, "identity": identity, "weights_sha256": None, "revision": None}
+def model_record(name: str, *, trained_on: str | None = None) -> dict[str, Any]:
+    """What identifies a model: its name, the sha256 of its weights, its revision on the Hub.
+
+    trained_on: the content sha256 of the release that it was trained on with InF Studio; None for
+    any other model, which is a base here.
+    """
     plain = plain_name(name)
     return {
         "name": name,
         "identity": model_identity(plain),
         "weights_sha256": model_sha256(plain),
         "revision": hub_revision(plain),
+        "trained_on": trained_on,
     }
+
+
+def run_record(name: str, sha256: str) -> dict[str, Any]:
+    """The same of a TREC run file, by the content that was read; what made it is unknown."""
+    identity = f"trec:sha256 {sha256}"
+    return {"name": name, "identity": identity, "weights_sha256": None, "revision": None}
 
 
 def library_versions() -> dict[str, str]:
@@ -60,7 +67,7 @@ def evaluation_record(
     benchmark: Benchmark,
     content: Mapping[str, Any],
     *,
-    model: str,
+    model: Mapping[str, Any],
     first_stage: int | None,
     depth: int,
     template: str | None,
@@ -69,13 +76,16 @@ def evaluation_record(
     chat_template: str | None,
     applied: Mapping[str, Any],
     paraphrases: Mapping[str, Sequence[str]] | None = None,
+    bm25: str | None = None,
 ) -> dict[str, Any]:
     """The record of one model on one benchmark.
 
-    content: `benchmark_content` of it. first_stage: how many of BM25's best a reranker scored,
-    None for a model that scores every document. depth: how many documents of a ranking count.
+    content: `benchmark_content` of it. model: `model_record` or `run_record`. first_stage: how many
+    of BM25's best a reranker scored, None for a model that scores every document. depth: how many
+    documents of a ranking count.
     given_prefixes: those of this evaluation; None for a model that has its own. paraphrases: those
-    of instructions that stability was measured with, None where it was not.
+    of instructions that stability was measured with, None where it was not. bm25: the convention of
+    BM25 where it is the model or chose a reranker's candidates.
     """
     documents = len(benchmark.corpus)
     if benchmark.candidates:
@@ -94,7 +104,8 @@ def evaluation_record(
         "pool": pool,
         "depth": min(depth, documents),
         "convention": benchmark.convention,
-        "model": model_record(model),
+        "bm25": bm25,
+        "model": dict(model),
         "template": template,
         "prompts": dict(prompts),
         "given_prefixes": None if given_prefixes is None else dict(given_prefixes),
@@ -133,7 +144,13 @@ def mean_record(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for name in ("pool", "depth", "convention")
     }
     content = content_together([record["benchmark"] for record in records])
-    return {**records[0], "benchmark": content, **joined}
+    by_bm25 = dict.fromkeys(str(record["bm25"]) for record in records if record["bm25"])
+    return {
+        **records[0],
+        "benchmark": content,
+        **joined,
+        "bm25": "; ".join(by_bm25) if by_bm25 else None,
+    }
 
 
 def _sha256(value: Any) -> str:

@@ -8,7 +8,7 @@ with the hashes recorded by its run's first worker; a model behind an API has a 
 from collections.abc import Mapping
 from typing import Any
 
-from analysis.embed.model_hash import model_sha256
+from analysis.embed.model_hash import NamedModel, model_sha256, same_model
 from trainer.evaluate.reranking import plain_name
 from trainer.settings.settings import TrainSettings
 
@@ -33,25 +33,11 @@ def origins_of(settings: TrainSettings, manifest: Mapping[str, Any]) -> dict[str
     }
 
 
-def same_model(one: Named | None, other: Named | None) -> bool | None:
-    """Whether both are one model: by the content of weights, else by equal names.
-
-    None where it is unknown: other names, and one of them without a hash. Other names may be of
-    one model: a model behind an API is called as its server likes.
-    """
-    if not one or not other:
-        return False
-    here, there = one.get("sha256"), other.get("sha256")
-    if here and there:
-        return bool(here == there)
-    return True if one["model"] and one["model"] == other["model"] else None
-
-
 def circular_origins(origins: Mapping[str, Any]) -> list[str]:
     """A sentence for every pair of parts that one model has, and one for those of which it is
     unknown; empty where all are independent."""
     judged, found = origins["judged"], []
-    pairs = {label: same_model(judged, of) for label, of in _checked(origins)}
+    pairs = {label: same_model(_as_model(judged), _as_model(of)) for label, of in _checked(origins)}
     for label in (BASE, TEACHER):
         if pairs.get(label):
             found.append(
@@ -84,6 +70,10 @@ def _checked(origins: Mapping[str, Any]) -> list[tuple[str, Named]]:
     parts = [(BASE, origins["base"]), (TEACHER, origins["teacher"])]
     parts += [(_writer(task), of) for task, of in origins["wrote"].items()]
     return [(label, of) for label, of in [*parts, (MAP, origins["map"])] if of]
+
+
+def _as_model(of: Named | None) -> NamedModel:
+    return NamedModel(str(of["model"] or ""), of.get("sha256")) if of else NamedModel("", None)
 
 
 def _writer(task: str) -> str:

@@ -9,6 +9,7 @@ cross-lingual dataset is laid out alike, with English queries.
 
 from pathlib import Path
 
+from analysis.text.bm25 import NO_LANGUAGE
 from db.errors import BadInput
 from trainer.evaluate.benchmarks import Benchmark, Question
 from trainer.suites.followir import CHANGED, ORIGINAL
@@ -25,6 +26,8 @@ from trainer.suites.mteb_folders import (
 from trainer.suites.reading import by_id, titled_text
 from trainer.suites.suite import Suite
 
+# mteb's codes of the documents' language; Persian and Chinese have no stemmer in bm25s.
+BM25_LANGUAGES = {"rus": "ru", "eng": "en"}
 PARTS = ("corpus", "queries", "instruction", "default", "top_ranked", "qrel_diff")
 
 
@@ -108,6 +111,7 @@ def _read_language(folder: Path, language: str, parts: Parts) -> Benchmark:
         changed={query: query + CHANGED for query in changed_documents},
         changed_documents=changed_documents,
         candidates={form: candidates[form] for form in forms},
+        language=BM25_LANGUAGES.get(language.split("-")[-1], NO_LANGUAGE),
     )
 
 

@@ -5,8 +5,9 @@ separated by spaces or tabs. Note: the rank column counts for nothing, scores or
 run and ties are broken by document id, descending; written files have their ranks by that rule.
 """
 
+import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,17 +18,18 @@ MAX_TAG = 60
 
 @dataclass(frozen=True)
 class RunFile:
-    """{query: {document: score}} of a file, and its tag."""
+    """{query: {document: score}} of a file, its tag, and the sha256 of the bytes that were read."""
 
     scores: dict[str, dict[str, float]]
     tag: str
+    sha256: str
 
 
 def read_run(file: Path) -> RunFile:
     """The run of a file. Raises BadInput with file and line."""
     scores: dict[str, dict[str, float]] = {}
-    tag = ""
-    for place, fields in _lines(file, 6, "query Q0 document rank score tag"):
+    tag, whole = "", hashlib.sha256()
+    for place, fields in _lines(file, 6, "query Q0 document rank score tag", whole.update):
         query, _, document, _, value, tag = fields
         try:
             score = float(value)
@@ -41,7 +43,7 @@ def read_run(file: Path) -> RunFile:
         of[document] = score
     if not scores:
         raise BadInput(f"{file} holds no line of a run")
-    return RunFile(scores, tag)
+    return RunFile(scores, tag, whole.hexdigest())
 
 
 def read_qrels(file: Path) -> dict[str, dict[str, int]]:
@@ -85,13 +87,17 @@ def require_ids(names: Iterable[str]) -> None:
         _id(name)
 
 
-def _lines(file: Path, count: int, layout: str) -> Iterator[tuple[str, list[str]]]:
+def _lines(
+    file: Path, count: int, layout: str, seen: Callable[[bytes], None] = lambda line: None
+) -> Iterator[tuple[str, list[str]]]:
+    """(place, fields) of every line; `seen` gets each line's bytes."""
     if not file.is_file():
         raise BadInput(f"no file {file}")
     try:
-        with file.open(encoding="utf-8-sig") as lines:
+        with file.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
-                fields = line.split()
+                seen(line)
+                fields = line.decode("utf-8-sig" if number == 1 else "utf-8").split()
                 if fields and len(fields) != count:
                     raise BadInput(
                         f"{file}, line {number} has {len(fields)} fields, and a line is: {layout}"

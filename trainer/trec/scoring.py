@@ -8,7 +8,6 @@ document that they are about. Instruction flip and strict accuracy need a score 
 a group, which a run may lack: they are not measured.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 from db.errors import BadInput
 from trainer.evaluate.benchmarks import Benchmark
 from trainer.evaluate.compliance import SICR, WISE
-from trainer.trec.files import read_run
+from trainer.trec.files import RunFile, read_run
 
 if TYPE_CHECKING:
     from trainer.evaluate.scoring import Scores
@@ -26,8 +25,8 @@ PREFIX = "trec:"
 Rankings = Mapping[str, Mapping[str, float]]
 
 
-def read_run_of(file: Path, benchmarks: Sequence[Benchmark]) -> dict[str, dict[str, float]]:
-    """The run of a file, {query: {document: score}}. Raises BadInput unless it is of the benchmark.
+def read_run_of(file: Path, benchmarks: Sequence[Benchmark]) -> RunFile:
+    """The run of a file. Raises BadInput unless it is of the benchmark.
 
     benchmarks: those that are evaluated. A run file belongs to one.
     """
@@ -38,7 +37,8 @@ def read_run_of(file: Path, benchmarks: Sequence[Benchmark]) -> dict[str, dict[s
             f"({names}): evaluate the benchmark of the run alone"
         )
     (benchmark,) = benchmarks
-    run = read_run(file).scores
+    read = read_run(file)
+    run = read.scores
     if unknown := sorted(run.keys() - benchmark.questions.keys()):
         raise BadInput(f"{file}: no query {unknown[0]!r} in the benchmark {benchmark.name}")
     for query, of in run.items():
@@ -57,24 +57,18 @@ def read_run_of(file: Path, benchmarks: Sequence[Benchmark]) -> dict[str, dict[s
                     f"{file}: the run lacks {form!r}, a form of query {query!r} of "
                     f"{benchmark.name}: measures of both forms need the rankings of both"
                 )
-    return run
+    return read
 
 
-def score_run_file(file: Path, benchmark: Benchmark) -> "tuple[Scores, int]":
-    """The measures of a run file and its depth. Raises BadInput for other queries or documents."""
+def score_run(run: Rankings, benchmark: Benchmark) -> "tuple[Scores, int]":
+    """The measures of a run that `read_run_of` checked for the benchmark, and its depth."""
     from trainer.evaluate.scoring import DEPTH, changed_ranks, measure_run
 
-    run = read_run_of(file, [benchmark])
     whole = {query: run.get(query, {}) for query in benchmark.questions}
     limit = len(benchmark.corpus) if benchmark.candidates else DEPTH
     best = {query: _best(of, limit) for query, of in whole.items()}
     scores = measure_run(benchmark, best, changed_ranks(benchmark, whole))
     return _without_undefined(scores, benchmark, whole, best), _depth(whole, benchmark, limit)
-
-
-def run_identity(file: Path) -> str:
-    """The content of the file, for the record."""
-    return f"{PREFIX}sha256 {hashlib.sha256(file.read_bytes()).hexdigest()}"
 
 
 def _depth(run: Rankings, benchmark: Benchmark, limit: int) -> int:

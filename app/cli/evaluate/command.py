@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from analysis.text.bm25 import LANGUAGES, NO_LANGUAGE
 from app.cli.evaluate import compare as evaluate_compare
 from app.cli.evaluate import frozen as evaluate_frozen
 from app.cli.kit.one_by_default import OneByDefault
@@ -31,7 +32,7 @@ def asks_instructions(result: Result) -> bool:
     return any(model["record"]["instructions"] for model in result["models"])
 
 
-def _report(result: Result) -> str:
+def report(result: Result) -> str:
     split = result["held_out"]
     about = f"{result['benchmark']} ({result['kind']}): {result['queries']} queries, "
     about += f"{result['documents']} documents"
@@ -59,8 +60,7 @@ def _report(result: Result) -> str:
         table.append(f"{name[-60:]:<{width}}  {cells}")
     differences = [
         f"{compared['second'][-40:]} against {compared['first'][-40:]}, {name}: "
-        f"{found['difference']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}], "
-        f"p {found['p_holm']:.3f} (Holm; {found['method']} over {found['clusters']} clusters)"
+        + _difference(found)
         for compared in result["comparisons"]
         for name, found in compared["measures"].items()
         if found and name in (*FOLLOWING, *COMPLIANCE, STABILITY, "ndcg@10", "p-mrr")
@@ -78,12 +78,26 @@ def _report(result: Result) -> str:
         if name.partition(":")[0] in CONTROLS
     ]
     controls += [f"bm25, {name}: {score(value)}" for name, value in result.get("bm25", {}).items()]
-    parts = [f"\n{_report(part)}" for part in result.get("parts", [])]
-    parts += [f"\nordinary retrieval: {_report(part)}" for part in result.get("ordinary", [])]
+    conventions = {model["record"]["bm25"] for model in result["models"]} - {None}
+    conventions |= {result["bm25_convention"]} if result.get("bm25") else set()
+    controls += [f"bm25 is {convention}" for convention in sorted(conventions)]
+    parts = [f"\n{report(part)}" for part in result.get("parts", [])]
+    parts += [f"\nordinary retrieval: {report(part)}" for part in result.get("ordinary", [])]
     notes = [f"note: {note}" for note in result["notes"]]
     if "ordinary" in result and not result["ordinary"] and asks_instructions(result):
         notes.append(f"note: {NOT_MEASURED}")
     return "\n".join([about, *table, *differences, *controls, *notes, *parts])
+
+
+def _difference(found: Result) -> str:
+    """A difference with its interval and p where it has them, and the verdict."""
+    if found["low"] is None:
+        return f"{found['difference']:+.4f}, {found['verdict']}"
+    return (
+        f"{found['difference']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}], "
+        f"p {found['p_holm']:.3f}, {found['verdict']} "
+        f"(Holm; {found['method']} over {found['clusters']} clusters)"
+    )
 
 
 class RunByDefault(OneByDefault):
@@ -167,13 +181,19 @@ for command_of_evaluations in (
     type=click.Choice(HELD_OUT_CHOICES),
     help="Groups that validation kept, all, or those that people approved; else as in training.",
 )
+@click.option(
+    "--bm25-language",
+    type=click.Choice([*LANGUAGES, NO_LANGUAGE]),
+    help="Stemmer and stop words of BM25, none: neither; else the benchmark's language, as far as "
+    "it is known, or English.",
+)
 @click.option("--template", help="For models without a stored one.")
 @click.option("--query-prefix", default="", help="For models without a stored one.")
 @click.option("--passage-prefix", default="", help="For models without a stored one.")
 @click.option("--remote-code", is_flag=True, help="Allow running code that comes with a model.")
 @click.option("--alone", is_flag=True, help="Do not also score the base model of a checkpoint.")
 @detach_option
-@reporting(_report)
+@reporting(report)
 def run(
     models: tuple[str, ...],
     release: str | None,
@@ -188,6 +208,7 @@ def run(
     held_out: float | None,
     held_out_seed: int | None,
     held_out_groups: str | None,
+    bm25_language: str | None,
     template: str | None,
     query_prefix: str,
     passage_prefix: str,
@@ -236,6 +257,7 @@ def run(
     config |= {"held_out": held_out} if held_out else {}
     config |= {"held_out_seed": held_out_seed} if held_out_seed is not None else {}
     config |= {"held_out_groups": held_out_groups} if held_out_groups else {}
+    config |= {"bm25_language": bm25_language} if bm25_language else {}
     store = ready_store()
     result = work(store, "evaluate", config, detach=detach, title="evaluate")
     if per_query:

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from analysis.figures.paired import Difference, holm, paired_difference
+from analysis.figures.paired import holm, paired_difference, verdict
 from app.models.compared.conditions import unlike
 from app.models.compared.measures import NAMES, SOMETIMES, model_name
 from db.tables import Evaluation
 
-SIGNIFICANT = 0.05  # of p adjusted for the number of models
 # the headline first; judged@10 is no quality
 COMPARED = {name: of for name, of in (SOMETIMES | NAMES).items() if name != "judged@10"}
 METHOD = (
@@ -61,18 +60,6 @@ def difference_rows(
                 }
             )
     return rows
-
-
-def verdict(difference: Difference, p: float | None) -> str:
-    """What a difference shows: higher, lower, no clear difference, or why that is unknown.
-
-    `p` is the one adjusted for the number of models.
-    """
-    if difference.value is None or p is None:
-        return f"unknown: {difference.reason}"
-    if p > SIGNIFICANT or not difference.is_clear:
-        return "no clear difference"
-    return "higher" if difference.value > 0 else "lower"
 
 
 def clearly_best(evaluations: Sequence[Evaluation], metric: str) -> Evaluation | None:
