@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from app.kit.outbox import event_of, is_storable
 from curation.judging.revalidation import check_edit
 from db.errors import BadInput, InfError, Refused
 from db.review.queue import can_review
@@ -35,17 +36,18 @@ def store_reviews(
     answers: dict[str, str] = {}
     edited = False
     for entry in list(events)[:MAX_EVENTS]:
-        if not isinstance(entry, Mapping) or not isinstance(entry.get("event"), str):
+        event = event_of(entry)
+        if event is None:
             continue  # not from our card, so there is no event to answer
         if entry.get("run") != run_id:
             continue  # belongs to another run's page, which answers it
         try:
             with session.begin_nested():
                 _store(session, reviewer, entry, blind)
-            answers[entry["event"]] = ""
+            answers[event] = ""
             edited |= entry.get("kind") == "edit"
         except InfError as error:
-            answers[entry["event"]] = str(error)
+            answers[event] = str(error)
     return answers, edited
 
 
@@ -78,7 +80,7 @@ def _store(session: Session, reviewer: str, entry: Mapping[str, Any], blind: boo
     if kind == "approve":
         approve_group(session, group_id, reviewed_by=reviewer, event_id=event_id)
     elif kind == "reject":
-        reason = str(entry.get("reason") or "")
+        reason = _text(entry.get("reason") or "")
         reject_group(session, group_id, reason=reason, reviewed_by=reviewer, event_id=event_id)
     elif kind == "edit":
         changes = _texts(entry)
@@ -108,7 +110,14 @@ def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
     texts = entry.get("texts")
     if not isinstance(texts, Mapping) or len(texts) > len(FIELDS):
         raise BadInput("the edit contains no texts")
-    return {str(name): str(text) for name, text in texts.items()}
+    return {_text(name): _text(text) for name, text in texts.items()}
+
+
+def _text(value: Any) -> str:
+    text = str(value)
+    if not is_storable(text):
+        raise BadInput("the text contains a NUL or half a character: change it")
+    return text
 
 
 def _is_number(value: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.kit.outbox import token_of, whole_number
+from app.kit.outbox import event_of, token_of, whole_number
 from db.assignment.members import membership
 from db.assignment.qualification import (
     Feedback,
@@ -42,10 +42,10 @@ def answer_examples(session: Session, judge_id: int, events: Sequence[Any]) -> A
     found = Answered()
     for entry in events:
         is_example = isinstance(entry, dict) and entry.get("kind") == EXAMPLE
-        if not is_example or not isinstance(entry.get("event"), str):
+        event = event_of(entry)
+        if not is_example or event is None:
             found.others.append(entry)
             continue
-        event = entry["event"]
         try:
             with session.begin_nested():
                 study_id = whole_number(entry, "study")

@@ -2,7 +2,8 @@
 
 Input from a browser may be forged or stale: each entry is checked and stored in its own savepoint,
 all of them in one transaction of the caller. The answer to an event is "" if it was stored, else
-the reason for the refusal; the browser resends an event without an answer.
+the reason for the refusal; the browser resends an event without an answer. Note: an entry that
+raised anything else would be resent for ever, and everything behind it with it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,15 +19,18 @@ from db.errors import BadInput, InfError, Refused
 MAX_EVENTS = 500
 MAX_NOTE_CHARACTERS = 2000
 MAX_EVENT_CHARACTERS = 64
+KINDS = ("pick", "skip")
+FIRST_YEAR = 1970  # a device whose clock was reset starts here; nothing was judged before
+LAST_YEAR = 9000
 
 
 def store_outbox(session: Session, judge_id: int, events: Sequence[Any]) -> dict[str, str]:
     """Store a judge's decisions. Returns the answer to each event by its id. Does not commit."""
     answers: dict[str, str] = {}
     for entry in list(events)[:MAX_EVENTS]:
-        if not isinstance(entry, Mapping) or not isinstance(entry.get("event"), str):
+        event = event_of(entry)
+        if event is None:
             continue  # not from our card, so there is no event to answer
-        event = entry["event"]
         try:
             with session.begin_nested():
                 _store(session, judge_id, entry)
@@ -36,12 +40,28 @@ def store_outbox(session: Session, judge_id: int, events: Sequence[Any]) -> dict
     return answers
 
 
+def event_of(entry: Any) -> str | None:
+    """The id of an entry's event; None if it has none that an answer could name."""
+    event = entry.get("event") if isinstance(entry, Mapping) else None
+    return event if isinstance(event, str) and is_storable(event) else None
+
+
+def is_storable(text: str) -> bool:
+    """Whether a database can store the text: no NUL, no half of a surrogate pair."""
+    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> None:
     study_id = whole_number(entry, "study")
     item_id = assignment_of_token(session, study_id, judge_id, token_of(entry)).item_id
     note = str(entry.get("note") or "").replace("\x00", "")[:MAX_NOTE_CHARACTERS]
+    if not is_storable(note):
+        raise BadInput("the note contains half a character: change it")
     flagged = entry.get("flagged") is True
-    if entry.get("kind") == "skip":
+    kind = entry.get("kind")
+    if kind not in KINDS:
+        raise BadInput(f"unknown kind of decision: {kind!r:.40}")
+    if kind == "skip":
         skipped = skip_item(session, study_id, judge_id, item_id, note=note, flagged=flagged)
         if not skipped and entry.get("change") is True:
             raise Refused("an answered item cannot be skipped; the answer stands")
@@ -83,8 +103,17 @@ def whole_number(entry: Mapping[str, Any], name: str) -> int:
 
 
 def _moment(entry: Mapping[str, Any], name: str) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(str(entry.get(name)))
-    except ValueError:
+    """A time of an entry, None where it has none. Raises BadInput for an invalid one.
+
+    Near the years 1 and 9999 neither a time zone nor a wrong clock could be subtracted.
+    """
+    value = entry.get(name)
+    if value is None:
         return None
+    try:
+        moment = datetime.fromisoformat(str(value))
+    except ValueError as error:
+        raise BadInput(f"the decision's time {name} is not a time: {value!r:.40}") from error
+    if not FIRST_YEAR <= moment.year < LAST_YEAR:
+        raise BadInput(f"the decision's time {name} is impossible: {value!r:.40}")
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment

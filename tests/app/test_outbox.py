@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import func, select
 from study_world import item_of_token, make_world, sampled_study
 
+from app.judge.qualification_card import answer_examples
 from app.kit.outbox import store_outbox
 from db.assignment import leasing
 from db.store.store import Store
@@ -107,6 +108,19 @@ def test_one_bad_entry_does_not_take_the_others_along(store: Store) -> None:
         {"position": "0"},
         {"position": 1.5},
         {"event": "e" * 1000},
+        {"kind": "erase"},
+        {"kind": None},
+        {"kind": ["pick"]},
+        {"kind": 7},
+        {"shown": "0001-01-01T00:00:00+14:00"},
+        {"decided": "0001-01-01T00:00:00Z"},
+        {"decided": "9999-12-31T23:59:59-14:00"},
+        {"decided": "yesterday"},
+        {"decided": ["2026-01-01"]},
+        {"note": "\ud800"},
+        {"token": "\ud800"},
+        {"study": 2**63},
+        {"position": float("inf")},
     ],
 )
 def test_a_forged_entry_is_refused_and_stores_nothing(store: Store, forged: dict[str, Any]) -> None:
@@ -116,6 +130,36 @@ def test_a_forged_entry_is_refused_and_stores_nothing(store: Store, forged: dict
     answers = send(store, ann, entry(study_id, token) | forged)
     assert all(answers.values()) and answers
     assert stored(store) == []
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"shown": "0001-01-01T00:00:00+14:00"},
+        {"decided": "0001-01-01T00:00:00+14:00"},
+        {"kind": "erase"},
+        {"token": "f" * 32},
+        {"event": "\x00"},
+        {"event": "\ud800"},
+        {"kind": "example", "token": "f" * 32},
+        {"kind": "example", "study": 2**63},
+    ],
+)
+def test_a_forged_decision_does_not_block_those_behind_it(
+    store: Store, forged: dict[str, Any]
+) -> None:
+    study_id = make_study(store, items=4, overlap=1)
+    ann = judge(store, "ann")
+    first, second = lease(store, study_id, ann, 2)
+    with store.write() as session:
+        examples = answer_examples(
+            session, ann, [entry(study_id, first) | forged, entry(study_id, second)]
+        )
+        answers = examples.answers | store_outbox(session, ann, examples.others)
+        session.commit()
+    assert answers.pop(f"event-{second}") == ""
+    assert all(answers.values())
+    assert [row.item_id for row in stored(store)] == [item_of_token(store, second)]
 
 
 def test_nobody_answers_for_another_judge(store: Store) -> None:
