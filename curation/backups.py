@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from db.jobs.runner import JobHandle
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.store.backup import write_backup
 
 

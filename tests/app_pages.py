@@ -7,9 +7,10 @@ import pytest
 from streamlit.runtime import context
 from streamlit.testing.v1 import AppTest
 
-from app.access.identity import COOKIE, write_cookie
+from app.access.identity import COOKIE
 from app.kit.menu import APP, FILES, MENU
 from db.people.accounts import add_account
+from db.people.sign_ins import start_session
 from db.store.store import Store
 
 MAIN = APP / "server" / "main.py"
@@ -23,11 +24,16 @@ def page_path(name: str) -> str:
 
 def sign_in(store: Store, monkeypatch: pytest.MonkeyPatch, role: str) -> None:
     """Make an account of that role and send its cookie with every page from now on."""
+    send_cookies(monkeypatch, cookies_of(store, role))
+
+
+def cookies_of(store: Store, role: str) -> dict[str, str]:
+    """The cookies of a new account of that role."""
     with store.write() as session:
         account = add_account(session, f"a {role}", PASSWORD, role=role, actor="test")
+        cookies = {COOKIE: start_session(session, account)}
         session.commit()
-        cookies = {COOKIE: write_cookie(account)}
-    send_cookies(monkeypatch, cookies)
+        return cookies
 
 
 def send_cookies(monkeypatch: pytest.MonkeyPatch, cookies: dict[str, str]) -> None:

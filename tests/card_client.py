@@ -16,8 +16,9 @@ import aiohttp
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from app.access.identity import COOKIE, write_cookie
+from app.access.identity import COOKIE
 from db.people.accounts import add_account
+from db.people.sign_ins import start_session
 from db.store.store import Store
 from db.tables import Account
 
@@ -38,8 +39,9 @@ def add_annotators(store: Store, count: int) -> list[tuple[str, str]]:
             )
             session.add(account)
             accounts.append(account)
+        session.flush()
+        found = [(account.name, start_session(session, account)) for account in accounts]
         session.commit()
-        found = [(account.name, write_cookie(account)) for account in accounts]
     return found
 
 

@@ -26,6 +26,7 @@ NAME = re.compile(r"(?:INF|OPENAI|AZURE_OPENAI|HF|RAY|CUDA|OMP|TOKENIZERS|ACCELE
 OTHERS = {  # read by no code of ours: libraries' own, which we set or name in a message
     "RAY_AUTH_TOKEN",
     "RAY_AUTH_MODE",
+    "FORWARDED_ALLOW_IPS",
 }
 COMMAND = re.compile(r"^\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?(inf|make|ray|torchrun)\b ")
 WHOLE_FILE = re.compile(r"<!-- blocks not run: .{10,} -->")

@@ -18,6 +18,7 @@ REQUIRED_ROLE = {
     "studies": "curator",
     "train": "curator",
     "try": "curator",
+    "upload": "curator",
     "analyze": "curator",
 }
 

@@ -7,7 +7,7 @@ import streamlit as st
 from app.access.session_user import action, notify, require_permission
 from app.text.numbers import counted
 from curation.judging.about_run import extend_by_plan, plan_for, plan_numbers
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.store.store import open_store
 from db.study.studies import get_study
 

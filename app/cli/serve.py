@@ -5,6 +5,8 @@ only requests whose host is this machine (a foreign page cannot reach it through
 own).
 """
 
+import os
+
 import click
 
 from app.cli.kit.report import Result, launcher_options, ready_store, reporting
@@ -38,6 +40,8 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
     who = "sign-in required" if has_accounts else "no accounts yet: every user is admin"
     click.echo(f"InF Studio on {url} ({who}); stop with Ctrl-C", err=True)
 
+    # uvicorn reads it, and would believe whatever comes from this machine without it
+    os.environ["FORWARDED_ALLOW_IPS"] = os.environ.get("INF_TRUSTED_PROXIES", "")
     from app.server.web import app, streamlit_config  # Streamlit takes a second to import
 
     settings = {

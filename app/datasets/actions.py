@@ -13,7 +13,7 @@ from curation.importing.checking import Progress
 from curation.importing.importing import ImportReport, import_dataset
 from curation.importing.preview import ImportPreview, preview_import
 from db.errors import BadInput, Refused
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.store.store import open_store
 
 CHUNK_BYTES = 1 << 20

@@ -9,7 +9,7 @@ from app.access.session_user import action, notify, require_permission
 from app.jobs import launching, supervisors
 from app.jobs.kinds import KINDS
 from db.jobs import jobs as queue
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.store.store import open_store
 from db.tables import Job, utc_now
 

@@ -24,7 +24,7 @@ from db.errors import InfError
 from db.jobs import jobs
 from db.jobs.runner import Cancelled
 from db.machine import KILLED, end_group, new_owner, own_group, stop_process
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.store.secrets import redacted
 from db.store.settings import logs
 from db.store.store import Store

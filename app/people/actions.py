@@ -6,6 +6,7 @@ from app.access.session_user import action, notify, require_permission
 from db.errors import BadInput
 from db.people import accounts, invitations
 from db.people.fields import FIELDS, account_field, set_field, set_fields
+from db.people.passwords import create_password_link
 from db.store.store import open_store
 
 
@@ -44,6 +45,17 @@ def invite() -> None:
         )
         session.commit()
     state["accounts.invitation"] = f"/invitation/{token}"
+
+
+@action
+def create_link(name: str) -> None:
+    """Create a link that sets the account's password once; it is shown once."""
+    user = require_permission("accounts")
+    with open_store().write() as session:
+        account = accounts.get_account(session, name)
+        token = create_password_link(session, account, actor=user.name)
+        session.commit()
+    st.session_state["accounts.invitation"] = f"/password/{token}"
 
 
 @action

@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.kit.choice import draw_pages, page_offset
 from app.kit.page import draw_empty, draw_heading
-from db.people.accounts import audit_actions, list_audit
+from db.people.audit import audit_actions, list_audit
 from db.store.store import open_store
 
 ROWS = 50

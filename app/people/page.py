@@ -9,6 +9,7 @@ from app.people import actions
 from app.text.plain import plain
 from db.people import accounts, invitations
 from db.people.fields import FIELDS, AccountField
+from db.people.passwords import LINK_HOURS, MIN_PASSWORD_CHARACTERS
 from db.store.store import open_store
 from db.tables import Account
 from db.values import ACCOUNT_ROLES
@@ -68,6 +69,15 @@ def draw_controls(account: Account, *, is_me: bool) -> None:
         disabled=is_me,
     )
     st.button(
+        "Password link",
+        key=f"accounts.link-{account.id}",
+        help="A link with which this person sets a new password: it works once, for "
+        f"{LINK_HOURS} hours.",
+        on_click=actions.create_link,
+        args=(account.name,),
+        disabled=account.disabled,
+    )
+    st.button(
         "Sign out everywhere",
         key=f"accounts.out-{account.id}",
         on_click=actions.change,
@@ -99,7 +109,7 @@ with st.form("accounts.add", clear_on_submit=True):
     third.text_input(
         "Password",
         type="password",
-        placeholder=f"at least {accounts.MIN_PASSWORD_CHARACTERS} characters",
+        placeholder=f"at least {MIN_PASSWORD_CHARACTERS} characters",
         key="accounts.password",
         autocomplete="new-password",
     )

@@ -1,4 +1,4 @@
-"""HTTP routes besides Streamlit's own: health, sign-in, invitations and sign-out.
+"""HTTP routes besides Streamlit's own: health, sign-in and invitations.
 
 The forms are plain HTML that posts back here; the cookie is HttpOnly and SameSite=Lax, so that a
 page of another site can neither read it nor post with it.
@@ -6,28 +6,27 @@ page of another site can neither read it nor post with it.
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from pathlib import Path
-from string import Template
 from typing import Any
 from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from app.access import openid
-from app.access.identity import COOKIE, COOKIE_SECONDS, user_of_cookies, write_cookie
+from app.access.identity import user_of_cookies
+from app.server.form_page import address_of, form_page, signed_in
+from app.server.own_account import OWN_ACCOUNT_ROUTES
 from db.errors import InfError, Refused
 from db.people import accounts, invitations
 from db.people.emails import sign_in_by_email
+from db.people.passwords import MIN_PASSWORD_CHARACTERS
 from db.store.schema import current
 from db.store.store import open_store
 from db.study.studies import get_study
 from db.tables import Account, Invitation
 
-PAGE = Template((Path(__file__).parent / "sign_in.html").read_text(encoding="utf-8"))
-MAX_FORM_BYTES = 16_384
 NEXT_COOKIE = "inf_next"
 
 
@@ -48,7 +47,7 @@ def sign_in_form(request: Request) -> Response:
 def _return_from_provider(request: Request, claims: Mapping[str, Any]) -> Response:
     """Sign in the account with the e-mail address in the provider's claims."""
     return_to = _local_path(request.cookies.get(NEXT_COOKIE, "/"))
-    address = request.client.host if request.client else ""
+    address = address_of(request)
     try:
         email = openid.email_of(claims)
         with open_store().write() as session:
@@ -56,7 +55,7 @@ def _return_from_provider(request: Request, claims: Mapping[str, Any]) -> Respon
                 account = sign_in_by_email(session, email, address=address)
             finally:
                 session.commit()
-        answer = _signed_in(request, account, return_to)
+        answer = signed_in(request, account, return_to)
     except Refused as refused:
         answer = _form(return_to, f"{refused}.", status=403)
     openid.forget(answer, request.cookies)
@@ -77,32 +76,17 @@ def to_provider(request: Request) -> Response:
 
 async def sign_in(request: Request) -> Response:
     """Check name and password, set the cookie."""
-    if int(request.headers.get("content-length") or 0) > MAX_FORM_BYTES:
-        return _form("/", "The form is too large.", status=413)
     form = await request.form()
     name, password = str(form.get("name", "")), str(form.get("password", ""))
     return_to = _local_path(str(form.get("next", "/")))
-    address = request.client.host if request.client else ""
+    address = address_of(request)
     try:
         account = await run_in_threadpool(_checked, name, password, address)
     except Refused as refused:
         return _form(return_to, f"{refused}.", name=name, status=429)
     if account is None:
         return _form(return_to, "Wrong name or password.", name=name, status=401)
-    return _signed_in(request, account, return_to)
-
-
-def _signed_in(request: Request, account: Account, return_to: str) -> Response:
-    answer = RedirectResponse(return_to, status_code=303)
-    answer.set_cookie(
-        COOKIE,
-        write_cookie(account),
-        max_age=COOKIE_SECONDS,
-        httponly=True,
-        samesite="lax",
-        secure=request.url.scheme == "https",
-    )
-    return answer
+    return await run_in_threadpool(signed_in, request, account, return_to)
 
 
 def invitation_form(request: Request) -> Response:
@@ -116,7 +100,9 @@ def invitation_form(request: Request) -> Response:
             role, study_id = invitation.role, invitation.study_id
             study = "" if study_id is None else get_study(session, study_id).name
     except Refused as refused:
-        return _page("Invitation", "/sign-in", f'<p role="alert">{escape(str(refused))}</p>', 410)
+        return form_page(
+            "Invitation", "/sign-in", f'<p role="alert">{escape(str(refused))}</p>', 410
+        )
     if user is not None and user.account_id is not None and study_id is not None:
         return _joining(token, user.name, study)
     into = f" to judge in {study}" if study else ""
@@ -135,7 +121,7 @@ async def accept_invitation(request: Request) -> Response:
         account, return_to = await run_in_threadpool(_accepted, token, name, password)
     except InfError as error:
         return _invitation(token, f"{error}.", name=name, status=400)
-    return _signed_in(request, account, return_to)
+    return await run_in_threadpool(signed_in, request, account, return_to)
 
 
 def _accepted(token: str, name: str, password: str) -> tuple[Account, str]:
@@ -167,7 +153,7 @@ def _joining(token: str, name: str, study: str) -> Response:
       <b>{escape(name)}</b>.</p>
       <button name="as" value="me">Join as {escape(name)}</button>
       <p><a href="/sign-out">Sign out</a> to create a new account</p>"""
-    return _page("Invitation", f"/invitation/{escape(token)}", fields)
+    return form_page("Invitation", f"/invitation/{escape(token)}", fields)
 
 
 def _invitation(token: str, message: str, *, name: str = "", status: int = 200) -> Response:
@@ -175,35 +161,13 @@ def _invitation(token: str, message: str, *, name: str = "", status: int = 200) 
     fields = f"""<p{role}>{escape(message)}</p>
       <label>Name <input name="name" value="{escape(name)}" autocomplete="username"
         maxlength="{accounts.MAX_NAME_CHARACTERS}" required autofocus></label>
-      <label>Password, at least {accounts.MIN_PASSWORD_CHARACTERS} characters
+      <label>Password, at least {MIN_PASSWORD_CHARACTERS} characters
         <input name="password" type="password" autocomplete="new-password"
-        minlength="{accounts.MIN_PASSWORD_CHARACTERS}" required></label>
+        minlength="{MIN_PASSWORD_CHARACTERS}" required></label>
       <button>Create account</button>
       <p>Already have an account?
         <a href="/sign-in?next=/invitation/{escape(token)}">Sign in</a></p>"""
-    return _page("Invitation", f"/invitation/{escape(token)}", fields, status)
-
-
-def sign_out_form(request: Request) -> Response:
-    """Confirmation before sign-out: following a link must not sign anyone out."""
-    user = user_of_cookies(open_store(), request.cookies)
-    if user is None or user.account_id is None:
-        return RedirectResponse("/", status_code=303)
-    fields = f"""<p>Signed in as <b>{escape(user.name)}</b>.</p>
-      <button name="where" value="here">Sign out</button>
-      <button name="where" value="everywhere" class="second">Sign out on all devices</button>
-      <p><a href="/">Back</a></p>"""
-    return _page("Sign out", "/sign-out", fields)
-
-
-async def sign_out(request: Request) -> Response:
-    """Delete the cookie; on request, sign out on all devices."""
-    form = await request.form()
-    everywhere = form.get("where") == "everywhere"
-    await run_in_threadpool(_record_sign_out, dict(request.cookies), everywhere)
-    answer = RedirectResponse("/sign-in", status_code=303)
-    answer.delete_cookie(COOKIE, httponly=True, samesite="lax")
-    return answer
+    return form_page("Invitation", f"/invitation/{escape(token)}", fields, status)
 
 
 ROUTES: Sequence[BaseRoute] = (
@@ -213,8 +177,7 @@ ROUTES: Sequence[BaseRoute] = (
     Route("/sign-in/openid", to_provider, methods=["GET"]),
     Route("/invitation/{token}", invitation_form, methods=["GET"]),
     Route("/invitation/{token}", accept_invitation, methods=["POST"]),
-    Route("/sign-out", sign_out_form, methods=["GET"]),
-    Route("/sign-out", sign_out, methods=["POST"]),
+    *OWN_ACCOUNT_ROUTES,
 )
 
 
@@ -223,19 +186,6 @@ def _checked(name: str, password: str, address: str) -> Account | None:
         account = accounts.check_password(session, name, password, address=address)
         session.commit()
         return account
-
-
-def _record_sign_out(cookies: dict[str, str], everywhere: bool) -> None:
-    store = open_store()
-    user = user_of_cookies(store, cookies)
-    if user is None or user.account_id is None:
-        return
-    with store.write() as session:
-        if everywhere:
-            accounts.sign_out_everywhere(session, user.name, actor=user.name)
-        else:
-            accounts.record_audit(session, user.name, "sign-out")
-        session.commit()
 
 
 def _local_path(path: str) -> str:
@@ -254,7 +204,7 @@ def _form(return_to: str, problem: str = "", *, name: str = "", status: int = 20
         required></label>
       <button>Sign in</button>
       {_provider_links(return_to)}"""
-    return _page("Sign in", "/sign-in", fields, status)
+    return form_page("Sign in", "/sign-in", fields, status)
 
 
 def _provider_links(return_to: str) -> str:
@@ -267,9 +217,3 @@ def _provider_links(return_to: str) -> str:
             f'<p><a href="/sign-in/openid?{escape(query)}">Sign in {escape(label)}</a></p>'
         )
     return "".join(links)
-
-
-def _page(title: str, action: str, fields: str, status: int = 200) -> Response:
-    html = PAGE.substitute(title=title, action=action, fields=fields)
-    headers = {"Cache-Control": "no-store", "X-Frame-Options": "DENY"}
-    return HTMLResponse(html, status_code=status, headers=headers)

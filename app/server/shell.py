@@ -24,7 +24,10 @@ def draw_sidebar(user: SessionUser) -> None:
     if user.account_id is None:
         line = f"{name} · no accounts yet"
     else:
-        line = f'{name} · {user.role} · <a href="/sign-out" target="_self">sign out</a>'
+        line = (
+            f'{name} · {user.role} · <a href="/account" target="_self">account</a> · '
+            '<a href="/sign-out" target="_self">sign out</a>'
+        )
     with st.sidebar:
         st.html(f'<p class="inf-user">{line}</p>')
 

@@ -1,10 +1,11 @@
-"""The server: Streamlit's app with our routes, and a middleware that requires sign-in.
+"""The server: Streamlit's app with our routes, and the middleware before them.
 
-The middleware refuses HTTP requests. A WebSocket without a valid cookie reaches `app.server.main`,
-which then shows only a link to the sign-in form; so does a session whose account was disabled
-meanwhile. While there are no accounts, only requests whose host is this machine pass: otherwise a
-page elsewhere could reach the local admin's app through a host name that resolves to 127.0.0.1 (DNS
-rebinding).
+First comes the check of `Origin` (`origins.py`), then sign-in, then the limits of bodies
+(`uploads.py`). `RequireSignIn` refuses HTTP requests. A WebSocket without a valid cookie reaches
+`app.server.main`, which then shows only a link to the sign-in form; so does a session whose account
+was disabled meanwhile. While there are no accounts, only requests whose host is this machine pass:
+otherwise a page elsewhere could reach the local admin's app through a host name that resolves to
+127.0.0.1 (DNS rebinding).
 """
 
 import logging
@@ -21,9 +22,11 @@ from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-from app.access.identity import user_of_cookies
+from app.access.identity import note_seen, user_of_cookies
 from app.access.openid import PARAMETER, providers
+from app.server.origins import OwnOrigin
 from app.server.routes import ROUTES
+from app.server.uploads import LimitBodies
 from db.store.store import open_store
 
 log = logging.getLogger("inf.app")
@@ -39,7 +42,7 @@ OPEN_PATHS = (
     "/auth/login",
     "/oauth2callback",
 )
-OPEN_FOLDERS = ("/static/", "/invitation/")
+OPEN_FOLDERS = ("/static/", "/invitation/", "/password/")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
@@ -61,8 +64,10 @@ class RequireSignIn:
             return None
         if path == "/" and is_http and request.query_params.get(PARAMETER) in providers():
             return None  # the page from which Streamlit redirects to the provider
-        user = await run_in_threadpool(user_of_cookies, open_store(), request.cookies)
+        store = open_store()
+        user = await run_in_threadpool(user_of_cookies, store, request.cookies)
         if user is not None:
+            await run_in_threadpool(note_seen, store, user)
             if user.account_id is not None or request.url.hostname in LOCAL_NAMES:
                 return None
             if not is_http:
@@ -106,6 +111,6 @@ def show_internal_error(error: Exception) -> bool:
 app = st.App(
     FOLDER / "main.py",
     routes=ROUTES,
-    middleware=[Middleware(RequireSignIn)],
+    middleware=[Middleware(OwnOrigin), Middleware(RequireSignIn), Middleware(LimitBodies)],
     on_script_error=show_internal_error,
 )

@@ -12,7 +12,7 @@ from curation.judging.studies import make_study
 from db.assignment import members, places, reassigning
 from db.assignment.hidden import hidden_items
 from db.errors import BadInput
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.run.runs import list_runs
 from db.store.store import open_store
 from db.study import blind_adjudication, quality, studies

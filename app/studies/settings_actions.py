@@ -14,7 +14,7 @@ from curation.judging.gold_item_file import add_from_file, template_rows
 from db.assignment.hidden import open_groups
 from db.errors import BadInput
 from db.people import invitations
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.store.store import open_store
 from db.study import gold_items
 from db.study.gold_items import GoldItem, list_gold_items

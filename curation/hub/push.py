@@ -26,7 +26,7 @@ from curation.release.plan import MANIFEST
 from db.errors import BadInput, NotFound, Refused
 from db.jobs.runner import JobHandle
 from db.outcome.checkpoints import get_checkpoint
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.release.releases import get_release
 
 LEFT_ALONE = (".gitattributes",)

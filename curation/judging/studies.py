@@ -21,7 +21,7 @@ from db.corpus.datasets import get_dataset
 from db.corpus.texts import passage_texts
 from db.errors import Refused
 from db.jobs.runner import JobHandle
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.run.runs import choose_run
 from db.store.store import Store
 from db.study.gold_items import count_approved, sample_gold_items

@@ -29,7 +29,7 @@ from curation.release.writing import Written, write_groups
 from db.errors import BadInput, Refused
 from db.jobs.runner import Cancelled, JobHandle
 from db.machine import process_exists
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.release.choice import chosen_licences
 from db.release.releases import find_release_at, record_release
 from db.release.rows import use_snapshot

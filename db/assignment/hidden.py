@@ -15,7 +15,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 from db.assignment.known_pairs import opened_pair, reviewed_pair, saw_choices
 from db.assignment.places import change_taken, lock_study
 from db.errors import Refused
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.store.bulk import insert_of
 from db.tables import (
     Assignment,

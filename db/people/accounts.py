@@ -1,40 +1,28 @@
-"""Accounts, their roles, and the audit log.
+"""Accounts and their roles.
 
-Roles are ordered: annotator < curator < admin. Note: a cookie carries the account's `epoch`;
-changing a password, disabling, or signing out everywhere increments it, which ends every session.
-A wrong name and a wrong password take the same time and give the same message.
+Roles are ordered: annotator < curator < admin. A wrong name and a wrong password take the same time
+and give the same message.
 """
 
-from collections.abc import Sequence
-from datetime import timedelta
 from functools import cache
-from typing import Any
 
-from pwdlib import PasswordHash
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
-from db.tables import Account, Audit, utc_now
+from db.people.attempts import limit_attempts, place_of, record_failure
+from db.people.audit import record_audit
+from db.people.passwords import MAX_PASSWORD_CHARACTERS, hash_password, hasher, set_password
+from db.people.sign_ins import end_sessions
+from db.tables import Account
 from db.values import ACCOUNT_ROLES
 
-MIN_PASSWORD_CHARACTERS = 10
-MAX_PASSWORD_CHARACTERS = 1024
 MAX_NAME_CHARACTERS = 80
-ATTEMPTS_WINDOW = timedelta(minutes=15)
-MAX_ATTEMPTS_BY_NAME_AND_ADDRESS = 5
-MAX_ATTEMPTS_BY_ADDRESS = 30
-MAX_ATTEMPTS_BY_NAME = 100
-
-
-@cache
-def _hasher() -> PasswordHash:
-    return PasswordHash.recommended()
 
 
 @cache
 def _dummy_hash() -> str:
-    return _hasher().hash("no account has this password")
+    return hasher().hash("no account has this password")
 
 
 def has_accounts(session: Session) -> bool:
@@ -55,7 +43,7 @@ def add_account(
     check_role(role)
     if session.scalar(select(Account.id).where(Account.name == name)) is not None:
         raise Refused(f"account {name!r} exists already: choose another name")
-    stored = None if password is None else hash_password(password)
+    stored = None if password is None else hash_password(password, known=[name])
     account = Account(name=name, role=role, password_hash=stored)
     session.add(account)
     session.flush()
@@ -84,50 +72,22 @@ def check_password(
     Records the attempt in the audit log. Raises Refused after too many failed ones, before the
     password is checked. Does not commit.
     """
-    name = name.strip()[:MAX_NAME_CHARACTERS]
-    _limit_attempts(session, name, address)
+    name, place = name.strip()[:MAX_NAME_CHARACTERS], place_of(address)
+    limit_attempts(session, name, place)
     account = session.scalar(select(Account).where(Account.name == name))
     stored = account.password_hash if account and account.password_hash else None
-    matches = _hasher().verify(password[:MAX_PASSWORD_CHARACTERS], stored or _dummy_hash())
+    matches = hasher().verify(password[:MAX_PASSWORD_CHARACTERS], stored or _dummy_hash())
     if account is None or stored is None or not matches or account.disabled:
-        record_audit(session, name, "sign-in.refused", address=address)
+        record_failure(session, name, place)
         return None
-    record_audit(session, account.name, "sign-in", address=address)
-    return account
-
-
-def _limit_attempts(session: Session, name: str, address: str) -> None:
-    """Raise Refused after too many failed attempts, by name and address, address, or name."""
-    since = utc_now() - ATTEMPTS_WINDOW
-    wrong = session.scalars(
-        select(Audit)
-        .where(Audit.action == "sign-in.refused", Audit.created_at > since)
-        .order_by(Audit.id.desc())
-        .limit(10 * MAX_ATTEMPTS_BY_NAME)
-    ).all()
-    here = [row for row in wrong if row.detail.get("address") == address]
-    if (
-        sum(row.actor == name for row in here) >= MAX_ATTEMPTS_BY_NAME_AND_ADDRESS
-        or len(here) >= MAX_ATTEMPTS_BY_ADDRESS
-        or sum(row.actor == name for row in wrong) >= MAX_ATTEMPTS_BY_NAME
-    ):
-        raise Refused("too many failed attempts: wait a quarter of an hour and try again")
-
-
-def account_of_cookie(session: Session, account_id: int, epoch: int) -> Account | None:
-    """The account of a cookie; None once it was disabled or signed out everywhere."""
-    account = session.get(Account, account_id)
-    if account is None or account.disabled or account.epoch != epoch:
-        return None
+    record_audit(session, account.name, "sign-in", address=place)
     return account
 
 
 def reset_password(session: Session, name: str, password: str, *, actor: str) -> Account:
     """Set another password and end the account's sessions. Does not commit."""
     account = get_account(session, name)
-    account.password_hash = hash_password(password)
-    account.epoch += 1
-    record_audit(session, actor, "account.reset-password", name)
+    set_password(session, account, password, actor=actor)
     return account
 
 
@@ -150,7 +110,7 @@ def set_disabled(session: Session, name: str, disabled: bool, *, actor: str) -> 
     account = get_account(session, name)
     if disabled:
         _require_another_admin(session, account)
-        account.epoch += 1
+        end_sessions(session, account.id)
     account.disabled = disabled
     record_audit(session, actor, "account.disable" if disabled else "account.enable", name)
     return account
@@ -159,42 +119,9 @@ def set_disabled(session: Session, name: str, disabled: bool, *, actor: str) -> 
 def sign_out_everywhere(session: Session, name: str, *, actor: str) -> Account:
     """End all sessions of an account. Does not commit."""
     account = get_account(session, name)
-    account.epoch += 1
+    end_sessions(session, account.id)
     record_audit(session, actor, "sign-out.everywhere", name)
     return account
-
-
-def record_audit(
-    session: Session, actor: str, action: str, subject: str = "", **detail: Any
-) -> None:
-    """Add a row to the audit log. Does not commit."""
-    session.add(Audit(actor=actor, action=action, subject=subject, detail=detail))
-
-
-def list_audit(
-    session: Session, *, actions: Sequence[str] = (), offset: int = 0, limit: int = 50
-) -> tuple[list[Audit], int]:
-    """A page of the audit log, newest first, and how many rows there are in all."""
-    query = select(Audit)
-    if actions:
-        query = query.where(Audit.action.in_(actions))
-    total = session.scalar(select(func.count()).select_from(query.subquery())) or 0
-    rows = session.scalars(query.order_by(Audit.id.desc()).offset(offset).limit(limit))
-    return list(rows), total
-
-
-def audit_actions(session: Session) -> list[str]:
-    """The actions that occur in the audit log."""
-    return list(session.scalars(select(Audit.action).distinct().order_by(Audit.action)))
-
-
-def hash_password(password: str) -> str:
-    """The argon2 hash. Raises BadInput for a password that is too short or too long."""
-    if not MIN_PASSWORD_CHARACTERS <= len(password) <= MAX_PASSWORD_CHARACTERS:
-        raise BadInput(
-            f"a password has {MIN_PASSWORD_CHARACTERS} to {MAX_PASSWORD_CHARACTERS} characters"
-        )
-    return _hasher().hash(password)
 
 
 def check_role(role: str) -> None:

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, Refused
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.tables import Account
 
 ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")

@@ -10,7 +10,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
-from db.people.accounts import get_account, record_audit
+from db.people.accounts import get_account
+from db.people.audit import record_audit
 from db.people.emails import checked_email
 from db.tables import Account
 

@@ -13,7 +13,8 @@ from sqlalchemy.orm import Session
 
 from db.assignment.members import add_member
 from db.errors import BadInput, Refused
-from db.people.accounts import add_account, check_role, has_accounts, record_audit
+from db.people.accounts import add_account, check_role, has_accounts
+from db.people.audit import record_audit
 from db.study.judgments import get_or_create_judge
 from db.study.studies import get_study
 from db.tables import Account, Invitation, utc_now

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from db.assignment.hidden import hidden_pair
 from db.errors import BadInput, Refused
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.run.groups import complete_groups, matching_groups
 from db.tables import Group, Review, Run, utc_now
 

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput, NotFound, Refused
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.run.new_items import insert_items
 from db.scenarios import SCENARIOS, TEXTS, Role, places
 from db.tables import Group, Item, Passage, Review, Run, Triplet, utc_now

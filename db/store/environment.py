@@ -35,10 +35,17 @@ VARIABLES: dict[str, tuple[Variable, ...]] = {
     ),
     "Sign-in": (
         Variable(
-            "INF_SECRET_KEY",
-            "a random key in `$INF_HOME/secret.key`",
-            "Signs the sign-in cookies. Set the same on every server of a store; a new key signs "
-            "everybody out.",
+            "INF_PUBLIC_URL",
+            "the address of each request",
+            "Address of the app in the browser, such as `https://studio.example.org`. Needed "
+            "behind a proxy that changes the header `Host`: requests of pages of other addresses "
+            "are refused.",
+        ),
+        Variable(
+            "INF_TRUSTED_PROXIES",
+            "none",
+            "Addresses or networks of proxies, separated by commas. Only their `X-Forwarded-For` "
+            "and `X-Forwarded-Proto` are believed.",
         ),
         Variable(
             "INF_OPENID_TRUST_EMAIL",

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from db.assignment.hidden import open_groups, record_opened
 from db.assignment.shown_items import random_order
 from db.errors import BadInput, Refused
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.store.bulk import insert_of
 from db.study.adjudication import Disputed, adjudicate, disputed_ids, get_disputed
 from db.tables import AdjudicationView, Assignment, Group, Item, Judge, Judgment, utc_now

@@ -31,11 +31,12 @@ from db.tables.judging import (
     StudyJudge,
 )
 from db.tables.outcome import Analysis, Checkpoint, Embedding, Evaluation, Release, ReleaseGroup
-from db.tables.people import Account, Audit, Invitation
+from db.tables.people import Account, AccountSession, Audit, Invitation, PasswordLink
 from db.tables.work import Job, MetricPoint
 
 __all__ = [
     "Account",
+    "AccountSession",
     "AdjudicationView",
     "Analysis",
     "Assignment",
@@ -62,6 +63,7 @@ __all__ = [
     "OpenedGroup",
     "Pair",
     "Passage",
+    "PasswordLink",
     "Prompt",
     "Recipe",
     "Release",

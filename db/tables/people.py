@@ -10,7 +10,7 @@ from db.tables.base import Base, created, key
 
 
 class Account(Base, kw_only=True):
-    """A person who signs in. `epoch` is in every cookie: incrementing it signs out everywhere.
+    """A person who signs in.
 
     An OpenID provider identifies them by `email` (lower case); an account without a password can
     only sign in through it.
@@ -23,12 +23,47 @@ class Account(Base, kw_only=True):
     password_hash: Mapped[str | None] = mapped_column(default=None)
     email: Mapped[str | None] = mapped_column(default=None, unique=True)
     disabled: Mapped[bool] = mapped_column(default=False)
-    epoch: Mapped[int] = mapped_column(default=0)
     created_at: Mapped[datetime] = created()
     __table_args__ = (
         CheckConstraint("role IN ('annotator', 'curator', 'admin')", name="role"),
         CheckConstraint("name <> ''", name="name_not_empty"),
     )
+
+
+class AccountSession(Base, kw_only=True):
+    """A signed-in browser, until it signs out (`ended_at`) or expires.
+
+    Only the sha256 of the cookie's token is stored. `address` is the place that limits of failed
+    sign-ins go by, `device` what the browser says it is.
+    """
+
+    __tablename__ = "account_session"
+    id: Mapped[int] = key()
+    token_sha256: Mapped[str] = mapped_column(unique=True)
+    account_id: Mapped[int] = mapped_column(ForeignKey("account.id", ondelete="CASCADE"))
+    address: Mapped[str] = mapped_column(default="")
+    device: Mapped[str] = mapped_column(default="")
+    seen_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None] = mapped_column(default=None)
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (
+        Index("ix_account_session_account_id", "account_id"),
+        Index("ix_account_session_address", "address"),
+    )
+
+
+class PasswordLink(Base, kw_only=True):
+    """A link of an admin with which one person sets their password once, until it expires."""
+
+    __tablename__ = "password_link"
+    id: Mapped[int] = key()
+    token_sha256: Mapped[str] = mapped_column(unique=True)
+    account_id: Mapped[int] = mapped_column(ForeignKey("account.id", ondelete="CASCADE"))
+    created_by: Mapped[str]
+    expires_at: Mapped[datetime]
+    used_at: Mapped[datetime | None] = mapped_column(default=None)
+    created_at: Mapped[datetime] = created()
 
 
 class Invitation(Base, kw_only=True):

@@ -21,7 +21,7 @@ from db.errors import BadInput, InfError
 from db.jobs import jobs
 from db.jobs.resources import parts_of
 from db.jobs.runner import Cancelled
-from db.people.accounts import list_audit
+from db.people.audit import list_audit
 from db.store.store import Store
 from db.values import JOB_KINDS
 

@@ -16,14 +16,17 @@ from starlette.routing import Route
 
 from app.access.identity import COOKIE
 from app.server.routes import ROUTES, _local_path
-from db.people.accounts import add_account, get_account, list_audit
+from db.people.accounts import add_account, get_account
+from db.people.audit import list_audit
 from db.people.invitations import invite
+from db.people.passwords import create_password_link
+from db.people.sign_ins import list_sessions
 from db.store.store import Store, open_store
 
 HTML = {"accept": "text/html"}
 MOST_SECONDS = 4.0  # of processor time: the wall clock also measures what else runs here
 MOST_MEGABYTES = 300
-PASSWORD = "correct horse"
+PASSWORD = "correct horse battery"
 NOT_IN_THE_APP = ("torch", "umap", "sentence_transformers", "sklearn", "scipy", "numba")
 
 
@@ -114,6 +117,91 @@ def test_signing_out_on_all_devices_ends_the_other_sessions_too(server: Server) 
         assert other.get("/", headers=HTML).status_code == 200
 
 
+def test_a_copied_cookie_is_worthless_after_sign_out(server: Server) -> None:
+    with signed_in(server) as client, httpx.Client(base_url=server.url) as thief:
+        thief.cookies.set(COOKIE, client.cookies[COOKIE])
+        assert thief.get("/", headers=HTML).status_code == 200
+        client.post("/sign-out", data={"where": "here"})
+        assert thief.get("/", headers=HTML).status_code == 303
+
+
+def test_a_person_lists_and_ends_their_sessions_and_changes_their_password(
+    server: Server, team_store: Store
+) -> None:
+    with team_store.write() as session:
+        gus = add_account(session, "gus", PASSWORD, role="annotator", actor="test")
+        session.commit()
+        ann = get_account(session, "ann").id
+    with signed_in(server, "gus") as here, signed_in(server, "gus") as there:
+        with signed_in(server, "ann"), team_store.read() as session:
+            (theirs, mine) = (list_sessions(session, ann)[0].id, list_sessions(session, gus.id))
+        assert len(mine) == 2
+        page = here.get("/account").text
+        assert page.count("End session") == 2 and "this one" in page
+        assert here.post("/account/session", data={"session": str(theirs)}).status_code == 400
+        assert there.get("/", headers=HTML).status_code == 200
+        here.post("/account/session", data={"session": str(mine[0].id)})  # `there` came last
+        assert there.get("/", headers=HTML).status_code == 303
+        wrong = {"current": "wrong horse", "password": "a new long password"}
+        assert here.post("/account/password", data=wrong).status_code == 400
+        common = {"current": PASSWORD, "password": "passwordpassword"}
+        assert "first that are guessed" in here.post("/account/password", data=common).text
+        before = here.cookies[COOKIE]
+        good = {"current": PASSWORD, "password": "a new long password"}
+        assert here.post("/account/password", data=good).status_code == 303
+        assert here.get("/", headers=HTML).status_code == 200
+        old = {"cookie": f"{COOKIE}={before}", **HTML}
+        assert httpx.get(server.url, headers=old).status_code == 303
+
+
+def test_a_one_time_link_sets_a_password_and_signs_in(server: Server, team_store: Store) -> None:
+    with team_store.write() as session:
+        hal = add_account(session, "hal", PASSWORD, role="annotator", actor="test")
+        path = f"/password/{create_password_link(session, hal, actor='root')}"
+        session.commit()
+    with httpx.Client(base_url=server.url) as client:
+        assert "<b>hal</b>" in client.get(path).text
+        assert client.post(path, data={"password": "short"}).status_code == 400
+        assert client.post(path, data={"password": "a new long password"}).status_code == 303
+        assert "<b>hal</b>" in client.get("/account").text
+        assert client.get(path).status_code == 410
+
+
+def test_nothing_from_this_machine_is_believed_about_another_address(server: Server) -> None:
+    """X-Forwarded-For gives no fresh attempts, unless INF_TRUSTED_PROXIES names who sends it."""
+    with httpx.Client(base_url=server.url) as client:
+        codes = [
+            client.post(
+                "/sign-in",
+                data={"name": "nobody", "password": f"guess {number}"},
+                headers={"x-forwarded-for": f"10.0.0.{number}", "forwarded": "for=10.0.0.1"},
+            ).status_code
+            for number in range(7)
+        ]
+    assert codes == [401] * 5 + [429] * 2
+
+
+def test_a_page_of_another_port_can_neither_post_nor_read(server: Server) -> None:
+    foreign = {"origin": "http://127.0.0.1:3000"}
+    form = {"name": "ann", "password": PASSWORD}
+    with signed_in(server) as client:
+        assert client.get("/", headers={**HTML, **foreign}).status_code == 403
+        assert client.post("/sign-out", headers=foreign).status_code == 403
+        assert client.post("/sign-in", data=form, headers=foreign).status_code == 403
+        own = {"origin": server.url}
+        assert client.post("/sign-in", data=form, headers=own).status_code == 303
+
+
+@pytest.mark.parametrize("path", ["/", "/sign-in", "/health", "/static/none.js", "/media/none"])
+def test_every_answer_of_the_server_forbids_frames_and_foreign_content(
+    server: Server, path: str
+) -> None:
+    answer = httpx.get(f"{server.url}{path}", headers=HTML)
+    assert answer.headers["x-frame-options"] == "DENY"
+    policy = answer.headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in policy and "default-src" in policy
+
+
 def test_a_disabled_account_is_out_at_once_and_stays_out(
     server: Server, team_store: Store, inf_process: Callable[..., Ran]
 ) -> None:
@@ -131,7 +219,7 @@ def test_an_invitation_makes_one_account_and_signs_it_in(server: Server, team_st
     with httpx.Client(base_url=server.url) as client:
         assert "invited as curator" in client.get(path).text
         short = client.post(path, data={"name": "eve", "password": "short"})
-        assert short.status_code == 400 and "10 to 1024 characters" in short.text
+        assert short.status_code == 400 and "12 to 1024 characters" in short.text
         made = client.post(path, data={"name": "eve", "password": PASSWORD})
         assert made.status_code == 303
         assert client.get("/", headers=HTML).status_code == 200
@@ -157,7 +245,7 @@ def test_guessing_a_password_is_stopped_after_a_few_wrong_ones(
     assert right.status_code == 429 and "quarter of an hour" in right.text
 
 
-@pytest.mark.parametrize("value", ["", "x", "WzEsMF0", "WzEsMF0.aR.forged", "é"])
+@pytest.mark.parametrize("value", ["", "x", "WzEsMF0", "WzEsMF0.aR.forged", "é", "a" * 5000])
 def test_a_forged_cookie_is_nobodys(server: Server, value: str) -> None:
     header = {"cookie": f"{COOKIE}={value}".encode(), **HTML}
     assert httpx.get(server.url, headers=header).status_code == 303
@@ -218,8 +306,12 @@ def test_it_refuses_a_store_that_is_behind_with_the_command_to_run(
 
 def test_every_route_of_ours_is_open_on_purpose() -> None:
     assert {route.path for route in ROUTES if isinstance(route, Route)} == {
+        "/account",
+        "/account/password",
+        "/account/session",
         "/health",
         "/invitation/{token}",
+        "/password/{token}",
         "/sign-in",
         "/sign-in/openid",
         "/sign-out",

@@ -9,26 +9,29 @@ from datetime import timedelta
 import pytest
 from conftest import Ran
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
-from app.access.identity import SessionUser, read_cookie, write_cookie
+from app.access.identity import SessionUser
 from app.access.permissions import REQUIRED_ROLE, require
-from db.errors import BadInput, Refused
+from db.errors import BadInput, NotFound, Refused
 from db.modules import run_module
+from db.people import sign_ins
 from db.people.accounts import (
-    account_of_cookie,
     add_account,
     check_password,
     get_account,
-    list_audit,
-    record_audit,
     reset_password,
     set_disabled,
     set_role,
     sign_out_everywhere,
 )
+from db.people.attempts import place_of, record_failure
+from db.people.audit import list_audit
 from db.people.invitations import accept_invitation, invite, open_invitation
+from db.people.passwords import create_password_link, hash_password, use_password_link
+from db.people.sign_ins import open_session, start_session
 from db.store.store import Store
-from db.tables import Audit, Invitation, utc_now
+from db.tables import Account, AccountSession, Audit, Invitation, PasswordLink, utc_now
 
 PASSWORD = "correct horse battery"
 
@@ -67,12 +70,12 @@ def test_the_commands_reset_a_password_change_a_role_disable_and_are_noted(
     with sqlite_store.write() as session:
         add_account(session, "root", PASSWORD, role="admin", actor="test")
         ann = add_account(session, "ann", PASSWORD, role="annotator", actor="test")
+        cookie = start_session(session, ann)
         session.commit()
-        cookie = (ann.id, ann.epoch)
     monkeypatch.setattr(sys, "stdin", io.StringIO("another long password\n"))
     assert "signed out everywhere" in inf("users", "reset-password", "ann").out
     with sqlite_store.write() as session:
-        assert account_of_cookie(session, *cookie) is None
+        assert open_session(session, cookie) is None
         assert check_password(session, "ann", PASSWORD) is None
         assert check_password(session, "ann", "another long password") is not None
     assert inf("users", "role", "ann", "curator", "--json").json["role"] == "curator"
@@ -111,11 +114,12 @@ def test_what_ends_sessions_makes_every_earlier_cookie_worthless(
     with store.write() as session:
         add_account(session, "root", PASSWORD, role="admin", actor="test")
         ann = add_account(session, "ann", PASSWORD, role="annotator", actor="test")
-        cookie = write_cookie(ann)
-        assert account_of_cookie(session, *read_cookie(cookie)) is ann
-        arguments = {"reset_password": ["another password"], "set_disabled": [True]}
+        cookie = start_session(session, ann)
+        found = open_session(session, cookie)
+        assert found is not None and found[1] is ann
+        arguments = {"reset_password": ["another long password"], "set_disabled": [True]}
         end(session, "ann", *arguments.get(end.__name__, []), actor="root")
-        assert account_of_cookie(session, *read_cookie(cookie)) is None
+        assert open_session(session, cookie) is None
 
 
 def test_the_last_admin_stays(store: Store) -> None:
@@ -181,6 +185,11 @@ def test_an_invitation_that_expired_or_was_never_made_is_refused(store: Store) -
             invite(session, role="annotator", days=0, actor="root")
 
 
+def guess(session: Session, name: str, address: str, times: int = 1) -> None:
+    for _ in range(times):
+        record_failure(session, name, place_of(address))
+
+
 def test_wrong_attempts_from_elsewhere_do_not_lock_a_person_out(store: Store) -> None:
     with store.write() as session:
         add_account(session, "ann", PASSWORD, role="annotator", actor="test")
@@ -198,6 +207,128 @@ def test_wrong_attempts_from_elsewhere_do_not_lock_a_person_out(store: Store) ->
 def test_an_address_cannot_try_every_name(store: Store) -> None:
     with store.write() as session:
         for number in range(30):
-            record_audit(session, f"name {number}", "sign-in.refused", address="10.0.0.1")
+            guess(session, f"name {number}", "10.0.0.1")
         with pytest.raises(Refused, match="too many"):
             check_password(session, "another", "x", address="10.0.0.1")
+
+
+def test_a_guesser_in_an_office_locks_out_nobody_who_works_there(sqlite_store: Store) -> None:
+    with sqlite_store.write() as session:
+        ann = add_account(session, "ann", PASSWORD, role="annotator", actor="test")
+        start_session(session, ann, address="10.0.0.1")
+        guess(session, "ann", "10.0.0.1", times=4)
+        for number in range(300):
+            guess(session, f"name {number}", "10.0.0.1")
+        guess(session, "ann", "10.9.9.9", times=200)  # from everywhere, who knows her name
+        assert check_password(session, "ann", PASSWORD, address="10.0.0.1") is not None
+        guess(session, "ann", "10.0.0.1")
+        with pytest.raises(Refused, match="too many"):
+            check_password(session, "ann", PASSWORD, address="10.0.0.1")
+
+
+def test_mistakes_of_those_who_work_there_do_not_lock_out_who_signs_in_first(
+    sqlite_store: Store,
+) -> None:
+    with sqlite_store.write() as session:
+        ann = add_account(session, "ann", PASSWORD, role="annotator", actor="test")
+        for number in range(10):
+            name = f"colleague {number}"
+            account = Account(name=name, role="annotator", password_hash=ann.password_hash)
+            session.add(account)
+            session.flush()
+            start_session(session, account, address="10.0.0.1")
+            guess(session, name, "10.0.0.1", times=4)
+        assert check_password(session, "ann", PASSWORD, address="10.0.0.1") is not None
+
+
+def test_a_name_that_many_addresses_try_is_limited_where_it_is_not_known(
+    sqlite_store: Store,
+) -> None:
+    with sqlite_store.write() as session:
+        add_account(session, "ann", PASSWORD, role="annotator", actor="test")
+        for number in range(100):
+            guess(session, "ann", f"10.0.1.{number}")
+        with pytest.raises(Refused, match="too many"):
+            check_password(session, "ann", PASSWORD, address="10.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("2001:db8:1:2:aaaa::1", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:bbbb::2", "2001:db8:1:2::/64"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("testclient", "testclient"),
+        ("", ""),
+    ],
+)
+def test_of_an_ipv6_address_the_network_counts(address: str, place: str) -> None:
+    assert place_of(address) == place
+
+
+@pytest.mark.parametrize(
+    "password",
+    [
+        "short",
+        "elevenchars",
+        "passwordpassword",
+        "Password1234",
+        "123456789012",
+        "qwertyuiop12",
+        "aaaaaaaaaaaa",
+        "iloveyou1234",
+        "marianne weber",  # the name of the account
+        "x" * 1025,
+    ],
+)
+def test_a_short_or_common_password_is_refused(password: str) -> None:
+    with pytest.raises(BadInput):
+        hash_password(password, known=["marianne weber"])
+
+
+def test_a_password_link_works_once_for_a_day_and_ends_every_session(store: Store) -> None:
+    with store.write() as session:
+        ann = add_account(session, "ann", PASSWORD, role="annotator", actor="test")
+        cookie = start_session(session, ann)
+        first = create_password_link(session, ann, actor="root")
+        second = create_password_link(session, ann, actor="root")
+        for token in (first, "never made", ""):
+            with pytest.raises(Refused, match="another"):
+                use_password_link(session, token, "a new long password")
+        with pytest.raises(BadInput):
+            use_password_link(session, second, "short")
+        assert open_session(session, cookie) is not None
+        assert use_password_link(session, second, "a new long password") is ann
+        assert open_session(session, cookie) is None
+        assert check_password(session, "ann", "a new long password") is ann
+        with pytest.raises(Refused):
+            use_password_link(session, second, "a newer long password")
+        late = create_password_link(session, ann, actor="root")
+        for row in session.scalars(select(PasswordLink)):
+            row.expires_at -= timedelta(hours=25)
+        session.flush()
+        with pytest.raises(Refused, match="expired"):
+            use_password_link(session, late, "a new long password")
+        rows = session.scalars(select(PasswordLink.token_sha256)).all()
+        assert not {first, second, late} & set(rows)
+
+
+def test_a_session_is_ended_by_its_person_alone_and_expires(store: Store) -> None:
+    with store.write() as session:
+        ann = add_account(session, "ann", PASSWORD, role="annotator", actor="test")
+        bob = add_account(session, "bob", PASSWORD, role="annotator", actor="test")
+        here, there = start_session(session, ann), start_session(session, ann, device="a\x00phone")
+        found = {one.device: one.id for one in sign_ins.list_sessions(session, ann.id)}
+        assert set(found) == {"", "aphone"}
+        with pytest.raises(NotFound):
+            sign_ins.end_session(session, bob.id, found["aphone"])
+        sign_ins.end_session(session, ann.id, found["aphone"])
+        assert open_session(session, there) is None
+        assert open_session(session, here) is not None
+        for row in session.scalars(select(AccountSession)):
+            row.expires_at -= timedelta(days=31)
+        session.flush()
+        assert open_session(session, here) is None
+        assert sign_ins.list_sessions(session, ann.id) == []

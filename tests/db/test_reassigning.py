@@ -100,12 +100,12 @@ def test_a_study_for_members_takes_only_who_was_invited(store: Store) -> None:
         set_rules(session, study_id, members_only=True)
         with pytest.raises(Refused, match="invited"):
             leasing.next_item(session, study_id, ann)
-        known = add_account(session, "root", "correct horse", role="admin", actor="test")
+        known = add_account(session, "root", "correct horse battery", role="admin", actor="test")
         tokens = [
             invitations.invite(session, role="annotator", days=1, actor="root", study_id=study_id)
             for _ in range(2)
         ]
-        eve = invitations.accept_invitation(session, tokens[0], "eve", "correct horse")
+        eve = invitations.accept_invitation(session, tokens[0], "eve", "correct horse battery")
         invitations.join_by_invitation(session, tokens[1], known.id)
         judge = get_or_create_judge(session, "eve", kind="person", account_id=eve.id)
         assert leasing.next_item(session, study_id, judge.id) is not None

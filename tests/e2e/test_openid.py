@@ -12,7 +12,8 @@ from openid_provider import CLIENT, SECRET, Provider, openid_provider
 from playwright.sync_api import Browser, Page, expect
 
 from app.access.identity import COOKIE
-from db.people.accounts import add_account, list_audit, set_disabled
+from db.people.accounts import add_account, set_disabled
+from db.people.audit import list_audit
 from db.people.fields import set_field
 from db.store.store import Store, open_store
 
@@ -43,7 +44,7 @@ def team(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     shutil.copy(sqlite_template, folder / "inf.db")
     store = open_store(f"sqlite:///{folder / 'inf.db'}")
     with store.write() as session:
-        add_account(session, "root", "correct horse", role="admin", actor="test")
+        add_account(session, "root", "correct horse battery", role="admin", actor="test")
         for name in ("ann", "bob"):
             add_account(session, name, None, role="annotator", actor="root")
             set_field(session, name, "email", f"{name}@Example.org", actor="root")

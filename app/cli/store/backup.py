@@ -6,7 +6,7 @@ import click
 
 from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import Result, detach_option, lines, me, ready_store, reporting, work
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.store.backup import restore_backup
 from db.store.store import open_store
 

@@ -12,7 +12,7 @@ from app.jobs.ray_cluster import RayCluster
 from app.jobs.ray_supervisor import supervise_ray
 from db.jobs import jobs as queue
 from db.jobs.resources import missing_gpu_warning, parts_of, sum_of
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.tables import Job
 
 

@@ -9,6 +9,7 @@ from app.cli.kit.report import Result, me, ready_store, reporting
 from db.errors import BadInput
 from db.people import accounts, invitations
 from db.people.fields import FIELDS, AccountField, field_values, set_field, set_fields
+from db.people.passwords import LINK_HOURS, create_password_link
 from db.tables import Account
 from db.values import ACCOUNT_ROLES
 
@@ -141,12 +142,27 @@ def invite(role: str, days: int, study_id: int | None) -> Result:
     return {"path": f"/invitation/{token}", "role": role, "days": days, "study_id": study_id}
 
 
+def _reset_line(result: Result) -> str:
+    if "path" in result:
+        return f"send this path of the app to {result['name']}: {result['path']}"
+    return f"{result['name']} has a new password and is signed out everywhere"
+
+
 @users.command("reset-password")
 @click.argument("name")
-@reporting(lambda result: f"{result['name']} has a new password and is signed out everywhere")
-def reset_password(name: str) -> Result:
+@click.option(
+    "--link", is_flag=True, help="Print a link with which the person sets it once, in 24 hours."
+)
+@reporting(_reset_line)
+def reset_password(name: str, link: bool) -> Result:
     """Set a new password and end the account's sessions."""
     store = ready_store()
+    if link:
+        with store.write() as session:
+            account = accounts.get_account(session, name)
+            token = create_password_link(session, account, actor=me())
+            session.commit()
+        return {"name": name, "path": f"/password/{token}", "hours": LINK_HOURS}
     password = ask_password()
     with store.write() as session:
         account = accounts.reset_password(session, name, password, actor=me())

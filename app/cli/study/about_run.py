@@ -15,7 +15,7 @@ from curation.judging.about_run import (
     plan_numbers,
     thresholds_of,
 )
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.study.studies import get_study
 
 study_option = click.option("--study", "study_id", type=int, required=True, help="Id of the study.")

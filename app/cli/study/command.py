@@ -24,7 +24,7 @@ from curation.judging.sampling import SAMPLES, STRATA, Sampling, describe_sampli
 from curation.judging.studies import make_study
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.study import studies
 from db.values import STUDY_STATUSES, VERDICTS
 

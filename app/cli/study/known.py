@@ -9,7 +9,7 @@ import click
 from app.cli.kit.report import Result, lines, me, ready_store, reporting
 from curation.judging.gold_item_file import add_from_file, template_rows
 from db.errors import BadInput
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.study.gold_items import sample_gold_items
 from db.study.rules import GOLD_ACTIONS, set_rules
 from db.study.studies import count_parts

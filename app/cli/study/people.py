@@ -5,7 +5,7 @@ import click
 from app.cli.kit.report import Result, me, ready_store, reporting
 from app.text.numbers import counted
 from db.assignment import members, places, reassigning
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.store.store import Store
 from db.study import adjudication, quality
 from db.study.adjudication import Disputed

@@ -9,7 +9,7 @@ from app.text.numbers import counted
 from curation.judging.independence import map_sentence
 from db.assignment.hidden import require_visible
 from db.errors import BadInput
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.review.reviews import reject_group
 from db.run.groups import groups_by_run
 from db.store.store import open_store

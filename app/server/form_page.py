@@ -1,0 +1,60 @@
+"""The plain HTML pages with a form: sign-in, invitation, own account. No script runs in them."""
+
+from pathlib import Path
+from string import Template
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from app.access.identity import COOKIE, COOKIE_SECONDS
+from db.people.attempts import place_of
+from db.people.sign_ins import start_session
+from db.store.store import open_store
+from db.tables import Account
+
+PAGE = Template((Path(__file__).parent / "sign_in.html").read_text(encoding="utf-8"))
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+
+
+def form_page(title: str, action: str, fields: str, status: int = 200, after: str = "") -> Response:
+    """A page with one form; `fields` and `after` (below the form) are HTML."""
+    html = PAGE.substitute(title=title, action=action, fields=fields, after=after)
+    headers = {"Cache-Control": "no-store", "Content-Security-Policy": POLICY}
+    return HTMLResponse(html, status_code=status, headers=headers)
+
+
+def address_of(request: Request) -> str:
+    """The address of the connection, or what a trusted proxy says it is (INF_TRUSTED_PROXIES)."""
+    return request.client.host if request.client else ""
+
+
+def signed_in(request: Request, account: Account, return_to: str) -> Response:
+    """Begin a session of the account, set its cookie, and go to a page."""
+    with open_store().write() as session:
+        token = start_session(
+            session,
+            account,
+            address=place_of(address_of(request)),
+            device=request.headers.get("user-agent", ""),
+        )
+        session.commit()
+    answer = RedirectResponse(return_to, status_code=303)
+    answer.set_cookie(
+        COOKIE,
+        token,
+        max_age=COOKIE_SECONDS,
+        httponly=True,
+        samesite="lax",
+        secure=request.url.scheme == "https",
+    )
+    return answer
+
+
+def signed_out() -> Response:
+    """Delete the cookie and go to the sign-in form."""
+    answer = RedirectResponse("/sign-in", status_code=303)
+    answer.delete_cookie(COOKIE, httponly=True, samesite="lax")
+    return answer

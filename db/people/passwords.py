@@ -1,0 +1,115 @@
+"""Passwords: how they are stored, which are accepted, and the one-time links that replace them."""
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import cache
+
+from pwdlib import PasswordHash
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from db.errors import BadInput, Refused
+from db.people.audit import record_audit
+from db.people.sign_ins import end_sessions
+from db.tables import Account, PasswordLink, utc_now
+
+MIN_PASSWORD_CHARACTERS = 12
+MAX_PASSWORD_CHARACTERS = 1024
+MIN_GUESSES = 10**8  # zxcvbn's "safely unguessable": somewhat slower than a leaked list is tried
+ESTIMATED_CHARACTERS = 72  # zxcvbn's limit: its time grows with the square
+LINK_HOURS = 24
+
+
+@cache
+def hasher() -> PasswordHash:
+    """Argon2 with the recommended parameters."""
+    return PasswordHash.recommended()
+
+
+def hash_password(password: str, *, known: Sequence[str] = ()) -> str:
+    """The argon2 hash of a password that is long and not a common one.
+
+    `known` are texts that a guesser tries first: the account's name, the e-mail address. Raises
+    BadInput.
+    """
+    if not MIN_PASSWORD_CHARACTERS <= len(password) <= MAX_PASSWORD_CHARACTERS:
+        raise BadInput(
+            f"a password has {MIN_PASSWORD_CHARACTERS} to {MAX_PASSWORD_CHARACTERS} characters"
+        )
+    from zxcvbn import zxcvbn  # its lists of common passwords take a moment to load
+
+    if zxcvbn(password[:ESTIMATED_CHARACTERS], list(known))["guesses"] < MIN_GUESSES:
+        raise BadInput(
+            "this password is among the first that are guessed (common ones, names, rows of keys): "
+            "several unrelated words make a good one"
+        )
+    return hasher().hash(password)
+
+
+def set_password(session: Session, account: Account, password: str, *, actor: str) -> None:
+    """Store another password and end all sessions of the account. Raises BadInput.
+
+    Does not commit.
+    """
+    account.password_hash = hash_password(password, known=[account.name, account.email or ""])
+    end_sessions(session, account.id)
+    record_audit(session, actor, "account.reset-password", account.name)
+
+
+def create_password_link(session: Session, account: Account, *, actor: str) -> str:
+    """A link with which a person sets their password once; returns its token, which is not stored.
+
+    Earlier links of the account no longer work. Does not commit.
+    """
+    session.execute(
+        update(PasswordLink)
+        .where(PasswordLink.account_id == account.id, PasswordLink.used_at.is_(None))
+        .values(used_at=utc_now())
+    )
+    token = secrets.token_urlsafe(32)
+    session.add(
+        PasswordLink(
+            token_sha256=_sha256(token),
+            account_id=account.id,
+            created_by=actor,
+            expires_at=utc_now() + timedelta(hours=LINK_HOURS),
+        )
+    )
+    session.flush()
+    record_audit(session, actor, "account.password-link", account.name)
+    return token
+
+
+def account_of_link(session: Session, token: str) -> Account:
+    """The account of a password link. Raises Refused if it was used, has expired or is disabled."""
+    return _open_link(session, token)[1]
+
+
+def use_password_link(session: Session, token: str, password: str) -> Account:
+    """Set the password of a link's account and end its sessions; the link is used up.
+
+    Raises Refused as `account_of_link` does, BadInput for a bad password. Does not commit.
+    """
+    link, account = _open_link(session, token)
+    set_password(session, account, password, actor=f"link of {link.created_by}")
+    link.used_at = utc_now()
+    session.flush()
+    return account
+
+
+def _open_link(session: Session, token: str) -> tuple[PasswordLink, Account]:
+    link = session.scalar(
+        select(PasswordLink).where(PasswordLink.token_sha256 == _sha256(token)).with_for_update()
+    )
+    account = None if link is None else session.get_one(Account, link.account_id)
+    if link is None or account is None or account.disabled:
+        raise Refused("this link does not work: ask an admin for another")
+    if link.used_at is not None or link.expires_at < utc_now():
+        raise Refused("this link was used already or has expired: ask an admin for another")
+    return link, account
+
+
+def _sha256(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

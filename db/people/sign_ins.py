@@ -1,0 +1,101 @@
+"""Sessions of signed-in people: a row each, so that ending one ends it on the server.
+
+The cookie is a random token, of which only the sha256 is stored.
+"""
+
+import hashlib
+import secrets
+from datetime import timedelta
+
+from sqlalchemy import Select, select, update
+from sqlalchemy.orm import Session
+
+from db.errors import NotFound
+from db.tables import Account, AccountSession, utc_now
+
+SESSION_DAYS = 30
+SEEN_EVERY = timedelta(minutes=10)  # not at every request: it is a write
+MAX_DEVICE_CHARACTERS = 200
+
+
+def start_session(
+    session: Session, account: Account, *, address: str = "", device: str = ""
+) -> str:
+    """Begin a session of the account; returns its token, for the cookie. Does not commit."""
+    token = secrets.token_urlsafe(32)
+    now = utc_now()
+    session.add(
+        AccountSession(
+            token_sha256=_sha256(token),
+            account_id=account.id,
+            address=address,
+            device="".join(each for each in device if each.isprintable())[:MAX_DEVICE_CHARACTERS],
+            seen_at=now,
+            expires_at=now + timedelta(days=SESSION_DAYS),
+        )
+    )
+    session.flush()
+    return token
+
+
+def open_session(session: Session, token: str) -> tuple[AccountSession, Account] | None:
+    """The session of a token and its account; None if it ended or the account is disabled."""
+    if not token:
+        return None
+    found = session.execute(
+        select(AccountSession, Account)
+        .join(Account, Account.id == AccountSession.account_id)
+        .where(
+            AccountSession.token_sha256 == _sha256(token),
+            AccountSession.ended_at.is_(None),
+            AccountSession.expires_at > utc_now(),
+            Account.disabled.is_(False),
+        )
+    ).one_or_none()
+    return None if found is None else (found[0], found[1])
+
+
+def note_seen(session: Session, session_id: int) -> None:
+    """Record that a session is in use. Does not commit."""
+    session.execute(
+        update(AccountSession).where(AccountSession.id == session_id).values(seen_at=utc_now())
+    )
+
+
+def list_sessions(session: Session, account_id: int) -> list[AccountSession]:
+    """An account's open sessions, the one last seen first."""
+    return list(
+        session.scalars(
+            _open_ones(account_id).order_by(AccountSession.seen_at.desc(), AccountSession.id.desc())
+        )
+    )
+
+
+def end_session(session: Session, account_id: int, session_id: int) -> None:
+    """End one session of an account. Raises NotFound if it has no such one. Does not commit."""
+    found = session.scalar(_open_ones(account_id).where(AccountSession.id == session_id))
+    if found is None:
+        raise NotFound("you have no such session: it may have ended already")
+    found.ended_at = utc_now()
+    session.flush()
+
+
+def end_sessions(session: Session, account_id: int) -> None:
+    """End all sessions of an account. Does not commit."""
+    session.execute(
+        update(AccountSession)
+        .where(AccountSession.account_id == account_id, AccountSession.ended_at.is_(None))
+        .values(ended_at=utc_now())
+    )
+
+
+def _open_ones(account_id: int) -> Select[AccountSession]:
+    return select(AccountSession).where(
+        AccountSession.account_id == account_id,
+        AccountSession.ended_at.is_(None),
+        AccountSession.expires_at > utc_now(),
+    )
+
+
+def _sha256(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

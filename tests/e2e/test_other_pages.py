@@ -1,0 +1,112 @@
+"""What a page of another port of this machine can do to an app without accounts: nothing."""
+
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from browser import settled
+from full_store import fill
+from playwright.sync_api import Browser, ConsoleMessage
+from restartable import Restartable
+
+from app.kit.menu import MENU
+from db.store.store import Store
+from db.study.studies import list_studies, write_guideline
+
+pytestmark = [pytest.mark.browser, pytest.mark.long]
+
+ATTACK = """async (url) => {
+  const socket = await new Promise((resolve) => {
+    const one = new WebSocket(url.replace("http", "ws") + "/_stcore/stream", ["streamlit"]);
+    one.onopen = () => resolve("open");
+    one.onerror = () => resolve("refused");
+  });
+  const got = await fetch(url + "/_stcore/host-config").then((r) => "read", () => "refused");
+  const put = await fetch(url + "/_stcore/upload_file/a/b", {
+    method: "PUT", mode: "cors", body: new Blob(["x"]),
+  }).then((r) => "read", () => "refused");
+  return { socket, got, put };
+}"""
+
+
+class Elsewhere(BaseHTTPRequestHandler):
+    """An empty page; remembers what was requested."""
+
+    def __init__(self, asked: list[str], *arguments: object) -> None:
+        self.asked = asked
+        super().__init__(*arguments)  # type: ignore[arg-type]
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<h1>elsewhere</h1>")
+
+    def log_message(self, *_: object) -> None:
+        """Nothing on the terminal."""
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[tuple[str, list[str]]]:
+    asked: list[str] = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Elsewhere, asked))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def full(store: Store, folder: Path, elsewhere: tuple[str, list[str]]) -> Store:
+    fill(store)
+    with store.write() as session:
+        study = list_studies(session, statuses=("open",))[0]
+        body = f"Look closely ![pixel]({elsewhere[0]}/pixel.png)"
+        write_guideline(session, study.id, body, created_by="test")
+        session.commit()
+    return store
+
+
+def test_a_page_of_another_port_opens_no_websocket_reads_nothing_and_uploads_nothing(
+    full: Store, served: Restartable, browser: Browser, elsewhere: tuple[str, list[str]]
+) -> None:
+    page = browser.new_page()
+    page.goto(elsewhere[0])
+    assert page.evaluate(ATTACK, served.url) == {
+        "socket": "refused",
+        "got": "refused",
+        "put": "refused",
+    }
+    page.goto(served.url)
+    settled(page)
+    assert page.evaluate(ATTACK, served.url)["socket"] == "open"
+
+
+def test_every_page_works_under_the_policy_and_guidelines_load_no_image_from_elsewhere(
+    full: Store, served: Restartable, browser: Browser, elsewhere: tuple[str, list[str]]
+) -> None:
+    violations: list[str] = []
+
+    def note(message: ConsoleMessage) -> None:
+        if "Content Security Policy" in message.text:
+            violations.append(f"{page.url}: {message.text}")
+
+    page = browser.new_page()
+    page.on("console", note)
+    for view in MENU:
+        page.goto(f"{served.url}/{'' if view.name == 'home' else view.name}")
+        settled(page)
+    expected = [one for one in violations if "/pixel.png" in one]
+    assert [one for one in violations if one not in expected] == []
+    page.goto(f"{served.url}/judge")
+    settled(page)
+    page.get_by_role("button", name="Guidelines").click()
+    page.locator("img[alt=pixel]").wait_for(state="attached")
+    page.wait_for_timeout(500)
+    assert "/pixel.png" not in elsewhere[1]
