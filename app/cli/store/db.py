@@ -8,7 +8,7 @@ from sqlalchemy.engine import make_url
 from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import Result, me, reporting
 from db.errors import BadInput
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.store import schema
 from db.store.copying import copy_store
 from db.store.settings import database_url

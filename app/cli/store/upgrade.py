@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from app.cli.kit.report import Result, lines, me, reporting
-from db.people.accounts import record_audit
+from db.people.audit import record_audit
 from db.store import schema
 from db.store.store import open_store
 from db.store.upgrading import go_back, upgrade_store
