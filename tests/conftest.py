@@ -73,7 +73,11 @@ NOT_FAST_FILES = {
         *("what_a_run_drops", "bootstrap", "encoder", "board", "chat_template", "evaluating"),
         *("inference", "interaction", "lora", "mteb_folders", "ray_workers", "reranking"),
         *("smallest_release", "training", "training_troubles", "tree_attention"),
-        *("vector_cache", "watched_training", "weight_dtype"),
+        *("vector_cache", "watched_training", "weight_dtype", "language", "contributing"),
+        *("endpoints", "server_groups", "releases", "local_judges", "previous_store"),
+        *("usual_settings", "packing", "teacher", "baseline_objectives", "following"),
+        *("guard", "recorded", "on_a_gpu", "natural_probe", "run_leakage"),
+        *("mteb_model", "multilingual_and_reversed", "training_estimate", "backbones"),
     )
 }
 

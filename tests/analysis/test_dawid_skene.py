@@ -35,6 +35,7 @@ def simulated(
     return decisions, truth
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning")  # of crowd-kit
 @pytest.mark.parametrize("seed", [0, 1])
 def test_without_smoothing_it_is_crowd_kits_estimate(seed: int) -> None:
