@@ -20,7 +20,7 @@ from curation.judging.independence import map_sentence, validator_sentence
 from curation.judging.scope import study_scope
 from curation.release.card.coverage_picture import draw_map
 from curation.release.plan import Plan
-from curation.run.leakage import leaking_sentence, stored_leakage
+from curation.run.leakage import leaking_sentence
 from db.outcome.analyses import latest_analysis
 from db.study.judgments import judgment_frame
 from db.tables import Analysis, Study
@@ -29,14 +29,17 @@ RESAMPLES = 1000
 PICTURE = "coverage.png"
 
 
-def findings(session: Session, plan: Plan) -> list[str]:
-    """The paragraphs of the card's section "What was measured", in Markdown."""
+def findings(session: Session, plan: Plan, leakage: dict[str, Any] | None) -> list[str]:
+    """The paragraphs of the card's section "What was measured", in Markdown.
+
+    leakage: the report over the release's groups, None in a preview where it is not known yet.
+    """
     found = [
         *_agreement(session, plan),
         _diversity(session, plan),
         _coverage(session, plan),
         _contamination(session, plan),
-        _leakage(session, plan),
+        _leakage(leakage),
     ]
     return [paragraph for paragraph in found if paragraph]
 
@@ -157,10 +160,9 @@ def _contamination(session: Session, plan: Plan) -> str:
     )
 
 
-def _leakage(session: Session, plan: Plan) -> str:
-    report = stored_leakage(session, plan.run.id)
+def _leakage(report: dict[str, Any] | None) -> str:
     if report is None:
-        return "Leakage: not measured for this run."
+        return "Leakage: measured over these groups when the release is made."
     rows = []
     for name, found in report["comparisons"].items():
         if found["auc"] is None:
@@ -180,8 +182,8 @@ def _leakage(session: Session, plan: Plan) -> str:
     sentence = leaking_sentence(report)
     return (
         "Leakage: how well a classifier that sees one text alone, without query and instruction, "
-        "separates negatives from positives in the run's kept groups (AUC with its 95 % interval "
-        "over pairs; 0.5 is chance), and the AUC of the text's length by itself. "
+        "separates negatives from positives in the groups of this release (AUC with its 95 % "
+        "interval over pairs; 0.5 is chance), and the AUC of the text's length by itself. "
         f"{sentence}\n\n"
         "| | AUC | length alone | pairs |\n|---|---|---|---:|\n"
         + "\n".join(rows)

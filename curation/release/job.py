@@ -26,6 +26,7 @@ from curation.release.licences import conflicts
 from curation.release.parts import has_parts
 from curation.release.plan import MANIFEST, Plan, plan_release, read_manifest
 from curation.release.writing import Written, write_groups
+from curation.run.leakage import release_leakage
 from db.errors import BadInput, Refused
 from db.jobs.runner import Cancelled, JobHandle
 from db.machine import process_exists
@@ -48,16 +49,18 @@ def export_release(handle: JobHandle) -> dict[str, Any]:
         _adopt_leftovers(unfinished)
         with handle.store.read() as session:
             use_snapshot(session)
-            written = write_groups(handle, session, plan, unfinished, group_ids_of(session, plan))
-            facts = facts_of(session, plan, written)
+            ids = group_ids_of(session, plan)
+            written = write_groups(handle, session, plan, unfinished, ids)
+            leakage = release_leakage(session, plan.run.id, ids)
+            facts = facts_of(session, plan, written, leakage)
             picture = coverage_picture(session, plan)
-            map_model = model_of_map(session, plan)
+            measured = {"map": model_of_map(session, plan), "leakage": leakage}
         same = _same_release(handle, plan, written)
         if same is not None:
             return _result(same, written)
         with handle.store.write() as session:
             release = _record(session, handle, plan, written)
-            _finish_folder(release, plan, written, facts, unfinished, picture, map_model)
+            _finish_folder(release, plan, written, facts, unfinished, picture, measured)
             session.commit()
         return _result(release, written)
     except Cancelled:
@@ -135,7 +138,7 @@ def _finish_folder(
     facts: CardFacts,
     unfinished: Path,
     picture: bytes | None,
-    map_model: dict[str, Any] | None,
+    measured: dict[str, dict[str, Any] | None],
 ) -> None:
     release.card = write_card(facts, release.id)
     written.ledger.clear()
@@ -152,7 +155,7 @@ def _finish_folder(
         "recipe_sha256": facts.recipe_sha256,
         "provider": plan.run.provider,
         "models": plan.run.models,
-        "map": map_model,
+        **measured,
         "offline": plan.run.offline,
         "licences": written.licences,
         "format": plan.format,

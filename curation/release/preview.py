@@ -14,6 +14,7 @@ from curation.release.licences import conflicts
 from curation.release.plan import HELD_OUT, Plan, plan_release
 from curation.release.rows import release_row
 from curation.release.writing import Counted
+from curation.run.leakage import known_leakage
 from db.release.choice import chosen_licences
 from db.release.rows import release_rows, sources_of_groups
 
@@ -65,7 +66,9 @@ def preview_release(session: Session, config: dict[str, Any]) -> ReleasePreview:
                 rows.append(row)
     if len(ids) <= COUNTED:
         counted.texts = texts.summary()
-    card = write_card(facts_of(session, plan, counted), None)
+    card = write_card(
+        facts_of(session, plan, counted, known_leakage(session, plan.run.id, ids)), None
+    )
     return ReleasePreview(len(ids), counted.splits, conflicts(licences), rows, card)
 
 

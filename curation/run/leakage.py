@@ -1,8 +1,11 @@
-"""The leakage check of a finished run; the measure is `analysis.text.leakage`."""
+"""The leakage check of a finished run and of a release; the measure is `analysis.text.leakage`."""
 
+import hashlib
 import json
+import random
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select
@@ -18,6 +21,9 @@ from db.tables import Group, Job, Triplet
 if TYPE_CHECKING:
     from analysis.text.leakage import LabelledText
 
+    Texts = dict[str, list[LabelledText]]
+
+MAX_GROUPS = 5000  # read of a run or release; the classifiers see at most 400 pairs of them
 SMALL = 20  # kept groups: with fewer (MIN_PAIRS) no classifier is trained and no process needed
 
 
@@ -50,28 +56,47 @@ def check_leakage(store: Store, run_id: int) -> dict[str, Any]:
 
 
 def measure(store: Store, run_id: int) -> dict[str, Any]:
-    """The report, computed in this process."""
-    from analysis.text.leakage import leakage_report
-
+    """The report over the run's kept groups, computed in this process."""
     with store.read() as session:
-        texts = kept_texts(session, run_id)
-    return {"groups": "kept", **leakage_report(texts)}
+        texts = compared_texts(session, kept_groups(session, run_id))
+    return _report("kept", texts)
 
 
-def kept_texts(session: Session, run_id: int) -> dict[str, list["LabelledText"]]:
-    """The compared texts of the run's kept groups: each generated negative with its positive.
+def release_leakage(session: Session, run_id: int, group_ids: Sequence[int]) -> dict[str, Any]:
+    """The report over a release's groups of this run, as their texts are now.
 
-    Queries are left out: Q+ is a real one, and Q- is meant to read differently.
+    The run's own report where it was made from exactly these texts.
     """
-    group_ids = session.scalars(
+    texts = compared_texts(session, group_ids)
+    return _known(session, run_id, texts) or _report("released", texts)
+
+
+def known_leakage(session: Session, run_id: int, group_ids: Sequence[int]) -> dict[str, Any] | None:
+    """The run's own report if it was made from exactly these groups' texts, else None."""
+    if stored_leakage(session, run_id) is None:
+        return None
+    return _known(session, run_id, compared_texts(session, group_ids))
+
+
+def kept_groups(session: Session, run_id: int) -> Sequence[int]:
+    """The ids of the run's kept groups that have texts."""
+    return session.scalars(
         select(Group.id)
         .where(Group.run_id == run_id, Group.verdict == "kept")
         .where(Group.id.in_(select(Triplet.group_id)))
         .order_by(Group.id)
     ).all()
-    found: dict[str, list[LabelledText]] = {
-        f"{negative.sign} / {positive.sign}": [] for positive, negative in COMPARED
-    }
+
+
+def compared_texts(session: Session, group_ids: Sequence[int]) -> "Texts":
+    """The compared texts of the groups: each generated negative with its positive.
+
+    Queries are left out: Q+ is a real one, and Q- is meant to read differently. Of more than
+    MAX_GROUPS groups a sample, the same for the same groups.
+    """
+    if len(group_ids) > MAX_GROUPS:
+        group_ids = sorted(random.Random(0).sample(sorted(group_ids), MAX_GROUPS))
+    found: Texts = {f"{negative.sign} / {positive.sign}": [] for positive, negative in COMPARED}
     for batch in release_rows(session, group_ids):
         for row in batch:
             for positive, negative in COMPARED:
@@ -107,6 +132,28 @@ def leaking_sentence(report: dict[str, Any]) -> str:
         "a model trained on these groups may learn how the texts are written instead of what is "
         "requested."
     )
+
+
+def _report(groups: str, texts: "Texts") -> dict[str, Any]:
+    from analysis.text.leakage import leakage_report
+
+    return {"groups": groups, "texts_sha256": _digest(texts), **leakage_report(texts)}
+
+
+def _known(session: Session, run_id: int, texts: "Texts") -> dict[str, Any] | None:
+    stored = stored_leakage(session, run_id)
+    is_same = stored is not None and stored.get("texts_sha256") == _digest(texts)
+    return stored if is_same else None
+
+
+def _digest(texts: "Texts") -> str:
+    """Of the texts whatever their order: groups of a release may be numbered otherwise."""
+    rows = sorted(
+        (name, each.pair, each.text, each.negative)
+        for name, found in texts.items()
+        for each in found
+    )
+    return hashlib.sha256(json.dumps(rows, ensure_ascii=False).encode()).hexdigest()
 
 
 def _compared() -> list[tuple[GroupText, GroupText]]:

@@ -243,6 +243,21 @@ def test_a_beir_folder_gives_a_pair_for_every_relevant_document(
     ]
 
 
+def test_a_beir_folder_is_previewed_with_its_refusals_and_nothing_is_stored(
+    sqlite_store: Store, tmp_path: Path, inf: Any
+) -> None:
+    folder = beir(tmp_path / "scifact")
+    with (folder / "qrels" / "test.tsv").open("a") as file:
+        file.write("9\td0\t1\n")
+    shown = inf("import", "--dataset", "sci", "--beir", folder, "--preview", "--json")
+    assert shown.code == 0, shown.err
+    assert (shown.json["pairs"], shown.json["passages"]) == (3, 5)
+    assert sorted(row["query_id"] for row in shown.json["preview"]) == ["1", "2:d1", "2:d2"]
+    assert [row["reason"] for row in shown.json["bad_rows"]] == ["the query is not in queries"]
+    assert count_rows(sqlite_store, "dataset") == count_rows(sqlite_store, "passage") == 0
+    assert inf("import", "--dataset", "x", "--groups", folder, "--preview").code == 2
+
+
 def test_the_command_maps_columns_and_previews(
     sqlite_store: Store, tmp_path: Path, inf: Any
 ) -> None:

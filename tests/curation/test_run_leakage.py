@@ -1,5 +1,6 @@
 """A run that is done carries its leakage check to the run page and the card of its releases."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,13 @@ import pytest
 from app_pages import open_page, words
 from curation_runs import add_dataset, run_curation
 from exporting import export
+from sqlalchemy import select
 
+from curation.release.preview import preview_release
 from curation.run.leakage import leaking_sentence, stored_leakage
+from db.review.reviews import reject_group
 from db.store.store import Store
+from db.tables import Group, Job, Triplet
 
 
 @pytest.mark.slow
@@ -38,12 +43,43 @@ def test_the_check_is_stored_with_the_run_and_shown_on_page_and_card(
     assert (sentence in card) if sentence else True
 
 
+@pytest.mark.slow
+def test_a_release_is_measured_over_its_own_groups_as_they_are_now(
+    sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store, pairs=60, pool=20)
+    done = run_curation(sqlite_store, dataset="small", provider="offline")
+    run_curation_again(sqlite_store, done["run_id"], done["leakage"])
+
+    def manifest(name: str, **config: Any) -> Any:
+        export(sqlite_store, tmp_path / name, dataset="small", **config)
+        return json.loads((tmp_path / name / "release.json").read_text())["leakage"]
+
+    with monkeypatch.context() as patched:  # equal texts are not measured twice
+        patched.setattr("analysis.text.leakage.leakage_report", lambda *_: pytest.fail("measured"))
+        assert manifest("whole") == done["leakage"]
+    with sqlite_store.write() as session:
+        negatives = session.scalars(select(Triplet).where(Triplet.role == "instruction_negative"))
+        for triplet in negatives:
+            triplet.instruction = f"Whatever is asked, {triplet.instruction}"
+        kept = session.scalars(select(Group.id).where(Group.verdict == "kept")).all()
+        for group_id in kept[: len(kept) // 4]:
+            reject_group(session, group_id, reason="unclear", reviewed_by="ada")
+        session.commit()
+    edited = manifest("edited")
+    left = len(kept) - len(kept) // 4
+    assert {found["pairs"] for found in edited["comparisons"].values()} == {left}
+    assert "I- / I+" in edited["leaks"], "an opening that only negatives have"
+    card = (tmp_path / "edited" / "README.md").read_text()
+    assert f"| {left:,} |" in card and "groups of this release (AUC" in card
+    assert leaking_sentence(edited) in card
+    with sqlite_store.read() as session:
+        preview = preview_release(session, {"dataset": "small", "out": str(tmp_path / "next")})
+    assert "Leakage: measured over these groups when the release is made." in preview.card
+
+
 def run_curation_again(store: Store, run_id: int, report: object) -> object:
     """What the store has of the run, once the job's result is stored as the runner stores it."""
-    from sqlalchemy import select
-
-    from db.tables import Job
-
     with store.write() as session:
         job = session.scalars(select(Job).where(Job.kind == "curate")).one()
         job.result = {"run_id": run_id, "leakage": report}

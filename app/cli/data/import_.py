@@ -27,7 +27,7 @@ from curation.importing.job import as_json, groups_as_json
 from curation.importing.preview import ImportPreview, preview_import
 from curation.judging.judgment_import import JudgmentImport, import_judgments
 from curation.sources.beir import read_beir
-from curation.sources.converting import write_files
+from curation.sources.converting import Conversion, write_files
 from db.errors import BadRow, BadRows
 from db.store.store import Store
 
@@ -154,8 +154,10 @@ def import_(
     """
     if bool(pairs) + bool(groups) + bool(judgments) + bool(beir) != 1:
         raise click.UsageError("give one of --pairs, --beir, --groups and --judgments")
-    if (columns or preview) and pairs is None:
-        raise click.UsageError("--column and --preview require --pairs")
+    if columns and pairs is None:
+        raise click.UsageError("--column requires --pairs")
+    if preview and pairs is None and beir is None:
+        raise click.UsageError("--preview requires --pairs or --beir")
     if split is not None and beir is None:
         raise click.UsageError("--split requires --beir")
     if beir is not None and (detach or passages is not None):
@@ -174,6 +176,8 @@ def import_(
         raise click.UsageError("--passages requires --pairs")
     store = ready_store()
     mapped = _mapping(columns)
+    if preview and beir is not None:
+        return _preview_beir(store, beir, split, name=name)
     if preview and pairs is not None:
         shown = preview_import(store, name=name, pairs=pairs, passages=passages, columns=mapped)
         return _preview_as_json(name, shown)
@@ -225,6 +229,20 @@ def _mapping(columns: tuple[str, ...]) -> dict[str, str]:
     return mapped
 
 
+@contextmanager
+def _beir_files(folder: Path, split: str | None) -> Iterator[tuple[Conversion, list[BadRow]]]:
+    """A BEIR folder as files of pairs and passages, for a while; rows that give no pair."""
+    with tempfile.TemporaryDirectory(prefix="inf-beir-") as place:
+        done = write_files(read_beir(folder, split), Path(place), limit=None)
+        yield done, [BadRow(row.file, row.line, row.reason) for row in done.examples]
+
+
+def _preview_beir(store: Store, folder: Path, split: str | None, *, name: str) -> Result:
+    with _beir_files(folder, split) as (done, bad):
+        shown = preview_import(store, name=name, pairs=done.pairs_path, passages=done.passages_path)
+    return _preview_as_json(name, dataclasses.replace(shown, bad=[*bad, *shown.bad]))
+
+
 def _import_beir(
     store: Store,
     folder: Path,
@@ -235,9 +253,7 @@ def _import_beir(
     about: dict[str, Any],
 ) -> Result:
     """Import a BEIR folder. Raises BadRows where rows give no pair and not `skip_bad`."""
-    with tempfile.TemporaryDirectory(prefix="inf-beir-") as place:
-        done = write_files(read_beir(folder, split), Path(place), limit=None)
-        bad = [BadRow(row.file, row.line, row.reason) for row in done.examples]
+    with _beir_files(folder, split) as (done, bad):
         if bad and not about["skip_bad"]:
             raise BadRows(bad, SKIP_REMEDY)
         report = import_dataset(

@@ -1,5 +1,7 @@
 """Gathering the facts of a dataset card from the store and from the counts of the export."""
 
+from typing import Any
+
 from sqlalchemy.orm import Session
 
 from curation.release.card.facts import CardFacts, Stage
@@ -11,8 +13,10 @@ from db.review.reviews import count_reviews
 from db.run.runs import funnel
 
 
-def facts_of(session: Session, plan: Plan, written: Counted) -> CardFacts:
-    """The facts of the card for a release with these counts."""
+def facts_of(
+    session: Session, plan: Plan, written: Counted, leakage: dict[str, Any] | None
+) -> CardFacts:
+    """The facts of the card for a release with these counts and this leakage report."""
     recipe, prompts = recipe_of_run(session, plan.run.id)
     counts = funnel(session, plan.run.id)
     stages = [
@@ -55,7 +59,7 @@ def facts_of(session: Session, plan: Plan, written: Counted) -> CardFacts:
             for stage in stages
             if stage.prompt_sha256 in prompts
         },
-        findings=findings(session, plan),
+        findings=findings(session, plan, leakage),
         origin=str(recipe.body.get("origin", "")),
     )
 
