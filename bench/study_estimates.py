@@ -72,11 +72,18 @@ def truth(kinds: dict, values: dict) -> dict[str, float]:
     return {"precision": np.mean(kept), "overturned": np.mean(missed), "recall": recall}
 
 
-def sampled(design: str, kinds: dict, values: dict, count: int, seed: int) -> tuple[list, dict]:
-    """The judged items and the settings of the study."""
+def groups_of(kinds: dict) -> dict[int, dict[str, int]]:
+    """The item of every scenario, by group."""
     groups: dict[int, dict[str, int]] = {}
     for item, (group, kind) in kinds.items():
         groups.setdefault(group, {})[kind.scenario] = item
+    return groups
+
+
+def sampled(
+    design: str, kinds: dict, groups: dict, values: dict, count: int, seed: int
+) -> tuple[list, dict]:
+    """The judged items and the settings of the study."""
     settings = dict(DESIGNS[design])
     by = [name for name in settings.get("strata", ()) if name != "scenario"]
     first = {group: kinds[items["positive"]][1] for group, items in groups.items()}
@@ -107,7 +114,8 @@ def coverage(design: str, precision: float, count: int, simulations: int, draws:
         if number % SAMPLES_OF_A_RUN == 0:
             kinds, values = make_run(precision, np.random.default_rng(seed))
             population, right = population_of(kinds), truth(kinds, values)
-        sample, settings = sampled(design, kinds, values, count, hash(tuple(seed)) % 2**31)
+            groups = groups_of(kinds)
+        sample, settings = sampled(design, kinds, groups, values, count, hash(tuple(seed)) % 2**31)
         report = Estimator(population, sample, design_of(settings)).per_item()
         for name in FIGURES:
             if (interval := report[name]["interval"]) is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from typing import Any
+from uuid import uuid4
 
 import streamlit as st
 
@@ -13,8 +14,10 @@ from db.errors import BadInput, Refused
 from db.jobs import jobs
 from db.outcome.checkpoints import list_checkpoints
 from db.outcome.evaluations import Scored, get_evaluation, newest_scores
+from db.store.settings import home
 from db.store.store import open_store
 from db.tables import Evaluation
+from trainer.evaluate.dataset_benchmark import PREFIX as DATASET
 from trainer.trec.scoring import PREFIX as TREC
 
 
@@ -72,7 +75,7 @@ def start() -> None:
     if not models:
         raise BadInput("no model: choose at least one")
     benchmark = (state["evaluations.benchmark"] or "").strip()
-    if benchmark and not user.may("admin"):
+    if benchmark and not benchmark.startswith(DATASET) and not user.may("admin"):
         raise Refused("only an admin can evaluate on folders of the server")
     if any(model.startswith(TREC) for model in models) and not user.may("admin"):
         raise Refused("only an admin can score run files of the server")
@@ -83,7 +86,7 @@ def start() -> None:
     if not benchmark and release is None:
         raise BadInput("no evaluation data: there is no release yet, so give a benchmark")
     ordinary = (state["evaluations.ordinary"] or "").strip()
-    if ordinary and not user.may("admin"):
+    if ordinary and not ordinary.startswith(DATASET) and not user.may("admin"):
         raise Refused("only an admin can evaluate on folders of the server")
     config = {
         "models": models,
@@ -97,5 +100,6 @@ def start() -> None:
         "ordinary": ordinary or None,
         "pin": (state["evaluations.pin"] or "").strip() or None,
         "bm25_language": state["evaluations.bm25_language"],
+        "trec": str(home() / "trec" / uuid4().hex) if state["evaluations.trec"] else None,
     }
     state["evaluations.job"] = launch_job("evaluate", config, what="The evaluation")

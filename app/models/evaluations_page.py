@@ -14,6 +14,7 @@ from app.models.ordinary_table import draw_ordinary
 from app.models.record_table import draw_records
 from app.models.result_table import draw_result_table
 from app.models.scores import draw_scores
+from app.models.trec_download import draw_trec_files
 from db.outcome.checkpoints import list_checkpoints
 from db.outcome.evaluations import list_benchmarks, list_evaluations
 from db.release.releases import list_releases
@@ -48,8 +49,8 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
         second.text_input(
             "Or a benchmark: folder or name",
             key="evaluations.benchmark",
-            help=f"A server folder ({LABELS}), or a name on the Hub: {DOWNLOAD_NAMES} or "
-            "owner/name.",
+            help=f"A server folder ({LABELS}), dataset:NAME for the queries and passages of a "
+            f"dataset, or a name on the Hub: {DOWNLOAD_NAMES} or owner/name.",
         )
         first.selectbox(
             "Tasks of the benchmark",
@@ -67,8 +68,8 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
         first.text_input(
             "Ordinary retrieval: folder or name",
             key="evaluations.ordinary",
-            help="A benchmark without instructions (any BEIR folder), scored too: whether "
-            "ordinary retrieval suffered.",
+            help="A benchmark without instructions (any BEIR folder, or dataset:NAME), scored "
+            "too: whether ordinary retrieval suffered.",
         )
         second.selectbox(
             "Language of BM25",
@@ -77,6 +78,11 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
             key="evaluations.bm25_language",
             help="Stemmer and stop words of BM25; none: neither. It also chooses the candidates of "
             "rerankers and of p-MRR on held-out groups.",
+        )
+        first.checkbox(
+            "Keep run and qrels files (TREC)",
+            key="evaluations.trec",
+            help="For download here afterwards: every ranking, up to 1,000 documents per query.",
         )
         st.form_submit_button(
             "Evaluate", type="primary", on_click=actions.start, key="evaluations.submit"
@@ -118,6 +124,7 @@ else:
     draw_scores(evaluations)
     draw_ordinary(newest_of_each(evaluations))
     draw_comparison(evaluations)
+    draw_trec_files(newest_of_each(evaluations))
     draw_records(newest_of_each(evaluations))
     draw_result_table()
 with st.expander("Evaluate", icon=":material/add:", expanded=not benchmarks):

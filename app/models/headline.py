@@ -1,10 +1,14 @@
-"""The headline of held-out groups: strict accuracy and instruction flip, with n and interval."""
+"""Measures of instruction following, each with n, its interval and what is ranked.
+
+On held-out groups strict accuracy and the flips come first.
+"""
 
 from collections.abc import Sequence
 
 import streamlit as st
 
-from app.models.compared.measures import SOMETIMES, model_name
+from analysis.figures.paired import P_MRR
+from app.models.compared.measures import NAMES, SOMETIMES, model_name
 from app.models.trained import is_trained
 from db.tables import Evaluation
 from trainer.evaluate.compliance import COMPLIANCE
@@ -14,10 +18,9 @@ from trainer.evaluate.following import (
     MAX_BASE_FLIP,
     STABILITY,
     STABILITY_HELP,
-    share_interval,
 )
+from trainer.evaluate.intervals import following_means
 
-HEADLINE = {name: SOMETIMES[name] for name in (*FOLLOWING, STABILITY)}
 HELP = {
     **FOLLOWING,
     STABILITY: STABILITY_HELP,
@@ -29,29 +32,47 @@ HELP = {
     "measures count documents as irrelevant that nobody looked at.",
 }
 
+CAPTION = (
+    "Chance is 0.25 for a flip; a model that ignores instructions has instruction flip 0. Strict "
+    "accuracy and the flips are the headline of held-out groups; p-MRR can be lower for a better "
+    "model. 95 % intervals over clusters of queries that belong together: Wilson's for shares, "
+    "bootstrap-t or Student's t for WISE and p-MRR."
+)
+
 
 def headline_rows(evaluations: Sequence[Evaluation]) -> list[dict[str, object]]:
-    """A row per model and measure: share of groups, Wilson's 95 % interval, number of groups."""
+    """A row per model and measure: the mean over groups or queries, its 95 % interval, how many,
+    and what is ranked. p-MRR times 100."""
     rows: list[dict[str, object]] = []
     for each in evaluations:
-        for name, title in HEADLINE.items():
-            groups = sum(name in values for values in each.per_query.values())
-            value = each.metrics.get(name)
-            if value is None or not groups:
+        for name, found in following_means(each.per_query, each.questions).items():
+            if each.metrics.get(name) is None:
                 continue
-            low, high = share_interval(float(value), groups)
+            scale = 100 if name == P_MRR else 1
             rows.append(
                 {
                     "Model": model_name(each.model),
-                    "Measure": title,
-                    "Share of groups": float(value),
-                    "from": low,
-                    "to": high,
-                    "Groups": groups,
-                    "Ranked over": "the group's 3 passages",
+                    "Measure": (SOMETIMES | NAMES)[name],
+                    "Value": found.value * scale,
+                    "from": None if found.low is None else found.low * scale,
+                    "to": None if found.high is None else found.high * scale,
+                    "Values": found.queries,
+                    "Clusters": found.clusters,
+                    "Ranked over": _ranked_over(name, each),
+                    "Interval by": found.method or f"none: {found.reason}",
                 }
             )
     return rows
+
+
+def _ranked_over(name: str, evaluation: Evaluation) -> str:
+    """What the ranks of a measure are over."""
+    is_held_out = evaluation.metrics.get(INSTRUCTION_FLIP) is not None
+    if is_held_out and name in (*FOLLOWING, STABILITY):
+        return "the group's 3 passages"
+    if is_held_out:
+        return "BM25's best 100 for the query and the group's passages"
+    return str(evaluation.record.get("pool") or "unknown: no record")
 
 
 def too_easy(evaluations: Sequence[Evaluation]) -> str:
@@ -69,17 +90,13 @@ def too_easy(evaluations: Sequence[Evaluation]) -> str:
 
 
 def draw_headline(evaluations: Sequence[Evaluation]) -> None:
-    """The table with its caption; nothing for a benchmark without groups."""
+    """The table with its caption; nothing for a benchmark without such measures."""
     rows = headline_rows(evaluations)
     if not rows:
         return
     number = st.column_config.NumberColumn(format="%.4f")
-    columns = dict.fromkeys(("Share of groups", "from", "to"), number)
+    columns = dict.fromkeys(("Value", "from", "to"), number)
     st.dataframe(rows, hide_index=True, column_config=columns)
-    st.caption(
-        "Chance is 0.25 for a flip; a model that ignores instructions has instruction flip 0. 95 % "
-        "interval by Wilson's formula over groups. p-MRR, SICR and WISE stand in the table below, "
-        "ranked over BM25's best 100 passages for the query and the group's own."
-    )
+    st.caption(CAPTION)
     if sentence := too_easy(evaluations):
         st.warning(sentence, icon=":material/warning:")

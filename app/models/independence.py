@@ -7,16 +7,18 @@ from sqlalchemy.orm import Session
 from analysis.embed.model_hash import NamedModel, named_model, same_model
 from curation.judging.independence import validator_models
 from db.outcome.evaluations import Scored
-from db.outcome.independence import run_of_benchmark
+from db.outcome.independence import run_of_benchmark, trained_on_dataset
 
 
 def circular_sentences(session: Session, scores: Iterable[Scored]) -> list[str]:
-    """A sentence per held-out benchmark whose groups a scored model, or its base, has validated."""
+    """A sentence per held-out benchmark whose groups a scored model, or its base, has validated,
+    and per dataset that one was trained on."""
     by_benchmark: dict[str, list[Scored]] = {}
     for each in scores:
         by_benchmark.setdefault(each.benchmark, []).append(each)
     found = []
     for benchmark, scored in by_benchmark.items():
+        found += _seen(session, benchmark, scored)
         run_id = run_of_benchmark(session, benchmark)
         if run_id is None:
             continue
@@ -24,6 +26,23 @@ def circular_sentences(session: Session, scores: Iterable[Scored]) -> list[str]:
         if sentence:
             found.append(sentence)
     return found
+
+
+def _seen(session: Session, benchmark: str, scored: Iterable[Scored]) -> list[str]:
+    """A sentence where models are measured on the dataset that their training was grown from."""
+    seen = {
+        each.model
+        for each in scored
+        if each.checkpoint_id is not None
+        and trained_on_dataset(session, each.checkpoint_id, benchmark)
+    }
+    if not seen:
+        return []
+    return [
+        f"Seen in training: {', '.join(sorted(seen))} learned from queries and passages of "
+        f"{benchmark}, so scores there do not show that ordinary retrieval did not suffer. "
+        "Independent is a BEIR folder, or another dataset."
+    ]
 
 
 def circular_sentence(

@@ -3,9 +3,10 @@
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from db.tables import Judge, Judgment, Release
+from db.tables import Checkpoint, Dataset, Judge, Judgment, Release
 
 HELD_OUT = "held-out "
+DATASET = "dataset "
 
 
 def validators_of(session: Session, run_id: int) -> dict[str, str]:
@@ -23,6 +24,20 @@ def validators_of(session: Session, run_id: int) -> dict[str, str]:
         .order_by(Judge.name)
     )
     return dict(rows.all())
+
+
+def trained_on_dataset(session: Session, checkpoint_id: int, benchmark: str) -> bool:
+    """Whether a checkpoint's release was grown from the dataset that a benchmark is.
+
+    Such benchmarks are called "dataset NAME".
+    """
+    query = (
+        select(Dataset.name)
+        .join(Release, Release.dataset_id == Dataset.id)
+        .join(Checkpoint, Checkpoint.release_id == Release.id)
+        .where(Checkpoint.id == checkpoint_id)
+    )
+    return benchmark == f"{DATASET}{session.scalar(query)}"
 
 
 def run_of_benchmark(session: Session, benchmark: str) -> int | None:

@@ -1,6 +1,9 @@
 """The Evaluations page with a suite's means beside its sets."""
 
+import zipfile
 from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
 from statistics import fmean
 
 import pytest
@@ -8,6 +11,7 @@ from app_pages import open_page, words
 from conftest import Ran
 from full_store import fill as fill_whole_store
 from sqlalchemy.orm import Session
+from trainer_folders import write_beir
 
 from analysis.text.bm25 import convention_of
 from app.jobs import supervisors
@@ -17,11 +21,19 @@ from app.models.headline import too_easy
 from app.models.ranking_plot import ranking_figure, ranking_rows
 from app.models.result_table import as_latex, best_by_test, table_rows
 from app.models.sizes import named_parameters
+from app.models.trec_download import archive, kept_files
 from db.jobs import jobs
+from db.jobs.runner import JobHandle
 from db.outcome.checkpoints import record_checkpoint
-from db.outcome.evaluations import get_evaluation, newest_scores, record_evaluation
+from db.outcome.evaluations import (
+    get_evaluation,
+    list_evaluations,
+    newest_scores,
+    record_evaluation,
+)
 from db.store.store import Store
 from db.tables import Evaluation
+from trainer.evaluate.job import evaluate
 from trainer.records.likeness import FORMAT, differences
 
 RECORD = {
@@ -415,7 +427,7 @@ def test_latex_bolds_only_the_best_that_a_test_supports(sqlite_store: Store) -> 
 def test_held_out_groups_begin_with_flip_and_strict_accuracy_and_their_intervals(
     sqlite_store: Store,
 ) -> None:
-    """12 of 15 groups: 0.8 with Wilson's interval 0.548 to 0.930."""
+    """12 of 15 groups: 0.8 with the interval of `test_means`: 0.513 to 0.938."""
     by_group = {
         f"g{n}": {"strict": float(n < 12), "instruction-flip": float(n < 14)} for n in range(15)
     }
@@ -427,6 +439,7 @@ def test_held_out_groups_begin_with_flip_and_strict_accuracy_and_their_intervals
             benchmark="held-out x 0a",
             metrics=metrics,
             per_query=by_group,
+            questions={name: {"cluster": name, "scored": True} for name in by_group},
             record=RECORD,
         )
         session.commit()
@@ -435,8 +448,10 @@ def test_held_out_groups_begin_with_flip_and_strict_accuracy_and_their_intervals
     assert not at.exception
     first = at.dataframe[0].value.to_dict("records")
     assert [row["Measure"] for row in first] == ["Strict group accuracy", "Instruction flip"]
-    assert (first[0]["from"], first[0]["to"]) == pytest.approx((0.548, 0.930), abs=1e-3)
-    assert first[0]["Groups"] == 15 and "3 passages" in first[0]["Ranked over"]
+    assert (first[0]["from"], first[0]["to"]) == pytest.approx((0.513, 0.938), abs=1e-3)
+    assert (
+        first[0]["Values"] == first[0]["Clusters"] == 15 and "3 passages" in first[0]["Ranked over"]
+    )
     assert "too easy to show an improvement" in "".join(each.value for each in at.warning)
     assert table_rows(scores) == [
         {"Model": "base", "held-out x 0a · strict": 80.0, "held-out x 0a · flip": 1400 / 15}
@@ -474,3 +489,36 @@ def test_bm25s_convention_stands_beside_its_score(sqlite_store: Store) -> None:
         "bm25: BM25 (bm25s, Lucene, k1 1.5, b 0.75, stop words, Snowball stemmer, language de)"
         in (words(at).replace("\\", ""))
     )
+
+
+def test_run_and_qrels_files_are_downloaded_where_they_were_kept(
+    sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisors, "ensure_supervisor", lambda store: None)  # jobs stay queued
+    monkeypatch.setenv("INF_HOME", str(tmp_path / "home"))
+    at = open_page("evaluations")
+    at.multiselect("evaluations.models").set_value(["bm25"])
+    at.text_input("evaluations.benchmark").set_value(str(write_beir(tmp_path / "beir")))
+    at.checkbox("evaluations.trec").check()
+    at.button("evaluations.submit").click().run()
+    assert not at.exception
+    with sqlite_store.write() as session:
+        (job,) = jobs.list_jobs(session, kind="evaluate", statuses=("queued",))
+        claimed = jobs.claim_job(session, job.id)
+        assert claimed is not None
+        session.commit()
+    evaluate(JobHandle(sqlite_store, claimed.id, claimed.attempt))
+    with sqlite_store.read() as session:
+        found = list_evaluations(session)
+    files = kept_files(found)
+    assert {name.partition("/")[0] for name in files} == {f"job-{claimed.id}"}
+    assert (tmp_path / "home" / "trec") in [file.parents[2] for file in files.values()]
+    with zipfile.ZipFile(BytesIO(archive(files))) as packed:
+        (run,) = [name for name in packed.namelist() if name.endswith(".run")]
+        assert packed.read(run).decode().split()[1] == "Q0" and len(packed.namelist()) == 2
+    at = open_page("evaluations")
+    assert not at.exception and at.get("download_button")
+    assert "Download runs and qrels (TREC)" in [each.label for each in at.get("download_button")]
+    for file in files.values():
+        file.unlink()
+    assert kept_files(found) == {}

@@ -9,13 +9,14 @@ import torch
 from trainer_jobs import claim, config_for
 from trainer_release import make_rows, write_release, write_rows
 
+from analysis.figures.means import share_interval
 from db.errors import BadInput
 from db.store.store import Store
 from trainer.data.groups import Group
 from trainer.data.release_files import read_release
 from trainer.data.splitting import split_groups
 from trainer.evaluate.benchmarks import held_out_benchmark
-from trainer.evaluate.following import bm25_following, follows, share_interval
+from trainer.evaluate.following import bm25_following, follows
 from trainer.evaluate.job import evaluate
 from trainer.evaluate.reranking import score_reranker
 from trainer.evaluate.scoring import score_bm25, score_model

@@ -21,7 +21,6 @@ from db.errors import BadInput
 from db.outcome.evaluations import get_evaluation, list_evaluations
 from db.store.store import Store
 from trainer.evaluate.benchmarks import Benchmark
-from trainer.evaluate.candidates import trec_files
 from trainer.evaluate.job import evaluate
 from trainer.evaluate.rankings import judged_share
 from trainer.evaluate.scoring import Scores
@@ -30,7 +29,7 @@ from trainer.records.likeness import differences
 from trainer.records.pinning import PIN_FILE, write_pin
 from trainer.suites.registry import read_benchmark
 from trainer.trec import scoring
-from trainer.trec.files import RunFile, read_qrels, read_run, write_qrels, write_run
+from trainer.trec.files import RunFile, read_qrels, read_run, trec_files, write_qrels, write_run
 from trainer.trec.scoring import read_run_of, score_run
 
 

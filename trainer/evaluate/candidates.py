@@ -1,9 +1,8 @@
 """One model on one benchmark: loading and preparing it, scoring, and storing what was found."""
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from heapq import nsmallest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +11,12 @@ from analysis.embed.chat_template import reading_of
 from analysis.embed.server import PREFIX as OPENAI
 from analysis.embed.server import EmbeddingServer
 from analysis.text.bm25 import convention_of, tokens_of
-from db.corpus.datasets import text_sha256
 from db.jobs.runner import JobHandle
 from db.outcome.checkpoints import checkpoint_at
 from db.outcome.evaluations import record_evaluation
 from db.store.store import Store
 from trainer.evaluate.benchmarks import Benchmark
+from trainer.evaluate.intervals import following_means
 from trainer.evaluate.question_clusters import about_questions
 from trainer.evaluate.reranking import (
     FIRST_STAGE,
@@ -37,7 +36,7 @@ from trainer.records.applied import (
 from trainer.records.record import evaluation_record, model_record, run_record
 from trainer.settings.settings import TrainSettings
 from trainer.settings.template import DEFAULT_TEMPLATE, Template
-from trainer.trec.files import RunFile, write_run
+from trainer.trec.files import RunFile, trec_files, write_run
 from trainer.trec.scoring import score_run
 
 if TYPE_CHECKING:
@@ -137,6 +136,8 @@ def score_candidate(
                 paraphrases=paraphrases,
             )
     record = _record(handle.config, candidate, scorer, benchmark, content, depth, paraphrases)
+    questions = about_questions(benchmark)
+    means = following_means(scores.per_query, questions)
     with handle.store.write() as session:
         folder = Path(candidate.name).expanduser()
         checkpoint = checkpoint_at(session, str(folder.resolve())) if candidate.memory else None
@@ -146,7 +147,7 @@ def score_candidate(
             benchmark=benchmark.name,
             metrics=scores.metrics,
             per_query=scores.per_query,
-            questions=about_questions(benchmark),
+            questions=questions,
             record=record,
             checkpoint_id=checkpoint.id if checkpoint else None,
             job_id=handle.id,
@@ -160,6 +161,11 @@ def score_candidate(
             "prompts": prompts,
             "metrics": scores.metrics,
             "reasons": scores.reasons,
+            "intervals": {
+                name: asdict(of)
+                for name, of in means.items()
+                if scores.metrics.get(name) is not None
+            },
             "record": record,
         }
     if handle.config.get("trec"):
@@ -263,10 +269,3 @@ def _prepare(
         if config.get(key):
             model.prompts[prompt] = config[key]
     return model, Template(config["template"]) if config.get("template") else Template()
-
-
-def trec_files(folder: str, benchmark: str, model: str) -> tuple[Path, Path]:
-    """Where the run of a model on a benchmark and the benchmark's qrels are written."""
-    inside = Path(folder) / re.sub(r"[^\w.-]+", "_", benchmark)
-    name = re.sub(r"[^\w.-]+", "_", model).strip("_")[-60:]  # two names may become one
-    return inside / f"{name}-{text_sha256(model)[:8]}.run", inside / "qrels"

@@ -16,14 +16,12 @@ shared notes on instruction metrics; p-MRR over groups has no such floor and cei
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.figures.student import Z_97_5
 from analysis.files.rows import read_rows
 from db.errors import BadInput
 from db.scenarios import ROLES
@@ -201,14 +199,6 @@ def mean_following(by_group: Mapping[str, Mapping[str, float]]) -> dict[str, flo
         name: fmean(values[name] for values in by_group.values()) if by_group else None
         for name in FOLLOWING
     }
-
-
-def share_interval(share: float, count: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share of `count` groups."""
-    middle = share + Z_97_5**2 / (2 * count)
-    half = Z_97_5 * sqrt(share * (1 - share) / count + Z_97_5**2 / (4 * count**2))
-    whole = 1 + Z_97_5**2 / count
-    return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
 
 
 def bm25_following(benchmark: "Benchmark", template: Template) -> dict[str, float | None]:

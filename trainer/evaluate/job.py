@@ -19,8 +19,10 @@ from db.outcome.evaluations import record_evaluation
 from trainer.data.release_files import find_release, read_release
 from trainer.data.splitting import split_groups
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
-from trainer.evaluate.candidates import Candidate, load_scorer, score_candidate, trec_files
+from trainer.evaluate.candidates import Candidate, load_scorer, score_candidate
 from trainer.evaluate.compliance import COMPLIANCE
+from trainer.evaluate.dataset_benchmark import PREFIX as DATASET
+from trainer.evaluate.dataset_benchmark import dataset_benchmark
 from trainer.evaluate.following import FOLLOWING, STABILITY, bm25_following, read_paraphrases
 from trainer.evaluate.question_clusters import about_questions
 from trainer.model.backbone import read_memory
@@ -32,7 +34,7 @@ from trainer.settings.settings import TrainSettings, stored_settings
 from trainer.settings.template import Template
 from trainer.suites.hub import is_hub_name, load_hub_benchmarks, spelled
 from trainer.suites.registry import read_benchmarks, suite_means, take_subset
-from trainer.trec.files import read_qrels, require_ids, write_qrels
+from trainer.trec.files import read_qrels, require_ids, trec_files, write_qrels
 from trainer.trec.scoring import PREFIX as TREC
 from trainer.trec.scoring import read_run_of
 
@@ -47,15 +49,15 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
     judgments take the place of the benchmark's, "trec": a folder for TREC run and qrels files,
     "pin": the sha256 that the benchmark's content must have, "bm25_language" (else the
     benchmark's own, mostly English), "paraphrases": a file of paraphrased
-    instructions, "ordinary": a benchmark without instructions (a BEIR folder, or a name on the
-    Hub), scored beside}.
+    instructions, "ordinary": a benchmark without instructions (a BEIR folder, dataset:NAME of the
+    store, or a name on the Hub), scored beside}.
     """
     config = handle.config
     candidates = _candidates(config)
     split: dict[str, Any] | None = None
     notes: list[str] = []
     if config.get("benchmark"):
-        benchmarks, suite = _benchmarks(str(config["benchmark"]), config.get("subset"))
+        benchmarks, suite = _benchmarks(handle, str(config["benchmark"]), config.get("subset"))
         benchmarks = _in_language(benchmarks, config)
     else:
         benchmark, split, notes = _held_out(handle, candidates)
@@ -66,7 +68,7 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
     count = len(benchmarks)
     require_pinned(contents, config.get("pin"), str(config.get("benchmark") or ""))
     if config.get("ordinary"):
-        benchmarks += _in_language(_ordinary(str(config["ordinary"])), config)
+        benchmarks += _in_language(_ordinary(handle, str(config["ordinary"])), config)
         contents += [benchmark_content(benchmark) for benchmark in benchmarks[count:]]
         require_pinned(contents[count:], None, str(config["ordinary"]))
     candidates = [  # runs are read before any model is loaded
@@ -217,6 +219,7 @@ def _suite(
             )
             session.commit()
             known = {"evaluation_id": evaluation.id, "metrics": means, "reasons": reasons}
+            known["intervals"] = {}  # of the sets: queries say nothing about a mean over sets
         models.append(first | known)
     return {
         "benchmark": name,
@@ -230,9 +233,13 @@ def _suite(
     }
 
 
-def _benchmarks(name: str, subset: str | None) -> tuple[list[Benchmark], str]:
-    """The benchmarks of a folder or of a name on the hub, and what they are called together."""
-    if is_hub_name(name):
+def _benchmarks(handle: JobHandle, name: str, subset: str | None) -> tuple[list[Benchmark], str]:
+    """The benchmarks of a folder, a dataset of the store or a name on the hub, and what they are
+    called together."""
+    if name.startswith(DATASET):
+        benchmarks = [dataset_benchmark(handle.store, name.removeprefix(DATASET))]
+        name = benchmarks[0].name
+    elif is_hub_name(name):
         benchmarks, name = load_hub_benchmarks(name), spelled(name)
     else:
         folder = Path(name).expanduser().resolve()
@@ -247,14 +254,14 @@ def _in_language(benchmarks: list[Benchmark], config: dict[str, Any]) -> list[Be
     return [replace(benchmark, language=config["bm25_language"]) for benchmark in benchmarks]
 
 
-def _ordinary(name: str) -> list[Benchmark]:
+def _ordinary(handle: JobHandle, name: str) -> list[Benchmark]:
     """The benchmarks of ordinary retrieval. Raises BadInput where a query has an instruction."""
-    benchmarks, _ = _benchmarks(name, None)
+    benchmarks, _ = _benchmarks(handle, name, None)
     for benchmark in benchmarks:
         if has_instructions(benchmark):
             raise BadInput(
                 f"{benchmark.name} has instructions: ordinary retrieval is measured on queries "
-                "alone, such as a BEIR folder"
+                "alone, such as a BEIR folder or dataset:NAME"
             )
     return benchmarks
 

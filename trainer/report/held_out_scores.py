@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.figures.means import share_interval
 from trainer.data.splitting import Groups
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
 from trainer.evaluate.following import (
@@ -12,7 +13,6 @@ from trainer.evaluate.following import (
     INSTRUCTION_FLIP,
     MAX_BASE_FLIP,
     bm25_following,
-    share_interval,
 )
 from trainer.evaluate.precision import scoring_precision
 from trainer.evaluate.scoring import score_model, summary

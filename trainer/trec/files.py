@@ -7,10 +7,12 @@ run and ties are broken by document id, descending; written files have their ran
 
 import hashlib
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from db.corpus.datasets import text_sha256
 from db.errors import BadInput
 
 MAX_TAG = 60
@@ -85,6 +87,13 @@ def require_ids(names: Iterable[str]) -> None:
     """Raise BadInput where a TREC file cannot hold an id."""
     for name in names:
         _id(name)
+
+
+def trec_files(folder: str, benchmark: str, model: str) -> tuple[Path, Path]:
+    """Where the run of a model on a benchmark and the benchmark's qrels are written."""
+    inside = Path(folder) / re.sub(r"[^\w.-]+", "_", benchmark)
+    name = re.sub(r"[^\w.-]+", "_", model).strip("_")[-60:]  # two names may become one
+    return inside / f"{name}-{text_sha256(model)[:8]}.run", inside / "qrels"
 
 
 def _lines(

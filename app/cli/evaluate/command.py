@@ -19,6 +19,7 @@ from db.outcome.evaluations import get_evaluation, newest_scores, rows_by_query
 from db.store.store import Store
 from trainer.data.splitting import HELD_OUT_CHOICES
 from trainer.evaluate.compliance import COMPLIANCE
+from trainer.evaluate.dataset_benchmark import PREFIX as DATASET
 from trainer.evaluate.following import CONTROLS, FOLLOWING, STABILITY
 from trainer.settings.template import Template
 from trainer.suites.registry import DOWNLOAD_NAMES, LABELS, LAYOUTS, SUBSET_HELP, SUBSETS
@@ -58,6 +59,11 @@ def report(result: Result) -> str:
             f"{score(model['metrics'].get(name)):>{max(9, len(name))}}" for name in shown
         )
         table.append(f"{name[-60:]:<{width}}  {cells}")
+    intervals = [
+        f"{model['model'][-40:]}, {name}: {_mean(of)}"
+        for model in result["models"]
+        for name, of in model["intervals"].items()
+    ]
     differences = [
         f"{compared['second'][-40:]} against {compared['first'][-40:]}, {name}: "
         + _difference(found)
@@ -86,7 +92,16 @@ def report(result: Result) -> str:
     notes = [f"note: {note}" for note in result["notes"]]
     if "ordinary" in result and not result["ordinary"] and asks_instructions(result):
         notes.append(f"note: {NOT_MEASURED}")
-    return "\n".join([about, *table, *differences, *controls, *notes, *parts])
+    return "\n".join([about, *table, *intervals, *differences, *controls, *notes, *parts])
+
+
+def _mean(found: Result) -> str:
+    """A mean with its interval, or why it has none."""
+    of = f"{found['queries']} values, {found['clusters']} clusters"
+    if found["low"] is None:
+        return f"{found['value']:.4f} ({of}; no interval: {found['reason']})"
+    low, high = found["low"], found["high"]
+    return f"{found['value']:.4f} [{low:.4f}, {high:.4f}] ({of}; {found['method']})"
 
 
 def _difference(found: Result) -> str:
@@ -135,7 +150,7 @@ for command_of_evaluations in (
 @click.option("--release", help="Score on the held-out groups of this release (folder or number).")
 @click.option(
     "--benchmark",
-    help=f"A folder ({LABELS}, or several), or a name on the Hub.",
+    help=f"A folder ({LABELS}, or several), dataset:NAME, or a name on the Hub.",
 )
 @click.option(
     "--subset",
@@ -160,8 +175,8 @@ for command_of_evaluations in (
 @click.option(
     "--ordinary",
     metavar="BENCHMARK",
-    help="Also score on this benchmark without instructions (a BEIR folder or a name on the Hub): "
-    "whether ordinary retrieval suffered.",
+    help="Also score on this benchmark without instructions (a BEIR folder, dataset:NAME for a "
+    "dataset's queries and passages, or a name on the Hub): whether ordinary retrieval suffered.",
 )
 @click.option(
     "--paraphrases",
@@ -270,11 +285,12 @@ def _with_circular(store: Store, result: Result) -> Result:
     if "benchmark" not in result or "notes" not in result:
         return result
     names = {str(model["model"]) for model in result["models"]}
+    benchmarks = {part["benchmark"] for part in (result, *result.get("ordinary", []))}
     with store.read() as session:
         scores = [
             each
             for each in newest_scores(session)
-            if each.benchmark == result["benchmark"] and each.model in names
+            if each.benchmark in benchmarks and each.model in names
         ]
         sentences = circular_sentences(session, scores)
     return {**result, "notes": [*result["notes"], *sentences]}
@@ -292,7 +308,7 @@ def _write_queries(store: Store, result: Result, file: Path) -> None:
 def _absolute(name: str) -> str:
     """A folder as an absolute path (the job may run elsewhere); names and numbers unchanged."""
     kind, colon, rest = name.partition(":")
-    if colon and Path(rest).exists():  # cross-encoder:FOLDER, trec:FILE
+    if colon and f"{kind}:" != DATASET and Path(rest).exists():  # cross-encoder:FOLDER, trec:FILE
         return f"{kind}:{Path(rest).resolve()}"
     is_folder = name.startswith((".", "/", "~")) or Path(name).is_dir()
     return str(Path(name).expanduser().resolve()) if is_folder else name
