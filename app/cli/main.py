@@ -26,6 +26,7 @@ COMMANDS = {
         "Score models on held-out groups or a benchmark, and compare them.",
     ),
     "export": ("app.cli.data.export:export", "Create a release: files and a dataset card."),
+    "gpu-check": ("app.cli.gpu_check:gpu_check", "Check and measure training on this machine."),
     "hub": ("app.cli.data.hub:hub", "Push to and pull from the Hugging Face Hub."),
     "import": ("app.cli.data.import_:import_", "Read pairs and passages into a dataset."),
     "jobs": ("app.cli.store.jobs:jobs", "List, follow, cancel and resume jobs."),

@@ -20,6 +20,7 @@ from trainer.data.groups import Group, group_key
 from trainer.data.splitting import Groups
 from trainer.evaluate.following import CONTROLS
 from trainer.loop.arguments import step_count
+from trainer.loop.columns import columns_of
 from trainer.loop.fitting import make_loss, prepare_weights
 from trainer.loop.packing_check import make_collator
 from trainer.loop.precision import uses_bf16
@@ -91,14 +92,9 @@ def _stepper(
     def step(batch_groups: Sequence[Group]) -> None:
         model.train()
         batch = collator([group.row() for group in batch_groups])
-        tables = {name: table.to(model.device) for name, table in batch.pop("label").items()}
-        columns: dict[str, dict[str, Any]] = {}
-        for key, value in batch.items():
-            column, _, name = key.partition("_")
-            is_tensor = isinstance(value, torch.Tensor)
-            columns.setdefault(column, {})[name] = value.to(model.device) if is_tensor else value
+        columns, tables = columns_of(batch, model.device)
         with torch.autocast(kind, dtype=torch.bfloat16) if bf16 else nullcontext():
-            value = loss(list(columns.values()), tables)
+            value = loss(columns, tables)
         if value.requires_grad:
             value.backward()
         if settings.clip_norm:

@@ -1,0 +1,246 @@
+"""`inf gpu-check`: the report, and the whole of it where little more than PyTorch is installed."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from trainer.check import gpu_check
+from trainer.check.report import Clock, Part, Report, Skip
+from trainer.check.stand_ins import stand_in
+
+ROOT = Path(__file__).parents[2]
+LACKING = ("streamlit", "sqlalchemy", "click", "datasets", "scikit-learn", "alembic", "pandas")
+LACKING_MODULES = {"streamlit", "sqlalchemy", "click", "datasets", "sklearn", "alembic", "pandas"}
+LACKING_MODULES |= {"pyarrow", "bm25s", "Stemmer", "openai", "psycopg", "fsspec_", "inf_studio"}
+
+
+def bare_environment(folder: Path) -> Path:
+    """Every installed package but those that a GPU machine lacks, as links; and our code."""
+    site = Path(str(distribution("torch").locate_file("")))
+    folder.mkdir()
+    lacking = {name.replace("-", "_") for name in (*LACKING, "pyarrow", "openai", "inf_studio")}
+    for entry in site.iterdir():
+        name = entry.name.split("-")[0]
+        if entry.suffix == ".pth" or name in lacking | LACKING_MODULES:
+            continue
+        (folder / entry.name).symlink_to(entry)
+    for package in ("trainer", "analysis", "db"):
+        (folder / package).symlink_to(ROOT / package)
+    (folder / "curation").mkdir()
+    (folder / "curation" / "demo").symlink_to(ROOT / "curation" / "demo")
+    return folder
+
+
+def run_bare(folder: Path, out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    site = bare_environment(folder)
+    environment = {
+        key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "INF_"))
+    }
+    environment |= {"PYTHONPATH": str(site), "OMP_NUM_THREADS": "1"}
+    code = (
+        "import runpy, sys\n"
+        "sys.path[:] = [p for p in sys.path if 'site-packages' not in p]\n"
+        "for name in ('streamlit', 'sqlalchemy', 'click', 'datasets', 'sklearn', 'pyarrow'):\n"
+        "    try: __import__(name)\n"
+        "    except ImportError: continue\n"
+        "    raise SystemExit(name + ' is there')\n"
+        "runpy.run_module('trainer.check.gpu_check', run_name='__main__', alter_sys=True)\n"
+    )
+    return subprocess.run(
+        [sys.executable, "-S", "-P", "-c", code, "--small", "--out", str(out), *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=540,
+        check=False,
+    )
+
+
+def parts_of(file: Path) -> dict[str, dict[str, Any]]:
+    return {part["name"]: part for part in json.loads(file.read_text())["parts"]}
+
+
+@pytest.mark.slow
+def test_it_runs_where_the_app_the_store_and_the_data_packages_are_missing(
+    tmp_path: Path,
+) -> None:
+    """All but the processes (the test below), with a learning run by the real trainer."""
+    out = tmp_path / "check.json"
+    wanted = [name for name in gpu_check.PARTS if name != "processes"]
+    arguments = [word for name in wanted for word in ("--part", name)]
+    ran = run_bare(tmp_path / "site", out, "--minutes", "8", *arguments)
+    assert ran.returncode == 0, ran.stdout + ran.stderr[-3000:]
+    report = json.loads(out.read_text())
+    assert (report["finished"] and "CPU" in report["device"]) or torch.cuda.is_available()
+    parts = parts_of(out)
+    assert list(parts) == wanted
+    assert {part["status"] for part in parts.values()} == {"ok"}
+    assert any("a stand-in serves" in note for note in parts["environment"]["notes"])
+    assert len({row["objective"] for row in parts["objectives"]["rows"]}) == 11
+    ways = {row["way"].split(", ")[-1] for row in parts["objectives"]["rows"]}
+    assert ways == {"flat", "packed", "by parts", "cached"}
+    assert {row["trained"] for row in parts["traps"]["rows"]} == {"float32"}
+    assert {row["extra_tokens"] for row in parts["traps"]["rows"]} == {0}
+    steps = {(row["model"], row["way"], row["rows"]) for row in parts["steps"]["rows"]}
+    for model in ("Qwen2 tiny", "Llama tiny"):
+        assert {(model, way, 4) for way in ("stock", "flat", "packed")} <= steps
+    assert {row["objective"] for row in parts["learning"]["rows"]} == {"P", "promptriever"}
+    assert "skipped: CUDA: PyTorch sees no GPU" in parts["objectives"]["notes"][0]
+    markdown = out.with_suffix(".md").read_text()
+    assert "## objectives: ok" in markdown and "every part was reached" in markdown
+
+
+@pytest.mark.long
+def test_processes_agree_and_a_killed_training_resumes_to_the_byte(tmp_path: Path) -> None:
+    out = tmp_path / "check.json"
+    ran = run_bare(tmp_path / "site", out, "--minutes", "8", "--part", "processes")
+    assert ran.returncode == 0, ran.stdout + ran.stderr[-3000:]
+    rows = {row["what"]: row for row in parts_of(out)["processes"]["rows"]}
+    assert rows["kill -9 and resume"]["result"] == "byte-identical"
+    assert rows["gloo, two ranks on one device"]["gradient_difference"] < 1e-4
+    assert rows["FSDP, one rank"]["gradient_difference"] < 1e-4
+
+
+def read(report: Report) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(report.file.read_text())
+    return found
+
+
+def test_the_report_is_whole_after_every_part_and_says_if_it_ended(tmp_path: Path) -> None:
+    report = Report(tmp_path / "sub" / "a.json", {"device": "CPU"})
+    assert read(report)["parts"] == [] and not read(report)["finished"]
+
+    def lacking(part: Part) -> None:
+        raise Skip("no GPU | here")
+
+    def broken(part: Part) -> None:
+        part.add(way="flat", seconds=1.5)
+        raise ValueError("odd")
+
+    report.run("one", lambda part: part.add(way="flat", seconds=None))
+    assert [part["name"] for part in read(report)["parts"]] == ["one"]
+    report.run("two", lacking)
+    report.run("three", broken)
+    report.run("four", lambda part: part.require(False, "packed differs"))
+    states = [(part["status"], part["reason"]) for part in read(report)["parts"]]
+    assert states == [
+        ("ok", ""),
+        ("skipped", "no GPU | here"),
+        ("failed", "ValueError: odd"),
+        ("failed", "packed differs"),
+    ]
+    assert read(report)["parts"][2]["rows"] == [{"way": "flat", "seconds": 1.5}]
+    assert report.failed and not read(report)["finished"]
+    assert "interrupted, or still running" in report.file.with_suffix(".md").read_text()
+
+
+def test_an_interruption_leaves_the_parts_before_it_and_the_rows_of_its_own(
+    tmp_path: Path,
+) -> None:
+    report = Report(tmp_path / "a.json", {})
+    report.run("one", lambda part: None)
+
+    def interrupted(part: Part) -> None:
+        part.add(rows=8)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        report.run("two", interrupted)
+    parts = parts_of(report.file)
+    assert parts["one"]["status"] == "ok"
+    assert parts["two"]["rows"] == [{"rows": 8}] and "interrupted" in parts["two"]["reason"]
+    assert [path.suffix for path in sorted(tmp_path.iterdir())] == [".json", ".md"]
+
+
+def test_a_write_that_fails_leaves_the_report_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = Report(tmp_path / "a.json", {})
+    report.run("one", lambda part: None)
+    before = report.file.read_text()
+
+    def full(descriptor: int) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space left"):
+        report.run("two", lambda part: None)
+    assert report.file.read_text() == before
+
+
+def test_a_clock_gives_a_part_its_share_of_the_whole_time() -> None:
+    now = [100.0]
+    clock = Clock(60, now=lambda: now[0])
+    assert (clock.left(), clock.left(0.5)) == (60, 30)
+    now[0] = 140.0
+    assert (clock.left(), clock.left(0.5)) == (20, -10)
+
+
+def test_parts_beyond_the_minutes_are_skipped_with_the_reason(tmp_path: Path) -> None:
+    given = gpu_check.parse(["--minutes", "0.0001", "--out", str(tmp_path / "a.json")])
+    assert gpu_check.check(given, []) == 0
+    parts = parts_of(tmp_path / "a.json")
+    assert set(parts) == set(gpu_check.PARTS)
+    assert parts["learning"]["reason"] == "the 0.0001 minutes are used up"
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--minutes", "0"], ["--minutes", "nan"], ["--model", "/nowhere"], ["--part", "x"]]
+)
+def test_wrong_options_are_refused(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as refused:
+        gpu_check.parse(wrong)
+    assert refused.value.code == 2 and wrong[0] in capsys.readouterr().err
+
+
+def test_an_installed_package_is_never_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert stand_in(tmp_path) == [] and list(tmp_path.iterdir()) == []
+    monkeypatch.setattr("trainer.check.stand_ins.find_spec", lambda name: None)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("PYTHONPATH", "/before")
+    assert stand_in(tmp_path) == ["sklearn", "datasets"]
+    assert sys.path[-1] == str(tmp_path) and os.environ["PYTHONPATH"].startswith("/before")
+    shutil.rmtree(tmp_path)
+
+
+def test_a_models_wrong_dtype_or_template_fails_the_part() -> None:
+    part = Part("traps")
+    part.require(True, "never")
+    part.require(False, "x trains in bfloat16")
+    part.require(False, "a chat template")
+    assert (part.status, part.reason) == ("failed", "x trains in bfloat16; a chat template")
+
+
+def test_the_command_passes_its_options_on_and_returns_the_status(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from click.testing import CliRunner
+
+    from app.cli.gpu_check import gpu_check as command
+
+    ran: list[list[str]] = []
+
+    def run(words: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
+        ran.append(words)
+        return subprocess.CompletedProcess(words, 1)
+
+    monkeypatch.setattr("app.cli.gpu_check.subprocess.run", run)
+    options = ["--minutes", "2", "--model", str(tmp_path), "--part", "traps", "--small"]
+    assert CliRunner().invoke(command, options).exit_code == 1
+    given = gpu_check.parse(ran[0][ran[0].index("trainer.check.gpu_check") + 1 :])
+    assert (given.minutes, given.model, given.part, given.small) == (
+        2,
+        [str(tmp_path)],
+        ["traps"],
+        True,
+    )
