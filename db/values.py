@@ -33,3 +33,6 @@ JOB_KINDS: Final = (
     "import",
 )
 ACCOUNT_ROLES: Final = ("annotator", "curator", "admin")
+# Of a person, on a dataset, a study or everywhere; those that a single study can give.
+RIGHTS: Final = ("judge", "review", "adjudicate", "curate", "train", "release")
+STUDY_RIGHTS: Final = ("judge", "adjudicate")

@@ -1,6 +1,7 @@
 """MkDocs hooks: pages that are generated when the site is built, and so are never out of date.
 
 `reference/cli.md` from the commands, `reference/environment.md` from the table of variables,
+`reference/rights.md` from the permissions,
 `changelog.md` and the guide in `contributing.md` from the files at the top of the repository.
 """
 
@@ -15,6 +16,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from app.access import rights_table  # noqa: E402
 from app.cli.main import inf  # noqa: E402
 from db.store.environment import as_markdown  # noqa: E402
 
@@ -27,6 +29,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, content in {
         "reference/cli.md": commands_page(),
         "reference/environment.md": as_markdown(),
+        "reference/rights.md": rights_table.as_markdown(),
         "changelog.md": changes,
     }.items():
         files.append(File.generated(config, path, content=content))

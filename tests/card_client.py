@@ -18,6 +18,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from app.access.identity import COOKIE
 from db.people.accounts import add_account
+from db.people.rights import PRESETS, set_rights
 from db.people.sign_ins import start_session
 from db.store.store import Store
 from db.tables import Account
@@ -38,6 +39,8 @@ def add_annotators(store: Store, count: int) -> list[tuple[str, str]]:
                 name=f"annotator {number}", role="annotator", password_hash=first.password_hash
             )
             session.add(account)
+            session.flush()
+            set_rights(session, account, PRESETS["annotator"], actor="x")
             accounts.append(account)
         session.flush()
         found = [(account.name, start_session(session, account)) for account in accounts]

@@ -5,13 +5,13 @@ only. A session is a row of the store (`db.people.sign_ins`): ending it ends it 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from db.people import accounts, sign_ins
+from db.people.rights import ALL_RIGHTS, Rights, rights_of
 from db.store.store import Store
 from db.tables import utc_now
-from db.values import ACCOUNT_ROLES
 
 COOKIE = "inf_session"
 COOKIE_SECONDS = sign_ins.SESSION_DAYS * 24 * 3600
@@ -20,29 +20,32 @@ LOCAL_ADMIN = "local admin"
 
 @dataclass(frozen=True)
 class SessionUser:
-    """The user of a session: name and role; `account_id` is None for the local admin."""
+    """The user of a session, with their rights; `account_id` is None for the local admin."""
 
     name: str
     role: str
     account_id: int | None = None
     session_id: int | None = None
     seen_at: datetime | None = None
+    rights: Rights = field(default_factory=Rights, compare=False)
 
-    def may(self, role: str) -> bool:
-        """Whether this role is at least the given one."""
-        return ACCOUNT_ROLES.index(self.role) >= ACCOUNT_ROLES.index(role)
+    @property
+    def is_admin(self) -> bool:
+        """Whether the user is an admin, who has every right."""
+        return self.rights.is_admin
 
 
 def user_of_cookies(store: Store, cookies: Mapping[str, str]) -> SessionUser | None:
     """The user of the cookie's session, the local admin if the store has no accounts, else None."""
     with store.read() as session:
         if not accounts.has_accounts(session):
-            return SessionUser(LOCAL_ADMIN, "admin")
+            return SessionUser(LOCAL_ADMIN, "admin", rights=ALL_RIGHTS)
         found = sign_ins.open_session(session, cookies.get(COOKIE, ""))
-    if found is None:
-        return None
-    row, account = found
-    return SessionUser(account.name, account.role, account.id, row.id, row.seen_at)
+        if found is None:
+            return None
+        row, account = found
+        rights = rights_of(session, account)
+    return SessionUser(account.name, account.role, account.id, row.id, row.seen_at, rights)
 
 
 def note_seen(store: Store, user: SessionUser) -> None:

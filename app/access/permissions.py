@@ -1,33 +1,84 @@
-"""The role that each permission requires; checked where data is written, not only in the menu."""
+"""The rights that each permission requires; checked where data is written, not only in the menu."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from app.access.identity import SessionUser
 from db.errors import Refused
+from db.store.scope import Scope
+from db.values import RIGHTS, STUDY_RIGHTS
 
-REQUIRED_ROLE = {
-    "accounts": "admin",
-    "audit": "admin",
-    "curate": "curator",
-    "evaluate": "curator",
-    "export": "curator",
-    "import": "curator",
-    "jobs": "curator",
-    "judge": "annotator",
-    "review": "annotator",
-    "review_many": "curator",
-    "show_verdicts": "curator",
-    "studies": "curator",
-    "train": "curator",
-    "try": "curator",
-    "upload": "curator",
-    "analyze": "curator",
+
+@dataclass(frozen=True)
+class Need:
+    """What a permission requires: an admin, or one of these rights, or (`needs_all`) all of them.
+
+    Datasets and studies on which the user has them are what the action sees.
+    """
+
+    rights: tuple[str, ...]
+    what: str
+    needs_all: bool = False
+
+    def is_met(self, user: SessionUser) -> bool:
+        """Whether the user has what is required on anything."""
+        if user.rights.is_admin or not self.rights:
+            return user.rights.is_admin
+        scope = self.scope(user)
+        return scope is None or bool(scope.datasets or scope.studies)
+
+    def scope(self, user: SessionUser) -> Scope | None:
+        """What the user may see and change with this permission; None for everything."""
+        if user.rights.is_admin:
+            return None
+        found = [user.rights.datasets(right) for right in self.rights]
+        limited = [one for one in found if one is not None]
+        is_everywhere = not limited if self.needs_all else len(limited) < len(found)
+        if self.rights and is_everywhere:
+            return None
+        datasets = (
+            frozenset.intersection(*limited) if self.needs_all else frozenset().union(*limited)
+        )
+        own = [right for right in self.rights if right in STUDY_RIGHTS and not self.needs_all]
+        studies = frozenset(one for right in own for one in user.rights.studies(right))
+        through = frozenset(user.rights.dataset_of[one] for one in studies)
+        is_by_study = set(self.rights) <= set(STUDY_RIGHTS) and bool(datasets or studies)
+        return Scope(user.name, datasets, studies, through, with_groups=not is_by_study)
+
+
+ADMIN = ()
+NEEDS: Mapping[str, Need] = {
+    "accounts": Need(ADMIN, "manage accounts and members, make backups"),
+    "audit": Need(ADMIN, "read the audit log"),
+    "server": Need(ADMIN, "use folders and files of the server, run a model's own code"),
+    "curate": Need(("curate",), "see and start runs, read and open groups"),
+    "import": Need(("curate",), "import pairs and passages"),
+    "upload": Need(("curate",), "upload files"),
+    "analyze": Need(("curate",), "diversity, coverage, overlaps"),
+    "studies": Need(("curate",), "create and manage studies, agreement, judging by models"),
+    "show_verdicts": Need(("curate",), "show a run's verdicts to reviewers"),
+    "review": Need(("review",), "approve, reject or edit single groups"),
+    "review_many": Need(("curate", "review"), "review all groups of a filter", needs_all=True),
+    "judge": Need(("judge",), "judge items of open studies"),
+    "adjudicate": Need(("adjudicate",), "decide disputed items, reveal roles"),
+    "train": Need(("train",), "train on releases"),
+    "evaluate": Need(("train",), "evaluate models"),
+    "try": Need(("train",), "try a model"),
+    "export": Need(("release",), "make and push releases"),
+    "jobs": Need(("curate", "train", "release"), "see jobs; each kind as its own permission"),
+    "any": Need(RIGHTS, "open the home page"),
 }
 
 
 def require(user: SessionUser | None, permission: str) -> SessionUser:
-    """The user if their role has the permission. Raises Refused."""
-    needed = REQUIRED_ROLE[permission]
+    """The user if they have the permission on anything. Raises Refused.
+
+    On what they have it is the scope of the sessions opened afterwards (`app.access.scope`).
+    """
+    need = NEEDS[permission]
     if user is None:
         raise Refused("you are signed out: sign in again")
-    if not user.may(needed):
-        raise Refused(f"{user.name} is {user.role}; this requires the role {needed}")
+    if not need.is_met(user):
+        required = (" and " if need.needs_all else " or ").join(need.rights) or "admin"
+        raise Refused(f"{user.name} lacks a right: this requires {required} (ask an admin for it)")
     return user

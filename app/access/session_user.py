@@ -10,9 +10,11 @@ from functools import wraps
 from typing import ParamSpec
 
 import streamlit as st
+from sqlalchemy.exc import NoResultFound
 
-from app.access.identity import SessionUser, user_of_cookies
+from app.access.identity import SessionUser
 from app.access.permissions import require
+from app.access.scope import read_user, work_under
 from app.text.plain import plain
 from db.assignment.hidden import hidden_groups
 from db.errors import InfError, Refused
@@ -20,16 +22,22 @@ from db.store.store import open_store
 
 P = ParamSpec("P")
 NOTICES = "session.notices"
+NOT_THERE = "This does not exist, or you have no right to it."
 
 
 def current_user() -> SessionUser | None:
     """The signed-in user; None when signed out."""
-    return user_of_cookies(open_store(), st.context.cookies)
+    return read_user()
 
 
 def require_permission(permission: str) -> SessionUser:
-    """The current user if their role has the permission. Raises Refused."""
-    return require(current_user(), permission)
+    """The current user if they have the permission on anything. Raises Refused.
+
+    Sessions of the store opened afterwards see only that on which they have it.
+    """
+    user = require(read_user(), permission)
+    work_under(user, permission)
+    return user
 
 
 def hidden_from_user() -> set[int]:
@@ -51,6 +59,8 @@ def failures_shown() -> Iterator[None]:
         yield
     except InfError as error:
         st.error(plain(str(error)), icon=":material/error:")
+    except NoResultFound:
+        st.error(NOT_THERE, icon=":material/error:")
 
 
 def action(function: Callable[P, None]) -> Callable[P, None]:
@@ -62,6 +72,8 @@ def action(function: Callable[P, None]) -> Callable[P, None]:
             function(*args, **kwargs)
         except InfError as error:
             notify(str(error), kind="error")
+        except NoResultFound:  # of a row that this user may not see, or that is gone
+            notify(NOT_THERE, kind="error")
 
     return wrapper
 

@@ -9,8 +9,7 @@ from app.access.session_user import hidden_from_user
 from app.corpora.form import draw_corpora, draw_files
 from app.corpora.overlaps import draw_contamination, draw_duplicates, without_groups
 from app.corpora.stored_analysis import choose_analysis, draw_start, origin_of
-from app.kit.menu import view_file
-from app.kit.page import draw_heading
+from app.kit.page import draw_heading, draw_link
 from db.corpus.datasets import list_datasets
 from db.outcome.analyses import list_analyses
 from db.release.releases import list_releases
@@ -63,8 +62,8 @@ def draw_found(question: str, found: list[Analysis]) -> None:
         draw_duplicates(result, origin_of(chosen))
         return
     draw_contamination(result, origin_of(chosen))
-    st.page_link(
-        view_file("releases"),
+    draw_link(
+        "releases",
         label="Create a release without these groups",
         icon=":material/inventory_2:",
     )

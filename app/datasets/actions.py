@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
 from app.access.identity import SessionUser
 from app.access.session_user import require_permission
 from curation.importing.checking import Progress
@@ -14,7 +17,11 @@ from curation.importing.importing import ImportReport, import_dataset
 from curation.importing.preview import ImportPreview, preview_import
 from db.errors import BadInput, Refused
 from db.people.audit import record_audit
-from db.store.store import open_store
+from db.people.rights import add_rights
+from db.store.scope import unscoped
+from db.store.store import Store, open_store
+from db.tables import Account, Dataset
+from db.values import RIGHTS
 
 CHUNK_BYTES = 1 << 20
 
@@ -61,7 +68,8 @@ def import_from_page(
     if not name.strip():
         raise BadInput("the dataset has no name: enter one")
     store = open_store()
-    with _files(sources) as (pairs, passages):
+    is_new = _is_new_dataset(store, name.strip())
+    with _files(sources) as (pairs, passages), unscoped():
         report = import_dataset(
             store,
             name=name.strip(),
@@ -73,15 +81,40 @@ def import_from_page(
             skip_bad=skip_bad,
             progress=progress,
         )
-    with store.write() as session:
+    with unscoped(), store.write() as session:
+        if is_new:
+            _become_member(session, user, name.strip())
         record_audit(session, user.name, "import", name.strip(), **report.imported)
         session.commit()
     return report
 
 
+def _is_new_dataset(store: Store, name: str) -> bool:
+    """Whether no dataset has this name. Raises Refused if the user may not curate the one."""
+    with store.read() as session:
+        is_own = session.scalar(select(Dataset.id).where(Dataset.name == name)) is not None
+    with unscoped(), store.read() as session:
+        exists = session.scalar(select(Dataset.id).where(Dataset.name == name)) is not None
+    if exists and not is_own:
+        raise Refused(
+            f"a dataset {name!r} exists, and you have no right to it: choose another name"
+        )
+    return not exists
+
+
+def _become_member(session: Session, user: SessionUser, name: str) -> None:
+    """Give who imported a new dataset, on it, the rights that they have on anything."""
+    dataset_id = session.scalar(select(Dataset.id).where(Dataset.name == name))
+    if dataset_id is None or user.account_id is None or user.rights.is_everywhere("curate"):
+        return
+    rights = [right for right in RIGHTS if user.rights.anywhere(right)]
+    account = session.get_one(Account, user.account_id)
+    add_rights(session, account, rights, actor=user.name, dataset_id=dataset_id)
+
+
 def _require_import(sources: Sources) -> SessionUser:
     user = require_permission("import")
-    if (sources.pairs_path or sources.passages_path) and not user.may("admin"):
+    if (sources.pairs_path or sources.passages_path) and not user.is_admin:
         raise Refused("only an admin can import files on the server: upload the files instead")
     return user
 

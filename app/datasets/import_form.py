@@ -30,7 +30,7 @@ def draw_import_form() -> None:
         pairs = first.file_uploader("Pairs", TYPES, key="datasets.pairs")
         passages = second.file_uploader("Passages (separate file)", TYPES, key="datasets.passages")
         pairs_path = passages_path = ""
-        if user is not None and user.may("admin"):
+        if user is not None and user.is_admin:
             first, second = st.columns(2)
             pairs_path = first.text_input("Or: pairs on the server", key="datasets.pairs_path")
             passages_path = second.text_input(

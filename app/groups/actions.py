@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.access.identity import SessionUser
@@ -51,7 +52,8 @@ class Desk:
 
 def is_blind(session: Session, user: SessionUser, run_id: int) -> bool:
     """Whether this user reviews the run without verdicts."""
-    return not user.may("curator") and not session.get_one(Run, run_id).verdicts_shown
+    run = session.get_one(Run, run_id)
+    return not user.rights.on_dataset("curate", run.dataset_id) and not run.verdicts_shown
 
 
 def card_data(desk: Desk, outbox: Mapping[str, Any], *, as_json: AsJson) -> dict[str, Any]:
@@ -123,8 +125,13 @@ def _next_groups(
         *passed_over,
         *st.session_state.get(ANSWERED, []),
     ]:
-        if user.may("curator"):  # who opens groups at all may open this one, on its own page
+        run = session.get_one(Run, desk.wanted.run_id)
+        if user.rights.on_dataset("curate", run.dataset_id):
+            # who opens groups at all may open this one, on its own page
             require_visible(session, desk.wanted_group, user.name)
+        of_run = session.scalar(select(Group.run_id).where(Group.id == desk.wanted_group))
+        if of_run is not None and is_blind(session, user, of_run) and not blind:
+            raise Refused(f"group {desk.wanted_group} is of run {of_run}: choose that run")
         if not review_queue.can_review(session, desk.wanted_group, reviewer=user.name, blind=blind):
             raise Refused(f"group {desk.wanted_group} is not in your queue")
         ids = [desk.wanted_group, *(each for each in ids if each != desk.wanted_group)]

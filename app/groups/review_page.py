@@ -5,6 +5,7 @@ Annotators see no verdict, and no queue that reveals one, unless a curator allow
 
 import streamlit as st
 
+from app.access.permissions import NEEDS
 from app.access.session_user import failures_shown, require_permission, show_notices
 from app.groups import actions
 from app.groups.actions import Desk
@@ -124,14 +125,17 @@ def draw_plain_desk(desk: Desk) -> None:
 
 def draw_review(runs: list[RunSummary]) -> None:
     user = require_permission("review")
-    is_curator = user.may("curator")
+
+    def curates(run: RunSummary) -> bool:
+        return user.rights.on_dataset("curate", run.dataset_id)
+
     run = choose(
         "Run",
         runs,
         key="review.run",
         parameter="run",
         ident=lambda run: run.id,
-        name=run_name if is_curator else lambda run: f"run {run.id} · {run.dataset}",
+        name=lambda run: run_name(run) if curates(run) else f"run {run.id} · {run.dataset}",
     )
     with open_store().read() as session:
         blind = actions.is_blind(session, user, run.id)
@@ -144,7 +148,7 @@ def draw_review(runs: list[RunSummary]) -> None:
     else:
         draw_desk(desk)
         draw_lifeline()
-    if is_curator:
+    if curates(run):
         draw_curators_part(run, wanted)
     st.toggle(
         "Plain page",
@@ -161,7 +165,7 @@ if found:
         draw_review(found)
 else:
     with failures_shown():
-        is_curator = require_permission("review").may("curator")
+        is_curator = NEEDS["curate"].is_met(require_permission("review"))
         draw_empty(
             "Nothing to review yet.",
             "A curation run generates groups.",

@@ -2,11 +2,11 @@
 
 import streamlit as st
 
+from app.access.permissions import NEEDS
 from app.access.session_user import current_user
 from app.home.path import Step, next_step, path_of
 from app.jobs.card import follow_job
-from app.kit.menu import view_file
-from app.kit.page import draw_heading
+from app.kit.page import draw_heading, draw_link
 from app.text.numbers import counted
 from db.jobs import jobs
 from db.outcome.overview import Overview, overview
@@ -33,15 +33,15 @@ def draw_step(step: Step, *, is_next: bool) -> None:
     colour = "green" if step.done else ("primary" if is_next else "gray")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f":{colour}[{icon}]", width="content")
-        st.page_link(view_file(step.view), label=step.title, width="content")
+        draw_link(step.view, label=step.title)
         st.caption(step.state if step.done else step.todo, width="stretch")
 
 
 user = current_user()
 assert user is not None
-if not user.may("curator"):
+if not NEEDS["jobs"].is_met(user):
     draw_heading(f"Welcome, {user.name}", "Judge which passage answers an instruction best.")
-    st.page_link(view_file("judge"), label="Go to your items", icon=":material/gavel:")
+    draw_link("judge", label="Go to your items", icon=":material/gavel:")
     st.stop()
 
 with open_store().read() as session:
@@ -60,16 +60,16 @@ after = next_step(steps)
 with st.container(border=True):
     if after is None:
         st.markdown("**All steps are done.** See how the models perform.")
-        st.page_link(view_file("evaluations"), label="Open", icon=":material/arrow_forward:")
+        draw_link("evaluations", label="Open", icon=":material/arrow_forward:")
     else:
         st.markdown(f"**Next: {after.title}** — {after.todo}")
-        st.page_link(view_file(after.view), label="Open", icon=":material/arrow_forward:")
+        draw_link(after.view, label="Open", icon=":material/arrow_forward:")
         st.code(after.command, language=None, wrap_lines=True)
 for job in running:
     follow_job(job.id, key=f"home.job-{job.id}")
 if failed:
-    st.page_link(
-        view_file("jobs"),
+    draw_link(
+        "jobs",
         label=f"Failed or lost jobs: {found.jobs_failed:,}",
         icon=":material/error:",
     )

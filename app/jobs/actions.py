@@ -1,23 +1,45 @@
 """Actions on jobs from pages: launch, read, cancel, resume, run again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
+from app.access.identity import SessionUser
 from app.access.session_user import action, notify, require_permission
 from app.jobs import launching, supervisors
 from app.jobs.kinds import KINDS
+from db.errors import NotFound
 from db.jobs import jobs as queue
 from db.people.audit import record_audit
 from db.store.store import open_store
-from db.tables import Job, utc_now
+from db.tables import Analysis, Checkpoint, Dataset, Job, Release, Run, Study, utc_now
+
+PLACES: Mapping[str, Any] = {
+    "dataset": Dataset,
+    "datasets": Dataset,
+    "against_datasets": Dataset,
+    "run_id": Run,
+    "run": Run,
+    "runs": Run,
+    "study_id": Study,
+    "release_id": Release,
+    "release": Release,
+    "releases": Release,
+    "checkpoint_id": Checkpoint,
+    "onto": Analysis,
+}
 
 
 def launch_job(kind: str, config: dict[str, Any], *, what: str) -> int:
     """Queue a job for the session user. Returns its id. Raises Refused without the permission."""
     user = require_permission(KINDS[kind].permission)
-    job_id = launching.launch(open_store(), kind, config, started_by=user.name)
+    store = open_store()
+    with store.read() as session:
+        require_places(session, config)
+    job_id = launching.launch(store, kind, config, started_by=user.name)
     notify(f"{what} is queued as job {job_id}.")
     return job_id
 
@@ -46,7 +68,7 @@ def read_metrics(job_ids: Sequence[int]) -> dict[int, dict[str, list[tuple[int, 
 @action
 def cancel(job_id: int) -> None:
     """Request that a job stops."""
-    user = require_permission("jobs")
+    user = _require_kind(job_id)
     with open_store().write() as session:
         job = queue.request_stop(session, job_id)
         record_audit(session, user.name, "job.cancel", str(job_id))
@@ -58,7 +80,7 @@ def cancel(job_id: int) -> None:
 @action
 def resume(job_id: int) -> None:
     """Queue a finished job again; it continues from what it stored."""
-    user = require_permission("jobs")
+    user = _require_kind(job_id)
     store = open_store()
     with store.write() as session:
         launcher = queue.requeue_job(session, job_id).launcher
@@ -71,10 +93,40 @@ def resume(job_id: int) -> None:
 @action
 def run_again(job_id: int) -> None:
     """Queue a new job with the same config."""
-    user = require_permission("jobs")
+    user = _require_kind(job_id)
     store = open_store()
     with store.read() as session:
         job = queue.get_job(session, job_id)
+        require_places(session, job.config)
     new_id = launching.launch(store, job.kind, job.config, started_by=user.name)
     st.query_params["job"] = str(new_id)
     notify(f"Job {new_id} is queued with the config of job {job_id}.")
+
+
+def require_places(session: Session, config: Mapping[str, Any]) -> None:
+    """Raise NotFound if a job's config names what the session does not see.
+
+    The job's own process sees everything.
+    """
+    for name, entity in PLACES.items():
+        for value in _values(config.get(name)):
+            column = entity.name if entity is Dataset else entity.id
+            if entity is not Dataset and not value.isdecimal():
+                continue  # a folder or a name outside of the store
+            wanted = value if entity is Dataset else int(value)
+            if session.scalar(select(entity.id).where(column == wanted)) is None:
+                raise NotFound(f"no {entity.__tablename__} {value}, or you have no right to it")
+
+
+def _values(value: Any) -> list[str]:
+    if value is None or isinstance(value, dict):
+        return []
+    return [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
+
+
+def _require_kind(job_id: int) -> SessionUser:
+    """The user, if they may launch jobs of this one's kind. Raises Refused."""
+    require_permission("jobs")
+    with open_store().read() as session:
+        kind = queue.get_job(session, job_id).kind
+    return require_permission(KINDS[kind].permission)

@@ -6,6 +6,7 @@ judge sees the passages in an order of their own.
 
 import streamlit as st
 
+from app.access.permissions import NEEDS
 from app.access.session_user import failures_shown, require_permission, show_notices
 from app.judge import actions
 from app.judge.card import draw_card
@@ -124,7 +125,7 @@ with open_store().read() as session:
     open_studies = list_studies(session, statuses=("open",))
 if not open_studies:
     with failures_shown():
-        is_curator = require_permission("judge").may("curator")
+        is_curator = NEEDS["studies"].is_met(require_permission("judge"))
         draw_empty(
             "No study is open.",
             "When a curator creates a study from a run, its items appear here.",

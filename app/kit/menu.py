@@ -1,4 +1,4 @@
-"""The pages and the role each requires: other pages are neither listed nor reachable."""
+"""The pages and the permission each requires: other pages are neither listed nor reachable."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,43 +6,56 @@ from pathlib import Path
 import streamlit as st
 
 from app.access.identity import SessionUser
+from app.access.permissions import NEEDS
 
 APP = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
 class View:
-    """A page: its name in the URL, file under `app/`, title, icon, section and required role."""
+    """A page: its name in the URL, file under `app/`, title, icon, section and permission."""
 
     name: str
     file: str
     title: str
     icon: str
     section: str
-    role: str = "curator"
+    permission: str
 
 
 MENU = (
-    View("home", "home/page.py", "Home", "home", "", "annotator"),
-    View("datasets", "datasets/page.py", "Datasets", "database", "Curation"),
-    View("curate", "curate/page.py", "Curate", "account_tree", "Curation"),
-    View("groups", "groups/page.py", "Groups", "view_agenda", "Curation"),
-    View("review", "groups/review_page.py", "Review", "rate_review", "Curation", "annotator"),
-    View("releases", "releases/page.py", "Releases", "inventory_2", "Curation"),
-    View("judge", "judge/page.py", "Judge", "gavel", "Judging", "annotator"),
-    View("studies", "studies/page.py", "Studies", "fact_check", "Judging"),
-    View("adjudicate", "studies/adjudicate_page.py", "Adjudicate", "balance", "Judging"),
-    View("agreement", "agreement/page.py", "Agreement", "handshake", "Judging"),
-    View("validators", "agreement/validators_page.py", "Validators", "rule", "Judging"),
-    View("diversity", "corpora/diversity_page.py", "Diversity", "diversity_3", "Analysis"),
-    View("coverage", "corpora/coverage_page.py", "Coverage", "scatter_plot", "Analysis"),
-    View("overlaps", "corpora/overlaps_page.py", "Overlaps", "content_copy", "Analysis"),
-    View("train", "training/page.py", "Train", "model_training", "Models"),
-    View("evaluations", "models/evaluations_page.py", "Evaluations", "leaderboard", "Models"),
-    View("try_it", "models/try_it_page.py", "Try it", "travel_explore", "Models"),
-    View("jobs", "jobs/page.py", "Jobs", "schedule", "System"),
-    View("accounts", "people/page.py", "Accounts", "group", "System", "admin"),
-    View("audit", "people/audit_page.py", "Audit log", "history", "System", "admin"),
+    View("home", "home/page.py", "Home", "home", "", "any"),
+    View("datasets", "datasets/page.py", "Datasets", "database", "Curation", "curate"),
+    View("curate", "curate/page.py", "Curate", "account_tree", "Curation", "curate"),
+    View("groups", "groups/page.py", "Groups", "view_agenda", "Curation", "curate"),
+    View("review", "groups/review_page.py", "Review", "rate_review", "Curation", "review"),
+    View("releases", "releases/page.py", "Releases", "inventory_2", "Curation", "export"),
+    View("judge", "judge/page.py", "Judge", "gavel", "Judging", "judge"),
+    View("studies", "studies/page.py", "Studies", "fact_check", "Judging", "studies"),
+    View(
+        "adjudicate", "studies/adjudicate_page.py", "Adjudicate", "balance", "Judging", "adjudicate"
+    ),
+    View("agreement", "agreement/page.py", "Agreement", "handshake", "Judging", "studies"),
+    View("validators", "agreement/validators_page.py", "Validators", "rule", "Judging", "studies"),
+    View(
+        "diversity", "corpora/diversity_page.py", "Diversity", "diversity_3", "Analysis", "analyze"
+    ),
+    View("coverage", "corpora/coverage_page.py", "Coverage", "scatter_plot", "Analysis", "analyze"),
+    View("overlaps", "corpora/overlaps_page.py", "Overlaps", "content_copy", "Analysis", "analyze"),
+    View("train", "training/page.py", "Train", "model_training", "Models", "train"),
+    View(
+        "evaluations",
+        "models/evaluations_page.py",
+        "Evaluations",
+        "leaderboard",
+        "Models",
+        "evaluate",
+    ),
+    View("try_it", "models/try_it_page.py", "Try it", "travel_explore", "Models", "try"),
+    View("jobs", "jobs/page.py", "Jobs", "schedule", "System", "jobs"),
+    View("members", "people/members_page.py", "Members", "badge", "System", "accounts"),
+    View("accounts", "people/page.py", "Accounts", "group", "System", "accounts"),
+    View("audit", "people/audit_page.py", "Audit log", "history", "System", "audit"),
 )
 
 FILES = {view.name: APP / view.file for view in MENU}
@@ -50,7 +63,17 @@ FILES = {view.name: APP / view.file for view in MENU}
 
 def views_for(user: SessionUser) -> list[View]:
     """The pages this user may open, in the menu's order."""
-    return [view for view in MENU if user.may(view.role)]
+    return [view for view in MENU if may_open(user, view.name)]
+
+
+def may_open(user: SessionUser, name: str) -> bool:
+    """Whether the user may open this page; the home page is everybody's."""
+    return name == "home" or NEEDS[permission_of(name)].is_met(user)
+
+
+def permission_of(url_path: str) -> str:
+    """The permission of the page with this path."""
+    return next((view.permission for view in MENU if view.name == url_path), "any")
 
 
 def view_file(name: str) -> Path:

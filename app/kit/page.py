@@ -1,8 +1,11 @@
 """Heading, labels and empty state of a page."""
 
+from typing import Any
+
 import streamlit as st
 
-from app.kit.menu import view_file
+from app.access.session_user import current_user
+from app.kit.menu import may_open, view_file
 from app.text.plain import plain
 from curation.recorded import NOTE as RECORDED_NOTE
 
@@ -65,12 +68,21 @@ def draw_status(status: str) -> None:
     st.badge(status, color=STATUS_COLOURS.get(status, "gray"))  # type: ignore[arg-type]
 
 
+def draw_link(view: str, *, label: str, icon: str | None = None, width: Any = "content") -> None:
+    """Draw a link to a page; only its label for who may not open the page."""
+    user = current_user()
+    if user is not None and may_open(user, view):
+        st.page_link(view_file(view), label=label, icon=icon, width=width)
+    else:
+        st.markdown(plain(label), width=width)
+
+
 def draw_empty(what: str, then: str, *, command: str = "", view: str = "", link: str = "") -> None:
     """Draw an empty state: what is missing and what to do next, with a page link or a command."""
     with st.container(border=True):
         st.markdown(f"**{plain(what)}**")
         st.caption(plain(then))
         if view:
-            st.page_link(view_file(view), label=link, icon=":material/arrow_forward:")
+            draw_link(view, label=link, icon=":material/arrow_forward:")
         if command:
             st.code(command, language=None, wrap_lines=True)

@@ -75,9 +75,9 @@ def start() -> None:
     if not models:
         raise BadInput("no model: choose at least one")
     benchmark = (state["evaluations.benchmark"] or "").strip()
-    if benchmark and not benchmark.startswith(DATASET) and not user.may("admin"):
+    if benchmark and not benchmark.startswith(DATASET) and not user.is_admin:
         raise Refused("only an admin can evaluate on folders of the server")
-    if any(model.startswith(TREC) for model in models) and not user.may("admin"):
+    if any(model.startswith(TREC) for model in models) and not user.is_admin:
         raise Refused("only an admin can score run files of the server")
     subset = state["evaluations.subset"]
     if subset and not benchmark:
@@ -86,7 +86,7 @@ def start() -> None:
     if not benchmark and release is None:
         raise BadInput("no evaluation data: there is no release yet, so give a benchmark")
     ordinary = (state["evaluations.ordinary"] or "").strip()
-    if ordinary and not ordinary.startswith(DATASET) and not user.may("admin"):
+    if ordinary and not ordinary.startswith(DATASET) and not user.is_admin:
         raise Refused("only an admin can evaluate on folders of the server")
     config = {
         "models": models,

@@ -7,7 +7,9 @@ from db.errors import BadInput
 from db.people import accounts, invitations
 from db.people.fields import FIELDS, account_field, set_field, set_fields
 from db.people.passwords import create_password_link
+from db.people.rights import add_rights, require_not_admin, set_rights
 from db.store.store import open_store
+from db.tables import Account
 
 
 @action
@@ -56,6 +58,49 @@ def create_link(name: str) -> None:
         token = create_password_link(session, account, actor=user.name)
         session.commit()
     st.session_state["accounts.invitation"] = f"/password/{token}"
+
+
+@action
+def save_rights(account_id: int, dataset_id: int | None, study_id: int | None, key: str) -> None:
+    """Give an account exactly the rights chosen in widget `key`, there."""
+    user = require_permission("accounts")
+    with open_store().write() as session:
+        account = session.get_one(Account, account_id)
+        require_not_admin(account)
+        chosen = list(st.session_state[key])
+        set_rights(
+            session,
+            account,
+            chosen,
+            actor=user.name,
+            dataset_id=dataset_id,
+            study_id=study_id,
+        )
+        session.commit()
+    notify(f"Rights of {account.name} there: {', '.join(sorted(chosen)) or 'none'}.")
+
+
+@action
+def add_member() -> None:
+    """Give a person the rights of the form on the chosen place, besides those they have there."""
+    user, state = require_permission("accounts"), st.session_state
+    dataset_id, study_id = state["members.place"]
+    with open_store().write() as session:
+        account = accounts.get_account(session, state["members.name"])
+        require_not_admin(account)
+        chosen = list(state["members.rights"])
+        if not chosen:
+            raise BadInput("no right chosen: choose at least one")
+        add_rights(
+            session,
+            account,
+            chosen,
+            actor=user.name,
+            dataset_id=dataset_id,
+            study_id=study_id,
+        )
+        session.commit()
+    notify(f"{account.name} is a member.")
 
 
 @action

@@ -86,7 +86,9 @@ def draw_controls(account: Account, *, is_me: bool) -> None:
 
 
 draw_heading(
-    "Accounts", "Annotators judge; curators also manage data; admins also manage accounts."
+    "Accounts",
+    "Annotators judge; curators also manage data; admins also manage accounts. The Members page "
+    "sets rights on single datasets and studies.",
 )
 user = current_user()
 with open_store().read() as session:

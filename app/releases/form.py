@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from app.groups.run_label import run_name
-from app.kit.menu import view_file
+from app.kit.page import draw_link
 from app.releases import actions
 from app.text.numbers import counted
 from app.text.plain import plain
@@ -65,7 +65,7 @@ def _draw_filter(run: RunSummary) -> None:
             help="Requires a comparison of the run by `inf analyze contamination` or on the "
             "Overlaps page.",
         )
-        st.page_link(view_file("overlaps"), label="Compare", icon=":material/compare:")
+        draw_link("overlaps", label="Compare", icon=":material/compare:")
 
 
 def _draw_splits(number: int) -> None:

@@ -198,7 +198,7 @@ def reassign(study_id: int) -> None:
 @action
 def adjudicate(study_id: int, token: str, position: int | None) -> None:
     """Store the adjudicator's decision on a disputed item: a position, None for none of them."""
-    user = require_permission("studies")
+    user = require_permission("adjudicate")
     note = str(st.session_state.get(f"adjudicate.note_{token}") or "")
     with open_store().write() as session:
         made = blind_adjudication.decide(
@@ -218,7 +218,7 @@ def adjudicate(study_id: int, token: str, position: int | None) -> None:
 @action
 def reveal(study_id: int, token: str) -> None:
     """Reveal an item's roles, names and models' choices to the adjudicator."""
-    user = require_permission("studies")
+    user = require_permission("adjudicate")
     with open_store().write() as session:
         blind_adjudication.reveal(session, study_id, token, user.name)
         session.commit()
@@ -228,7 +228,7 @@ def items_to_adjudicate(
     study_id: int, *, open_only: bool, include_agreed: bool, start: int, count: int
 ) -> tuple[list[BlindItem], int]:
     """A page of the study's disputed items as the user may see them, and how many there are."""
-    user = require_permission("studies")
+    user = require_permission("adjudicate")
     store = open_store()
     with store.read() as session:  # it counts all judgments of the study: nobody waits for it
         ids = blind_adjudication.ids_to_adjudicate(

@@ -207,7 +207,7 @@ def parse_seed(text: object) -> int:
 
 def _require_trust(user: SessionUser, settings: TrainSettings) -> None:
     """Raise Refused if a user other than an admin wants to run a model's own code."""
-    if settings.remote_code != "refuse" and not user.may("admin"):
+    if settings.remote_code != "refuse" and not user.is_admin:
         raise Refused("only an admin can run code that comes with a model")
 
 

@@ -1,9 +1,10 @@
-"""Accounts and their roles.
+"""Accounts and their roles: admin, or a preset of rights (`db.people.rights`).
 
-Roles are ordered: annotator < curator < admin. A wrong name and a wrong password take the same time
+A wrong name and a wrong password take the same time
 and give the same message.
 """
 
+from collections.abc import Sequence
 from functools import cache
 
 from sqlalchemy import func, select
@@ -13,6 +14,7 @@ from db.errors import BadInput, NotFound, Refused
 from db.people.attempts import limit_attempts, place_of, record_failure
 from db.people.audit import record_audit
 from db.people.passwords import MAX_PASSWORD_CHARACTERS, hash_password, hasher, set_password
+from db.people.rights import PRESETS, set_rights
 from db.people.sign_ins import end_sessions
 from db.tables import Account
 from db.values import ACCOUNT_ROLES
@@ -31,11 +33,18 @@ def has_accounts(session: Session) -> bool:
 
 
 def add_account(
-    session: Session, name: str, password: str | None, *, role: str, actor: str
+    session: Session,
+    name: str,
+    password: str | None,
+    *,
+    role: str,
+    actor: str,
+    dataset_ids: Sequence[int] | None = None,
 ) -> Account:
     """Add an account; without a password it can sign in by an OpenID provider only.
 
-    Raises BadInput for a bad name, role or password, Refused for a taken name. Does not commit.
+    It has the rights of its role's preset on these datasets, by default everywhere. Raises BadInput
+    for a bad name, role or password, Refused for a taken name. Does not commit.
     """
     name = name.strip()
     if not name or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
@@ -48,6 +57,10 @@ def add_account(
     session.add(account)
     session.flush()
     record_audit(session, actor, "account.add", name, role=role)
+    if dataset_ids is None:
+        set_rights(session, account, PRESETS[role], actor=actor)
+    for dataset_id in dataset_ids or ():
+        set_rights(session, account, PRESETS[role], actor=actor, dataset_id=dataset_id)
     return account
 
 
@@ -92,13 +105,17 @@ def reset_password(session: Session, name: str, password: str, *, actor: str) ->
 
 
 def set_role(session: Session, name: str, role: str, *, actor: str) -> Account:
-    """Give an account another role. Raises Refused for the last admin. Does not commit."""
+    """Give an account another role, with the rights of its preset everywhere.
+
+    Rights on datasets and studies stay. Raises Refused for the last admin. Does not commit.
+    """
     check_role(role)
     account = get_account(session, name)
     if role != "admin":
         _require_another_admin(session, account)
     record_audit(session, actor, "account.role", name, before=account.role, after=role)
     account.role = role
+    set_rights(session, account, PRESETS[role], actor=actor)
     return account
 
 

@@ -15,6 +15,7 @@ from db.assignment.members import add_member
 from db.errors import BadInput, Refused
 from db.people.accounts import add_account, check_role, has_accounts
 from db.people.audit import record_audit
+from db.people.rights import add_rights
 from db.study.judgments import get_or_create_judge
 from db.study.studies import get_study
 from db.tables import Account, Invitation, utc_now
@@ -74,7 +75,16 @@ def accept_invitation(session: Session, token: str, name: str, password: str) ->
     """
     invitation = open_invitation(session, token)
     actor = f"invitation of {invitation.created_by}"
-    account = add_account(session, name, password, role=invitation.role, actor=actor)
+    # who is invited into a study, to annotate, sees that study and nothing else
+    only_study = invitation.study_id is not None and invitation.role == "annotator"
+    account = add_account(
+        session,
+        name,
+        password,
+        role=invitation.role,
+        actor=actor,
+        dataset_ids=() if only_study else None,
+    )
     _mark_used(session, invitation, account)
     return account
 
@@ -96,6 +106,8 @@ def join_study(session: Session, study_id: int, account: Account) -> None:
     """Make a person a member of a study; no change if they are one. Does not commit."""
     judge = get_or_create_judge(session, account.name, kind="person", account_id=account.id)
     add_member(session, study_id, judge.id)
+    if account.role != "admin":
+        add_rights(session, account, ["judge"], actor=account.name, study_id=study_id)
 
 
 def _mark_used(session: Session, invitation: Invitation, account: Account) -> None:

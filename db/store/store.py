@@ -22,6 +22,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, InfError
+from db.store.scope import INFO, current_scope
 from db.store.settings import database_schema, database_url
 
 BUSY_TIMEOUT_SECONDS = 30
@@ -29,7 +30,10 @@ CACHE_KIB = 1000  # per connection; the rest stays in the system's page cache, s
 
 
 class Store:
-    """An opened store. `read()` and `write()` give sessions; neither commits by itself."""
+    """An opened store. `read()` and `write()` give sessions; neither commits by itself.
+
+    In a page of the app they see what the user may see (`db.store.scope`).
+    """
 
     def __init__(self, url: str | None = None) -> None:
         self.url = url or database_url()
@@ -43,18 +47,22 @@ class Store:
     @contextmanager
     def read(self) -> Iterator[Session]:
         """A session that is rolled back at the end."""
-        with Session(self.engine, expire_on_commit=False) as session:
+        with Session(self.engine, expire_on_commit=False, info=_info()) as session:
             yield session
 
     @contextmanager
     def write(self) -> Iterator[Session]:
         """A session whose transaction may write; what is not committed is rolled back."""
-        with Session(self._writer, expire_on_commit=False) as session:
+        with Session(self._writer, expire_on_commit=False, info=_info()) as session:
             yield session
 
     def close(self) -> None:
         """Close every pooled connection (tests; before a file is moved)."""
         self.engine.dispose()
+
+
+def _info() -> dict[Any, Any]:
+    return {INFO: current_scope()}
 
 
 def open_store(url: str | None = None) -> Store:

@@ -17,6 +17,7 @@ from db.errors import BadInput, Refused
 from db.people.audit import record_audit
 from db.store.bulk import insert_of
 from db.study.adjudication import Disputed, adjudicate, disputed_ids, get_disputed
+from db.study.studies import get_study
 from db.tables import AdjudicationView, Assignment, Group, Item, Judge, Judgment, utc_now
 from db.tables.judging import new_token
 from db.values import NONE
@@ -52,7 +53,11 @@ def ids_to_adjudicate(
     open_only: bool = False,
     include_agreed: bool = False,
 ) -> list[int]:
-    """The disputed items of a study, but for those that the person is judging now."""
+    """The disputed items of a study, but for those that the person is judging now.
+
+    Raises NotFound.
+    """
+    get_study(session, study_id)
     found = disputed_ids(session, study_id, open_only=open_only, include_agreed=include_agreed)
     held = set(
         session.scalars(
@@ -139,6 +144,7 @@ def decide(
 
 
 def _view(session: Session, study_id: int, item_id: int, person: str) -> AdjudicationView:
+    get_study(session, study_id)
     query = select(AdjudicationView).where(
         AdjudicationView.study_id == study_id,
         AdjudicationView.item_id == item_id,
@@ -161,6 +167,7 @@ def _view(session: Session, study_id: int, item_id: int, person: str) -> Adjudic
 
 
 def _view_of_token(session: Session, study_id: int, token: str, person: str) -> AdjudicationView:
+    get_study(session, study_id)
     view = session.scalar(
         select(AdjudicationView).where(
             AdjudicationView.study_id == study_id,

@@ -31,7 +31,7 @@ from db.tables.judging import (
     StudyJudge,
 )
 from db.tables.outcome import Analysis, Checkpoint, Embedding, Evaluation, Release, ReleaseGroup
-from db.tables.people import Account, AccountSession, Audit, Invitation, PasswordLink
+from db.tables.people import Account, AccountSession, Audit, Invitation, Member, PasswordLink
 from db.tables.work import Job, MetricPoint
 
 __all__ = [
@@ -59,6 +59,7 @@ __all__ = [
     "Job",
     "Judge",
     "Judgment",
+    "Member",
     "MetricPoint",
     "OpenedGroup",
     "Pair",

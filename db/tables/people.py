@@ -3,14 +3,15 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.tables.base import Base, created, key
+from db.values import RIGHTS, STUDY_RIGHTS
 
 
 class Account(Base, kw_only=True):
-    """A person who signs in.
+    """A person who signs in. `role`: admin, or the preset that their rights (`Member`) came from.
 
     An OpenID provider identifies them by `email` (lower case); an account without a password can
     only sign in through it.
@@ -27,6 +28,40 @@ class Account(Base, kw_only=True):
     __table_args__ = (
         CheckConstraint("role IN ('annotator', 'curator', 'admin')", name="role"),
         CheckConstraint("name <> ''", name="name_not_empty"),
+    )
+
+
+class Member(Base, kw_only=True):
+    """A right of a person: on a dataset, on a study, or (without either) everywhere."""
+
+    __tablename__ = "member"
+    id: Mapped[int] = key()
+    account_id: Mapped[int] = mapped_column(ForeignKey("account.id", ondelete="CASCADE"))
+    right_held: Mapped[str]
+    dataset_id: Mapped[int | None] = mapped_column(
+        ForeignKey("dataset.id", ondelete="CASCADE"), default=None
+    )
+    study_id: Mapped[int | None] = mapped_column(
+        ForeignKey("study.id", ondelete="CASCADE"), default=None
+    )
+    granted_by: Mapped[str] = mapped_column(default="")
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (
+        CheckConstraint(f"right_held IN {RIGHTS}", name="right_held"),
+        CheckConstraint("dataset_id IS NULL OR study_id IS NULL", name="one_place"),
+        CheckConstraint(
+            f"study_id IS NULL OR right_held IN {STUDY_RIGHTS}", name="right_of_a_study"
+        ),
+        UniqueConstraint("account_id", "right_held", "dataset_id"),
+        UniqueConstraint("account_id", "right_held", "study_id"),
+        Index(
+            "uq_member_everywhere",
+            "account_id",
+            "right_held",
+            unique=True,
+            sqlite_where=text("dataset_id IS NULL AND study_id IS NULL"),
+            postgresql_where=text("dataset_id IS NULL AND study_id IS NULL"),
+        ),
     )
 
 

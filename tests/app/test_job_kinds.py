@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.access.permissions import REQUIRED_ROLE
+from app.access.permissions import NEEDS
 from app.jobs import launching, supervisors
 from app.jobs.kinds import KINDS, kinds_of_slot
 from app.jobs.ray_cluster import entrypoint_of, environment_of
@@ -29,7 +29,7 @@ def test_the_table_has_exactly_the_kinds_that_the_store_accepts() -> None:
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 def test_every_kind_names_a_permission_a_slot_and_a_handler(kind) -> None:
-    assert kind.permission in REQUIRED_ROLE
+    assert kind.permission in NEEDS
     assert any(kind.name in slot.kinds for slot in slots(gpus=[]))
     module, function = kind.handler.split(":")
     handler = getattr(importlib.import_module(module), function)

@@ -11,8 +11,6 @@ from conftest import Ran
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.access.identity import SessionUser
-from app.access.permissions import REQUIRED_ROLE, require
 from db.errors import BadInput, NotFound, Refused
 from db.modules import run_module
 from db.people import sign_ins
@@ -156,17 +154,6 @@ def test_a_name_is_given_once(store: Store) -> None:
         add_account(session, "ann", PASSWORD, role="admin", actor="test")
         with pytest.raises(Refused, match="already"):
             add_account(session, " ann ", PASSWORD, role="curator", actor="test")
-
-
-@pytest.mark.parametrize("permission", REQUIRED_ROLE)
-def test_a_permission_is_refused_below_its_role_and_when_signed_out(permission: str) -> None:
-    with pytest.raises(Refused, match="signed out"):
-        require(None, permission)
-    annotator = SessionUser("ann", "annotator", 1)
-    if REQUIRED_ROLE[permission] != "annotator":
-        with pytest.raises(Refused, match=REQUIRED_ROLE[permission]):
-            require(annotator, permission)
-    assert require(SessionUser("root", "admin", 2), permission).name == "root"
 
 
 def test_an_invitation_that_expired_or_was_never_made_is_refused(store: Store) -> None:

@@ -6,12 +6,14 @@ from collections.abc import Callable
 import click
 
 from app.cli.kit.report import Result, me, ready_store, reporting
+from db.corpus.datasets import get_dataset
 from db.errors import BadInput
 from db.people import accounts, invitations
 from db.people.fields import FIELDS, AccountField, field_values, set_field, set_fields
 from db.people.passwords import LINK_HOURS, create_password_link
-from db.tables import Account
-from db.values import ACCOUNT_ROLES
+from db.people.rights import list_members, require_not_admin, set_rights
+from db.tables import Account, Member
+from db.values import ACCOUNT_ROLES, RIGHTS
 
 
 @click.group()
@@ -57,16 +59,31 @@ def ask_password() -> str:
 @click.argument("name")
 @click.option("--role", type=click.Choice(ACCOUNT_ROLES), default="annotator", show_default=True)
 @_field_options
+@click.option(
+    "--dataset",
+    "datasets",
+    multiple=True,
+    help="Give the role's rights on this dataset only; repeat for several. Default: everywhere.",
+)
 @click.option("--no-password", is_flag=True, help="Sign in through the provider only.")
 @reporting(lambda result: f"added {result['name']} as {result['role']}")
-def add(name: str, role: str, no_password: bool, **fields: str) -> Result:
+def add(
+    name: str, role: str, datasets: tuple[str, ...], no_password: bool, **fields: str
+) -> Result:
     """Add an account; the password is prompted for or read from standard input."""
     store = ready_store()
     if no_password and not fields["email"]:
         raise BadInput("--no-password requires --email: otherwise the account could not sign in")
     password = None if no_password else ask_password()
     with store.write() as session:
-        account = accounts.add_account(session, name, password, role=role, actor=me())
+        account = accounts.add_account(
+            session,
+            name,
+            password,
+            role=role,
+            actor=me(),
+            dataset_ids=[get_dataset(session, one).id for one in datasets] or None,
+        )
         set_fields(session, account.name, fields, actor=me())
         session.commit()
         return _row(account)
@@ -140,6 +157,52 @@ def invite(role: str, days: int, study_id: int | None) -> Result:
         token = invitations.invite(session, role=role, days=days, actor=me(), study_id=study_id)
         session.commit()
     return {"path": f"/invitation/{token}", "role": role, "days": days, "study_id": study_id}
+
+
+def _rights_row(account: Account, member: Member) -> Result:
+    return {
+        "name": account.name,
+        "right": member.right_held,
+        "dataset_id": member.dataset_id,
+        "study_id": member.study_id,
+        "granted_by": member.granted_by,
+    }
+
+
+def _rights_line(row: Result) -> str:
+    place = "everywhere"
+    if row["study_id"] is not None:
+        place = f"study {row['study_id']}"
+    elif row["dataset_id"] is not None:
+        place = f"dataset {row['dataset_id']}"
+    return f"{row['name']:<30} {row['right']:<12} {place}"
+
+
+@users.command("members")
+@reporting(lambda result: "\n".join(map(_rights_line, result["members"])) or "no members")
+def members_() -> Result:
+    """List the rights of every account; an admin has all of them and is not listed."""
+    with ready_store().read() as session:
+        return {"members": [_rights_row(*each) for each in list_members(session)]}
+
+
+@users.command("rights")
+@click.argument("name")
+@click.argument("rights", nargs=-1, type=click.Choice(RIGHTS))
+@click.option("--dataset", help="On this dataset.")
+@click.option("--study", "study_id", type=int, help="On this study.")
+@reporting(lambda result: f"{result['name']}: {', '.join(result['rights']) or 'no right'} there")
+def rights_(
+    name: str, rights: tuple[str, ...], dataset: str | None, study_id: int | None
+) -> Result:
+    """Set exactly these rights of an account: on a dataset, on a study, or everywhere."""
+    with ready_store().write() as session:
+        account = accounts.get_account(session, name)
+        require_not_admin(account)
+        dataset_id = None if dataset is None else get_dataset(session, dataset).id
+        set_rights(session, account, rights, actor=me(), dataset_id=dataset_id, study_id=study_id)
+        session.commit()
+    return {"name": name, "rights": sorted(rights), "dataset": dataset, "study_id": study_id}
 
 
 def _reset_line(result: Result) -> str:

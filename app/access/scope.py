@@ -1,0 +1,44 @@
+"""What the sessions of a page see: the user's datasets, runs and studies, by the page's permission.
+
+The page and every action set the permission they work under. Without one (a fragment that reads
+before anything else), sessions see what any of the user's rights lets them see; for who is signed
+out, nothing. Threads other than a page's (routes, supervisors, the command line) are not limited.
+"""
+
+from contextvars import ContextVar
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from app.access.identity import SessionUser, user_of_cookies
+from app.access.permissions import NEEDS
+from db.store.scope import Scope, scope_sessions_by, unscoped
+from db.store.store import open_store
+
+NOTHING = Scope("", frozenset())
+_current: ContextVar[tuple[Scope | None] | None] = ContextVar("page_scope", default=None)
+
+
+def read_user() -> SessionUser | None:
+    """The signed-in user of this page; None when signed out."""
+    with unscoped():
+        return user_of_cookies(open_store(), st.context.cookies)
+
+
+def work_under(user: SessionUser | None, permission: str) -> None:
+    """Limit the sessions opened from now on to what the permission lets the user see."""
+    _current.set((NOTHING if user is None else NEEDS[permission].scope(user),))
+
+
+def _scope_of_page() -> Scope | None:
+    if get_script_run_ctx(suppress_warning=True) is None:
+        return None
+    found = _current.get()
+    if found is None:
+        work_under(read_user(), "any")
+        found = _current.get()
+        assert found is not None
+    return found[0]
+
+
+scope_sessions_by(_scope_of_page)

@@ -1,0 +1,175 @@
+"""What a session of the store sees: everything, or one person's datasets, runs and studies.
+
+The filter is in the session, not in its queries: every SELECT, UPDATE and DELETE of these tables
+gets it, so that a query that forgot about rights finds nothing of others. The app sets it
+(`app.access.scope`); commands, jobs and sign-in work without.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import ColumnElement, Integer, Select, Table, event, literal_column, or_, select
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import ORMExecuteState, Session, with_loader_criteria
+from sqlalchemy.sql.base import ExecutableOption
+from sqlalchemy.sql.functions import FunctionElement
+
+from db.tables import (
+    Analysis,
+    Checkpoint,
+    Dataset,
+    Evaluation,
+    Group,
+    Guideline,
+    Job,
+    Pair,
+    Passage,
+    Release,
+    Run,
+    Study,
+    StudyItem,
+)
+
+INFO = "scope"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a person sees: all of `datasets`, and the `studies`, with what `through` datasets need.
+
+    `with_groups`: whether groups and texts are limited to `datasets`, too. Not where people judge
+    or adjudicate: there items are reached through the study alone, and what keeps judges blind (who
+    opened, reviewed, adjudicated what) must be found on every dataset.
+    """
+
+    person: str
+    datasets: frozenset[int]
+    studies: frozenset[int] = frozenset()
+    through: frozenset[int] = frozenset()
+    with_groups: bool = True
+
+    @cached_property
+    def options(self) -> tuple[ExecutableOption, ...]:
+        """The criteria as options of a statement."""
+        return tuple(
+            with_loader_criteria(table, condition, include_aliases=True)
+            for table, condition in self._criteria()
+        )
+
+    def _criteria(self) -> Iterator[tuple[type[Any], ColumnElement[bool]]]:
+        ids, seen = sorted(self.datasets), sorted(self.datasets | self.through)
+        own_jobs = _ids(Job).where(_column(Job, "started_by") == self.person)
+        releases = _ids(Release).where(_column(Release, "dataset_id").in_(ids))
+        runs = _ids(Run).where(_column(Run, "dataset_id").in_(seen))
+        own = sorted(self.studies)
+        studies = _ids(Study).where(
+            or_(_column(Study, "dataset_id").in_(ids), _column(Study, "id").in_(own))
+        )
+        checkpoints = _ids(Checkpoint).where(
+            or_(
+                _column(Checkpoint, "release_id").in_(releases),
+                _column(Checkpoint, "job_id").in_(own_jobs),
+            )
+        )
+        yield Dataset, Dataset.id.in_(seen)
+        yield Run, Run.dataset_id.in_(seen)
+        yield Study, or_(Study.dataset_id.in_(ids), Study.id.in_(own))
+        yield StudyItem, StudyItem.study_id.in_(studies)
+        yield Guideline, Guideline.study_id.in_(studies)
+        yield Release, Release.dataset_id.in_(ids)
+        yield Checkpoint, or_(Checkpoint.release_id.in_(releases), Checkpoint.job_id.in_(own_jobs))
+        yield (
+            Evaluation,
+            or_(Evaluation.checkpoint_id.in_(checkpoints), Evaluation.job_id.in_(own_jobs)),
+        )
+        yield Analysis, or_(Analysis.dataset_id.in_(ids), Analysis.job_id.in_(own_jobs))
+        config = _column(Job, "config")
+        of_places = _ids(Job).where(
+            or_(
+                _ConfigNumber(config, "run_id").in_(runs),
+                _ConfigNumber(config, "study_id").in_(studies),
+            )
+        )
+        yield Job, or_(Job.started_by == self.person, Job.id.in_(of_places))
+        if self.with_groups:
+            whole = _ids(Run).where(_column(Run, "dataset_id").in_(ids))
+            yield Group, Group.run_id.in_(whole)
+            yield Pair, Pair.dataset_id.in_(ids)
+            yield Passage, Passage.dataset_id.in_(ids)
+
+
+_provider: Callable[[], Scope | None] = lambda: None  # noqa: E731
+_off: ContextVar[bool] = ContextVar("scope_off", default=False)
+
+
+def scope_sessions_by(provider: Callable[[], Scope | None]) -> None:
+    """Let sessions opened from now on have the scope that this returns; None: they see all."""
+    global _provider
+    _provider = provider
+
+
+def current_scope() -> Scope | None:
+    """The scope of a session that is opened now."""
+    return None if _off.get() else _provider()
+
+
+@contextmanager
+def unscoped() -> Iterator[None]:
+    """Sessions opened within see everything: to look up rights, and after a check of them."""
+    token = _off.set(True)
+    try:
+        yield
+    finally:
+        _off.reset(token)
+
+
+class _ConfigNumber(FunctionElement[int]):
+    """An integer of a job's config.
+
+    SQLAlchemy's own `config[name].as_integer()` warns when the statement around it is cloned, as
+    criteria are: the type of its bound parameter cannot be compared.
+    """
+
+    type = Integer()
+    name = "config_number"
+    inherit_cache = True
+
+    def __init__(self, config: ColumnElement[Any], key: str) -> None:
+        super().__init__(config, literal_column(f"'{key}'"))
+
+
+@compiles(_ConfigNumber, "sqlite")
+def _on_sqlite(element: _ConfigNumber, compiler: Any, **more: Any) -> str:
+    config, key = (compiler.process(one, **more) for one in element.clauses)
+    return f"CAST(json_extract({config}, '$.' || {key}) AS INTEGER)"
+
+
+@compiles(_ConfigNumber, "postgresql")
+def _on_postgresql(element: _ConfigNumber, compiler: Any, **more: Any) -> str:
+    config, key = (compiler.process(one, **more) for one in element.clauses)
+    return f"CAST({config} ->> {key} AS INTEGER)"
+
+
+def _ids(entity: type[Any]) -> Select[int]:
+    """The ids of a table: on the table itself, which the criteria do not reach again."""
+    return select(_column(entity, "id"))
+
+
+def _column(entity: type[Any], name: str) -> ColumnElement[Any]:
+    table = entity.__table__
+    assert isinstance(table, Table)
+    column: ColumnElement[Any] = table.c[name]
+    return column
+
+
+@event.listens_for(Session, "do_orm_execute")
+def _limit(state: ORMExecuteState) -> None:
+    scope = state.session.info.get(INFO)
+    if scope is None or state.is_column_load or state.is_relationship_load:
+        return
+    if state.is_select or state.is_update or state.is_delete:
+        state.statement = state.statement.options(*scope.options)
