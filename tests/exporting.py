@@ -16,7 +16,7 @@ from db.store.store import Store
 def export(store: Store, out: Path | str, **config: Any) -> dict[str, Any]:
     """Run the handler of an export job in this process."""
     with store.write() as session:
-        wanted = {"dataset": "books", "out": str(out)} | config
+        wanted = {"dataset": "books", "out": str(out), "split_by": "dataset"} | config
         job_id = jobs.enqueue_job(session, "export", wanted, started_by="ada").id
         claimed = jobs.claim_job(session, job_id)
         assert claimed is not None

@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from hub_card_rules import card_errors
+
 LARGE = (".parquet", ".safetensors", ".bin")
 TOKENS = {"hf_writer": "write", "hf_reader": "read"}
 
@@ -157,7 +159,9 @@ class Handler(BaseHTTPRequestHandler):
             told = {"type": "user", "name": "ada", "orgs": [], "auth": {"accessToken": token}}
             return self._json(told | self.hub.whoami)
         if words == "/api/validate-yaml":
-            return self._json({"errors": [], "warnings": []})
+            card = json.loads(body)
+            found = [{"message": each} for each in card_errors(card["content"], card["repoType"])]
+            return self._json({"errors": found, "warnings": []}, 400 if found else 200)
         if words.startswith("/upload/"):
             self.hub.objects[words.removeprefix("/upload/")] = body
             return self._json({})

@@ -68,7 +68,7 @@ def config_of_form(run_id: int, dataset: str) -> dict[str, Any]:
         "study_id": state.get("releases.study"),
         "balance": "source" if state.get("releases.balance") else "none",
         "leave_out_contaminated": bool(state.get("releases.leave_out_contaminated")),
-        "split_by": state.get("releases.split_by") or "dataset",
+        "split_by": state.get("releases.split_by") or "train",
         "held_out": float(state.get("releases.held_out") or 0.0),
         "views": list(state.get("releases.views") or ()),
         "accept_licences": bool(state.get("releases.accept_licences")),

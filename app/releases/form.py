@@ -72,7 +72,7 @@ def _draw_splits(number: int) -> None:
     with st.container(horizontal=True):
         st.text_input("Name", f"release-{number}", key="releases.name", width=240)
         st.selectbox("Format", FORMATS, key="releases.format", width=140)
-        st.selectbox("Split by", ("dataset", "source"), key="releases.split_by", width=140)
+        st.selectbox("Split by", ("train", "dataset", "source"), key="releases.split_by", width=140)
         st.number_input(
             "Held-out share",
             0.0,

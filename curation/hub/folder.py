@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.files.storage import place_of
+from curation.release.card.croissant import CROISSANT, croissant
 from curation.release.files import file_sha256
 from curation.release.findings import PICTURE
 from curation.release.plan import MANIFEST, read_manifest
@@ -45,11 +46,14 @@ def require_as_exported(release: Release, check: Callable[[], None]) -> None:
         if path not in present:
             raise _changed(release, f"{path} is missing")
     for path in present:
-        if path not in listed and path not in (CARD, MANIFEST, PICTURE):
+        if path not in listed and path not in (CARD, MANIFEST, CROISSANT, PICTURE):
             raise _changed(release, f"{path} was added")
     card = release.card.encode()
     if card and (present[CARD].stat().st_size != len(card) or present[CARD].read_bytes() != card):
         raise _changed(release, f"{CARD} differs")
+    described = present.get(CROISSANT)  # releases before it have none
+    if described and described.read_text(encoding="utf-8") != croissant(manifest):
+        raise _changed(release, f"{CROISSANT} differs")
     for path, file in listed.items():
         check()
         size = present[path].stat().st_size

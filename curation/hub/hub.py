@@ -115,6 +115,11 @@ def translated_errors(doing: str, *, pulling: bool = False) -> Iterator[None]:
         raise HubError(
             f"{doing}: {_reason(error.response.status_code, pulling)}{_server_message(error)}"
         ) from error
+    except ValueError as error:
+        # of a card that the Hub does not accept, before anything is uploaded
+        if "README.md" not in str(error):
+            raise
+        raise HubError(f"{doing}: the Hub refuses the card. {error}") from error
     except RuntimeError as error:  # huggingface_hub wraps the error of a single file
         if not isinstance(error.__cause__, Exception):
             raise

@@ -13,12 +13,14 @@ name exactly these files.
 """
 
 import hashlib
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from analysis.files.storage import place_of
+from curation.hub.checkpoint_folder import checkpoint_files
 from curation.hub.folder import files_to_push, require_as_exported
 from curation.hub.hub import connect, require_may_write, translated_errors
 from curation.release.files import file_sha256
@@ -35,9 +37,9 @@ MAIN = "main"
 
 @dataclass(frozen=True)
 class Source:
-    """The folder to push, its kind and names."""
+    """The files to push by their path in the repository, their kind and names."""
 
-    folder: Path
+    files: dict[str, Path]
     repo_type: str
     tag: str
     title: str
@@ -83,7 +85,12 @@ def push(handle: JobHandle) -> dict[str, Any]:
     repo = str(config["repo"])
     if repo.count("/") != 1 or not all(repo.split("/")):
         raise BadInput(f"{repo!r}: a repository is named USER/NAME")
-    source = _source(handle)
+    with tempfile.TemporaryDirectory(prefix="inf-push-") as aside:
+        return _push(handle, repo, _source(handle, Path(aside)))
+
+
+def _push(handle: JobHandle, repo: str, source: Source) -> dict[str, Any]:
+    config = handle.config
     api, whoami = connect()
     if not config.get("pull_request"):
         require_may_write(whoami, source.repo_type, repo)
@@ -131,7 +138,7 @@ def compare(api: Any, source: Source, repo: str, branch: str | None) -> Differen
     """The repository's files against the folder's; main's for a new branch."""
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
-    local = files_to_push(source.folder)
+    local = source.files
     remote: dict[str, Any] = {}
     exists, new_branch, head = True, False, None
     with translated_errors(f"comparing {repo}"):
@@ -216,13 +223,13 @@ def _upload(
     if difference.nothing:
         return {"commit": difference.head, "url": None, "tag": None, "pull_request": None}
     wanted = [*difference.added, *difference.changed]
-    sizes = {path: (source.folder / path).stat().st_size for path in wanted}
+    sizes = {path: source.files[path].stat().st_size for path in wanted}
     done, total = 0, sum(sizes.values())
     operations: list[Any] = []
     for path in wanted:
         handle.check()
         handle.report(done, total, f"uploading {path}")
-        addition = CommitOperationAdd(path, source.folder / path)
+        addition = CommitOperationAdd(path, source.files[path])
         with translated_errors(f"uploading {path}"):
             api.preupload_lfs_files(
                 **kind,
@@ -253,20 +260,22 @@ def _upload(
     }
 
 
-def _source(handle: JobHandle) -> Source:
+def _source(handle: JobHandle, aside: Path) -> Source:
     if handle.config.get("checkpoint_id") is not None:
         with handle.store.read() as session:
             checkpoint = get_checkpoint(session, int(handle.config["checkpoint_id"]))
-        folder, name = Path(checkpoint.path), f"checkpoint {checkpoint.id}"
-        if not folder.is_dir():
-            raise NotFound(f"{folder} does not exist any more: train it again")
-        return Source(folder, "model", name.replace(" ", "-"), f"InF Studio: {name}")
+            if not Path(checkpoint.path).is_dir():
+                raise NotFound(f"{checkpoint.path} does not exist any more: train it again")
+            files = checkpoint_files(session, checkpoint, aside)
+        name = f"checkpoint {checkpoint.id}"
+        return Source(files, "model", name.replace(" ", "-"), f"InF Studio: {name}")
     with handle.store.read() as session:
         release = get_release(session, int(handle.config["release_id"]))
     require_as_exported(release, handle.check)
     tag = f"release-{release.id}-{release.content_sha256[:8]}"
     title = f"InF Studio: {release.name}, release {release.id}"
-    return Source(place_of(release.path).fetch(manifest=MANIFEST), "dataset", tag, title)
+    files = files_to_push(place_of(release.path).fetch(manifest=MANIFEST))
+    return Source(files, "dataset", tag, title)
 
 
 def _same(local: Path, remote: Any) -> bool:

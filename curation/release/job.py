@@ -17,12 +17,14 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from analysis.text.licences import conflicts
 from curation.release.card.card import write_card
+from curation.release.card.croissant import CROISSANT, croissant
 from curation.release.card.facts import CardFacts
+from curation.release.card.front_matter import languages_of
 from curation.release.card.gathering import facts_of
 from curation.release.choice import group_ids_of
 from curation.release.findings import PICTURE, coverage_picture, model_of_map
-from curation.release.licences import conflicts
 from curation.release.parts import has_parts
 from curation.release.plan import MANIFEST, Plan, plan_release, read_manifest
 from curation.release.writing import Written, write_groups
@@ -158,6 +160,7 @@ def _finish_folder(
         **measured,
         "offline": plan.run.offline,
         "licences": written.licences,
+        "languages": languages_of(written.languages),
         "format": plan.format,
         "filter": plan.filter,
         "counts": _counts(written),
@@ -167,6 +170,7 @@ def _finish_folder(
         "files": written.files,
         "created_at": release.created_at.isoformat(),
     }
+    (unfinished / CROISSANT).write_text(croissant(manifest), encoding="utf-8")
     (unfinished / MANIFEST).write_text(
         json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
     )

@@ -9,7 +9,7 @@ later review, another filter), the parts are of another release and are deleted.
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ class Part:
     sources: dict[str, int]
     licences: list[str]
     words: dict[str, int]
+    languages: dict[str, int] = field(default_factory=dict)
 
 
 class Ledger:

@@ -20,7 +20,8 @@ from db.tables import Dataset, Run, Study
 
 MANIFEST = "release.json"
 _split_name = lru_cache(maxsize=1024)(split_name)
-SPLIT_BY = ("dataset", "source")
+SPLIT_BY = ("train", "dataset", "source")
+TRAIN, TEST = "train", "test"
 HELD_OUT = "_held_out"
 BALANCES = ("none", "source")
 GROUPS_PER_PART = 50_000
@@ -65,9 +66,16 @@ class Plan:
         }
 
     def split(self, source: str, held_out: bool) -> str:
-        """The split of a group."""
+        """The split of a group: train and test, or the dataset's or source's and `…_held_out`."""
+        if self.split_by == "train":
+            return TEST if held_out else TRAIN
         name = _split_name(source if self.split_by == "source" else self.dataset.name)
         return name + HELD_OUT if held_out else name
+
+
+def is_held_out(split: str) -> bool:
+    """Whether a split of a release holds groups to evaluate on."""
+    return split == TEST or split.endswith(HELD_OUT)
 
 
 def plan_release(session: Session, config: dict[str, Any]) -> Plan:
@@ -104,7 +112,7 @@ def plan_release(session: Session, config: dict[str, Any]) -> Plan:
         out=_checked_folder(place_of(config["out"])),
         format=format,
         name=config.get("name") or dataset.name,
-        split_by=_one_of("split", config.get("split_by", "dataset"), SPLIT_BY),
+        split_by=_one_of("split", config.get("split_by", "train"), SPLIT_BY),
         held_out=held_out,
         seed=int(config.get("seed", 0)),
         configs=tuple(_one_of("configuration", name, tuple(CONFIGS)) for name in configs),

@@ -6,13 +6,13 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from analysis.text.licences import conflicts
 from curation.release.card.card import write_card
 from curation.release.card.gathering import facts_of
 from curation.release.card.text_counts import TextCounts
 from curation.release.choice import group_ids_of
-from curation.release.licences import conflicts
-from curation.release.plan import HELD_OUT, Plan, plan_release
-from curation.release.rows import release_row
+from curation.release.plan import Plan, plan_release
+from curation.release.rows import language_of_row, release_row
 from curation.release.writing import Counted
 from curation.run.leakage import known_leakage
 from db.release.choice import chosen_licences
@@ -61,6 +61,8 @@ def preview_release(session: Session, config: dict[str, Any]) -> ReleasePreview:
                 offline=plan.run.offline,
             )
             texts.add(row)
+            language = language_of_row(row)
+            counted.languages[language] = counted.languages.get(language, 0) + 1
             counted.verdicts[found.verdict] = counted.verdicts.get(found.verdict, 0) + 1
             if len(rows) < ROWS:
                 rows.append(row)
@@ -76,5 +78,7 @@ def _splits(plan: Plan, sources: list[str]) -> dict[str, int]:
     found = Counter(plan.split(source, False) for source in sources)
     if not plan.held_out:
         return dict(sorted(found.items()))
-    out = {f"{name}{HELD_OUT}": round(plan.held_out * count) for name, count in found.items()}
-    return {name: count - out[f"{name}{HELD_OUT}"] for name, count in sorted(found.items())} | out
+    held = Counter(plan.split(source, True) for source in sources)
+    out = {name: round(plan.held_out * count) for name, count in held.items()}
+    left = {name: found[name] - out[other] for name, other in zip(found, held, strict=True)}
+    return dict(sorted(left.items())) | dict(sorted(out.items()))

@@ -13,6 +13,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
+from curation.rules.language import language_of
 from db.release.rows import GroupJudgment, ReleaseRow
 from db.scenarios import COLUMNS, FIELDS, SCENARIOS, TEXTS
 
@@ -97,6 +98,8 @@ CONFIGS: dict[str, dict[str, str]] = {
         "negative_passages": "passages",
     },
 }
+# Of a script only where one language is by far the most likely.
+SCRIPT_LANGUAGES = {"HANGUL": "ko", "THAI": "th", "GREEK": "el", "HEBREW": "he"}
 VIEWS = ("sentence-transformers", "tevatron")
 STANDARD = tuple(name for name in CONFIGS if name not in VIEWS)
 PASSAGE = ("docid", "title", "text")
@@ -122,6 +125,12 @@ def release_row(found: ReleaseRow, *, source: str, licence: str, offline: bool) 
         "review": found.review or "",
         "offline": offline,
     }
+
+
+def language_of_row(row: dict[str, Any]) -> str:
+    """The language of a group's texts as the Hub's code (ISO 639-1), "" where it is unclear."""
+    found = language_of(" ".join(str(row[column]) for column in COLUMNS)) or ""
+    return SCRIPT_LANGUAGES.get(found, found if len(found) == 2 else "")
 
 
 def provenance_row(

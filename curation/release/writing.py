@@ -5,7 +5,7 @@ import json
 from array import array
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,13 @@ from analysis.text.splits import held_out_hashed, key_hash
 from curation.release.card.text_counts import TextCounts
 from curation.release.files import Pen, SplitWriter, content_sha256, file_sha256
 from curation.release.parts import Ledger, Part, PartFacts
-from curation.release.plan import HELD_OUT, Plan
+from curation.release.plan import Plan, is_held_out
 from curation.release.rows import (
     CONFIGS,
     VIEWS,
     canonical_line,
     judgment_row,
+    language_of_row,
     provenance_row,
     release_row,
     trainer_rows,
@@ -45,6 +46,7 @@ class Counted:
     verdicts: dict[str, int]
     licences: list[str]
     sources: dict[str, int]
+    languages: dict[str, int] = field(default_factory=dict)
     texts: dict[str, dict[str, Any]]
 
 
@@ -94,11 +96,20 @@ def write_groups(
 def _written(folder: Path, ledger: Ledger) -> Written:
     files = ledger.name_files()
     order = list(CONFIGS)
-    files.sort(key=lambda file: (order.index(file["config"]), file["split"], file["path"]))
+    files.sort(
+        key=lambda file: (
+            order.index(file["config"]),
+            is_held_out(file["split"]),
+            file["split"],
+            file["path"],
+        )
+    )
     splits: Counter[str] = Counter()
     verdicts: Counter[str] = Counter()
     sources: Counter[str] = Counter()
+    languages: Counter[str] = Counter()
     for part in ledger.parts:
+        languages.update(part.languages)
         verdicts.update(part.verdicts)
         sources.update(part.sources)
         for file in part.files:
@@ -123,10 +134,11 @@ def _written(folder: Path, ledger: Ledger) -> Written:
             }
             for file in files
         ],
-        splits=dict(sorted(splits.items(), key=lambda pair: (pair[0].endswith(HELD_OUT), pair[0]))),
+        splits=dict(sorted(splits.items(), key=lambda pair: (is_held_out(pair[0]), pair[0]))),
         verdicts=dict(verdicts),
         licences=sorted({licence for part in ledger.parts for licence in part.licences}),
         sources=dict(sorted(sources.items(), key=lambda pair: (-pair[1], pair[0]))),
+        languages=dict(languages),
         texts=ledger.texts(),
         ledger=ledger,
     )
@@ -149,6 +161,7 @@ class _PartWriting:
         self._open: dict[tuple[str, str], SplitWriter] = {}
         self._verdicts: Counter[str] = Counter()
         self._sources: Counter[str] = Counter()
+        self._languages: Counter[str] = Counter()
         self._licences: set[str] = set()
 
     def add(
@@ -166,6 +179,7 @@ class _PartWriting:
             self.counts.add(row)
             self._verdicts[found.verdict] += 1
             self._sources[row["source"]] += 1
+            self._languages[language_of_row(row)] += 1
             self._licences.add(row["licence"])
         for writer in self._open.values():
             writer.flush(pen)
@@ -192,6 +206,7 @@ class _PartWriting:
             verdicts=dict(self._verdicts),
             sources=dict(self._sources),
             licences=sorted(self._licences),
+            languages=dict(self._languages),
             words=self.counts.words,
         )
 

@@ -73,6 +73,15 @@ def list_jobs(
     return list(session.scalars(query))
 
 
+def pushed_repository(session: Session, release_id: int) -> str | None:
+    """The Hub repository that a release was pushed to last, None if to none."""
+    query = select(Job).where(Job.kind == "push", Job.status == "done").order_by(Job.id.desc())
+    for job in session.scalars(query):
+        if job.config.get("release_id") == release_id and (job.result or {}).get("commit"):
+            return str(job.config["repo"])
+    return None
+
+
 def claim_job(
     session: Session,
     job_id: int | None = None,

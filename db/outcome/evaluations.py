@@ -77,6 +77,13 @@ def list_evaluations(
     return list(session.scalars(query))
 
 
+def evaluations_of_checkpoint(session: Session, checkpoint_id: int) -> list[Evaluation]:
+    """The newest evaluation of a checkpoint on each benchmark, in the order of their names."""
+    query = select(Evaluation).where(Evaluation.checkpoint_id == checkpoint_id)
+    found = {each.benchmark: each for each in session.scalars(query.order_by(Evaluation.id))}
+    return [found[name] for name in sorted(found)]
+
+
 def rows_by_query(evaluation: Evaluation) -> list[dict[str, Any]]:
     """A row per query: model, benchmark, query and its values."""
     common = {"model": evaluation.model, "benchmark": evaluation.benchmark}

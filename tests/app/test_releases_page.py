@@ -54,7 +54,7 @@ def test_the_preview_shows_rows_and_card_and_writes_nothing(
     at.number_input(key="releases.held_out").set_value(0.25).run()
     at.toggle(key="releases.preview").set_value(True).run()
     assert not at.exception
-    assert "books 3, books_held_out 1" in words(at).replace("\\", "")
+    assert "train 3, test 1" in words(at)
     shown = words(at)
     assert "A preview: this release has not been made." in shown and "| all | 8 |" in shown
     assert "licences conflict" in at.warning[0].value

@@ -61,7 +61,7 @@ def test_groups_of_real_questions_come_back_from_the_hub_row_by_row(
         local = rows_of(out, "data" if config == "default" else config)
         assert {split: found["rows"] for split, found in read.items()} == local
         assert all(found["types"] == CONFIGS[config] for found in read.values())
-    assert told.json["splits"].keys() == read.keys() == {"google", "google_held_out"}
+    assert told.json["splits"].keys() == read.keys() == {"train", "test"}
 
 
 @pytest.mark.long

@@ -8,7 +8,7 @@ from exporting import export, load_afresh, rows_of
 from records_world import group_ids, make_run
 from sqlalchemy import select
 
-from curation.release.licences import conflicts, hub_identifier
+from analysis.text.licences import conflicts, hub_identifier
 from curation.release.rows import CONFIGS, STANDARD, provenance_row, without_formulas
 from db.errors import BadInput, Refused
 from db.release.diff import diff_releases

@@ -46,6 +46,7 @@ def test_parts_are_numbered_and_read_as_one_split(sqlite_store: Store, tmp_path:
     ]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "README.md",
+        "croissant.json",
         "data",
         "judgments",
         "provenance",
@@ -63,7 +64,7 @@ def test_an_export_killed_again_and_again_goes_on_and_gives_the_same_release(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
     make_run(sqlite_store, kept=1500, dropped=0, unwritten=0)
-    config = {"held_out": 0.2, "groups_per_part": 50}
+    config = {"held_out": 0.2, "groups_per_part": 50, "split_by": "dataset"}
     whole = export(sqlite_store, tmp_path / "whole", **config)
     chance, kept = random.Random(0), 0
     for _ in range(3):

@@ -90,7 +90,7 @@ def test_the_data_files_are_equal_by_hash_on_a_disk_and_on_another_storage(
     assert hashes(stored) == {file["path"]: file["sha256"] for file in there["files"]}
     root = "/bucket/releases/one/"
     found = {path.removeprefix(root) for path in memory.find(root)}
-    assert found == {*names, "README.md", MANIFEST}
+    assert found == {*names, "README.md", "croissant.json", MANIFEST}
 
 
 def test_training_reads_a_release_of_another_storage_and_copies_it_once(

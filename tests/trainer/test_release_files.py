@@ -104,3 +104,18 @@ def test_a_split_that_the_release_holds_out_is_never_trained_on(tmp_path: Path) 
     assert [g.group_id for g in training] == ["1000", "1001", "1002", "1003"]
     assert [g.group_id for g in held_out] == ["1004", "1005"]
     assert split_groups(release, fraction=0, seed=1) == (training, [])
+
+
+def test_test_is_held_out_where_the_manifest_says_so_and_trained_on_in_a_foreign_folder(
+    tmp_path: Path,
+) -> None:
+    rows = make_rows(6)
+    (tmp_path / "data").mkdir()
+    for split, part in (("train", rows[:4]), ("test", rows[4:])):
+        jsonl = "".join(json.dumps(row) + "\n" for row in part)
+        (tmp_path / "data" / f"{split}-00000-of-00001.jsonl").write_text(jsonl)
+    assert not any(group.set_aside for group in read_release(tmp_path).groups)
+    manifest = {"filter": {"split_by": "train"}}
+    (tmp_path / "release.json").write_text(json.dumps(manifest))
+    held = [group.group_id for group in read_release(tmp_path).groups if group.set_aside]
+    assert held == ["1004", "1005"]

@@ -22,6 +22,7 @@ from trainer.data.groups import Group, group_of
 SUFFIXES = (".parquet", ".jsonl")
 MANIFEST = "release.json"
 HELD_OUT_SUFFIX = "_held_out"
+TEST = "test"
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,9 @@ def read_release(path: Path) -> ReleaseData:
     manifest = _manifest(path)
     files = _files(path)
     licences: dict[str, None] = {}
-    groups = [group for file in files for group in _groups(file, path, licences)]
+    # `test` is ours only where the manifest says so: another's test split was never held out here
+    has_test = (manifest.get("filter") or {}).get("split_by") == "train"
+    groups = [group for file in files for group in _groups(file, path, licences, has_test)]
     if not groups:
         raise BadInput(f"{path} holds no groups: export a dataset with kept groups")
     sha256 = manifest.get("content_sha256") or _sha256(groups)
@@ -102,8 +105,9 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _groups(file: Path, root: Path, licences: dict[str, None]) -> Iterator[Group]:
+def _groups(file: Path, root: Path, licences: dict[str, None], has_test: bool) -> Iterator[Group]:
     """The groups of one file; their licences are noted in `licences`."""
+    split = file.name.split("-")[0]
     place = file.relative_to(root)
     for number, row in rows_of_file(file, place):
         for column in COLUMNS:
@@ -122,7 +126,7 @@ def _groups(file: Path, root: Path, licences: dict[str, None]) -> Iterator[Group
             group_id=str(group_id) if group_id is not None else f"{place}:{number}",
             dropped=row.get("verdict", "kept") != "kept",
             approved=row.get("review") == "approve",
-            set_aside=file.name.split("-")[0].endswith(HELD_OUT_SUFFIX),
+            set_aside=split.endswith(HELD_OUT_SUFFIX) or (has_test and split == TEST),
         )
 
 

@@ -7,10 +7,12 @@ from typing import Any
 from huggingface_hub import ModelCardData
 
 from analysis.figures.numbers import score
+from analysis.text.licences import licence_metadata
 from trainer.data.release_files import ReleaseData
 from trainer.data.splitting import Groups
 from trainer.objectives.names import parse_objective
 from trainer.report.origins import circular_origins, origin_rows, origins_of
+from trainer.report.public_name import public_name, shown_name, without_folders
 from trainer.settings.settings import TrainSettings
 
 OFFLINE_NOTE = (
@@ -18,6 +20,14 @@ OFFLINE_NOTE = (
     "the offline provider's rules, not by a language model."
 )
 
+NO_PUBLIC_BASE = (
+    "The base model is a folder that has no public name: the card names no `base_model`, and the "
+    "weights' sha256 below identifies it."
+)
+WIDGET = {
+    "source_sentence": "Prefer passages with a figure. how tall is the tower",
+    "sentences": ["The tower is 330 m tall.", "The tower is very tall."],
+}
 INDEPENDENT = (
     "The validator is none of the base model, the teacher, the writers and the map's model."
 )
@@ -31,14 +41,25 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
     before, after = held_out["before"] | probe["before"], held_out["after"] | probe["after"]
     objective = parse_objective(settings.objective)
     licences, is_offline = groups.licences, groups.offline
-    tags = ["sentence-transformers", "sentence-similarity", "feature-extraction", "inf-embed"]
+    tags = [
+        "sentence-transformers",
+        "sentence-similarity",
+        "feature-extraction",
+        "instruction-following-retrieval",
+        "inf-embed",
+    ]
+    base, shown = public_name(settings.base_model), shown_name(settings.base_model)
+    known: dict[str, Any] = {
+        **({"base_model": base} if base else {}),
+        **({"language": found} if (found := _languages(groups)) else {}),
+        **licence_metadata(licences),
+    }
     head = ModelCardData(
         library_name="sentence-transformers",
         pipeline_tag="sentence-similarity",
-        base_model=settings.base_model,
-        license="other",
-        license_name=", ".join(licences) or "unknown",
+        **known,
         tags=[*tags, "offline"] if is_offline else tags,
+        widget=[WIDGET],
     )
     offline = {True: "yes", False: "no", None: "unknown"}[is_offline]
     rows: list[tuple[str, Any]] = [
@@ -54,7 +75,7 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
         ("Recipe of the release", release.manifest.get("recipe_sha256") or "unknown"),
         ("Made offline", offline),
         ("Licence of the data", ", ".join(licences) or "unknown"),
-        ("Base model", settings.base_model),
+        ("Base model", shown if base in (None, shown) else f"{shown}, grown from {base}"),
         (
             "Objective",
             f"{objective.label} (`{objective.name}`), temperature {settings.temperature}",
@@ -69,9 +90,10 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
     ]
     parts = [
         f"---\n{head.to_yaml().rstrip()}\n---",
-        f"# InF-Embed: {settings.base_model} on {release.name}",
+        f"# InF-Embed: {shown} on {release.name}",
         OFFLINE_NOTE if is_offline else "",
         "Trained by InF Studio to follow instructions in retrieval.",
+        "" if base else NO_PUBLIC_BASE,
         "| | |\n|---|---|\n" + "\n".join(f"| {name} | {_cell(value)} |" for name, value in rows),
         "## Who wrote, judged and was the base\n" + _origins(settings, release),
         *(
@@ -81,17 +103,25 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
         "## Use\n" + _usage(settings),
         "## Scores\n" + _scores(before, after, len(groups.held_out)),
         "## Settings\n```json\n"
-        + json.dumps(settings.as_dict(), indent=2, ensure_ascii=False)
+        + json.dumps(without_folders(settings.as_dict()), indent=2, ensure_ascii=False)
         + "\n```",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _origins(settings: TrainSettings, release: ReleaseData) -> str:
-    origins = origins_of(settings, release.manifest)
+    origins = without_folders(origins_of(settings, release.manifest))
     rows = "\n".join(f"| {part} | {_cell(model)} |" for part, model in origin_rows(origins))
     sentences = circular_origins(origins) or [INDEPENDENT if origins["judged"] else UNKNOWN]
     return f"| | |\n|---|---|\n{rows}\n\n" + "\n\n".join(sentences)
+
+
+def _languages(groups: Groups) -> list[str]:
+    """The languages that the releases state, each once."""
+    releases = [groups.release, *(each.release for each in groups.more)]
+    return list(
+        dict.fromkeys(name for one in releases for name in one.manifest.get("languages", []))
+    )
 
 
 def _cell(value: Any) -> str:

@@ -45,10 +45,10 @@ def _human(result: Result) -> str:
 @click.option("--language", "languages", multiple=True, help="Only this language; repeatable.")
 @click.option(
     "--split-by",
-    type=click.Choice(["dataset", "source"]),
-    default="dataset",
+    type=click.Choice(["train", "dataset", "source"]),
+    default="train",
     show_default=True,
-    help="Name splits after this.",
+    help="Name splits train and test, or after the dataset or each source.",
 )
 @click.option(
     "--held-out",

@@ -4,6 +4,7 @@ from curation.recorded import NAME as RECORDED
 from curation.recorded import NOTE as RECORDED_NOTE
 from curation.release.card.facts import CardFacts
 from curation.release.card.front_matter import configs, front_matter
+from curation.release.plan import HELD_OUT, TEST
 from curation.release.rows import DEFAULT
 
 REVIEW_SENTENCES = {
@@ -71,6 +72,10 @@ def _what(facts: CardFacts) -> str:
     )
 
 
+def _held_out_name(facts: CardFacts) -> str:
+    return TEST if TEST in facts.splits else f"…{HELD_OUT}"
+
+
 def _counts(facts: CardFacts) -> str:
     number = {kind: f"{counts['number']:,}" for kind, counts in facts.texts.items()}
     different = {kind: f"{counts['different']:,}" for kind, counts in facts.texts.items()}
@@ -79,9 +84,9 @@ def _counts(facts: CardFacts) -> str:
     held_out = ""
     if facts.held_out:
         held_out = (
-            f"`…_held_out` holds about {facts.held_out:.0%} of the groups (seed {facts.seed}): "
-            "no query and no passage of theirs, whatever its case and spacing, is in another "
-            "split. Evaluate on them, do not train on them.\n\n"
+            f"`{_held_out_name(facts)}` holds about {facts.held_out:.0%} of the groups "
+            f"(seed {facts.seed}): no query and no passage of theirs, whatever its "
+            "case and spacing, is in another split. Evaluate on them, do not train on them.\n\n"
         )
     sources = ""
     if len(facts.sources) > 1:

@@ -52,3 +52,4 @@ class CardFacts:
     prompts: dict[str, str] = field(default_factory=dict)
     findings: Sequence[str] = ()
     origin: str = ""
+    languages: dict[str, int] = field(default_factory=dict)

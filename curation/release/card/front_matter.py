@@ -5,24 +5,34 @@ from typing import Any
 
 from huggingface_hub import DatasetCardData
 
+from analysis.text.licences import licence_metadata
 from curation.release.card.facts import CardFacts
-from curation.release.licences import hub_identifier, slug
 from curation.release.rows import CONFIGS, PASSAGE
 
-TAGS = ("information-retrieval", "instruction-following", "inf-ir", "inf-studio", "synthetic")
+TAGS = (
+    "instruction-following-retrieval",
+    "information-retrieval",
+    "instruction-following",
+    "inf-ir",
+    "inf-studio",
+    "synthetic",
+)
+MIN_LANGUAGE_SHARE = 0.01  # below, a group is as likely a wrong guess as of that language
 SIZES = (
     (1_000, "n<1K"),
     (10_000, "1K<n<10K"),
     (100_000, "10K<n<100K"),
     (1_000_000, "100K<n<1M"),
     (10_000_000, "1M<n<10M"),
+    (100_000_000, "10M<n<100M"),
 )
 
 
 def front_matter(facts: CardFacts) -> str:
     """The front matter between its dashes; a preview, which has no files, lists none."""
     known: dict[str, Any] = {
-        **_licence(facts),
+        **licence_metadata(facts.licences),
+        **({"language": found} if (found := languages_of(facts.languages)) else {}),
         "pretty_name": facts.title,
         "task_categories": ["text-retrieval"],
         "tags": [*TAGS, *(["offline-rules"] if facts.offline else [])],
@@ -41,15 +51,21 @@ def configs(facts: CardFacts) -> list[str]:
 
 def size_category(rows: int) -> str:
     """The Hub's category for a number of rows."""
-    return next((name for bound, name in SIZES if rows < bound), "10M<n<100M")
+    return next((name for bound, name in SIZES if rows < bound), "100M<n<1B")
 
 
-def _licence(facts: CardFacts) -> dict[str, str]:
-    identifiers = sorted({hub_identifier(licence) for licence in facts.licences}) or ["unknown"]
-    if len(identifiers) == 1 and identifiers[0] != "other":
-        return {"license": identifiers[0]}
-    name = "-and-".join(sorted({slug(licence) or "unknown" for licence in facts.licences}))
-    return {"license": "other", "license_name": name, "license_link": "README.md"}
+def languages_of(groups: dict[str, int]) -> list[str]:
+    """The languages of at least one group in a hundred, the most frequent first.
+
+    groups: number of groups by language, "" where it is unclear.
+    """
+    total = sum(groups.values())
+    named = sorted(
+        (-count, name)
+        for name, count in groups.items()
+        if name and count >= MIN_LANGUAGE_SHARE * total
+    )
+    return [name for _, name in named]
 
 
 def _data_files(facts: CardFacts) -> list[dict[str, Any]]:
@@ -60,7 +76,8 @@ def _data_files(facts: CardFacts) -> list[dict[str, Any]]:
             for split, parts in _by_split(facts, config).items()
         ]
         more = {"keep_default_na": False} if facts.format == "csv" else {}
-        found.append({"config_name": config, "data_files": files, **more})
+        default = {"default": True} if config == "default" else {}
+        found.append({"config_name": config, **default, "data_files": files, **more})
     return found
 
 

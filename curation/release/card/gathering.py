@@ -60,6 +60,7 @@ def facts_of(
             if stage.prompt_sha256 in prompts
         },
         findings=findings(session, plan, leakage),
+        languages=written.languages,
         origin=str(recipe.body.get("origin", "")),
     )
 

@@ -71,3 +71,12 @@ def _family(name: str) -> str:
     if re.search(r"(^|-)sa(-|$)", name):
         return re.sub(r"-?[0-9.]+$", "", name)
     return next((kind for kind in ("gpl", "gfdl", "odbl", "cdla-sharing") if kind in name), "")
+
+
+def licence_metadata(licences: Sequence[str]) -> dict[str, str]:
+    """The `license` fields of a card for texts under these licences, as the Hub accepts them."""
+    identifiers = sorted({hub_identifier(licence) for licence in licences}) or ["unknown"]
+    if len(identifiers) == 1 and identifiers[0] != "other":
+        return {"license": identifiers[0]}
+    name = "-and-".join(sorted({slug(licence) or "unknown" for licence in licences}))
+    return {"license": "other", "license_name": name, "license_link": "README.md"}

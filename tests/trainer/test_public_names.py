@@ -1,0 +1,81 @@
+"""What a model card may call its base: a public name, or nothing; never a path of this machine."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hub_card_rules import card_errors
+
+from analysis.embed.model_source import DEFAULT_MODEL, model_source
+from trainer.data.release_files import ReleaseData
+from trainer.data.splitting import Groups
+from trainer.report.card import NO_PUBLIC_BASE, write_card
+from trainer.report.public_name import public_name, shown_name, without_folders
+from trainer.settings.settings import parse_settings
+
+RESULT = {
+    "held_out": {"before": {"ndcg@10": 0.1}, "after": {"ndcg@10": 0.2}},
+    "steps": 1,
+    "seconds": 1.0,
+}
+
+
+def checkpoint(path: Path, base: str) -> str:
+    path.mkdir(parents=True)
+    (path / "model.safetensors").write_bytes(path.name.encode())
+    (path / "inf_embed.json").write_text(json.dumps({"settings": {"base_model": base}}))
+    return str(path)
+
+
+def test_a_base_is_named_by_its_id_its_contents_its_place_in_the_cache_or_its_own_base(
+    tmp_path: Path,
+) -> None:
+    assert public_name("intfloat/e5-base-v2") == "intfloat/e5-base-v2"
+    first = checkpoint(tmp_path / "first", "intfloat/e5-base-v2")
+    second = checkpoint(tmp_path / "second", first)
+    assert public_name(second) == "intfloat/e5-base-v2"
+    cached = tmp_path / "hub" / "models--org--mini-lm" / "snapshots" / "0a"
+    cached.mkdir(parents=True)
+    assert public_name(str(cached)) == "org/mini-lm"
+    packaged = tmp_path / "copied"
+    packaged.symlink_to(model_source(DEFAULT_MODEL))
+    assert public_name(str(packaged)) == DEFAULT_MODEL
+
+
+def test_a_base_without_a_public_name_has_none(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    for name in (str(own), "models/that/are/nowhere", "/srv/gone", "plain"):
+        assert public_name(name) is None
+    loop = checkpoint(tmp_path / "loop", str(tmp_path / "loop"))
+    assert public_name(loop) is None
+    one = checkpoint(tmp_path / "one", str(tmp_path / "other"))
+    checkpoint(tmp_path / "other", one)
+    assert public_name(one) is None  # two that name each other
+
+
+def test_no_folder_is_shown(tmp_path: Path) -> None:
+    settings = {"base_model": "/srv/a/mini", "teacher": "off", "list": ["~/b/c", "org/x", 1]}
+    assert without_folders(settings) == {
+        "base_model": "mini",
+        "teacher": "off",
+        "list": ["c", "org/x", 1],
+    }
+    assert shown_name("org/x") == "org/x"
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_the_card_of_a_model_from_a_folder_is_accepted_and_names_no_folder(
+    tmp_path: Path, public: bool
+) -> None:
+    base = checkpoint(tmp_path / "secret" / "mini", "org/big" if public else "")
+    settings = parse_settings({"base_model": base})
+    manifest = {"name": "r", "languages": ["en", "de"], "models": {}}
+    release = ReleaseData(tmp_path, [], manifest, "0" * 64, ["CC BY-SA 3.0"])
+    card = write_card(settings, Groups(release, [], []), RESULT)
+    assert card_errors(card, "model") == []
+    assert str(tmp_path) not in card and "secret" not in card
+    assert ("base_model: org/big" in card) == public
+    assert (NO_PUBLIC_BASE in card) != public
+    assert "license: cc-by-sa-3.0" in card and "- de" in card
+    assert "- instruction-following-retrieval" in card
