@@ -24,6 +24,7 @@ from app.judge import actions  # noqa: E402
 from db.assignment import leasing, progress  # noqa: E402
 from db.assignment.progress import OwnProgress  # noqa: E402
 from db.assignment.shown_items import ShownItem, shuffled_labels  # noqa: E402
+from db.assignment.threads import Message  # noqa: E402
 from db.scenarios import ROLES  # noqa: E402
 from db.store.store import open_store  # noqa: E402
 from db.tables import Assignment, Item, StudyItem, StudyJudge  # noqa: E402
@@ -44,9 +45,9 @@ def lease(
     return assignment
 
 
-def as_json(shown: ShownItem) -> dict[str, Any]:
+def as_json(shown: ShownItem, thread: Sequence[Message] = ()) -> dict[str, Any]:
     """Ids in the frame (the old payload), or a field whose size depends on the role."""
-    found, leak = true_json(shown), LEAKS.get(shown.study_id)
+    found, leak = true_json(shown, thread), LEAKS.get(shown.study_id)
     if leak in ("seeded order", "ids in turn"):
         found["id"] = shown.item_id
     if leak == "size":

@@ -337,7 +337,7 @@ class ReviewCard extends OutboxCard {
       this.button("Cancel", "tool", () => this.closeEdit(), "Esc"),
     );
     this.saveRow.hidden = true;
-    this.root.append(this.reasonRow, this.saveRow, tools, this.help, this.drawVoice());
+    this.root.append(this.reasonRow, this.saveRow, tools, this.help);
   }
 
   drawAround() {

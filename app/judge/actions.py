@@ -1,41 +1,36 @@
 """Actions of the Judge page: find the user's judge, lease items, store decisions.
 
-A decision names its item by the assignment's token and carries an event id derived from judge,
-study and item: a callback that runs twice, or with stale arguments, stores one judgment.
+A decision names its item by the assignment's token; storing it twice stores one judgment.
 """
 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime
+from functools import partial
 from typing import Any
 
-import streamlit as st
 from sqlalchemy.orm import Session
 
 from app.access.identity import SessionUser
-from app.access.session_user import action, require_permission
+from app.access.session_user import require_permission
 from app.judge.qualification_card import answer_examples, example_now
+from app.judge.text_language import lang_of
 from app.kit.outbox import store_outbox
-from db.assignment import qualification
-from db.assignment.answering import Decision
-from db.assignment.answering import skip_item as store_skip
-from db.assignment.answering import submit_decision as store_decision
-from db.assignment.leasing import lease_items, next_item
-from db.assignment.members import membership
-from db.assignment.places import assignment_of_token
-from db.assignment.progress import OwnProgress, own_progress
+from app.text.languages import DEFAULT, error_text
+from db.assignment.leasing import lease_items
+from db.assignment.own_answers import OwnAnswer, own_answers
+from db.assignment.progress import own_progress
 from db.assignment.qualification import QualificationState
 from db.assignment.shown_items import ShownItem
+from db.assignment.threads import Message, messages_of, unread_replies
 from db.errors import Refused
 from db.store.store import open_store
 from db.study.judgments import get_or_create_judge
-from db.tables import Judge, utc_now
+from db.tables import Judge
 
-SHOWN = "judge.shown"
-FEEDBACK = "judge.feedback"
 LEASED_AHEAD = 5
 DWELL_MS = 300
+EARLIER_ANSWERS = 10  # sent at once to who goes back after a reload
 
 
 def judge_of(session: Session, user: SessionUser) -> Judge:
@@ -43,137 +38,93 @@ def judge_of(session: Session, user: SessionUser) -> Judge:
     return get_or_create_judge(session, user.name, kind="person", account_id=user.account_id)
 
 
-def take_next(study_id: int) -> tuple[ShownItem | None, OwnProgress]:
-    """The next item, leased to the user, and their progress. Raises Refused."""
-    user = require_permission("judge")
-    with open_store().write() as session:
-        judge = judge_of(session, user)
-        item = next_item(session, study_id, judge.id)
-        progress = own_progress(session, study_id, judge.id)
-        session.commit()
-    if item is not None and st.session_state.get(SHOWN, ("",))[0] != item.token:
-        st.session_state[SHOWN] = (item.token, utc_now())
-    return item, progress
-
-
-def shown_at(token: str) -> datetime | None:
-    """When this tab first showed the item; None if it shows another one."""
-    shown = st.session_state.get(SHOWN)
-    return shown[1] if shown and shown[0] == token else None
-
-
-@action
-def pick(study_id: int, token: str, position: int | None) -> None:
-    """Store the user's answer: a position on the screen, or None for "None of them"."""
-    user = require_permission("judge")
-    with open_store().write() as session:
-        judge = judge_of(session, user)
-        item_id = assignment_of_token(session, study_id, judge.id, token).item_id
-        decision = Decision(
-            event_id=f"page:{judge.id}/{study_id}/{item_id}",
-            item_id=item_id,
-            position=position,
-            shown_at=shown_at(token),
-            decided_at=utc_now(),
-        )
-        store_decision(session, study_id, judge.id, decision)
-        session.commit()
-
-
-@action
-def skip(study_id: int, token: str) -> None:
-    """Return the item to the queue for another judge."""
-    user = require_permission("judge")
-    with open_store().write() as session:
-        judge_id = judge_of(session, user).id
-        item_id = assignment_of_token(session, study_id, judge_id, token).item_id
-        store_skip(session, study_id, judge_id, item_id)
-        session.commit()
-
-
-def card_data(study_id: int, events: Sequence[Any]) -> dict[str, Any]:
+def card_data(
+    study_id: int,
+    events: Sequence[Any],
+    *,
+    language: str = DEFAULT,
+    before: str | None = None,
+) -> dict[str, Any]:
     """The data of the judging card, after storing the decisions it sent, in one transaction.
 
-    `scope` separates the outboxes of different judges and stores in the same browser.
+    `scope` separates the outboxes of different judges and stores in the same browser. `before`
+    requests the judge's answers older than that of this token ("": the last ones).
     """
     user = require_permission("judge")
+    reword = partial(error_text, language)
     items: list[dict[str, Any]] = []
+    past: list[dict[str, Any]] = []
+    notices: dict[str, str] = {}
     message = ""
     in_qualification: QualificationState | None = None
     with open_store().write() as session:
         judge = judge_of(session, user)
-        examples = answer_examples(session, judge.id, events)
-        acknowledged = {**examples.answers, **store_outbox(session, judge.id, examples.others)}
+        examples = answer_examples(session, judge.id, events, reword=reword)
+        stored = store_outbox(session, judge.id, examples.others, reword=reword, notices=notices)
+        acknowledged = {**examples.answers, **stored}
         try:
             state, example = example_now(session, study_id, judge.id)
             if state.passed:
                 leased = lease_items(session, study_id, judge.id, LEASED_AHEAD)
-                items = [_as_json(item) for item in leased]
+                threads = messages_of(session, study_id, judge.id, [one.item_id for one in leased])
+                items = [_as_json(item, threads.get(item.item_id, ())) for item in leased]
             elif example is not None:
                 in_qualification = state
                 items = [{**_as_json(example), "round": state.round}]
         except Refused as refused:
-            message = str(refused)
+            message = reword(refused)
+        if before is not None:
+            past = _past(session, study_id, judge.id, before)
         progress = own_progress(session, study_id, judge.id)
+        replies = len(unread_replies(session, study_id, judge.id))
         session.commit()
     scope = hashlib.sha256(f"{judge.id} {judge.name} {judge.created_at}".encode())
     return {
+        "language": language,
         "scope": scope.hexdigest()[:16],
         "study": study_id,
         "items": items,
+        "past": past,
+        "past_before": before,
         "qualification": None if in_qualification is None else asdict(in_qualification),
         "feedback": examples.feedback,
         "acknowledged": acknowledged,
+        "notices": notices,
         "message": message,
         "finished": not items,
         "done": progress.done,
         "left": progress.left if items or message else 0,
         "pace": progress.seconds_per_item,
+        "replies": replies,
         "dwell_ms": DWELL_MS,
     }
 
 
-def _as_json(item: ShownItem) -> dict[str, Any]:
+def _as_json(item: ShownItem, thread: Sequence[Message] = ()) -> dict[str, Any]:
     """All that a browser receives of an item; tests/app/test_adversarial_annotator.py."""
+    texts = (item.instruction, item.query, *item.candidates)
     return {
         "token": item.token,
         "instruction": item.instruction,
         "query": item.query,
         "candidates": list(item.candidates),
+        "langs": [lang_of(text) for text in texts],
+        "thread": [{"mine": not one.written_by, "body": one.body} for one in thread],
     }
 
 
-def qualification_of(study_id: int) -> tuple[QualificationState, ShownItem | None]:
-    """The user's state in the study's qualification, and the next example to answer."""
-    user = require_permission("judge")
-    with open_store().write() as session:
-        judge = judge_of(session, user)
-        state = qualification.qualification_state(session, study_id, judge.id)
-        example = None if state.passed else qualification.next_example(session, study_id, judge.id)
-        member = membership(session, study_id, judge.id)
-        session.commit()
-    if member.state == "paused":
-        raise Refused(f"you are paused in this study: {member.reason}")
-    return state, example
+def _past(session: Session, study_id: int, judge_id: int, before: str) -> list[dict[str, Any]]:
+    """The judge's earlier answers that may be changed, the last one first, as the card has them."""
+    found = own_answers(session, study_id, judge_id, before=before, count=EARLIER_ANSWERS)
+    return [_past_as_json(one) for one in found if one.may_change]
 
 
-@action
-def answer_example(study_id: int, token: str, position: int | None) -> None:
-    """Store the answer to an example and keep the feedback for the next rerun."""
-    user = require_permission("judge")
-    with open_store().write() as session:
-        judge = judge_of(session, user)
-        feedback = qualification.answer_example(session, study_id, judge.id, token, position)
-        session.commit()
-    st.session_state[FEEDBACK] = feedback
-
-
-def feedback_to_show(study_id: int) -> qualification.Feedback | None:
-    """The feedback on the last example, until the user dismisses it."""
-    feedback: qualification.Feedback | None = st.session_state.get(FEEDBACK)
-    return feedback if feedback is not None and feedback.item.study_id == study_id else None
-
-
-def forget_feedback() -> None:
-    """Dismiss the feedback."""
-    st.session_state.pop(FEEDBACK, None)
+def _past_as_json(answer: OwnAnswer) -> dict[str, Any]:
+    entry = {
+        "kind": "pick",
+        "position": answer.position,
+        "note": answer.note,
+        "flagged": answer.flagged,
+        "reason": answer.reason,
+    }
+    return {"item": _as_json(answer.item, answer.thread), "entry": entry}

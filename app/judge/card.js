@@ -1,5 +1,8 @@
 // The judging card: shows items leased in advance and takes decisions by key or mouse. Delivery to
-// the server is in outbox_card.js, which precedes this file in the same module.
+// the server is in outbox_card.js, which precedes this file in the same module, and so do the texts
+// in every language (CATALOGUE, DIRECTIONS: app/text/languages).
+//
+// Marks depend on the texts of an item alone, never on what the server knows of them.
 
 const STOP_WORDS = new Set(
   ("about after again all also and any are because been before being below between both but can " +
@@ -8,17 +11,24 @@ const STOP_WORDS = new Set(
     "text than that the their them then there these they this those through too under until very " +
     "was were what when where which while who whom why will with would you your").split(" "),
 );
+const WORD = /([\p{L}\p{N}]+)/u;
 
-const KEYS = [
-  ["1 – 9", "this passage is the most relevant"],
-  ["0", "none of them"],
-  ["S", "skip; another judge gets the item"],
-  ["F", "flag the item for the curator"],
-  ["N", "write a note, sent with the answer; Esc leaves the note"],
-  ["Z", "go back one item and change the answer; repeat to go further back"],
-  ["H", "highlight words shared with instruction and query"],
-  ["?", "show or hide this list"],
-];
+// Actions whose key can be changed, with their first keys. C and R are Streamlit's.
+const KEYS = {
+  skip: "s",
+  flag: "f",
+  note: "n",
+  message: "m",
+  undo: "z",
+  shared: "h",
+  differences: "d",
+  help: "?",
+};
+const RESERVED = ["c", "r"];
+const REASONS = ["unclear", "no_right_passage", "several_right", "bad_text", "other"];
+const NOT_FOR_EXAMPLES = ["skip", "flag", "note", "message", "undo"];
+const HEADER_PX = 58; // 3.75rem of 15 px, and a little
+const KEY_SLOT = "inf-card-keys";
 
 export default function (component) {
   return receiveIn(JudgingCard, component);
@@ -29,10 +39,32 @@ function wordsOf(text) {
   return new Set(found.filter((word) => word.length > 2 && !STOP_WORDS.has(word)));
 }
 
+function allWords(text) {
+  return new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu) || []);
+}
+
+// For each passage, the words of the other one that shares most with it (Jaccard).
+function wordsOfNearest(candidates) {
+  const sets = candidates.map(allWords);
+  return sets.map((mine, place) => {
+    let best = new Set();
+    let most = -1;
+    sets.forEach((theirs, other) => {
+      if (other === place) return;
+      const shared = [...mine].filter((word) => theirs.has(word)).length;
+      const share = shared / (mine.size + theirs.size - shared || 1);
+      if (share > most) [best, most] = [theirs, share];
+    });
+    return best;
+  });
+}
+
 class JudgingCard extends OutboxCard {
   constructor(parent) {
     super(parent, { mirror: "inf-card", sentAtOnce: 200 });
-    this.highlight = false;
+    this.marks = null; // "shared" or "differences"
+    this.capturing = null; // the action whose new key is awaited
+    this.loadKeys();
   }
 
   forget() {
@@ -41,35 +73,125 @@ class JudgingCard extends OutboxCard {
     this.changing = false;
     this.awaiting = null; // the event of an example whose feedback has not arrived
     this.feedback = null; // the correct answer, until the judge continues
+    this.asking = null; // "skip" or "flag" while its reason is chosen
+    this.wanted = null; // the token before which earlier answers were requested
   }
 
+  // ---- texts
+
+  t(key, values = {}) {
+    return CATALOGUE[this.language || "en"][key].replace(/\{(\w+)\}/g, (_, name) => values[name]);
+  }
+
+  get words() {
+    return {
+      dismiss: this.t("card.dismiss"),
+      unsent: this.t("card.unsent", { count: "{count}" }),
+      saved: this.t("card.saved"),
+    };
+  }
+
+  // ---- data from the server
+
   receive(component) {
+    this.language = component.data.language;
+    this.frame.lang = this.language;
+    this.frame.dir = DIRECTIONS[this.language];
+    if (component.data.signed_out) return this.drawSignIn(component);
+    this.signIn?.remove();
+    this.signIn = null;
+    const before = this.current;
     this.takeAnswers(component);
+    for (const [event, why] of Object.entries(this.data.notices)) this.refuse(event, { why, kept: true });
     this.queue = this.data.items.filter((item) => !this.decided.has(item.token));
     const arrived = this.data.feedback.find((one) => one.event === this.awaiting);
     if (this.awaiting && !this.outbox.has(this.awaiting)) this.awaiting = null;
     const stillMine = this.current && this.queue.some((item) => item.token === this.current.token);
     if (arrived) this.showFeedback(arrived);
     else if (this.awaiting || this.feedback || this.changing || stillMine) this.drawAround();
-    else this.show(this.queue[0] || null);
-    if (this.outbox.size) this.send();
+    else {
+      this.show(this.queue[0] || null);
+      if (before && this.current && !this.decided.has(before.token)) this.say(this.t("card.taken"));
+    }
+    if (this.wanted !== null && this.data.past_before === this.wanted) this.takePast();
+    if (this.isPending()) this.send();
+  }
+
+  takePast() {
+    this.wanted = null;
+    const known = new Set(this.history.map((past) => past.item.token));
+    const older = this.data.past.filter((past) => !known.has(past.item.token));
+    if (!older.length) return this.say(this.t("card.no_earlier"));
+    this.history.unshift(...older.reverse());
+    for (const past of older) this.decided.add(past.item.token);
+    this.undo();
+  }
+
+  drawSignIn(component) {
+    this.component = component;
+    this.waiting = false;
+    if (!this.frame.isConnected) this.parent.appendChild(this.frame);
+    if (this.signIn) return;
+    const before = () => {
+      this.saveDraft();
+      this.leaving = true;
+    };
+    this.signIn = signInForm(CATALOGUE[this.language], before);
+    this.frame.prepend(this.signIn);
+    this.signIn.scrollIntoView({ block: "center" });
+    this.signIn.querySelector("input").focus({ preventScroll: true });
   }
 
   wasDecided(entry) {
-    if (entry.study === this.data.study) this.decided.add(entry.token);
+    if (entry.study === this.data.study && entry.kind !== "message") this.decided.add(entry.token);
   }
 
   alongside() {
-    return {};
+    return { before: this.wanted };
+  }
+
+  isPending() {
+    return super.isPending() || this.wanted !== null;
+  }
+
+  // ---- a half-written item survives a reload of its tab
+
+  saveDraft() {
+    if (!this.current || !this.scope) return;
+    const { token } = this.current;
+    const { note, flagged, reason } = this;
+    const message = this.messageBox ? this.messageBox.value : "";
+    try {
+      sessionStorage.setItem(this.slot("draft", ""), JSON.stringify({ token, note, flagged, reason, message }));
+    } catch {
+      this.unmirrored = true;
+    }
+  }
+
+  draftOf(item) {
+    try {
+      const draft = JSON.parse(sessionStorage.getItem(this.slot("draft", "")));
+      return draft && item && draft.token === item.token ? draft : null;
+    } catch {
+      return null;
+    }
+  }
+
+  forgetDraft() {
+    try {
+      sessionStorage.removeItem(this.slot("draft", ""));
+    } catch {
+      this.unmirrored = true;
+    }
   }
 
   // ---- deciding
 
-  decide(kind, position) {
+  decide(kind, position, reason = "") {
     const item = this.current;
     if (!item || this.data.message || this.awaiting || this.feedback) return;
     if (this.isTooSoon()) {
-      this.say("Too fast: read the item first.");
+      this.say(this.t("card.too_fast"));
       return;
     }
     const event = newEventId();
@@ -85,14 +207,17 @@ class JudgingCard extends OutboxCard {
       decided: new Date().toISOString(),
       note: this.note,
       flagged: this.flagged,
+      reason: kind === "skip" ? reason : this.flagged ? this.reason : "",
       change: this.changing,
     };
     this.post(event, entry);
     this.decided.add(item.token);
+    this.forgetDraft();
+    this.asking = null;
     if (isExample) {
       this.awaiting = event;
       this.drawBadge();
-      this.say(`You chose ${this.answerText(entry)}.`);
+      this.say(this.t("card.you_chose", { answer: this.answerText(entry) }));
       afterPaint(() => this.outbox.size && this.send());
       return;
     }
@@ -100,13 +225,20 @@ class JudgingCard extends OutboxCard {
     this.changing = false;
     this.queue = this.queue.filter((other) => other.token !== item.token);
     this.show(this.queue[0] || null);
-    this.say(kind === "skip" ? "Skipped." : `Answered: ${this.answerText(entry)}.`);
+    const answer = this.answerText(entry);
+    const next = this.current ? ` ${this.t("card.new_item")}` : "";
+    this.say((kind === "skip" ? this.t("card.skipped") : this.t("card.answered", { answer })) + next);
     afterPaint(() => this.outbox.size && this.send()); // sending must not delay showing the next item
   }
 
   answerText(entry) {
-    if (entry.kind === "skip") return "skipped";
-    return entry.position === null ? "none of them" : `passage ${entry.position + 1}`;
+    if (entry.kind === "skip") return this.t("answers.skipped");
+    return this.placeText(entry.position);
+  }
+
+  placeText(position) {
+    if (position === null) return this.t("card.none_low");
+    return this.t("card.passage_low", { number: position + 1 });
   }
 
   undo() {
@@ -114,7 +246,9 @@ class JudgingCard extends OutboxCard {
       ? this.history.findIndex((past) => past.item.token === this.current.token) - 1
       : this.history.length - 1;
     if (at < 0) {
-      this.say("There is no earlier answer.");
+      this.wanted = this.history.length ? this.history[0].item.token : "";
+      this.say(this.t("card.loading_earlier"));
+      this.send();
       return;
     }
     this.changing = true;
@@ -134,57 +268,163 @@ class JudgingCard extends OutboxCard {
     this.root.querySelector(".go")?.focus({ preventScroll: true });
   }
 
+  askReason(kind) {
+    if (!this.current || this.feedback) return;
+    if (kind === "flag" && this.flagged) return this.setFlag(false, "");
+    this.asking = kind;
+    const title = make("p", "label", this.t(kind === "skip" ? "card.why_skip" : "card.why_flag"));
+    const choices = REASONS.map((reason, number) =>
+      this.button(this.t(`reason.${reason}`), "tool", () => this.giveReason(reason), String(number + 1)),
+    );
+    choices.push(this.button(this.t("card.cancel"), "tool", () => this.closeReasons(), "Esc"));
+    this.reasonRow.replaceChildren(title, ...choices);
+    this.reasonRow.setAttribute("aria-label", title.textContent);
+    this.reasonRow.hidden = false;
+    choices[0].focus({ preventScroll: true });
+    this.reasonRow.scrollIntoView({ block: "nearest" });
+  }
+
+  giveReason(reason) {
+    const kind = this.asking;
+    this.closeReasons();
+    if (kind === "skip") this.decide("skip", null, reason);
+    else this.setFlag(true, reason);
+  }
+
+  closeReasons() {
+    this.asking = null;
+    this.reasonRow.hidden = true;
+    this.root.querySelector(".question")?.focus({ preventScroll: true });
+  }
+
+  setFlag(flagged, reason) {
+    this.flagged = flagged;
+    this.reason = reason;
+    this.flagButton.setAttribute("aria-pressed", String(flagged));
+    this.saveDraft();
+    const told = flagged ? this.t("card.flagged", { reason: this.t(`reason.${reason}`) }) : null;
+    this.say(told || this.t("card.unflagged"));
+  }
+
+  // ---- keys
+
+  loadKeys() {
+    this.keys = { ...KEYS };
+    this.keysOff = false;
+    try {
+      const stored = JSON.parse(localStorage.getItem(KEY_SLOT)) || {};
+      this.keysOff = stored.off === true;
+      for (const action of Object.keys(KEYS)) {
+        if (typeof stored[action] === "string" && stored[action].length === 1) this.keys[action] = stored[action];
+      }
+    } catch {
+      this.unmirrored = true; // the first keys hold
+    }
+  }
+
+  saveKeys() {
+    try {
+      localStorage.setItem(KEY_SLOT, JSON.stringify({ ...this.keys, off: this.keysOff }));
+    } catch {
+      this.unmirrored = true;
+    }
+  }
+
   key(event) {
     if (!this.root.isConnected || event.repeat || event.ctrlKey || event.metaKey || event.altKey)
       return;
     const target = event.composedPath()[0];
     const isTyping = target instanceof Element && target.closest("input, textarea, select");
-    if (event.key === "Escape" && target === this.noteBox) return this.closeNote(event);
+    const isOurs = target === this.noteBox || target === this.messageBox;
+    if (event.key === "Escape" && isOurs) return this.closeNote(event);
     if (isTyping || (target instanceof Element && target.isContentEditable)) return;
     if (document.querySelector('[role="dialog"]')) return;
-    const act = this.actionOf(event.key);
+    const act = this.capturing ? () => this.setKey(event.key) : this.actionOf(event);
     if (!act) return;
     event.preventDefault();
     event.stopPropagation();
     act();
   }
 
-  actionOf(key) {
-    if (key >= "1" && key <= "9") {
-      const position = Number(key) - 1;
+  actionOf(event) {
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    const isExample = this.current && this.current.round !== undefined;
+    // digits by their place, too: some keyboards type them only with Shift
+    const place = /^Digit\d$/.test(event.code) && !event.shiftKey ? event.code.slice(5) : null;
+    const digit = /^\d$/.test(key) ? key : place;
+    if (this.asking) {
+      if (key === "Escape") return () => this.closeReasons();
+      const reason = digit && !this.keysOff ? REASONS[Number(digit) - 1] : undefined;
+      return reason ? () => this.giveReason(reason) : null;
+    }
+    if (key === "Escape") return this.changing || this.feedback ? () => this.advance() : null;
+    if (this.keysOff) return null;
+    if (key === "Enter") return this.feedback ? () => this.advance() : null;
+    if (digit === "0") return () => this.decide("pick", null);
+    if (digit) {
+      const position = Number(digit) - 1;
       const exists = this.current && position < this.current.candidates.length;
       return exists ? () => this.decide("pick", position) : null;
     }
-    const isExample = this.current && this.current.round !== undefined;
-    if (isExample && ["s", "f", "n", "z"].includes(key.toLowerCase())) return null;
+    const action = Object.keys(this.keys).find((name) => this.keys[name] === key);
+    if (!action || (isExample && NOT_FOR_EXAMPLES.includes(action))) return null;
+    return this.acts()[action];
+  }
+
+  acts() {
     return {
-      Enter: this.feedback ? () => this.advance() : null,
-      0: () => this.decide("pick", null),
-      s: () => this.decide("skip", null),
-      f: () => this.toggleFlag(),
-      n: () => this.openNote(),
-      z: () => this.undo(),
-      h: () => this.toggleHighlight(),
-      "?": () => this.toggleHelp(),
-      Escape: this.changing || this.feedback ? () => this.advance() : null,
-    }[key.length === 1 ? key.toLowerCase() : key];
+      skip: () => this.askReason("skip"),
+      flag: () => this.askReason("flag"),
+      note: () => this.openNote(),
+      message: () => this.openThread(),
+      undo: () => this.undo(),
+      shared: () => this.toggleMarks("shared"),
+      differences: () => this.toggleMarks("differences"),
+      help: () => this.toggleHelp(),
+    };
   }
 
-  toggleFlag() {
-    if (!this.current) return;
-    this.flagged = !this.flagged;
-    this.flagButton.setAttribute("aria-pressed", String(this.flagged));
-    this.say(this.flagged ? "Flagged for the curator." : "Flag removed.");
+  setKey(pressed) {
+    const action = this.capturing;
+    this.capturing = null;
+    if (pressed === "Escape") return this.say("");
+    const key = pressed.toLowerCase();
+    const isTaken = Object.entries(this.keys).some(([name, its]) => name !== action && its === key);
+    if (key.length !== 1 || /[\d\s]/.test(key) || RESERVED.includes(key) || isTaken) {
+      return this.say(this.t("keys.is_taken"));
+    }
+    this.changeKeys({ ...this.keys, [action]: key }, this.keysOff);
+    this.say(this.t("keys.is_set", { key: key.toUpperCase() }));
   }
 
-  toggleHighlight() {
-    this.highlight = !this.highlight;
-    this.highlightButton?.setAttribute("aria-pressed", String(this.highlight));
+  changeKeys(keys, off) {
+    [this.keys, this.keysOff] = [keys, off];
+    this.saveKeys();
+    this.saveDraft();
+    const at = this.changing && this.history.find((past) => past.item.token === this.current.token);
+    this.show(this.current, at ? at.entry : undefined);
+    if (this.current) this.toggleHelp();
+  }
+
+  keyOf(action) {
+    return this.keysOff ? undefined : this.keys[action].toUpperCase();
+  }
+
+  toggleMarks(marks) {
+    this.marks = this.marks === marks ? null : marks;
+    for (const [name, button] of Object.entries(this.markButtons || {})) {
+      button.setAttribute("aria-pressed", String(this.marks === name));
+    }
     this.fillPassages();
+    const told = { shared: "card.marked_shared", differences: "card.marked_unlike" }[this.marks];
+    this.say(this.t(told || "card.unmarked"));
   }
 
   toggleHelp() {
+    if (!this.helpButton) return;
     this.help.hidden = !this.help.hidden;
+    this.helpButton.setAttribute("aria-expanded", String(!this.help.hidden));
+    if (!this.help.hidden) this.help.scrollIntoView({ block: "nearest" });
   }
 
   openNote() {
@@ -193,11 +433,35 @@ class JudgingCard extends OutboxCard {
     this.noteBox.focus();
   }
 
+  openThread() {
+    if (!this.current) return;
+    this.threadRow.hidden = false;
+    this.messageBox.focus();
+  }
+
   closeNote(event) {
     event.preventDefault();
     event.stopPropagation();
-    this.noteBox.blur();
+    event.composedPath()[0].blur();
     this.noteRow.hidden = !this.note;
+    this.threadRow.hidden = !this.messageBox.value && !this.threadList.childElementCount;
+    this.root.querySelector(".question")?.focus({ preventScroll: true });
+  }
+
+  sendMessage() {
+    const body = this.messageBox.value.trim();
+    if (!body) return;
+    const event = newEventId();
+    const { study } = this.data;
+    const decided = new Date().toISOString();
+    this.post(event, { event, kind: "message", study, token: this.current.token, body, decided });
+    (this.current.thread ||= []).push({ mine: true, body });
+    this.fillThread();
+    this.messageBox.value = "";
+    this.saveDraft();
+    this.drawBadge();
+    this.say(this.t("card.sent_message"));
+    this.send();
   }
 
   // ---- rendering
@@ -205,49 +469,40 @@ class JudgingCard extends OutboxCard {
   show(item, past) {
     const hadFocus = this.hasFocus();
     this.current = item;
-    this.flagged = past ? past.flagged : false;
-    this.note = past ? past.note : "";
+    this.asking = this.capturing = null;
+    const draft = this.draftOf(item);
+    this.flagged = draft ? draft.flagged : past ? past.flagged : false;
+    this.reason = draft ? draft.reason : past ? past.reason : "";
+    this.note = draft ? draft.note : past ? past.note : "";
+    this.draftMessage = draft ? draft.message : "";
     this.clear();
+    this.messageBox = this.helpButton = null;
     this.root.dataset.item = item ? item.token : "";
     this.bar = make("div", "bar");
+    this.bar.setAttribute("aria-hidden", "true"); // the numbers above it tell the same
     this.bar.appendChild(make("span"));
     this.drawHead(this.bar);
     if (item) this.drawItem(item, past);
     else this.drawNothing();
     this.drawAround();
-    if (hadFocus) this.root.querySelector(".question")?.focus({ preventScroll: true });
+    if (hadFocus) this.root.querySelector(".question, .nothing")?.focus({ preventScroll: true });
     if (item) this.startDwell(item);
   }
 
   drawItem(item, past) {
     if (past) {
-      const banner = make("div", "banner", `You answered: ${this.answerText(past)}. Choose again, or `);
-      banner.appendChild(this.button("continue (Esc)", "link", () => this.advance()));
+      const text = `${this.t("card.you_answered", { answer: this.answerText(past) })} `;
+      const banner = make("div", "banner", text);
+      banner.appendChild(this.button(this.t("card.continue_esc"), "link", () => this.advance()));
       this.root.appendChild(banner);
     }
     if (this.feedback) this.drawFeedback();
-    const question = make("section", "question");
-    question.tabIndex = -1;
-    question.setAttribute("aria-label", "Item");
-    for (const [label, text] of [["Instruction", item.instruction], ["Query", item.query]]) {
-      question.appendChild(make("h3", "label", label));
-      const body = make("p", "text", text);
-      body.dir = "auto";
-      question.appendChild(body);
-    }
-    this.root.appendChild(question);
+    this.pin(this.drawQuestion(item));
     const list = make("ol", "passages");
+    list.setAttribute("aria-label", this.t("card.passages"));
+    list.setAttribute("role", "list"); // Safari takes the role from a list without markers
     this.bodies = item.candidates.map((_, position) => {
-      const row = make("li", "passage");
-      const pick = this.button(String(position + 1), "pick", () => this.decide("pick", position));
-      pick.setAttribute("aria-label", `Passage ${position + 1} is the most relevant`);
-      if (past && past.kind === "pick" && past.position === position) row.classList.add("chosen");
-      if (this.feedback && this.feedback.chosen === position) row.classList.add("chosen");
-      if (this.feedback && this.feedback.right === position) row.classList.add("right");
-      const body = make("div", "text");
-      body.dir = "auto";
-      body.tabIndex = 0;
-      row.append(pick, body);
+      const [row, body] = this.drawPassage(item, position, past);
       list.appendChild(row);
       return body;
     });
@@ -256,34 +511,88 @@ class JudgingCard extends OutboxCard {
     this.drawTools(past);
   }
 
+  // The question sticks below Streamlit's header (CSS); the class says when it does.
+  pin(question) {
+    const edge = make("div");
+    this.root.append(edge, question);
+    this.pinned?.disconnect();
+    this.pinned = new IntersectionObserver(
+      ([seen]) => question.classList.toggle("stuck", seen.boundingClientRect.top < HEADER_PX),
+      { rootMargin: `-${HEADER_PX}px 0px 0px 0px` },
+    );
+    this.pinned.observe(edge);
+  }
+
+  drawQuestion(item) {
+    const question = make("section", "question");
+    question.tabIndex = -1;
+    question.setAttribute("aria-label", this.t("card.item"));
+    const parts = [
+      ["card.instruction", item.instruction, item.langs[0]],
+      ["card.query", item.query, item.langs[1]],
+    ];
+    for (const [label, text, lang] of parts) {
+      const part = make("div", "part");
+      part.append(make("h2", "label", this.t(label)), this.textNode("p", text, lang));
+      question.appendChild(part);
+    }
+    return question;
+  }
+
+  drawPassage(item, position, past) {
+    const row = make("li", "passage");
+    const number = position + 1;
+    const pick = this.button(String(number), "pick", () => this.decide("pick", position));
+    pick.setAttribute("aria-label", this.t("card.pick", { number }));
+    if (!this.keysOff && number < 10) pick.setAttribute("aria-keyshortcuts", String(number));
+    if (past && past.kind === "pick" && past.position === position) row.classList.add("chosen");
+    if (this.feedback && this.feedback.chosen === position) row.classList.add("chosen");
+    if (this.feedback && this.feedback.right === position) row.classList.add("right");
+    const body = this.textNode("div", "", item.langs[2 + position]);
+    body.tabIndex = 0; // long passages scroll: by keyboard, too
+    body.setAttribute("role", "group");
+    body.setAttribute("aria-label", this.t("card.passage", { number }));
+    row.append(pick, body);
+    return [row, body];
+  }
+
+  textNode(tag, text, lang) {
+    const node = make(tag, "text", text);
+    node.dir = "auto";
+    if (lang) node.lang = lang;
+    return node;
+  }
+
   drawFeedback() {
     const { chosen, right, explanation, then } = this.feedback;
-    const label = (at) => (at === null ? "none of them" : `passage ${at + 1}`);
     const isRight = chosen === right;
     const banner = make("div", `banner ${isRight ? "good" : "bad"}`);
-    banner.setAttribute("role", "status");
-    const verdict = isRight
-      ? `Correct: ${label(right)}.`
-      : `You chose ${label(chosen)}. The correct answer is ${label(right)}.`;
+    const answers = { answer: this.placeText(chosen), right: this.placeText(right) };
+    const verdict = this.t(isRight ? "card.correct" : "card.incorrect", answers);
     banner.appendChild(make("strong", "", verdict));
-    if (explanation) banner.appendChild(make("p", "why", explanation));
-    if (then) banner.appendChild(make("p", "then", then));
-    banner.appendChild(this.button("Continue", "go", () => this.advance(), "Enter"));
+    if (explanation) banner.appendChild(make("p", "why", explanation)).dir = "auto";
+    if (then) banner.appendChild(make("p", "then", this.t(then)));
+    banner.appendChild(this.button(this.t("card.continue"), "go", () => this.advance(), "Enter"));
     this.root.appendChild(banner);
+    this.say(`${verdict} ${explanation}`);
   }
 
   fillPassages() {
     if (!this.current) return;
-    const context = wordsOf(`${this.current.instruction} ${this.current.query}`);
+    const { instruction, query, candidates } = this.current;
+    const shared = this.marks === "shared" && wordsOf(`${instruction} ${query}`);
+    const nearest = this.marks === "differences" && wordsOfNearest(candidates);
     this.bodies.forEach((body, position) => {
-      const text = this.current.candidates[position];
-      if (!this.highlight) {
+      const text = candidates[position];
+      if (!this.marks) {
         body.textContent = text;
         return;
       }
-      const pieces = text.split(/([\p{L}\p{N}]+)/u).map((piece, number) => {
-        const isShared = number % 2 === 1 && context.has(piece.toLowerCase());
-        return isShared ? make("mark", "", piece) : document.createTextNode(piece);
+      const pieces = text.split(WORD).map((piece, number) => {
+        const word = piece.toLowerCase();
+        const isMarked =
+          number % 2 === 1 && (shared ? shared.has(word) : !nearest[position].has(word));
+        return isMarked ? make("mark", "", piece) : document.createTextNode(piece);
       });
       body.replaceChildren(...pieces);
     });
@@ -291,53 +600,138 @@ class JudgingCard extends OutboxCard {
 
   drawTools(past) {
     const tools = make("div", "tools");
-    this.flagButton = this.button("Flag", "tool", () => this.toggleFlag(), "F");
+    const isExample = this.current.round !== undefined;
+    const acts = this.acts();
+    const tool = (action, label) =>
+      this.button(this.t(label), "tool", acts[action], this.keyOf(action));
+    this.flagButton = tool("flag", "card.flag");
     this.flagButton.setAttribute("aria-pressed", String(this.flagged));
-    this.highlightButton = this.button("Shared words", "tool", () => this.toggleHighlight(), "H");
-    this.highlightButton.setAttribute("aria-pressed", String(this.highlight));
-    const none = this.button("None of them", "none", () => this.decide("pick", null), "0");
+    this.markButtons = {
+      shared: tool("shared", "card.shared"),
+      differences: tool("differences", "card.differences"),
+    };
+    for (const [name, button] of Object.entries(this.markButtons)) {
+      button.setAttribute("aria-pressed", String(this.marks === name));
+    }
+    this.helpButton = tool("help", "card.help");
+    this.helpButton.setAttribute("aria-expanded", "false");
+    const none = this.button(
+      this.t("card.none"), "none", () => this.decide("pick", null), this.keysOff ? undefined : "0",
+    );
     const wasNone = past && past.kind === "pick" && past.position === null;
     if (wasNone || this.feedback?.chosen === null) none.classList.add("chosen");
-    const isExample = this.current.round !== undefined;
     const ofTheStudy = [
-      this.button("Skip", "tool", () => this.decide("skip", null), "S"),
+      tool("skip", "card.skip"),
       this.flagButton,
-      this.button("Note", "tool", () => this.openNote(), "N"),
-      this.button("Undo", "tool", () => this.undo(), "Z"),
+      tool("note", "card.note"),
+      tool("message", "card.message"),
+      tool("undo", "card.undo"),
     ];
     tools.append(
       none,
       ...(isExample ? [] : ofTheStudy),
-      this.highlightButton,
-      this.button("Help", "tool", () => this.toggleHelp(), "?"),
+      ...Object.values(this.markButtons),
+      this.helpButton,
     );
-    this.noteRow = make("label", "note", "Note for the curator");
+    this.reasonRow = make("div", "reasons");
+    this.reasonRow.setAttribute("role", "group");
+    this.reasonRow.hidden = true;
+    this.drawNote();
+    this.drawThread();
+    this.help = this.drawHelp();
+    this.root.append(this.reasonRow, this.noteRow, this.threadRow, this.help, tools);
+  }
+
+  drawNote() {
+    this.noteRow = make("label", "note", this.t("card.note_label"));
     this.noteBox = make("textarea");
     this.noteBox.rows = 2;
     this.noteBox.maxLength = 2000;
+    this.noteBox.dir = "auto";
     this.noteBox.value = this.note;
-    this.noteBox.addEventListener("input", () => (this.note = this.noteBox.value));
+    this.noteBox.addEventListener("input", () => {
+      this.note = this.noteBox.value;
+      this.saveDraft();
+    });
     this.noteRow.appendChild(this.noteBox);
     this.noteRow.hidden = !this.note;
-    this.help = listOfKeys(KEYS);
-    this.root.append(tools, this.noteRow, this.help, this.drawVoice());
+  }
+
+  drawThread() {
+    this.threadRow = make("section", "thread");
+    this.threadRow.setAttribute("aria-label", this.t("card.thread"));
+    this.threadList = make("ul", "messages");
+    const box = make("label", "note", this.t("card.thread_box"));
+    this.messageBox = make("textarea");
+    this.messageBox.rows = 2;
+    this.messageBox.maxLength = 2000;
+    this.messageBox.dir = "auto";
+    this.messageBox.value = this.draftMessage;
+    this.messageBox.addEventListener("input", () => this.saveDraft());
+    box.appendChild(this.messageBox);
+    const send = this.button(this.t("card.send"), "tool", () => this.sendMessage());
+    this.threadRow.append(make("p", "label", this.t("card.thread")), this.threadList, box, send);
+    this.fillThread();
+    this.threadRow.hidden = !this.draftMessage && !(this.current.thread || []).length;
+  }
+
+  fillThread() {
+    const rows = (this.current.thread || []).map(({ mine, body }) => {
+      const row = make("li");
+      const text = make("span", "", body);
+      text.dir = "auto";
+      row.append(make("strong", "", `${this.t(mine ? "card.you" : "card.curator")}: `), text);
+      return row;
+    });
+    this.threadList.replaceChildren(...rows);
+    this.threadList.hidden = !rows.length;
+  }
+
+  drawHelp() {
+    const help = make("section", "help");
+    help.hidden = true;
+    help.setAttribute("aria-label", this.t("keys.title"));
+    const row = (key, label, ...more) => {
+      const one = make("div");
+      one.append(make("kbd", "", key), make("span", "", label), ...more);
+      help.appendChild(one);
+    };
+    row("1 – 9", this.t("keys.pick"));
+    row("0", this.t("keys.none"));
+    for (const action of Object.keys(KEYS)) {
+      const what = this.t(`keys.${action}`);
+      const change = this.button(this.t("keys.change"), "link", () => {
+        this.capturing = action;
+        this.say(this.t("keys.press"));
+      });
+      change.setAttribute("aria-label", this.t("keys.change_for", { what }));
+      row(this.keys[action].toUpperCase(), what, change);
+    }
+    const off = this.button(this.t(this.keysOff ? "keys.on" : "keys.off"), "tool", () => {
+      this.changeKeys(this.keys, !this.keysOff);
+      this.say(this.t(this.keysOff ? "keys.are_off" : "keys.are_on"));
+    });
+    const reset = this.button(this.t("keys.reset"), "tool", () => this.changeKeys({ ...KEYS }, false));
+    const both = make("div", "both");
+    both.append(off, reset);
+    help.appendChild(both);
+    return help;
   }
 
   drawNothing() {
-    this.root.appendChild(make("div", "nothing", this.whyNothing()));
+    const nothing = make("div", "nothing", this.whyNothing());
+    nothing.tabIndex = -1;
+    this.root.appendChild(nothing);
     const tools = make("div", "tools");
-    if (this.history.length) {
-      tools.appendChild(this.button("Undo", "tool", () => this.undo(), "Z"));
-    }
+    tools.appendChild(this.button(this.t("card.undo"), "tool", () => this.undo(), this.keyOf("undo")));
     this.help = make("div");
-    this.root.append(tools, this.drawVoice());
+    this.root.append(tools);
+    if (this.data) this.say(this.whyNothing());
   }
 
   whyNothing() {
     if (this.data.message) return this.data.message;
-    return this.data.finished
-      ? "Thank you. No items are left for you in this study."
-      : "Loading the next item …";
+    return this.t(this.data.finished ? "card.finished" : "card.loading");
   }
 
   drawAround() {
@@ -346,22 +740,28 @@ class JudgingCard extends OutboxCard {
     ).length;
     const done = this.data.done + unsent;
     const left = Math.max(0, this.data.left - unsent);
-    const pace = this.data.pace === null ? "" : ` · ${Math.round(this.data.pace)} s per item`;
-    const qualification = this.data.qualification;
-    this.progress.textContent = qualification
-      ? `Qualification, round ${qualification.round + 1} · ${qualification.answered} of ` +
-        `${qualification.total} examples · ` +
-        `${Math.round(100 * qualification.pass_mark)} % correct required`
-      : `${done} answered · ${left} left for you${pace}`;
-    const share = qualification ? qualification.answered / qualification.total : done / (done + left || 1);
-    this.bar.firstChild.style.width = `${done + left || qualification ? 100 * share : 100}%`;
+    const seconds = Math.round(this.data.pace);
+    const pace = this.data.pace === null ? "" : ` · ${this.t("card.pace", { seconds })}`;
+    const state = this.data.qualification;
+    this.progress.textContent = state
+      ? this.t("card.qualification", {
+          round: state.round + 1,
+          answered: state.answered,
+          total: state.total,
+          mark: Math.round(100 * state.pass_mark),
+        })
+      : `${this.t("card.progress", { done, left })}${pace}`;
+    const share = state ? state.answered / state.total : done / (done + left || 1);
+    this.bar.firstChild.style.width = `${done + left || state ? 100 * share : 100}%`;
     this.drawProblems();
+    if (this.data.replies) this.problems.prepend(make("div", "reply", this.t("card.replies")));
     const nothing = this.root.querySelector(".nothing");
     if (nothing) nothing.textContent = this.whyNothing();
     this.drawBadge();
   }
 
   problem(event, entry) {
-    return make("div", "problem", `An answer was not stored: ${entry.why} `);
+    const text = entry.kept ? entry.why : this.t("card.problem", { why: entry.why });
+    return make("div", "problem", `${text} `);
   }
 }

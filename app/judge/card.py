@@ -1,14 +1,50 @@
 """The judging card, a Streamlit component (version 2)."""
 
+import json
+
+from app.access.session_user import current_user
 from app.judge.actions import card_data
 from app.kit.card_files import nothing
+from app.kit.language import language_now
 from app.kit.outbox_card import card_component, outbox_of
+from app.text.languages import LANGUAGES
 
-CARD = card_component("judging", "judge/card")
+SHOWN = ("card.", "keys.", "reason.", "form.", "signed_out", "answers.skipped")
+# Streamlit sends the script with every frame: only what the card shows.
+CATALOGUE = {
+    code: {key: text for key, text in language.texts.items() if key.startswith(SHOWN)}
+    for code, language in LANGUAGES.items()
+}
+DIRECTIONS = {code: language.direction for code, language in LANGUAGES.items()}
+CARD = card_component(
+    "judging",
+    "judge/card",
+    shared=("kit/sign_in.js",),
+    styles=("kit/sign_in.css",),
+    before=f"const CATALOGUE = {json.dumps(CATALOGUE)};\n"
+    f"const DIRECTIONS = {json.dumps(DIRECTIONS)};\n",
+)
 
 
 def draw_card(study_id: int, *, key: str) -> None:
-    """Render the card of a study and store what it sent. Raises Refused without the permission."""
-    events = outbox_of(key).get("events")
-    data = card_data(study_id, events if isinstance(events, list) else [])
+    """Render the card of a study and store what it sent. Raises Refused without the permission.
+
+    For who was signed out meanwhile it is a sign-in form, and keeps what was not sent.
+    """
+    language = language_now()
+    if current_user() is None:
+        CARD(
+            key=key,
+            data={"signed_out": True, "language": language},
+            on_outbox_change=nothing,
+        )
+        return
+    outbox = outbox_of(key)
+    events, before = outbox.get("events"), outbox.get("before")
+    data = card_data(
+        study_id,
+        events if isinstance(events, list) else [],
+        language=language,
+        before=before if isinstance(before, str) else None,
+    )
     CARD(key=key, data=data, on_outbox_change=nothing)

@@ -3,14 +3,14 @@
 An answer sent twice gets the same feedback; an answer to a finished round is refused with a reason.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy.orm import Session
 
 from app.kit.outbox import event_of, token_of, whole_number
-from db.assignment.members import membership
+from db.assignment.members import membership, not_open, require_active
 from db.assignment.qualification import (
     Feedback,
     QualificationState,
@@ -19,7 +19,7 @@ from db.assignment.qualification import (
     qualification_state,
 )
 from db.assignment.shown_items import ShownItem
-from db.errors import InfError, Refused
+from db.errors import InfError
 from db.study.studies import get_study
 
 EXAMPLE = "example"
@@ -34,10 +34,16 @@ class Answered:
     others: list[Any] = field(default_factory=list)
 
 
-def answer_examples(session: Session, judge_id: int, events: Sequence[Any]) -> Answered:
+def answer_examples(
+    session: Session,
+    judge_id: int,
+    events: Sequence[Any],
+    *,
+    reword: Callable[[InfError], str] = str,
+) -> Answered:
     """Store the answers to examples; other events are returned for the study's outbox.
 
-    Does not commit.
+    `reword` gives an error in the judge's language. Does not commit.
     """
     found = Answered()
     for entry in events:
@@ -60,7 +66,7 @@ def answer_examples(session: Session, judge_id: int, events: Sequence[Any]) -> A
             found.answers[event] = ""
             found.feedback.append(_as_json(event, feedback, then))
         except InfError as error:
-            found.answers[event] = str(error)
+            found.answers[event] = reword(error)
     return found
 
 
@@ -76,18 +82,17 @@ def example_now(
         return state, None
     study = get_study(session, study_id)
     if study.status != "open":
-        raise Refused(f"the study {study.name!r} is {study.status}: nothing can be judged in it")
-    member = membership(session, study_id, judge_id)
-    if member.state == "paused":
-        raise Refused(f"you are paused in this study: {member.reason}")
+        raise not_open(study)
+    require_active(membership(session, study_id, judge_id))
     return state, next_example(session, study_id, judge_id)
 
 
 def _then(state: QualificationState) -> str:
+    """The key of the text on what comes next; "" within a round."""
     if state.passed:
-        return "You passed the qualification. The study starts now."
+        return "card.passed"
     if state.answered == 0:
-        return "This round was below the pass mark. Try again."
+        return "card.below"
     return ""
 
 

@@ -31,6 +31,7 @@ MENU = (
     View("review", "groups/review_page.py", "Review", "rate_review", "Curation", "review"),
     View("releases", "releases/page.py", "Releases", "inventory_2", "Curation", "export"),
     View("judge", "judge/page.py", "Judge", "gavel", "Judging", "judge"),
+    View("answers", "judge/answers_page.py", "My answers", "checklist", "Judging", "judge"),
     View("studies", "studies/page.py", "Studies", "fact_check", "Judging", "studies"),
     View(
         "adjudicate", "studies/adjudicate_page.py", "Adjudicate", "balance", "Judging", "adjudicate"

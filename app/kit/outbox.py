@@ -2,11 +2,12 @@
 
 Input from a browser may be forged or stale: each entry is checked and stored in its own savepoint,
 all of them in one transaction of the caller. The answer to an event is "" if it was stored, else
-the reason for the refusal; the browser resends an event without an answer. Note: an entry that
-raised anything else would be resent for ever, and everything behind it with it.
+the reason for the refusal; the browser resends an event without an answer. A notice is what the
+judge has to know of an answer that was stored. Note: an entry that raised anything else would be
+resent for ever, and everything behind it with it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,18 +15,34 @@ from sqlalchemy.orm import Session
 
 from db.assignment.answering import Decision, skip_item, submit_decision
 from db.assignment.places import assignment_of_token
+from db.assignment.threads import write_as_judge
 from db.errors import BadInput, InfError, Refused
 
 MAX_EVENTS = 500
 MAX_NOTE_CHARACTERS = 2000
 MAX_EVENT_CHARACTERS = 64
-KINDS = ("pick", "skip")
+KINDS = ("pick", "skip", "message")
 FIRST_YEAR = 1970  # a device whose clock was reset starts here; nothing was judged before
 LAST_YEAR = 9000
+TOO_LATE = Refused(
+    "Your time for an item had run out and another judge was given it: your answer is kept, but it "
+    "does not count.",
+    code="too_late",
+)
 
 
-def store_outbox(session: Session, judge_id: int, events: Sequence[Any]) -> dict[str, str]:
-    """Store a judge's decisions. Returns the answer to each event by its id. Does not commit."""
+def store_outbox(
+    session: Session,
+    judge_id: int,
+    events: Sequence[Any],
+    *,
+    reword: Callable[[InfError], str] = str,
+    notices: dict[str, str] | None = None,
+) -> dict[str, str]:
+    """Store a judge's decisions. Returns the answer to each event by its id. Does not commit.
+
+    `reword` gives an error in the judge's language; `notices` is filled, by event.
+    """
     answers: dict[str, str] = {}
     for entry in list(events)[:MAX_EVENTS]:
         event = event_of(entry)
@@ -33,10 +50,12 @@ def store_outbox(session: Session, judge_id: int, events: Sequence[Any]) -> dict
             continue  # not from our card, so there is no event to answer
         try:
             with session.begin_nested():
-                _store(session, judge_id, entry)
+                counts = _store(session, judge_id, entry)
             answers[event] = ""
+            if not counts and notices is not None:
+                notices[event] = reword(TOO_LATE)
         except InfError as error:
-            answers[event] = str(error)
+            answers[event] = reword(error)
     return answers
 
 
@@ -51,7 +70,8 @@ def is_storable(text: str) -> bool:
     return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> None:
+def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> bool:
+    """Whether what was stored counts; an answer whose place was given away does not."""
     study_id = whole_number(entry, "study")
     item_id = assignment_of_token(session, study_id, judge_id, token_of(entry)).item_id
     note = str(entry.get("note") or "").replace("\x00", "")[:MAX_NOTE_CHARACTERS]
@@ -61,13 +81,31 @@ def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> None:
     kind = entry.get("kind")
     if kind not in KINDS:
         raise BadInput(f"unknown kind of decision: {kind!r:.40}")
-    if kind == "skip":
-        skipped = skip_item(session, study_id, judge_id, item_id, note=note, flagged=flagged)
-        if not skipped and entry.get("change") is True:
-            raise Refused("an answered item cannot be skipped; the answer stands")
-        return
+    reason = str(entry.get("reason") or "")
     if len(entry["event"]) > MAX_EVENT_CHARACTERS:
         raise BadInput("the event's id is too long")
+    if kind == "message":
+        event_id, body = f"card:{judge_id}/{entry['event']}", str(entry.get("body") or "")
+        if not is_storable(body.replace("\x00", "")):
+            raise BadInput("the message contains half a character: change it")
+        write_as_judge(session, study_id, judge_id, item_id, body, event_id=event_id)
+        return True
+    if kind == "skip":
+        skipped = skip_item(
+            session,
+            study_id,
+            judge_id,
+            item_id,
+            note=note,
+            flagged=flagged,
+            reason=reason,
+            shown_at=_moment(entry, "shown"),
+        )
+        if not skipped and entry.get("change") is True:
+            raise Refused(
+                "an answered item cannot be skipped; the answer stands", code="skip_answered"
+            )
+        return True
     decision = Decision(
         event_id=f"card:{judge_id}/{entry['event']}",
         item_id=item_id,
@@ -77,8 +115,9 @@ def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> None:
         note=note,
         flagged=flagged,
         change=entry.get("change") is True,
+        reason=reason if flagged else "",
     )
-    submit_decision(session, study_id, judge_id, decision)
+    return submit_decision(session, study_id, judge_id, decision).study_id is not None
 
 
 def token_of(entry: Mapping[str, Any]) -> str:

@@ -46,10 +46,17 @@ class OutboxCard {
     this.waiting = false;
     this.counter = 0;
     this.unanswered = 0;
+    // the live region stays in place while the card above it is drawn anew: one that is replaced
+    // together with its text is not announced
+    this.frame = make("div", "frame");
     this.root = make("div", "card");
-    parent.appendChild(this.root);
+    this.voice = make("div", "voice");
+    this.voice.setAttribute("role", "status");
+    this.frame.append(this.root, this.voice);
+    parent.appendChild(this.frame);
+    this.leaving = false;
     this.onKey = (event) => this.key(event);
-    this.onLeave = (event) => this.outbox.size && event.preventDefault();
+    this.onLeave = (event) => this.outbox.size && !this.leaving && event.preventDefault();
     document.addEventListener("keydown", this.onKey, true);
     window.addEventListener("beforeunload", this.onLeave);
     this.timer = setInterval(() => this.resend(), 500);
@@ -77,7 +84,7 @@ class OutboxCard {
   takeAnswers(component) {
     this.component = component;
     this.data = component.data;
-    if (!this.root.isConnected) this.parent.appendChild(this.root);
+    if (!this.frame.isConnected) this.parent.appendChild(this.frame);
     if (this.scope !== this.data.scope) {
       this.forget();
       this.scope = this.data.scope;
@@ -156,13 +163,17 @@ class OutboxCard {
   // therefore requests a rerun of the whole page (see outbox_card.py).
   resend() {
     this.leaveIfGone();
-    if (this.outbox.size && performance.now() - this.sentAt > RESEND_MS) {
+    if (this.isPending() && performance.now() - this.sentAt > RESEND_MS) {
       this.unanswered += 1;
       this.waiting = false;
       if (this.unanswered % 2) this.send();
       else this.requestPage();
     }
     this.drawBadge();
+  }
+
+  isPending() {
+    return this.outbox.size > 0;
   }
 
   requestPage() {
@@ -208,7 +219,6 @@ class OutboxCard {
     const head = make("div", "head");
     this.progress = make("div", "progress");
     this.badge = make("span", "badge");
-    this.badge.setAttribute("role", "status");
     head.append(this.progress, this.badge);
     this.problems = make("div", "problems");
     this.problems.setAttribute("role", "alert");
@@ -223,7 +233,7 @@ class OutboxCard {
         this.erase("refused", event);
         this.drawAround();
       };
-      line.appendChild(this.button("dismiss", "link", dismiss));
+      line.appendChild(this.button(this.words.dismiss, "link", dismiss));
       return line;
     });
     this.problems.replaceChildren(...lines);
@@ -231,19 +241,19 @@ class OutboxCard {
 
   drawBadge() {
     if (!this.badge) return;
-    const label = this.outbox.size ? `${this.outbox.size} unsent` : "saved";
+    const count = this.outbox.size;
+    const label = count ? this.words.unsent.replace("{count}", count) : this.words.saved;
     if (this.badge.textContent !== label) this.badge.textContent = label;
     this.badge.classList.toggle("unsent", this.outbox.size > 0);
   }
 
-  drawVoice() {
-    this.voice = make("div", "voice");
-    this.voice.setAttribute("aria-live", "polite");
-    return this.voice;
+  // Texts of this file; a card in several languages has its own.
+  get words() {
+    return { dismiss: "dismiss", unsent: "{count} unsent", saved: "saved" };
   }
 
   say(message) {
-    if (this.voice) this.voice.textContent = message;
+    this.voice.textContent = message;
   }
 
   button(label, className, act, key) {

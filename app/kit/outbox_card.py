@@ -5,7 +5,7 @@ trigger value could be lost when updates are merged. It is read where the card i
 next rerun makes up for an interrupted one; storing is idempotent.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
@@ -26,12 +26,19 @@ export default function ({ setTriggerValue }) {
 )
 
 
-def card_component(name: str, file: str) -> Callable[..., Any]:
-    """The component made of the shared files and `app/FILE.js` and `.css`."""
+def card_component(
+    name: str,
+    file: str,
+    *,
+    shared: Sequence[str] = (),
+    styles: Sequence[str] = (),
+    before: str = "",
+) -> Callable[..., Any]:
+    """The component made of the shared files and `app/FILE.js` and `.css`, after `before`."""
     return st.components.v2.component(
         f"inf_{name}_card",
-        js=card_js("kit/outbox_card.js", f"{file}.js"),
-        css=card_css("kit/outbox_card.css", f"{file}.css"),
+        js=before + card_js(*shared, "kit/outbox_card.js", f"{file}.js"),
+        css=card_css("kit/outbox_card.css", *styles, f"{file}.css"),
     )
 
 

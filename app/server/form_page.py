@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from app.access.identity import COOKIE, COOKIE_SECONDS
+from app.text.languages import DEFAULT, LANGUAGES
 from db.people.attempts import place_of
 from db.people.sign_ins import start_session
 from db.store.store import open_store
@@ -19,9 +20,24 @@ POLICY = (
 )
 
 
-def form_page(title: str, action: str, fields: str, status: int = 200, after: str = "") -> Response:
+def form_page(
+    title: str,
+    action: str,
+    fields: str,
+    status: int = 200,
+    after: str = "",
+    *,
+    language: str = DEFAULT,
+) -> Response:
     """A page with one form; `fields` and `after` (below the form) are HTML."""
-    html = PAGE.substitute(title=title, action=action, fields=fields, after=after)
+    html = PAGE.substitute(
+        title=title,
+        action=action,
+        fields=fields,
+        after=after,
+        language=language,
+        direction=LANGUAGES[language].direction,
+    )
     headers = {"Cache-Control": "no-store", "Content-Security-Policy": POLICY}
     return HTMLResponse(html, status_code=status, headers=headers)
 

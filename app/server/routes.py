@@ -17,7 +17,9 @@ from starlette.routing import BaseRoute, Route
 from app.access import openid
 from app.access.identity import user_of_cookies
 from app.server.form_page import address_of, form_page, signed_in
+from app.server.language import LANGUAGE_ROUTE, language_of, other_languages, say_to
 from app.server.own_account import OWN_ACCOUNT_ROUTES
+from app.text.languages import text
 from db.errors import InfError, Refused
 from db.people import accounts, invitations
 from db.people.emails import sign_in_by_email
@@ -41,7 +43,7 @@ def sign_in_form(request: Request) -> Response:
     if user_of_cookies(open_store(), request.cookies) is not None:
         return RedirectResponse(return_to, status_code=303)
     claims = openid.claims_of(request.cookies)
-    return _form(return_to) if claims is None else _return_from_provider(request, claims)
+    return _form(request, return_to) if claims is None else _return_from_provider(request, claims)
 
 
 def _return_from_provider(request: Request, claims: Mapping[str, Any]) -> Response:
@@ -57,7 +59,7 @@ def _return_from_provider(request: Request, claims: Mapping[str, Any]) -> Respon
                 session.commit()
         answer = signed_in(request, account, return_to)
     except Refused as refused:
-        answer = _form(return_to, f"{refused}.", status=403)
+        answer = _form(request, return_to, f"{refused}.", status=403)
     openid.forget(answer, request.cookies)
     answer.delete_cookie(NEXT_COOKIE, httponly=True, samesite="lax")
     return answer
@@ -67,7 +69,7 @@ def to_provider(request: Request) -> Response:
     """Redirect to the OpenID provider; keep the return path."""
     wanted = str(request.query_params.get("with", openid.DEFAULT))
     if wanted not in openid.providers():
-        return _form("/", f"Unknown provider {wanted[:40]!r}.", status=404)
+        return _form(request, "/", f"Unknown provider {wanted[:40]!r}.", status=404)
     answer = RedirectResponse(f"/?{openid.PARAMETER}={wanted}", status_code=303)
     return_to = _local_path(request.query_params.get("next", "/"))
     answer.set_cookie(NEXT_COOKIE, return_to, max_age=600, httponly=True, samesite="lax")
@@ -83,9 +85,10 @@ async def sign_in(request: Request) -> Response:
     try:
         account = await run_in_threadpool(_checked, name, password, address)
     except Refused as refused:
-        return _form(return_to, f"{refused}.", name=name, status=429)
+        return _form(request, return_to, f"{refused}.", name=name, status=429)
     if account is None:
-        return _form(return_to, "Wrong name or password.", name=name, status=401)
+        problem = text(language_of(request), "form.wrong")
+        return _form(request, return_to, problem, name=name, status=401)
     return await run_in_threadpool(signed_in, request, account, return_to)
 
 
@@ -104,9 +107,10 @@ def invitation_form(request: Request) -> Response:
             "Invitation", "/sign-in", f'<p role="alert">{escape(str(refused))}</p>', 410
         )
     if user is not None and user.account_id is not None and study_id is not None:
-        return _joining(token, user.name, study)
-    into = f" to judge in {study}" if study else ""
-    return _invitation(token, f"You are invited as {role}{into}.")
+        return _joining(request, token, user.name, study)
+    spoken = text(language_of(request), f"form.role_{role}")
+    key = "form.invited_study" if study else "form.invited"
+    return _invitation(request, token, text(language_of(request), key, role=spoken, study=study))
 
 
 async def accept_invitation(request: Request) -> Response:
@@ -120,7 +124,7 @@ async def accept_invitation(request: Request) -> Response:
             return RedirectResponse(return_to, status_code=303)
         account, return_to = await run_in_threadpool(_accepted, token, name, password)
     except InfError as error:
-        return _invitation(token, f"{error}.", name=name, status=400)
+        return _invitation(request, token, f"{error}.", name=name, status=400)
     return await run_in_threadpool(signed_in, request, account, return_to)
 
 
@@ -148,29 +152,45 @@ def _landing_path(invitation: Invitation) -> str:
     return "/" if invitation.study_id is None else f"/judge?study={invitation.study_id}"
 
 
-def _joining(token: str, name: str, study: str) -> Response:
-    fields = f"""<p>You are invited to judge in <b>{escape(study)}</b>, and you are signed in as
-      <b>{escape(name)}</b>.</p>
-      <button name="as" value="me">Join as {escape(name)}</button>
-      <p><a href="/sign-out">Sign out</a> to create a new account</p>"""
-    return form_page("Invitation", f"/invitation/{escape(token)}", fields)
+def _joining(request: Request, token: str, name: str, study: str) -> Response:
+    fields = f"""<p>{say_to(request, "form.invited_as", study=study, name=name)}</p>
+      <button name="as" value="me">{say_to(request, "form.join", name=name)}</button>
+      <p><a href="/sign-out">{say_to(request, "form.other_account")}</a></p>"""
+    return _invitation_page(request, token, fields, 200)
 
 
-def _invitation(token: str, message: str, *, name: str = "", status: int = 200) -> Response:
+def _invitation(
+    request: Request, token: str, message: str, *, name: str = "", status: int = 200
+) -> Response:
     role = ' role="alert" class="problem"' if status != 200 else ""
     fields = f"""<p{role}>{escape(message)}</p>
-      <label>Name <input name="name" value="{escape(name)}" autocomplete="username"
+      <label>{say_to(request, "form.name")}
+        <input name="name" value="{escape(name)}" autocomplete="username"
         maxlength="{accounts.MAX_NAME_CHARACTERS}" required autofocus></label>
-      <label>Password, at least {MIN_PASSWORD_CHARACTERS} characters
+      <label>{say_to(request, "form.new_password", count=MIN_PASSWORD_CHARACTERS)}
         <input name="password" type="password" autocomplete="new-password"
         minlength="{MIN_PASSWORD_CHARACTERS}" required></label>
-      <button>Create account</button>
-      <p>Already have an account?
-        <a href="/sign-in?next=/invitation/{escape(token)}">Sign in</a></p>"""
-    return form_page("Invitation", f"/invitation/{escape(token)}", fields, status)
+      <button>{say_to(request, "form.create")}</button>
+      <p>{say_to(request, "form.have_account")}
+        <a href="/sign-in?next=/invitation/{escape(token)}">
+        {say_to(request, "form.sign_in")}</a></p>"""
+    return _invitation_page(request, token, fields, status)
+
+
+def _invitation_page(request: Request, token: str, fields: str, status: int) -> Response:
+    path = f"/invitation/{escape(token)}"
+    return form_page(
+        say_to(request, "form.invitation"),
+        path,
+        fields,
+        status,
+        other_languages(request, path),
+        language=language_of(request),
+    )
 
 
 ROUTES: Sequence[BaseRoute] = (
+    LANGUAGE_ROUTE,
     Route("/health", health),
     Route("/sign-in", sign_in_form, methods=["GET"]),
     Route("/sign-in", sign_in, methods=["POST"]),
@@ -194,26 +214,34 @@ def _local_path(path: str) -> str:
     return path if is_local else "/"
 
 
-def _form(return_to: str, problem: str = "", *, name: str = "", status: int = 200) -> Response:
+def _form(
+    request: Request, return_to: str, problem: str = "", *, name: str = "", status: int = 200
+) -> Response:
     alert = f'<p class="problem" role="alert">{escape(problem)}</p>' if problem else ""
     fields = f"""{alert}
       <input type="hidden" name="next" value="{escape(return_to)}">
-      <label>Name <input name="name" value="{escape(name)}" autocomplete="username"
-        required autofocus></label>
-      <label>Password <input name="password" type="password" autocomplete="current-password"
-        required></label>
-      <button>Sign in</button>
-      {_provider_links(return_to)}"""
-    return form_page("Sign in", "/sign-in", fields, status)
+      <label>{say_to(request, "form.name")} <input name="name" value="{escape(name)}"
+        autocomplete="username" required autofocus></label>
+      <label>{say_to(request, "form.password")} <input name="password" type="password"
+        autocomplete="current-password" required></label>
+      <button>{say_to(request, "form.sign_in")}</button>
+      {_provider_links(request, return_to)}"""
+    return form_page(
+        say_to(request, "form.sign_in"),
+        "/sign-in",
+        fields,
+        status,
+        other_languages(request, f"/sign-in?{urlencode({'next': return_to})}"),
+        language=language_of(request),
+    )
 
 
-def _provider_links(return_to: str) -> str:
+def _provider_links(request: Request, return_to: str) -> str:
     """Links to the configured OpenID providers."""
     links = []
     for name in openid.providers():
-        label = "with OpenID" if name == openid.DEFAULT else f"with {name}"
-        query = urlencode({"with": name, "next": return_to})
-        links.append(
-            f'<p><a href="/sign-in/openid?{escape(query)}">Sign in {escape(label)}</a></p>'
-        )
+        provider = "OpenID" if name == openid.DEFAULT else name
+        query = escape(urlencode({"with": name, "next": return_to}))
+        label = say_to(request, "form.with", provider=provider)
+        links.append(f'<p><a href="/sign-in/openid?{query}">{label}</a></p>')
     return "".join(links)

@@ -1,11 +1,15 @@
 """The frame of every page: style, logo, and who is signed in."""
 
+import json
 from html import escape
 from pathlib import Path
 
 import streamlit as st
 
 from app.access.identity import SessionUser
+from app.kit.card_files import card_css, card_js
+from app.kit.language import language_now, say
+from app.text.languages import LANGUAGES
 
 STYLE = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
 LOGO = Path(__file__).parent / "logo.svg"
@@ -32,6 +36,24 @@ def draw_sidebar(user: SessionUser) -> None:
         st.html(f'<p class="inf-user">{line}</p>')
 
 
+SIGN_IN = st.components.v2.component(
+    "inf_sign_in",
+    js=f"const CATALOGUE = {json.dumps({c: dict(one.texts) for c, one in LANGUAGES.items()})};\n"
+    + card_js("kit/sign_in.js")
+    + """
+export default function ({ parentElement, data }) {
+  if (parentElement.querySelector("form")) return;
+  parentElement.appendChild(signInForm({ ...CATALOGUE[data.language], signed_out: "" }, () => {}));
+}
+""",
+    css=card_css("kit/sign_in.css"),
+)
+
+
 def draw_signed_out() -> None:
-    """The page without a valid cookie."""
-    st.html('<p>You are signed out. <a href="/sign-in" target="_self">Sign in</a></p>')
+    """The page without a valid cookie: the form on the spot, which comes back to this address."""
+    st.html(
+        f'<p>{escape(say("signed_out"))} <a href="/sign-in" target="_self">'
+        f"{escape(say('form.sign_in'))}</a></p>"
+    )
+    SIGN_IN(key="session.sign_in", data={"language": language_now()})

@@ -42,7 +42,7 @@ OPEN_PATHS = (
     "/auth/login",
     "/oauth2callback",
 )
-OPEN_FOLDERS = ("/static/", "/invitation/", "/password/")
+OPEN_FOLDERS = ("/static/", "/invitation/", "/password/", "/language/")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 

@@ -10,6 +10,8 @@ from app.studies import actions
 from app.studies.desk import draw_changes, draw_quality
 from app.studies.sampling_form import draw_sampling
 from app.studies.settings_form import draw_invite, draw_rules, sample_gold_items
+from app.studies.threads import draw_threads
+from app.studies.work_report import draw_work
 from app.text.plain import plain
 from curation.judges.registry import describe_judges
 from curation.judging.sampling import describe_sampling
@@ -77,6 +79,8 @@ def draw_study(study: studies.StudySummary) -> None:
         parts += [f"{name or 'no source'} {n}" for name, n in sources.items()]
     sampled = f"Sampled {describe_sampling(settings)}, seed {study.seed}: "
     st.caption(plain(sampled + " · ".join(parts)))
+    draw_threads(study.id)
+    draw_work(study)
     draw_changes(study)
     sample_gold_items(study)
     draw_rules(study)

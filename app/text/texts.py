@@ -11,16 +11,23 @@ MAX_PIECES = 4000
 
 
 def draw_text(
-    text: str, *, label: str = "", unlike: str | None = None, whole: bool = False
+    text: str,
+    *,
+    label: str = "",
+    unlike: str | None = None,
+    whole: bool = False,
+    lang: str = "",
 ) -> None:
     """Draw the text verbatim; with `unlike`, mark what that other text does not contain.
 
-    A long text scrolls, unless `whole`.
+    A long text scrolls, unless `whole`. `lang` is its language tag, if known.
     """
     body = escape(text) if unlike is None else marked(text, unlike)
     above = f'<p class="inf-label">{escape(label)}</p>' if label else ""
     height = ' style="max-height: none"' if whole else ""
-    st.html(f'{above}<p class="inf-text" dir="auto"{height}>{body}</p>')
+    language = f' lang="{escape(lang)}"' if lang else ""
+    # tabindex: a text that scrolls has to be reached by keyboard, too
+    st.html(f'{above}<p class="inf-text" dir="auto" tabindex="0"{language}{height}>{body}</p>')
 
 
 def marked(text: str, other: str) -> str:

@@ -124,7 +124,11 @@ def mark_read(
 
 
 def list_threads(session: Session, study_id: int) -> list[Thread]:
-    """All threads of a study, for a curator: those with unread messages first, then the newest."""
+    """All threads of a study, for a curator: those with unread messages first, then the newest.
+
+    Raises NotFound.
+    """
+    get_study(session, study_id)
     rows = session.execute(
         select(
             ItemMessage.item_id,
@@ -142,7 +146,11 @@ def list_threads(session: Session, study_id: int) -> list[Thread]:
 
 
 def shown_to_judge(session: Session, study_id: int, judge_id: int, item_id: int) -> ShownItem:
-    """The item as the judge of a thread sees it: "passage 2" is the second one here, too."""
+    """The item as the judge of a thread sees it: "passage 2" is the second one here, too.
+
+    Raises NotFound, and Refused for an item that the judge was not given.
+    """
+    get_study(session, study_id)
     return show(session, find_assignment(session, study_id, judge_id, item_id))
 
 

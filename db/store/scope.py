@@ -25,6 +25,7 @@ from db.tables import (
     Evaluation,
     Group,
     Guideline,
+    ItemMessage,
     Job,
     Pair,
     Passage,
@@ -80,6 +81,7 @@ class Scope:
         yield Study, or_(Study.dataset_id.in_(ids), Study.id.in_(own))
         yield StudyItem, StudyItem.study_id.in_(studies)
         yield Guideline, Guideline.study_id.in_(studies)
+        yield ItemMessage, ItemMessage.study_id.in_(studies)
         yield Release, Release.dataset_id.in_(ids)
         yield Checkpoint, or_(Checkpoint.release_id.in_(releases), Checkpoint.job_id.in_(own_jobs))
         yield (

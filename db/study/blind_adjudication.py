@@ -105,6 +105,14 @@ def view_item(session: Session, study_id: int, item_id: int, person: str) -> Bli
     )
 
 
+def record_view(session: Session, study_id: int, item_id: int, person: str) -> None:
+    """Record that a person saw a judge's view of the item: it is not given to them any more.
+
+    Does not commit.
+    """
+    _view(session, study_id, item_id, person)
+
+
 def reveal(session: Session, study_id: int, token: str, person: str) -> None:
     """Reveal roles, names and models' choices to the adjudicator, and record it. Does not commit.
 

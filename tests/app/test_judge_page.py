@@ -1,13 +1,16 @@
+import json
 import re
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
-import pytest
 from conftest import count_rows
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 from study_world import make_world, sampled_study
 
 import app
+from app.judge.actions import card_data
 from db.assignment import members
 from db.assignment.answering import Decision, submit_decision
 from db.assignment.leasing import next_item
@@ -27,6 +30,7 @@ from db.tables import (
     OpenedGroup,
     Passage,
     StudyItem,
+    utc_now,
 )
 
 MAIN = Path(app.__file__).parent / "server" / "main.py"
@@ -40,87 +44,100 @@ def make_study(store: Store, items: int = 3) -> int:
         return study.id
 
 
-def open_page() -> AppTest:
-    """The Judge page with plain widgets: AppTest does not run the card's JavaScript."""
+def open_page(name: str = "judge/page.py") -> AppTest:
     page = AppTest.from_file(str(MAIN), default_timeout=180)
-    page.session_state["judge.plain"] = True
     page.run()
-    return page.switch_page("../judge/page.py").run()
+    return page.switch_page(f"../{name}").run()
 
 
 def sent(page: AppTest) -> str:
-    """Everything that went to the browser."""
+    """Everything that went to the browser but the card's script, which is always the same."""
+    for element in page.main:
+        if element.type == "bidi_component":
+            element.proto.ClearField("js_content")
     return " ".join(str(element.proto) for element in page.main)
 
 
-def picks(page: AppTest) -> list[str]:
-    return [button.key for button in page.button if (button.key or "").startswith("judge.pick_")]
+def card_of(page: AppTest) -> dict[str, Any]:
+    """The data that the page sends to the judging card."""
+    (found,) = (
+        one.proto
+        for one in page.main
+        if one.type == "bidi_component" and "judging" in one.proto.component_name
+    )
+    data: dict[str, Any] = json.loads(found.json)
+    return data
 
 
-def test_an_item_is_judged_and_the_next_one_comes(sqlite_store: Store) -> None:
-    make_study(sqlite_store, items=2)
-    page = open_page()
-    first = picks(page)
-    assert len(first) == 5
-    page.button(first[2]).click().run()
-    assert not page.exception
-    assert picks(page) != first
-    with sqlite_store.read() as session:
-        judgment = session.scalars(select(Judgment)).one()
-    assert judgment.choice == judgment.order_shown[2]
-    assert judgment.shown_at is not None and judgment.shown_at <= judgment.decided_at
-    assert judgment.guideline_id is not None
-
-
-def test_none_of_them_and_skip_lead_to_the_end(sqlite_store: Store) -> None:
-    make_study(sqlite_store, items=2)
-    page = open_page()
-    none = next(b.key for b in page.button if (b.key or "").startswith("judge.none_"))
-    page.button(none).click().run()
-    skip = next(b.key for b in page.button if (b.key or "").startswith("judge.skip_"))
-    page.button(skip).click().run()
-    assert not page.exception
-    assert "No items are left for you" in page.success[0].value
-    with sqlite_store.read() as session:
-        assert session.scalars(select(Judgment.choice)).all() == ["none"]
-        assert sorted(session.scalars(select(Assignment.state))) == ["done", "skipped"]
+def entry(study_id: int, item: dict[str, Any], position: int | None, **about: Any) -> Any:
+    """What the card sends for a decision on the item."""
+    return {
+        "event": f"event-{item['token']}",
+        "kind": "example" if "round" in item else "pick",
+        "study": study_id,
+        "token": item["token"],
+        "position": position,
+        "shown": "2026-01-01T10:00:00.000Z",
+        "decided": "2026-01-01T10:00:04.500Z",
+    } | about
 
 
 def test_nothing_sent_to_the_browser_tells_a_role(sqlite_store: Store) -> None:
-    make_study(sqlite_store, items=1)
+    study_id = make_study(sqlite_store, items=1)
     with sqlite_store.write() as session:
         for number, passage in enumerate(session.scalars(select(Passage))):
             passage.text = f"text {number}"
         for item in session.scalars(select(Item)):
             item.instruction = "Find it."
         session.commit()
-    words = sent(open_page())
-    assert "Find it." in words and "text " in words
-    for secret in ("positive", "negative", "distractor", "kept", "dropped", "verdict"):
-        assert secret not in words
+    texts = [sent(open_page())]
+    (item,) = card_data(study_id, [])["items"]
+    told = card_data(study_id, [entry(study_id, item, 2)], before="")
+    texts += [json.dumps(told), sent(open_page("judge/answers_page.py"))]
+    for words in texts:
+        assert "Find it." in words and "text " in words
+        for secret in ("positive", "negative", "distractor", "kept", "dropped", "verdict"):
+            assert secret not in words
 
 
-@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "$\\LaTeX$ **bold**", "שלום 🦉"])
-def test_a_passage_is_shown_as_the_text_it_is(sqlite_store: Store, text: str) -> None:
-    make_study(sqlite_store, items=1)
+def test_after_a_reload_the_card_gets_the_last_answers_on_request(sqlite_store: Store) -> None:
+    study_id = make_study(sqlite_store, items=3)
+    first, second, _ = card_data(study_id, [])["items"]
+    told = [entry(study_id, first, 1, note="so"), entry(study_id, second, None)]
+    assert card_data(study_id, told)["past"] == []
+    past = card_data(study_id, [], before="")["past"]
+    assert [one["item"]["token"] for one in past] == [second["token"], first["token"]]
+    assert [one["entry"]["position"] for one in past] == [None, 1]
+    assert past[1]["item"]["candidates"] == first["candidates"]
+    older = card_data(study_id, [], before=second["token"])["past"]
+    assert [one["item"]["token"] for one in older] == [first["token"]]
+
+
+def test_who_answers_too_late_reads_one_sentence_on_it(sqlite_store: Store) -> None:
+    study_id = make_study(sqlite_store, items=1)
+    (item,) = card_data(study_id, [])["items"]
     with sqlite_store.write() as session:
-        for passage in session.scalars(select(Passage)):
-            passage.text = text
+        assignment = session.scalars(select(Assignment)).one()
+        assignment.lease_until = utc_now() - timedelta(minutes=1)
+        other = get_or_create_judge(session, "bob", kind="person")
+        taken = next_item(session, study_id, other.id)
+        assert taken is not None and taken.item_id == assignment.item_id
         session.commit()
-    page = open_page()
-    assert not page.exception
-    assert "<script>" not in sent(page)
+    told = card_data(study_id, [entry(study_id, item, 0)], language="de")
+    assert list(told["acknowledged"].values()) == [""]
+    (notice,) = told["notices"].values()
+    assert "zählt aber nicht" in notice and notice.count(".") == 1
 
 
 def test_a_study_closed_meanwhile_stores_nothing_and_says_so(sqlite_store: Store) -> None:
     study_id = make_study(sqlite_store, items=1)
-    page = open_page()
+    (item,) = card_data(study_id, [])["items"]
     with sqlite_store.write() as session:
         studies.set_status(session, study_id, "closed")
         session.commit()
-    page.button(picks(page)[0]).click().run()
-    assert not page.exception
-    assert any("closed" in error.value for error in page.error)
+    told = card_data(study_id, [entry(study_id, item, 0)])
+    assert "is closed" in next(iter(told["acknowledged"].values())) and told["items"] == []
+    assert "is closed" in told["message"]
     assert count_rows(sqlite_store, "judgment") == 0
 
 
@@ -130,17 +147,44 @@ def test_without_an_open_study_the_page_says_what_to_do(sqlite_store: Store) -> 
     assert "No study is open" in page.markdown[0].value
 
 
-def test_a_click_that_arrives_twice_is_one_judgment(sqlite_store: Store) -> None:
-    make_study(sqlite_store, items=1)
-    page = open_page()
-    other = open_page()
-    key = picks(page)[0]
-    page.button(key).click().run()
-    other.button(key).click().run()
-    assert not other.exception
-    assert count_rows(sqlite_store, "judgment") == 1
+def test_a_click_on_my_answers_that_arrives_twice_changes_once(sqlite_store: Store) -> None:
+    study_id = make_study(sqlite_store, items=1)
+    (item,) = card_data(study_id, [])["items"]
+    card_data(study_id, [entry(study_id, item, 0)])
+    pages = [open_page("judge/answers_page.py") for _ in range(2)]
+    for page in pages:
+        page.radio(f"answers.choice_{item['token']}").set_value(1)
+        page.button(f"answers.change_{item['token']}").click().run()
+        assert not page.exception
     with sqlite_store.read() as session:
+        made = session.scalars(select(Judgment).order_by(Judgment.id)).all()
+        assert [one.choice for one in made] == made[0].order_shown[:2]
+        assert [one.is_current for one in made] == [False, True]
         assert session.scalars(select(StudyItem.taken)).all() == [1]
+
+
+def test_a_message_from_my_answers_reaches_the_curator_and_comes_back(
+    sqlite_store: Store,
+) -> None:
+    study_id = make_study(sqlite_store, items=1)
+    (item,) = card_data(study_id, [])["items"]
+    card_data(study_id, [entry(study_id, item, 0)])
+    page = open_page("judge/answers_page.py")
+    page.text_area(f"answers.message_{item['token']}_0").set_value("Is it tea?")
+    page.button(f"answers.send_{item['token']}").click().run()
+    assert not page.exception and "Is it tea?" in sent(page)
+    curator = open_page("studies/page.py")
+    (thread,) = (b.key for b in curator.button if (b.key or "").startswith("studies.thread_"))
+    curator.button(thread).click().run()
+    (box,) = (t.key for t in curator.text_area if (t.key or "").startswith("studies.answer_"))
+    curator.text_area(box).set_value("It is.")
+    curator.button(box.replace("answer", "send")).click().run()
+    assert not curator.exception
+    assert card_data(study_id, [])["replies"] == 1
+    with sqlite_store.read() as session:  # who opened a thread is not given its item any more
+        assert session.scalars(select(AdjudicationView.seen_by)).all() == ["local admin"]
+    assert "It is." in sent(open_page("judge/answers_page.py"))
+    assert card_data(study_id, [])["replies"] == 0
 
 
 def approve_the_rest(store: Store, study_id: int) -> None:
@@ -158,22 +202,17 @@ def test_the_training_gives_feedback_and_leads_to_the_study(sqlite_store: Store)
         study_id = sampled_study(session, run_id=run_id, items=2, overlap=1).id
         session.commit()
     approve_the_rest(sqlite_store, study_id)
-    page = open_page()
     for _ in range(2):
+        (item,) = card_data(study_id, [])["items"]
         with sqlite_store.read() as session:
-            rows = {
-                row.item_id: row.gold_choice
-                for row in session.scalars(select(StudyItem).where(StudyItem.part == "training"))
-            }
-            keys = [b.key for b in page.button if (b.key or "").startswith("judge.example_")]
-            query = select(Example).where(Example.token == keys[0].split("_")[1])
-            example = session.scalars(query).one()
-        right = example.order_shown.index(rows[example.item_id])
-        page.button(keys[right]).click().run()
-        assert not page.exception
-        assert "Correct." in page.success[0].value
-        page.button("judge.feedback_read").click().run()
-    assert len(picks(page)) == 5
+            example = session.scalars(select(Example).where(Example.token == item["token"])).one()
+            row = session.get_one(StudyItem, (study_id, example.item_id))
+            right = example.order_shown.index(row.gold_choice)
+        told = card_data(study_id, [entry(study_id, item, right)])
+        (feedback,) = told["feedback"]
+        assert feedback["right"] == feedback["chosen"] == right
+    assert feedback["then"] == "card.passed"
+    assert len(told["items"]) == 2 and "round" not in told["items"][0]
 
 
 def test_a_paused_judge_reads_why(sqlite_store: Store) -> None:
@@ -183,9 +222,8 @@ def test_a_paused_judge_reads_why(sqlite_store: Store) -> None:
         judge_id = session.scalars(select(Judge.id)).one()
         members.pause_judge(session, study_id, judge_id, "please read the guidelines again")
         session.commit()
-    page = open_page()
-    assert any("read the guidelines again" in error.value for error in page.error)
-    assert not picks(page)
+    told = card_of(open_page())
+    assert "read the guidelines again" in told["message"] and told["items"] == []
 
 
 def labels_and_captions(page: AppTest) -> str:
@@ -206,7 +244,7 @@ def test_a_dispute_is_decided_on_its_page(sqlite_store: Store) -> None:
             decision = Decision(event_id=name, item_id=item.item_id, position=position)
             submit_decision(session, study_id, judge.id, decision)
         session.commit()
-    page = open_page().switch_page("../studies/adjudicate_page.py").run()
+    page = open_page("studies/adjudicate_page.py")
     assert not page.exception
     for secret in ("positive", "negative", "distractor", "ann", "bob"):
         assert secret not in labels_and_captions(page)
@@ -231,9 +269,8 @@ def test_a_dispute_is_decided_on_its_page(sqlite_store: Store) -> None:
 
 def test_the_curator_pauses_somebody_and_writes_new_guidelines(sqlite_store: Store) -> None:
     study_id = make_study(sqlite_store)
-    page = open_page()
-    page.button(picks(page)[0]).click().run()
-    page.switch_page("../studies/page.py").run()
+    card_data(study_id, [entry(study_id, card_data(study_id, [])["items"][0], 0)])
+    page = open_page("studies/page.py")
     page.text_input("studies.reason").set_value("take a break").run()
     page.button("studies.pause_judge").click().run()
     assert not page.exception

@@ -133,18 +133,22 @@ def test_note_flag_and_skip_reach_the_store_and_typing_judges_nothing(
     assert judgments(store, study_id) == []
     page.keyboard.press("Escape")
     page.keyboard.press("f")
+    page.keyboard.press("4")  # the reason, not a passage
     page.keyboard.press("2")
     wait_past_dwell(page)
     skipped = item_on_screen(store, page)
     page.keyboard.press("s")
+    page.keyboard.press("1")
     wait_until(lambda: len(judgments(store, study_id)) == 1)
     (judgment,) = judgments(store, study_id)
     assert (judgment.note, judgment.flagged) == ("1 or 2? <b>unsure</b>", True)
+    assert judgment.reason == "bad_text"
 
     def is_skipped() -> bool:
         with store.read() as session:
-            query = select(Assignment.state).where(Assignment.item_id == skipped)
-            return session.scalar(query) == "skipped"
+            query = select(Assignment).where(Assignment.item_id == skipped)
+            found = session.scalars(query).one()
+            return (found.state, found.reason) == ("skipped", "unclear")
 
     wait_until(is_skipped)
     page.close()
@@ -166,9 +170,12 @@ def test_the_mouse_does_everything_on_a_narrow_screen_and_every_button_has_a_nam
     expect(page.locator(".help")).to_contain_text("none of them")
     click("Shared words")
     expect(page.locator(".question + .passages mark").first).to_be_visible()
+    click("Differences")
+    expect(page.locator(".passages mark").first).to_be_visible()
     click("Note")
     page.get_by_label("Note for the curator").fill("by mouse")
     click("Flag")
+    click("a text is damaged or unreadable")
     first = click("Passage 2 is the most relevant")
     second = click("None of them")
     click("Undo")
@@ -176,6 +183,7 @@ def test_the_mouse_does_everything_on_a_narrow_screen_and_every_button_has_a_nam
     assert item_on_screen(store, page) == second
     click("Passage 1 is the most relevant")
     click("Skip")
+    click("no passage is right")
     expect(page.locator(".badge")).to_have_text("saved")
     wait_until(lambda: len(judgments(store, study_id)) == 3)
     told = [

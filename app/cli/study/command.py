@@ -19,6 +19,7 @@ from app.cli.study import about_run as study_about_run
 from app.cli.study import consensus as study_consensus
 from app.cli.study import known as study_known
 from app.cli.study import people as study_people
+from app.cli.study import work as study_work
 from curation.judges.registry import describe_judges
 from curation.judging.sampling import SAMPLES, STRATA, Sampling, describe_sampling
 from curation.judging.studies import make_study
@@ -40,6 +41,7 @@ for command_of_a_study in (
     study_known.template,
     study_people.people,
     study_people.adjudicate,
+    study_work.work_of_people,
     study_about_run.estimate,
     study_about_run.plan,
     study_about_run.thresholds,

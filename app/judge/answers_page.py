@@ -1,0 +1,146 @@
+"""My answers: a judge's own answers in a study that is not closed, to look at and to change.
+
+The browser receives what the card sent already: texts in the judge's own order, tokens, no roles.
+"""
+
+import streamlit as st
+
+from app.access.session_user import failures_shown
+from app.judge import answers_actions as actions
+from app.judge.text_language import lang_of
+from app.kit.choice import choose, draw_pages, page_offset
+from app.kit.language import draw_language_choice, draw_page_language, say
+from app.kit.page import draw_empty
+from app.text.plain import plain
+from app.text.texts import draw_text
+from db.assignment.own_answers import FILTERS, OwnAnswer
+from db.assignment.threads import MAX_MESSAGE_CHARACTERS
+from db.study.studies import StudySummary
+
+ROWS = 5
+
+
+def answer_text(answer: OwnAnswer) -> str:
+    if answer.state in ("skipped", "leased", "expired"):
+        return say("answers.skipped" if answer.state == "skipped" else "answers.not_answered")
+    return place_text(-1 if answer.position is None else answer.position)
+
+
+def place_text(place: int) -> str:
+    return say("card.none") if place < 0 else say("card.passage", number=place + 1)
+
+
+def draw_state(answer: OwnAnswer) -> None:
+    parts = [f"{say('answers.your_answer')}: {answer_text(answer)}"]
+    if answer.decided_at is not None:
+        parts.append(f"{answer.decided_at:%Y-%m-%d %H:%M} UTC")
+    if answer.flagged:
+        flag = say("card.flag")
+        parts.append(f"{flag}: {say(f'reason.{answer.reason}')}" if answer.reason else flag)
+    st.markdown(f"**{plain(' · '.join(parts))}**")
+    if answer.state == "aside":
+        st.caption(say("answers.late"))
+    if answer.note:
+        draw_text(answer.note, label=say("card.note"))
+
+
+def draw_change(study_id: int, answer: OwnAnswer) -> None:
+    if answer.judgment_id is None:
+        return
+    if not answer.may_change:
+        st.caption(say("answers.fixed"))
+        return
+    token, now = answer.item.token, -1 if answer.position is None else answer.position
+    places = [*range(len(answer.item.candidates)), -1]
+    with st.form(f"answers.form_{token}", border=False):
+        st.radio(
+            say("answers.your_answer"),
+            places,
+            places.index(now),
+            format_func=place_text,
+            horizontal=True,
+            label_visibility="collapsed",
+            key=f"answers.choice_{token}",
+        )
+        st.form_submit_button(
+            say("answers.change"),
+            key=f"answers.change_{token}",
+            on_click=actions.change_answer,
+            args=(study_id, token),
+        )
+
+
+def draw_thread(study_id: int, answer: OwnAnswer) -> None:
+    token, written = answer.item.token, len(answer.thread)
+    with st.expander(
+        say("card.thread"), icon=":material/forum:", expanded=written > 0, key=f"answers.t_{token}"
+    ):
+        for message in answer.thread:
+            draw_text(message.body, label=say("card.curator" if message.written_by else "card.you"))
+        st.text_area(
+            say("card.thread_box"),
+            key=f"answers.message_{token}_{written}",
+            max_chars=MAX_MESSAGE_CHARACTERS,
+            height=70,
+        )
+        st.button(
+            say("answers.send"),
+            key=f"answers.send_{token}",
+            on_click=actions.send_message,
+            args=(study_id, token, written),
+        )
+
+
+def draw_answer(study_id: int, answer: OwnAnswer) -> None:
+    item = answer.item
+    with st.container(border=True):
+        draw_text(item.instruction, label=say("card.instruction"), lang=lang_of(item.instruction))
+        draw_text(item.query, label=say("card.query"), lang=lang_of(item.query))
+        for place, text in enumerate(item.candidates):
+            draw_text(text, label=place_text(place), lang=lang_of(text))
+        draw_state(answer)
+        draw_change(study_id, answer)
+        draw_thread(study_id, answer)
+
+
+def draw_study(studies: list[StudySummary]) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        study = choose(
+            say("judge.study"),
+            studies,
+            key="answers.study",
+            parameter="study",
+            ident=lambda study: study.id,
+            name=lambda study: study.name,
+        )
+        only = st.selectbox(
+            say("answers.show"),
+            FILTERS,
+            format_func=lambda name: say(f"answers.{name}"),
+            key="answers.only",
+            width=200,
+        )
+        draw_language_choice("/answers")
+    if replies := actions.count_replies(study.id):
+        st.info(say("answers.replies", count=replies), icon=":material/forum:")
+    start = page_offset("answers.page", ROWS)
+    answers, total = actions.read_answers(study.id, only or "all", start=start, count=ROWS)
+    if not total:
+        draw_empty(
+            say("answers.none"), say("answers.none_then"), view="judge", link=say("judge.title")
+        )
+    for answer in answers:
+        draw_answer(study.id, answer)
+    draw_pages(total, key="answers.page", rows=ROWS)
+
+
+draw_page_language()
+st.title(say("answers.title"), anchor=False)
+st.caption(say("answers.lead"))
+with failures_shown():
+    found = actions.studies_to_show()
+    if found:
+        draw_study(found)
+    else:
+        draw_empty(say("judge.no_study"), say("judge.no_study_then"))
+        draw_language_choice("/answers")

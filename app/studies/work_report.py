@@ -1,0 +1,55 @@
+"""The time and work report of a study, or of all: a table and its CSV, by person."""
+
+from dataclasses import asdict, replace
+from datetime import date
+
+import pandas as pd
+import streamlit as st
+
+from app.access.session_user import require_permission
+from db.store.store import open_store
+from db.study.studies import StudySummary, list_studies
+from db.study.work import MAX_ITEM_SECONDS, PersonsWork, work_report
+
+
+def read_work(study_id: int | None, since: date | None, until: date | None) -> list[PersonsWork]:
+    """The report; without the user's own gold answers of studies that are not closed.
+
+    A count of right gold answers that changes with one's own answer says whether it was right.
+    """
+    user = require_permission("studies")
+    with open_store().read() as session:
+        closed = {each.id for each in list_studies(session, statuses=("closed",))}
+        rows = work_report(session, study_id=study_id, since=since, until=until)
+    return [
+        each
+        if each.person != user.name or each.study_id in closed
+        else replace(each, gold_right=0, gold_seen=0)
+        for each in rows
+    ]
+
+
+def draw_work(study: StudySummary) -> None:
+    """Active minutes, items, gold and qualification per person, with a download."""
+    with st.expander("Time and work per person", icon=":material/timer:"):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            everywhere = st.toggle("All studies", key="studies.work_all")
+            since = st.date_input("From", None, key="studies.work_since", width=160)
+            until = st.date_input("To", None, key="studies.work_until", width=160)
+        rows = read_work(None if everywhere else study.id, since, until)
+        st.caption(
+            "Active minutes: from an item's display to its answer or skip, at most "
+            f"{MAX_ITEM_SECONDS / 60:g} min per item, overlapping times counted once. Days are UTC."
+        )
+        if not rows:
+            st.caption("No work in this time.")
+            return
+        table = pd.DataFrame([asdict(each) for each in rows])
+        st.dataframe(table, hide_index=True, key="studies.work_table")
+        st.download_button(
+            "Download as CSV",
+            table.to_csv(index=False).encode(),
+            file_name="work.csv" if everywhere else f"study-{study.id}-work.csv",
+            mime="text/csv",
+            key="studies.work_csv",
+        )
