@@ -1,36 +1,19 @@
 """Actions on jobs from pages: launch, read, cancel, resume, run again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
-from sqlalchemy import select
-from sqlalchemy.orm import Session
 
 from app.access.identity import SessionUser
 from app.access.session_user import action, notify, require_permission
 from app.jobs import launching, supervisors
 from app.jobs.kinds import KINDS
-from db.errors import NotFound
+from app.jobs.places import require_places
 from db.jobs import jobs as queue
 from db.people.audit import record_audit
 from db.store.store import open_store
-from db.tables import Analysis, Checkpoint, Dataset, Job, Release, Run, Study, utc_now
-
-PLACES: Mapping[str, Any] = {
-    "dataset": Dataset,
-    "datasets": Dataset,
-    "against_datasets": Dataset,
-    "run_id": Run,
-    "run": Run,
-    "runs": Run,
-    "study_id": Study,
-    "release_id": Release,
-    "release": Release,
-    "releases": Release,
-    "checkpoint_id": Checkpoint,
-    "onto": Analysis,
-}
+from db.tables import Job, utc_now
 
 
 def launch_job(kind: str, config: dict[str, Any], *, what: str) -> int:
@@ -101,27 +84,6 @@ def run_again(job_id: int) -> None:
     new_id = launching.launch(store, job.kind, job.config, started_by=user.name)
     st.query_params["job"] = str(new_id)
     notify(f"Job {new_id} is queued with the config of job {job_id}.")
-
-
-def require_places(session: Session, config: Mapping[str, Any]) -> None:
-    """Raise NotFound if a job's config names what the session does not see.
-
-    The job's own process sees everything.
-    """
-    for name, entity in PLACES.items():
-        for value in _values(config.get(name)):
-            column = entity.name if entity is Dataset else entity.id
-            if entity is not Dataset and not value.isdecimal():
-                continue  # a folder or a name outside of the store
-            wanted = value if entity is Dataset else int(value)
-            if session.scalar(select(entity.id).where(column == wanted)) is None:
-                raise NotFound(f"no {entity.__tablename__} {value}, or you have no right to it")
-
-
-def _values(value: Any) -> list[str]:
-    if value is None or isinstance(value, dict):
-        return []
-    return [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
 
 
 def _require_kind(job_id: int) -> SessionUser:

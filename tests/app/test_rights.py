@@ -17,11 +17,11 @@ from sqlalchemy.orm import Session, aliased
 from streamlit.testing.v1 import AppTest
 from study_world import make_world, sampled_study
 
-from app.access import permissions, rights_table
+from app.access import rights_table
 from app.access.identity import COOKIE, SessionUser
 from app.access.permissions import NEEDS, require
 from app.groups.outbox import store_reviews
-from app.jobs.actions import require_places
+from app.jobs.places import require_places
 from app.kit.menu import APP, MENU, views_for
 from db.assignment.leasing import lease_items
 from db.errors import BadInput, InfError, NotFound, Refused
@@ -119,7 +119,7 @@ def make_place(store: Store, name: str) -> Place:
             dataset_id=run.dataset_id,
             name=name,
             content_sha256="0" * 64,
-            path="nowhere",
+            path=f"/releases/{name}",
             format="jsonl",
             filter={},
             counts={},
@@ -325,10 +325,10 @@ def test_no_form_of_a_query_sees_or_changes_what_is_another_s(world: World) -> N
         joined = select(Pair.dataset_id).join(Run, Run.dataset_id == Pair.dataset_id).distinct()
         assert session.scalars(joined).all() == [mine.dataset]
         assert session.scalars(select(Passage.dataset_id).distinct()).all() == [mine.dataset]
-        for change in (update(Run).values(seed=9), delete(Release)):
-            table = Run if change.is_update else Release
-            ident = other.run if change.is_update else other.release
-            assert session.execute(change.where(table.id == ident)).rowcount == 0
+        change = update(Run).where(Run.id == other.run).values(seed=9).returning(Run.id)
+        assert session.scalars(change).all() == []
+        removal = delete(Release).where(Release.id == other.release).returning(Release.id)
+        assert session.scalars(removal).all() == []
         own = session.get_one(Study, mine.study)
         session.expire(own)
         assert own.name == "mine 1"
@@ -359,6 +359,16 @@ def test_jobs_of_others_are_seen_with_their_run_and_own_jobs_always(world: World
         {"release_id": "other.release"},
         {"checkpoint_id": 77},
         {"datasets": ["mine"], "onto": 99},
+        {"benchmark": "dataset other"},
+        {"ordinary": "dataset other"},
+        {"release": "/releases/other"},
+        {"published": ["/releases/mine", "/releases/other"]},
+        {"against": ["/etc/passwd"]},
+        {"release": "1", "settings": {"more_releases": "2*0.5"}},
+        {"release": "1", "settings": {"more_releases": "/releases/other"}},
+        {"release": "1", "settings": {"base_model": "/checkpoints/other"}},
+        {"models": ["sentence-transformers/all-MiniLM-L6-v2", "cross-encoder:/checkpoints/other"]},
+        {"models": ["../checkpoints/other"]},
     ],
 )
 def test_a_job_that_names_what_its_starter_may_not_see_is_refused(
@@ -371,7 +381,8 @@ def test_a_job_that_names_what_its_starter_may_not_see_is_refused(
     found = scope.Scope("somebody", frozenset({world.mine.dataset}))
     with seen_by(found), world.store.read() as session:
         require_places(session, {"datasets": ["mine"], "release": str(world.mine.release)})
-        require_places(session, {"release": "/a/folder", "models": ["x"], "run": {"a": 1}})
+        require_places(session, {"release": "/releases/mine", "models": ["a/b"], "run": {"a": 1}})
+        require_places(session, {"settings": {"more_releases": "1*0.5, /releases/mine"}})
         with pytest.raises(NotFound):
             require_places(session, named)
 
@@ -588,7 +599,7 @@ def test_the_members_page_gives_and_takes_rights(
 
 def test_signed_out_a_page_s_sessions_see_nothing(sqlite_store: Store) -> None:
     make_place(sqlite_store, "mine")
-    with seen_by(permissions.Scope("", frozenset())), sqlite_store.read() as session:
+    with seen_by(scope.Scope("", frozenset())), sqlite_store.read() as session:
         for table in (Dataset, Run, Study, Group, Release, Job, Pair, Passage):
             assert session.scalars(select(table.id)).all() == []
 
