@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from analysis.embed.model_hash import is_same_model
+from analysis.embed.model_hash import named_model, same_model
 from analysis.embed.model_source import DEFAULT_MODEL
 from trainer.model.backbone import read_memory
 
@@ -26,7 +26,7 @@ def public_name(model: str) -> str | None:
         for part in folder.resolve().parts:
             if found := _CACHED.fullmatch(part):
                 return f"{found.group(1)}/{found.group(2)}"
-        if is_same_model(model, DEFAULT_MODEL):
+        if same_model(named_model(model), named_model(DEFAULT_MODEL)):
             return DEFAULT_MODEL
         base = read_memory(str(folder)).get("settings", {}).get("base_model")
         if not isinstance(base, str) or base == model:
