@@ -13,7 +13,7 @@ from app.cli.kit.report import Result, detach_option, lines, ready_store, report
 from app.jobs.launching import chosen_launcher
 from app.text.numbers import score
 from app.training.measured import measured_text
-from app.training.scores import COLUMNS, score_rows
+from app.training.scores import COLUMNS, score_notes, score_rows
 from db.errors import BadInput, NotFound
 from db.jobs.jobs import LOCAL
 from db.modules import run_module
@@ -43,7 +43,8 @@ def _report(result: Result) -> str:
         for name, *values in rows
     ]
     head = f"{COLUMNS[0]:<{width}}" + "".join(f"{name:>19}" for name in COLUMNS[1:])
-    return "\n".join([facts, "", head, *table])
+    notes = [f"note: {note}" for note in score_notes(result)]
+    return "\n".join([facts, "", head, *table, *notes])
 
 
 class TrainCommand(click.Command):

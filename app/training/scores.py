@@ -9,6 +9,13 @@ COLUMNS = ("measure", "base", "trained", "query alone", "instruction alone", "BM
 Row = tuple[str, float | None, float | None, float | None, float | None, float | None]
 
 
+def score_notes(result: Mapping[str, Any]) -> list[str]:
+    """What the scores on held-out groups cannot show, and how their BM25 is defined."""
+    held_out: Mapping[str, Any] = result.get("held_out") or {}
+    convention = held_out.get("bm25_convention")
+    return [*held_out.get("notes", []), *([f"BM25 is {convention}."] if convention else [])]
+
+
 def score_rows(result: Mapping[str, Any]) -> list[Row]:
     """(measure, base, trained, both controls of the trained model, BM25); None: not measured.
 

@@ -10,10 +10,11 @@ from app.access.session_user import failures_shown
 from app.jobs.actions import read_job
 from app.jobs.card import LIVE
 from app.jobs.curves import PROBE
+from app.text.plain import plain
 from app.text.texts import draw_text
 from app.training import actions
 from app.training.measured import measured_text
-from app.training.scores import score_rows
+from app.training.scores import score_notes, score_rows
 from app.training.sweeps import MEASURES
 from db.scenarios import TEXTS
 from db.tables import Job
@@ -108,6 +109,8 @@ def _draw_scores(job: Job) -> None:
         "Query alone, Instruction alone: the trained model reads one half of the text. A flip that "
         "one of them also reaches shows no joint reading of both."
     )
+    for note in score_notes(job.result or {}):
+        st.caption(plain(f"{note[0].upper()}{note[1:]}"))
 
 
 def _draw_probes(job_id: int, probes: Sequence[Mapping[str, Any]]) -> None:

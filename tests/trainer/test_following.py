@@ -1,5 +1,6 @@
 """Instruction following on held-out groups: values by hand, controls, BM25, p-MRR's fixed list."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,8 @@ GROUPS = [
 ]
 WORDS = ["x", *(f"{letter}{n}" for letter in "qirj" for n in range(5))]
 JOINED = Template("{instruction}|{query}")
+
+BASE = "no/such-model"
 
 
 def measured(reads: str) -> dict[str, float | None]:
@@ -221,3 +224,27 @@ def test_too_easy_held_out_groups_are_noted(sqlite_store: Store, tmp_path: Path)
     scores.score_before(WordModel(WORDS))  # type: ignore[arg-type]
     (note,) = scores.as_result()["held_out"]["notes"]
     assert "too easy" in note and "1.00" in note
+
+
+def test_a_training_notes_that_its_base_model_chose_the_held_out_groups(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    """In the result, from which page and command print it; not where people approved the groups."""
+    from app.training.scores import score_notes
+    from trainer.data.splitting import Groups
+    from trainer.report.held_out_scores import HeldOutScores
+
+    release = read_release(write_release(tmp_path / "r", 5))
+    release = replace(release, manifest={"models": {"validation": {"model": BASE, "sha256": None}}})
+
+    def notes(choice: str) -> list[str]:
+        settings = parse_settings(
+            {"natural_probe": "off", "base_model": BASE, "held_out_groups": choice}
+        )
+        scores = HeldOutScores(settings, Groups(release, [], GROUPS), check=lambda: None)
+        return score_notes(scores.as_result())
+
+    circular, bm25 = notes("kept")
+    assert circular.startswith("Circular: the base model is also the validator")
+    assert "held_out_groups=approved" in circular and "language en" in bm25
+    assert notes("approved") == [bm25]

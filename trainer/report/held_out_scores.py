@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.figures.means import share_interval
+from analysis.text.bm25 import convention_of
 from trainer.data.splitting import Groups
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
 from trainer.evaluate.following import (
@@ -18,6 +19,7 @@ from trainer.evaluate.precision import scoring_precision
 from trainer.evaluate.scoring import score_model, summary
 from trainer.loop.precision import uses_bf16
 from trainer.probe import natural
+from trainer.report.origins import circular_origins, origins_of
 from trainer.report.probes import choose_probes, describe_probes, probe_ranks
 from trainer.settings.settings import TrainSettings
 from trainer.settings.table import GUARD_MEASURE
@@ -29,6 +31,20 @@ if TYPE_CHECKING:
 log = logging.getLogger("inf.train")
 
 
+def circular_of(settings: TrainSettings, groups: Groups) -> list[str]:
+    """Why scores on these held-out groups are not independent of the models involved; empty where
+    people approved the groups."""
+    if settings.held_out_groups == "approved":
+        return []
+    releases = [groups.release, *(each.release for each in groups.more)]
+    found = [
+        sentence
+        for release in releases
+        for sentence in circular_origins(origins_of(settings, release.manifest))
+    ]
+    return list(dict.fromkeys(found))
+
+
 class HeldOutScores:
     """Scores a model before, during and after its training, and keeps the first and the last."""
 
@@ -37,6 +53,7 @@ class HeldOutScores:
     ) -> None:
         self.template, self.check = settings.parsed_template, check
         self.choice, self.groups = settings.held_out_groups, len(groups.held_out)
+        self.circular = circular_of(settings, groups)
         self.best_by, self.guard_drop = settings.best_by, settings.guard_drop
         self.guard = read_benchmark(Path(settings.guard).expanduser()) if settings.guard else None
         self.guard_scores: dict[str, float] = {}
@@ -86,6 +103,7 @@ class HeldOutScores:
         if self.benchmark:
             found["choice"] = self.choice
             found["bm25"] = bm25_following(self.benchmark, self.template)
+            found["bm25_convention"] = convention_of(self.benchmark.language)
             found["intervals"] = {
                 when: self._intervals(scores)
                 for when, scores in (("before", self.before), ("after", self.after))
@@ -147,12 +165,14 @@ class HeldOutScores:
         }
 
     def _notes(self) -> list[str]:
+        """What the scores on held-out groups cannot show, and why."""
+        found = list(self.circular)
         flip = self.before.get(INSTRUCTION_FLIP)
         if flip is None or flip <= MAX_BASE_FLIP:
-            return []
+            return found
         note = (
             f"the base model already has {INSTRUCTION_FLIP} {flip:.2f} on these held-out groups: "
             "they are too easy to show an improvement. Give held_out_groups=all, or other groups"
         )
         log.warning("%s", note)
-        return [note]
+        return [note, *found]
