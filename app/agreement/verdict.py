@@ -32,13 +32,15 @@ def draw_verdict(
 
 
 def agreement_sentence(report: Mapping[str, Any], scope: Scope) -> str:
-    """How much people agree with each other, and the model that agrees most with them."""
+    """How much people (or their simulated stand-ins) agree with each other, and the model that
+    agrees most with them."""
     where = "" if scope.of_run else " on these chosen items"
+    who = "simulated judges" if report["simulated"] else "people"
     mean = report["human_human"]
     if mean["kappa"] is None:
-        first = f"Agreement of people is undefined: {mean['reason']}."
+        first = f"Agreement of {who} is undefined: {mean['reason']}."
     else:
-        first = f"People agree with each other{where} at {_kappa(mean)}."
+        first = f"{who.capitalize()} agree with each other{where} at {_kappa(mean)}."
     models = {
         name: found for name, found in report["human_model"].items() if found["kappa"] is not None
     }

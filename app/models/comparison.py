@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app.kit.figure import Origin, as_csv, draw_figure
+from app.kit.figure import MISSING, Origin, as_csv, draw_figure
 from app.models import actions
 from app.models.compared.conditions import library_notes, unlike
 from app.models.compared.differences import METHOD, difference_rows
@@ -128,6 +128,7 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
     st.dataframe(
         rows,
         hide_index=True,
+        placeholder=MISSING,
         column_config={
             "Difference": number,
             "from": number,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from analysis.figures.paired import P_MRR
+from app.kit.figure import MISSING
 from app.models.compared.measures import NAMES, SOMETIMES, model_name
 from app.models.trained import is_trained
 from db.tables import Evaluation
@@ -96,7 +97,7 @@ def draw_headline(evaluations: Sequence[Evaluation]) -> None:
         return
     number = st.column_config.NumberColumn(format="%.4f")
     columns = dict.fromkeys(("Value", "from", "to"), number)
-    st.dataframe(rows, hide_index=True, column_config=columns)
+    st.dataframe(rows, hide_index=True, placeholder=MISSING, column_config=columns)
     st.caption(CAPTION)
     if sentence := too_easy(evaluations):
         st.warning(sentence, icon=":material/warning:")

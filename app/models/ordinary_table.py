@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from app.kit.figure import MISSING
 from app.models import actions
 from app.models.compared.ordinary import NOT_MEASURED, ordinary_rows
 from app.models.trained import is_trained
@@ -24,6 +25,7 @@ def draw_ordinary(evaluations: Sequence[Evaluation]) -> None:
     st.dataframe(
         rows,
         hide_index=True,
+        placeholder=MISSING,
         column_config={
             "nDCG@10": st.column_config.NumberColumn(format="%.4f"),
             **dict.fromkeys(("Difference", "from", "to"), number),

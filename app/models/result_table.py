@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from app.kit.figure import as_csv
+from app.kit.figure import MISSING, as_csv
 from app.models import actions
 from app.models.compared.differences import clearly_best
 from app.models.compared.measures import model_name
@@ -194,7 +194,10 @@ def draw_result_table() -> None:
         return
     number = st.column_config.NumberColumn(format="%.1f")
     st.dataframe(
-        rows, hide_index=True, column_config={each.title: number for each in columns_of(shown)}
+        rows,
+        hide_index=True,
+        placeholder=MISSING,
+        column_config={each.title: number for each in columns_of(shown)},
     )
     for sentence in actions.read_circular(shown):
         st.warning(plain(sentence), icon=":material/sync_problem:")

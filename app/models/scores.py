@@ -5,6 +5,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.kit.figure import MISSING
 from app.models.compared.measures import NAMES, SOMETIMES, model_name
 from app.models.headline import HELP
 from app.models.trained import is_trained
@@ -56,6 +57,7 @@ def draw_scores(evaluations: Sequence[Evaluation]) -> None:
     st.dataframe(
         score_rows(evaluations),
         hide_index=True,
+        placeholder=MISSING,
         column_config={
             **{
                 title: st.column_config.NumberColumn(format="%.4f", help=HELP.get(name))
