@@ -16,7 +16,8 @@ from db.assignment.leasing import lease_item
 from db.assignment.members import add_member
 from db.assignment.places import lock_study, return_leases
 from db.errors import BadInput, Refused
-from db.tables import Assignment, Judge, utc_now
+from db.people.rights import may_judge
+from db.tables import Account, Assignment, Judge, utc_now
 
 REASSIGNED = timedelta(days=1)
 
@@ -40,8 +41,8 @@ def reassign(
     """Move a judge's leases to another person, who has a day to answer them.
 
     The other person becomes a member of the study. Raises BadInput if both are the same or the
-    other is not a person, Refused if the study is closed or the other is paused in it. Does not
-    commit.
+    other is not a person, Refused if the study is closed, or if the other may not judge in it or is
+    paused in it. Does not commit.
     """
     if from_judge_id == to_judge_id:
         raise BadInput("the items stay with the same person: choose another one to give them to")
@@ -51,6 +52,9 @@ def reassign(
     study = lock_study(session, study_id)
     if study.status == "closed":
         raise Refused(f"the study {study.name!r} is closed: nothing is assigned in it")
+    account = None if receiver.account_id is None else session.get(Account, receiver.account_id)
+    if account is not None and not may_judge(session, account, study):
+        raise Refused(f"{receiver.name} has no right to judge in this study: invite them first")
     member = add_member(session, study_id, to_judge_id)
     if member.state == "paused":
         raise Refused(

@@ -89,6 +89,12 @@ def rights_of(session: Session, account: Account) -> Rights:
     )
 
 
+def may_judge(session: Session, account: Account, study: Study) -> bool:
+    """Whether an account may judge in a study."""
+    found = rights_of(session, account)
+    return found.on_dataset("judge", study.dataset_id) or study.id in found.studies("judge")
+
+
 def list_members(session: Session) -> list[tuple[Account, Member]]:
     """Every right of every account, by name, place and right."""
     query = (

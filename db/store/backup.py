@@ -36,7 +36,7 @@ from sqlalchemy.orm import Session
 from db.errors import BadInput, Refused
 from db.store import schema
 from db.store.store import Store
-from db.tables import Base, Job, utc_now
+from db.tables import AccountSession, Base, Job, PasswordLink, utc_now
 from db.tables.base import UtcDateTime
 
 FORMAT = 1
@@ -113,6 +113,7 @@ def restore_backup(
         if _content(session) != manifest["content_sha256"]:
             raise BadInput("the restored rows differ from the backup; nothing was changed")
         _end_jobs(session)
+        _end_sign_ins(session)
         session.commit()
     return manifest
 
@@ -298,6 +299,16 @@ def _end_jobs(session: Session) -> None:
                 error=f"was {before} when the backup was made; resume continues it",
             )
         )
+
+
+def _end_sign_ins(session: Session) -> None:
+    """End sessions and password links: some may have been ended after the backup was made."""
+    session.execute(
+        update(AccountSession).where(AccountSession.ended_at.is_(None)).values(ended_at=utc_now())
+    )
+    session.execute(
+        update(PasswordLink).where(PasswordLink.used_at.is_(None)).values(used_at=utc_now())
+    )
 
 
 def _count(session: Session, table: Table) -> int:

@@ -24,6 +24,7 @@ from app.groups.outbox import store_reviews
 from app.jobs.places import require_places
 from app.kit.menu import APP, MENU, views_for
 from db.assignment.leasing import lease_items
+from db.assignment.reassigning import reassign
 from db.errors import BadInput, InfError, NotFound, Refused
 from db.jobs.jobs import request_stop
 from db.people.accounts import add_account, get_account, set_role
@@ -504,6 +505,24 @@ def test_who_is_invited_into_a_study_sees_that_study_alone(store: Store) -> None
         )
         fay = accept_invitation(session, tokens[1], "fay", PASSWORD)
         assert rights_of(session, fay).everywhere == {"judge", "review"}
+
+
+def test_items_go_only_to_people_who_may_judge_them(sqlite_store: Store) -> None:
+    run_id = make_world(sqlite_store, 4)
+    with sqlite_store.write() as session:
+        study = sampled_study(session, run_id=run_id, items=3, overlap=1)
+        people = []
+        for name in ("ann", "bob"):
+            account = add_account(session, name, PASSWORD, role="annotator", actor="test")
+            judge = get_or_create_judge(session, name, kind="person", account_id=account.id)
+            people.append((account, judge.id))
+        (_, giver), (bob, receiver) = people
+        lease_items(session, study.id, giver, 1)
+        set_rights(session, bob, [], actor="root")
+        with pytest.raises(Refused, match="no right to judge"):
+            reassign(session, study.id, giver, receiver)
+        set_rights(session, bob, ["judge"], actor="root", study_id=study.id)
+        assert reassign(session, study.id, giver, receiver).moved == 1
 
 
 def test_accounts_of_earlier_stores_keep_what_they_could_do(tmp_path: Path) -> None:

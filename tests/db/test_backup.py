@@ -13,6 +13,9 @@ from sqlalchemy import func, select
 
 from db.errors import BadInput, Refused
 from db.jobs import jobs
+from db.people.accounts import add_account
+from db.people.passwords import create_password_link, use_password_link
+from db.people.sign_ins import open_session, start_session
 from db.review.reviews import approve_group
 from db.store import schema
 from db.store.backup import read_manifest, restore_backup, write_backup
@@ -177,3 +180,20 @@ def test_the_commands_back_up_and_restore(sqlite_store: Store, tmp_path: Path, i
     restored = inf("restore", tmp_path / "inf.backup", "--json", INF_DATABASE_URL=url)
     assert restored.code == 0, restored.err
     assert restored.json["content_sha256"] == result.json["content_sha256"]
+
+
+def test_a_session_that_was_ended_after_the_backup_does_not_come_back(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    with sqlite_store.write() as session:
+        ann = add_account(session, "ann", "correct horse battery", role="admin", actor="test")
+        token = start_session(session, ann)
+        link = create_password_link(session, ann, actor="root")
+        session.commit()
+    path = tmp_path / "backup.zip"
+    write_backup(sqlite_store, path)
+    restore_backup(sqlite_store, path, replace=True)
+    with sqlite_store.write() as session:
+        assert open_session(session, token) is None
+        with pytest.raises(Refused):
+            use_password_link(session, link, "a new long password")
