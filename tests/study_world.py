@@ -1,6 +1,8 @@
 """A small world for tests of studies: a run whose groups reached validation, and their items."""
 
-from sqlalchemy import select
+from datetime import timedelta
+
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from db.scenarios import ROLES
@@ -55,6 +57,12 @@ def judgments(store: Store, study_id: int) -> list[Judgment]:
     with store.read() as session:
         query = select(Judgment).where(Judgment.study_id == study_id).order_by(Judgment.id)
         return list(session.scalars(query))
+
+
+def backdate_leases(session: Session, *, minutes: float) -> None:
+    """Let all items have been given that long ago: no answer takes longer than since then."""
+    moment = utc_now() - timedelta(minutes=minutes)
+    session.execute(update(Assignment).values(created_at=moment))
 
 
 def item_of_token(store: Store, token: str | None) -> int:

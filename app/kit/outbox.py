@@ -100,6 +100,7 @@ def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> bool:
             flagged=flagged,
             reason=reason,
             shown_at=_moment(entry, "shown"),
+            decided_at=_moment(entry, "decided"),
         )
         if not skipped and entry.get("change") is True:
             raise Refused(

@@ -7,10 +7,11 @@ with state `aside`, and not counted.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from sqlalchemy.orm import Session
 
+from db.assignment.browser_times import times_within
 from db.assignment.hidden import was_opened
 from db.assignment.members import pause_on_failed_gold
 from db.assignment.places import change_taken, find_assignment, lock_study, regain_place
@@ -74,7 +75,9 @@ def submit_decision(
     if assignment.state in ("done", "aside"):
         _require_not_paused(session, study, judge_id)
     counts = assignment.state == "done" or regain_place(session, assignment)
-    shown_at, decided_at = _server_times(decision, now)
+    shown_at, decided_at = times_within(
+        decision.shown_at, decision.decided_at, leased_at=assignment.created_at, now=now
+    )
     judgment = record_judgment(
         session,
         judge_id=judge_id,
@@ -92,7 +95,7 @@ def submit_decision(
         detail={} if counts else {"aside_in_study": study_id},
     )
     assignment.state = "done" if counts else "aside"
-    assignment.lease_until = None
+    assignment.lease_until, assignment.ended_at = None, now
     session.flush()
     pause_on_failed_gold(session, study, judge_id, assignment.item_id)
     return judgment
@@ -108,6 +111,7 @@ def skip_item(
     flagged: bool = False,
     reason: str = "",
     shown_at: datetime | None = None,
+    decided_at: datetime | None = None,
 ) -> bool:
     """Return a leased item to the queue; this judge does not see it again.
 
@@ -124,7 +128,11 @@ def skip_item(
     if assignment.state == "leased":
         change_taken(session, study_id, item_id, -1)
     if assignment.state != "skipped":
-        assignment.shown_at, assignment.ended_at = shown_at, utc_now()
+        now = utc_now()
+        assignment.shown_at, _ = times_within(
+            shown_at, decided_at, leased_at=assignment.created_at, now=now
+        )
+        assignment.ended_at = now
     assignment.state, assignment.lease_until = "skipped", None
     assignment.note, assignment.flagged = note, flagged
     assignment.reason = _checked_reason(reason)
@@ -166,12 +174,3 @@ def _label(order_shown: Sequence[str], position: int | None) -> str:
     if not 0 <= position < len(order_shown):
         raise BadInput(f"there is no passage {position + 1}: there are {len(order_shown)}")
     return str(order_shown[position])
-
-
-def _server_times(decision: Decision, now: datetime) -> tuple[datetime | None, datetime]:
-    """When it was shown and decided; both moved back if the browser's clock is ahead."""
-    if decision.decided_at is None:
-        return decision.shown_at, now
-    ahead = max(decision.decided_at - now, timedelta(0))
-    shown = None if decision.shown_at is None else decision.shown_at - ahead
-    return shown, decision.decided_at - ahead

@@ -127,9 +127,9 @@ class Assignment(Base, kw_only=True):
     the candidates' labels, the judge's own.
 
     `aside`: the judge answered after the lease had expired and the place was taken by another
-    judge; the judgment is kept but does not count in the study. `note`, `flagged`, `reason` (of
-    `db.values.REMARK_REASONS`), `shown_at` and `ended_at` are those of a skipped item; an answered
-    one has them in its judgment.
+    judge; the judgment is kept but does not count in the study. `ended_at`: when the server
+    received the last answer or skip. `note`, `flagged`, `reason` (of `db.values.REMARK_REASONS`)
+    and `shown_at` are those of a skipped item; an answered one has them in its judgment.
     """
 
     __tablename__ = "assignment"

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 from sqlalchemy import func, select
-from study_world import item_of_token, make_world, sampled_study
+from study_world import backdate_leases, item_of_token, make_world, sampled_study
 
 from app.judge.qualification_card import answer_examples
 from app.kit.outbox import store_outbox
 from db.assignment import leasing
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge
-from db.tables import Assignment, Judgment
+from db.tables import Assignment, Judgment, utc_now
 
 
 def make_study(store: Store, *, items: int, overlap: int) -> int:
@@ -195,11 +195,39 @@ def test_a_clock_ahead_of_ours_does_not_decide_in_the_future(store: Store) -> No
     study_id = make_study(store, items=1, overlap=1)
     ann = judge(store, "ann")
     (token,) = lease(store, study_id, ann)
+    with store.write() as session:
+        backdate_leases(session, minutes=1)
+        session.commit()
     future = {"shown": "2999-01-01T10:00:00Z", "decided": "2999-01-01T10:00:05Z"}
     send(store, ann, entry(study_id, token, **future))
     (judgment,) = stored(store)
     assert judgment.shown_at is not None and judgment.decided_at.year < 2999
     assert (judgment.decided_at - judgment.shown_at).total_seconds() == pytest.approx(5)
+
+
+@pytest.mark.parametrize("kind", ["pick", "skip"])
+@pytest.mark.parametrize(
+    ("shown", "decided"),
+    [
+        ("1970-01-01T00:00:00Z", "8999-01-01T00:00:00Z"),
+        ("8999-01-01T00:00:00Z", "1970-01-01T00:00:00Z"),
+    ],
+)
+def test_no_pair_of_dates_blocks_the_outbox_or_is_stored(
+    sqlite_store: Store, kind: str, shown: str, decided: str
+) -> None:
+    study_id = make_study(sqlite_store, items=4, overlap=1)
+    ann = judge(sqlite_store, "ann")
+    before = utc_now()
+    first, second = lease(sqlite_store, study_id, ann, 2)
+    forged = entry(study_id, first, kind=kind, shown=shown, decided=decided)
+    assert set(send(sqlite_store, ann, forged, entry(study_id, second)).values()) == {""}
+    with sqlite_store.read() as session:
+        query = select(Assignment.shown_at).where(Assignment.token == first)
+        moments = [session.scalars(query).one()] if kind == "skip" else []
+    moments += [one.shown_at for one in stored(sqlite_store)]
+    moments += [one.decided_at for one in stored(sqlite_store)]
+    assert all(one is not None and before <= one <= utc_now() for one in moments)
 
 
 def test_a_skip_sent_again_after_the_answer_changed_is_no_error(store: Store) -> None:

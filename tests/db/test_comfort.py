@@ -4,10 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import select
-from study_world import make_world, sampled_study
+from study_world import backdate_leases, make_world, sampled_study
 
 from db.assignment import answering, leasing, own_answers, threads
 from db.assignment.answering import Decision
+from db.assignment.browser_times import times_within
 from db.assignment.progress import own_progress
 from db.assignment.reassigning import reassign
 from db.errors import BadInput, Refused
@@ -51,6 +52,15 @@ def answer(store: Store, study_id: int, judge_id: int, item_id: int, **about: ob
         session.commit()
 
 
+def lease_seconds(store: Store, judge_id: int) -> float:
+    """How long the judge holds their leases from now on."""
+    with store.read() as session:
+        query = select(Assignment.lease_until).where(
+            Assignment.judge_id == judge_id, Assignment.state == "leased"
+        )
+        return min((until - utc_now()).total_seconds() for until in session.scalars(query) if until)
+
+
 def test_who_only_looks_holds_nothing_after_two_minutes(sqlite_store: Store, study_id: int) -> None:
     ann, bob = judge(sqlite_store, "ann"), judge(sqlite_store, "bob")
     assert len(lease(sqlite_store, study_id, ann, 4)) == 4
@@ -66,6 +76,34 @@ def test_who_answers_holds_the_next_items_for_ten_minutes(
     assert len(lease(sqlite_store, study_id, ann, 3)) == 3
     assert lease(sqlite_store, study_id, bob, 3, minutes=9.9) == []
     assert len(lease(sqlite_store, study_id, bob, 3, minutes=10.1)) == 3
+
+
+@pytest.mark.parametrize("hours_slow", [0.5, 24 * 365])
+def test_whose_clock_is_slow_holds_the_next_items_for_ten_minutes(
+    sqlite_store: Store, study_id: int, hours_slow: float
+) -> None:
+    ann = judge(sqlite_store, "ann")
+    (item,) = lease(sqlite_store, study_id, ann, 1)
+    decided = utc_now() - timedelta(hours=hours_slow)
+    answer(sqlite_store, study_id, ann, item, decided_at=decided)
+    lease(sqlite_store, study_id, ann, 1)
+    assert lease_seconds(sqlite_store, ann) == pytest.approx(600, abs=60)
+
+
+def test_a_slow_reader_whose_places_are_taken_gets_longer_leases_all_the_same(
+    sqlite_store: Store, study_id: int
+) -> None:
+    ann, bob = judge(sqlite_store, "ann"), judge(sqlite_store, "bob")
+    (late,) = lease(sqlite_store, study_id, ann, 1)
+    for item in lease(sqlite_store, study_id, bob, 1, minutes=2.1):
+        assert item == late
+        answer(sqlite_store, study_id, bob, item)
+    answer(sqlite_store, study_id, ann, late)
+    with sqlite_store.read() as session:
+        query = select(Assignment.state).where(Assignment.judge_id == ann)
+        assert session.scalars(query).all() == ["aside"]
+    lease(sqlite_store, study_id, ann, 1)
+    assert lease_seconds(sqlite_store, ann) == pytest.approx(600, abs=60)
 
 
 def test_opening_the_page_does_not_shorten_what_was_reassigned(
@@ -166,10 +204,60 @@ def test_active_time_counts_two_tabs_once_and_no_lunch() -> None:
     assert active_seconds([]) == 0
 
 
+def test_forged_times_are_paid_no_longer_than_the_item_was_held(
+    sqlite_store: Store, study_id: int
+) -> None:
+    ann = judge(sqlite_store, "ann")
+    items = lease(sqlite_store, study_id, ann, 4)
+    with sqlite_store.write() as session:
+        backdate_leases(session, minutes=1)
+        session.commit()
+    now = utc_now()
+    for number, item in enumerate(items[:3]):  # an hour each, one after the other
+        shown, decided = now - timedelta(hours=9 - number), now - timedelta(hours=8 - number)
+        answer(sqlite_store, study_id, ann, item, shown_at=shown, decided_at=decided)
+    with sqlite_store.write() as session:
+        shown = now - timedelta(days=9)
+        answering.skip_item(session, study_id, ann, items[3], shown_at=shown)
+        session.commit()
+        (row,) = work_report(session, study_id=study_id)
+        assert row.active_minutes == pytest.approx(1, abs=0.5)
+        assert row.first_at is not None and now - row.first_at < timedelta(minutes=1.5)
+
+
+@pytest.mark.parametrize(
+    ("shown", "decided", "stored"),
+    [
+        (at(2), at(5), (at(2), at(5))),  # honest
+        (at(2), None, (at(2), at(10))),
+        (None, at(5), (None, at(5))),
+        (None, None, (None, at(10))),
+        (at(62), at(65), (at(7), at(10))),  # an hour ahead: 3 min, ending when it was received
+        (at(-58), at(-55), (at(7), at(10))),  # an hour slow
+        (at(-1), at(5), (at(4), at(10))),  # shown before it was given
+        (at(-500), at(500), (at(0), at(10))),
+        (at(5), at(2), (at(10), at(10))),
+        (at(-5), None, (at(0), at(10))),
+        (at(50), None, (at(10), at(10))),
+        (None, at(50), (None, at(10))),
+        (None, at(-50), (None, at(10))),
+    ],
+)
+def test_times_of_a_browser_lie_between_lease_and_receipt(
+    shown: datetime | None,
+    decided: datetime | None,
+    stored: tuple[datetime | None, datetime],
+) -> None:
+    assert times_within(shown, decided, leased_at=at(0), now=at(10)) == stored
+
+
 def test_the_work_report_counts_items_skips_and_minutes(sqlite_store: Store, study_id: int) -> None:
     ann = judge(sqlite_store, "ann")
     first, second, third = lease(sqlite_store, study_id, ann, 3)
     now = utc_now()
+    with sqlite_store.write() as session:
+        backdate_leases(session, minutes=11)
+        session.commit()
     for number, item in enumerate((first, second)):
         begun = now - timedelta(minutes=10 - 2 * number)
         answer(

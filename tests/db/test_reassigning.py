@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from sqlalchemy import select
-from study_world import make_world, sampled_study
+from study_world import backdate_leases, make_world, sampled_study
 
 from db.assignment import answering, leasing, members
 from db.assignment.answering import Decision
@@ -78,6 +78,7 @@ def test_an_answer_too_fast_to_be_read_is_flagged_one_by_one(store: Store) -> No
         for seconds in (0.4, 1.4, 9.0):
             item = leasing.next_item(session, study_id, ann)
             assert item is not None
+            backdate_leases(session, minutes=1)
             decision = Decision(
                 event_id=f"took {seconds}",
                 item_id=item.item_id,

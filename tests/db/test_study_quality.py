@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
-from study_world import make_world, sampled_study
+from study_world import backdate_leases, make_world, sampled_study
 
 from db.assignment import answering, gold_places, leasing, members, progress, qualification
 from db.assignment.answering import Decision
@@ -74,6 +74,7 @@ def answer(
         row = session.get_one(StudyItem, (study_id, item.item_id))
         wanted = row.gold_choice if label == "gold" and row.gold_choice else label
         position = order.index(wanted) if wanted in order else None
+        backdate_leases(session, minutes=1)
         now = utc_now()
         decision = Decision(
             event_id=f"{judge_id}/{item.item_id}",
