@@ -1,6 +1,6 @@
 """Which models judged the groups of a run, and of the run behind a held-out benchmark."""
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from db.tables import Checkpoint, Dataset, Judge, Judgment, Release
@@ -27,17 +27,21 @@ def validators_of(session: Session, run_id: int) -> dict[str, str]:
 
 
 def trained_on_dataset(session: Session, checkpoint_id: int, benchmark: str) -> bool:
-    """Whether a checkpoint's release was grown from the dataset that a benchmark is.
+    """Whether a release of a checkpoint, the main or a further one, was grown from the dataset that
+    a benchmark is.
 
     Such benchmarks are called "dataset NAME".
     """
-    query = (
+    checkpoint = session.get(Checkpoint, checkpoint_id)
+    if checkpoint is None:
+        return False
+    further = [each["content_sha256"] for each in checkpoint.summary.get("more_releases", ())]
+    names = session.scalars(
         select(Dataset.name)
         .join(Release, Release.dataset_id == Dataset.id)
-        .join(Checkpoint, Checkpoint.release_id == Release.id)
-        .where(Checkpoint.id == checkpoint_id)
+        .where(or_(Release.id == checkpoint.release_id, Release.content_sha256.in_(further)))
     )
-    return benchmark == f"{DATASET}{session.scalar(query)}"
+    return benchmark in {f"{DATASET}{name}" for name in names}
 
 
 def run_of_benchmark(session: Session, benchmark: str) -> int | None:

@@ -13,6 +13,7 @@ from db.corpus.datasets import find_dataset
 from db.errors import BadInput, NotFound
 from db.outcome.checkpoints import record_checkpoint
 from db.outcome.evaluations import list_evaluations, newest_scores
+from db.outcome.independence import trained_on_dataset
 from db.store.store import Store
 from db.tables import Dataset, Passage, Release
 from trainer.evaluate.dataset_benchmark import dataset_benchmark
@@ -116,6 +117,15 @@ def test_a_dataset_that_a_model_was_trained_on_is_no_evidence_and_the_note_says_
         checkpoint = record_checkpoint(
             session, path="out/a", base_model="b", config={}, summary={}, release_id=release.id
         )
+        mixed = record_checkpoint(
+            session,
+            path="out/b",
+            base_model="b",
+            config={},
+            summary={"more_releases": [{"content_sha256": "0a"}]},
+            release_id=None,
+        )
+        assert trained_on_dataset(session, mixed.id, "dataset small"), "a further release counts"
         (evaluation,) = list_evaluations(session)
         evaluation.checkpoint_id = checkpoint.id
         session.flush()

@@ -109,6 +109,18 @@ def test_another_release_than_the_trained_one_is_noted(sqlite_store: Store, tmp_
     assert "was trained on another release" in result["notes"][0]
 
 
+def test_the_groups_of_a_further_release_are_not_scored_as_held_out(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    """All of them trained, unless the release holds some out itself."""
+    other = write_release(tmp_path / "other", 12, content_sha256="d00d" * 16)
+    config = config_for(tmp_path, max_steps="1", more_releases=str(other))
+    trained = train(claim(sqlite_store, config))
+    wanted = {"models": [trained["path"]], "release": str(other)}
+    with pytest.raises(BadInput, match="also trained on the release"):
+        evaluate(claim(sqlite_store, wanted, kind="evaluate"))
+
+
 def test_two_checkpoints_with_different_splits_are_not_compared(
     sqlite_store: Store, tmp_path: Path
 ) -> None:

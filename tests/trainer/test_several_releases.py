@@ -13,7 +13,7 @@ from db.store.store import Store
 from trainer.data.confidence import confidence_of
 from trainer.data.curriculum import ConfidentFirst
 from trainer.data.groups import Group, group_of
-from trainer.data.mixing import mix_in
+from trainer.data.mixing import mix_in, plain_keys
 from trainer.data.release_files import read_release
 from trainer.launch.here import train
 from trainer.launch.plan import groups_of
@@ -57,7 +57,7 @@ def test_a_held_out_group_that_validation_dropped_stays_out_too(tmp_path: Path) 
 def test_a_weight_is_how_often_a_group_is_read_in_an_epoch(tmp_path: Path) -> None:
     release = read_release(other_release(tmp_path / "other", 0, 20))
     for weight in (1.0, 2.0, 0.5, 2.5):
-        recorded, groups = mix_in(release, weight, away_from=[], include_dropped=False)
+        recorded, groups = mix_in(release, weight, away_from=frozenset(), include_dropped=False)
         counts = Counter(group.group_id for group in groups)
         assert set(counts.values()) <= {int(weight), int(weight) + 1} - {0}
         assert recorded.groups == len(counts)
@@ -65,7 +65,7 @@ def test_a_weight_is_how_often_a_group_is_read_in_an_epoch(tmp_path: Path) -> No
             assert len(groups) == 20 * weight
         else:
             assert 20 * int(weight) < len(groups) < 20 * (int(weight) + 1)
-    again = mix_in(release, 2.5, away_from=[], include_dropped=False)[1]
+    again = mix_in(release, 2.5, away_from=frozenset(), include_dropped=False)[1]
     assert again == groups
 
 
@@ -74,11 +74,11 @@ def test_what_a_release_holds_out_or_dropped_does_not_train_elsewhere(tmp_path: 
     held = folder / "data" / "bridges_held_out-00000-of-00001.jsonl"
     held.write_text(json.dumps(ROWS[5]) + "\n" + json.dumps(ROWS[6] | {"verdict": "dropped"}))
     release = read_release(folder)
-    assert len(mix_in(release, 1, away_from=[], include_dropped=True)[1]) == 3
+    assert len(mix_in(release, 1, away_from=frozenset(), include_dropped=True)[1]) == 3
     with pytest.raises(BadInput, match=r"none of the 5 groups of .* can train"):
-        mix_in(release, 1, away_from=release.groups, include_dropped=False)
+        mix_in(release, 1, away_from=plain_keys(release.groups), include_dropped=False)
     with pytest.raises(BadInput, match=r"weight 1e-09 leaves none of the 3 groups"):
-        mix_in(release, 1e-9, away_from=[], include_dropped=False)
+        mix_in(release, 1e-9, away_from=frozenset(), include_dropped=False)
 
 
 @pytest.mark.parametrize("given", ["a*0", "a*-1", "a*x", "*2", "a*nan", "a*101", "a, a*2"])
@@ -122,14 +122,66 @@ def test_confidence_is_the_validators_or_the_share_of_judgments_as_meant(tmp_pat
         folder,
         [
             {"group_id": 1000, "confidence": 0.2, "judgments": 3, "judgments_as_meant": 3},
-            {"group_id": 1001, "confidence": None, "judgments": 4, "judgments_as_meant": 1},
-            {"group_id": 1002, "judgments": 0, "judgments_as_meant": 0},
+            {"group_id": 1001, "confidence": -0.5, "judgments": 4, "judgments_as_meant": 1},
+            {"group_id": 1002, "judgments": 4, "judgments_as_meant": 4},
         ],
     )
-    assert confidence_of(read_release(folder)) == {"1000": 0.2, "1001": 0.25}
+    assert confidence_of(read_release(folder)) == {"1000": 0.2, "1001": -0.5}, "one scale"
     settings = parse_settings({"held_out": "0", "curriculum": "confident-first"})
     found = [group.confidence for group in groups_of(folder, settings).training]
-    assert found == [0.2, 0.25, None, None]
+    assert found == [0.2, -0.5, None, None]
+    shares = other_release(tmp_path / "shares", 4, 8)
+    write_provenance(
+        shares,
+        [
+            {"group_id": 1004 + number, "judgments": 4, "judgments_as_meant": right}
+            for number, right in enumerate((4, 1, 1))
+        ],
+    )
+    settings = parse_settings(
+        {"held_out": "0", "curriculum": "confident-first", "more_releases": str(shares)}
+    )
+    found = [group.confidence for group in groups_of(folder, settings, [shares]).training]
+    assert found == [0.75, 0.25, None, None, 5 / 6, 1 / 3, 1 / 3, None], "ranks in each release"
+
+
+def test_a_curriculum_over_equally_sure_groups_is_refused(tmp_path: Path) -> None:
+    folder = other_release(tmp_path / "release", 0, 4)
+    rows = [{"group_id": 1000 + n, "judgments": 1, "judgments_as_meant": 1} for n in range(4)]
+    write_provenance(folder, rows)
+    settings = parse_settings({"held_out": "0", "curriculum": "confident-first"})
+    with pytest.raises(BadInput, match="same confidence"):
+        groups_of(folder, settings)
+
+
+def test_what_any_release_holds_out_trains_through_none(tmp_path: Path) -> None:
+    """The second further release holds out what the main one and the first would train."""
+    main, first = write_release(tmp_path / "main", 10), other_release(tmp_path / "first", 8, 14)
+    second = held_out_release(tmp_path / "second", trains=ROWS[14:18], holds_out=ROWS[6:12])
+    settings = parse_settings({"held_out": "0", "more_releases": f"{first}, {second}"})
+    groups = groups_of(main, settings, [first, second])
+    taken = {key for group in groups_of_rows(ROWS[6:12]) for key in group.split_keys()}
+    assert all(taken.isdisjoint(group.split_keys()) for group in groups.training)
+    assert [group.row()["query_positive"] for group in groups.training] == [
+        row["query_positive"] for row in (*ROWS[:6], *ROWS[12:14], *ROWS[14:18])
+    ]
+    assert groups.kept_away == 4 and [each.kept_away for each in groups.more] == [4, 0]
+
+
+def groups_of_rows(rows: list[dict[str, str]]) -> list[Group]:
+    return [group_of(row) for row in rows]
+
+
+def held_out_release(
+    folder: Path, *, trains: list[dict[str, str]], holds_out: list[dict[str, str]]
+) -> Path:
+    """A release with a split of its own that it holds out."""
+    write_rows(folder, [row | {"verdict": "kept"} for row in trains])
+    (file,) = (folder / "data").iterdir()
+    split = file.name.split("-")[0]
+    other = file.with_name(file.name.replace(split, f"{split}_held_out", 1))
+    other.write_text("".join(json.dumps(row | {"verdict": "kept"}) + "\n" for row in holds_out))
+    return folder
 
 
 def test_a_curriculum_without_judgments_is_refused(tmp_path: Path) -> None:
@@ -158,6 +210,14 @@ def test_the_first_epoch_goes_from_sure_to_doubtful_and_later_ones_do_not() -> N
     again = ConfidentFirst(groups, 2, seed=1)
     again.set_epoch(1)
     assert [place for batch in again for place in batch] == second
+
+
+def test_the_copies_of_a_group_are_not_beside_each_other() -> None:
+    once = with_confidences(0.9, 0.5, 0.7, 0.1)
+    groups = [group for group in once for _ in range(2)]
+    first = [place for batch in ConfidentFirst(groups, 4, seed=3) for place in batch]
+    found = [groups[place].confidence for place in first]
+    assert found == [0.9, 0.7, 0.5, 0.1] * 2
 
 
 def test_equally_confident_groups_are_in_an_order_of_the_seed() -> None:

@@ -1,10 +1,13 @@
 """How sure the validator was of each group of a release, for a curriculum.
 
 Read from the release's `provenance` files: `confidence` (the least share of votes, or margin of
-scores, over the group's scenarios), or where there is none the share of all judgments that chose
-the passage that was meant.
+scores, over the group's scenarios); in a release where no group has one, the share of all judgments
+that chose the passage that was meant. The two are different scales, and so are the margins of
+different validators: within a release only one is used, and several releases are brought together
+by rank.
 """
 
+from bisect import bisect_left, bisect_right
 from dataclasses import replace
 
 from db.errors import BadInput
@@ -17,15 +20,17 @@ def confidence_of(release: ReleaseData) -> dict[str, float]:
     folder = release.path / "provenance"
     files = sorted(folder.iterdir()) if folder.is_dir() else []
     found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for file in files:
         if file.suffix not in SUFFIXES:
             continue
         for _, row in rows_of_file(file, file.relative_to(release.path)):
-            confidence, judged = row.get("confidence"), row.get("judgments")
-            if confidence is None and judged:
-                confidence = (row.get("judgments_as_meant") or 0) / judged
-            if confidence is not None and row.get("group_id") is not None:
-                found[str(row["group_id"])] = float(confidence)
+            group_id, judged = str(row.get("group_id")), row.get("judgments")
+            if (confidence := row.get("confidence")) is not None:
+                found[group_id] = float(confidence)
+            elif judged:
+                shares[group_id] = (row.get("judgments_as_meant") or 0) / judged
+    found = found or shares
     if not found:
         raise BadInput(
             f"curriculum needs judgments, and {release.path} has none in `provenance/`: export it "
@@ -38,3 +43,28 @@ def with_confidence(groups: list[Group], release: ReleaseData) -> list[Group]:
     """The groups, each with its confidence where the release has one."""
     found = confidence_of(release)
     return [replace(group, confidence=found.get(group.group_id)) for group in groups]
+
+
+def by_rank(groups: list[Group]) -> list[Group]:
+    """The groups with the share of the others they are surer than instead of their confidence: from
+    0 to 1, equal ones alike (the middle of their places)."""
+    ordered = sorted(group.confidence for group in groups if group.confidence is not None)
+    return [
+        group
+        if group.confidence is None
+        else replace(group, confidence=_middle(ordered, group.confidence) / len(ordered))
+        for group in groups
+    ]
+
+
+def require_order(groups: list[Group]) -> None:
+    """Raise BadInput where a curriculum would order nothing: all are equally sure."""
+    if len({group.confidence for group in groups} - {None}) < 2:
+        raise BadInput(
+            "curriculum: every group that would train has the same confidence (a validator that is "
+            "asked once and gives no scores): validate with several votes, or give curriculum=off"
+        )
+
+
+def _middle(ordered: list[float], value: float) -> float:
+    return (bisect_left(ordered, value) + bisect_right(ordered, value)) / 2

@@ -11,36 +11,45 @@ from trainer.data.release_files import ReleaseData
 
 @dataclass(frozen=True)
 class MixedRelease:
-    """A further release: its weight and how many different groups of it train."""
+    """A further release: its weight, how many different groups of it train, and how many do not
+    because they share a query or passage with a group that is held out."""
 
     release: ReleaseData
     weight: float
     groups: int
+    kept_away: int
+
+
+def plain_keys(groups: Iterable[Group]) -> frozenset[str]:
+    """The groups' queries and passages, without case and spacing."""
+    return frozenset(plain(key) for group in groups for key in group.split_keys())
+
+
+def apart_from(keys: frozenset[str], groups: Iterable[Group]) -> list[Group]:
+    """The groups that have none of these queries and passages."""
+    return [group for group in groups if keys.isdisjoint(map(plain, group.split_keys()))]
 
 
 def mix_in(
-    release: ReleaseData, weight: float, *, away_from: Iterable[Group], include_dropped: bool
+    release: ReleaseData, weight: float, *, away_from: frozenset[str], include_dropped: bool
 ) -> tuple[MixedRelease, list[Group]]:
     """(what is recorded, the groups that train, some of them several times).
 
     A group is read `weight` times an epoch: 2.5 is twice for every group and a third time for half
     of them, chosen by their texts, so that every process and every resume chooses the same.
-    away_from: the held-out side of the main release; groups with one of its queries or passages
-    (compared without case and spacing) do not train, nor do groups that the release itself holds
-    out. Raises BadInput where none is left.
+    away_from: the queries and passages (`plain_keys`) of every group that the main release or any
+    other holds out; groups with one of them do not train. Raises BadInput where none is left.
     """
-    taken = {_plain(key) for group in away_from for key in group.split_keys()}
-    usable = [
+    willing = [
         group
         for group in release.groups
-        if not group.set_aside
-        and (include_dropped or not group.dropped)
-        and taken.isdisjoint(map(_plain, group.split_keys()))
+        if not group.set_aside and (include_dropped or not group.dropped)
     ]
+    usable = apart_from(away_from, willing)
     if not usable:
         raise BadInput(
             f"more_releases: none of the {len(release.groups)} groups of {release.path} can train: "
-            "they are dropped, held out, or share a query or passage with the held-out groups"
+            "they are dropped, held out, or share a query or passage with groups that are held out"
         )
     whole, part = divmod(weight, 1)
     times = [int(whole) + (_share(group) < part) for group in usable]
@@ -50,10 +59,12 @@ def mix_in(
             f"more_releases: weight {weight:g} leaves none of the {len(usable)} groups of "
             f"{release.path}: give a larger weight"
         )
-    return MixedRelease(release, weight, sum(count > 0 for count in times)), found
+    count = sum(number > 0 for number in times)
+    return MixedRelease(release, weight, count, len(willing) - len(usable)), found
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """The text without case and spacing, as texts of different releases are compared."""
     return " ".join(text.casefold().split())
 
 

@@ -19,6 +19,8 @@ class Groups:
     training: list[Group]
     held_out: list[Group]
     more: tuple[MixedRelease, ...] = ()
+    kept_away: int = 0
+    """Groups of the main release that do not train, since a further one holds out their texts."""
 
     @property
     def releases(self) -> list[ReleaseData]:

@@ -311,6 +311,11 @@ def _candidates(config: dict[str, Any]) -> list[Candidate]:
     return candidates
 
 
+def _further_releases(candidate: Candidate) -> set[str]:
+    """The contents of the further releases that a checkpoint was trained on."""
+    return {each["content_sha256"] for each in candidate.memory.get("more_releases", ())}
+
+
 def _held_out(
     handle: JobHandle, candidates: list[Candidate]
 ) -> tuple[Benchmark, dict[str, Any], list[str]]:
@@ -327,6 +332,14 @@ def _held_out(
         if not candidate.memory:
             continue
         theirs = candidate.memory["release"]["content_sha256"]
+        if release.content_sha256 in _further_releases(candidate):
+            if not any(group.set_aside for group in release.groups):
+                raise BadInput(
+                    f"{candidate.name} was also trained on the release {release.path}, which holds "
+                    "out no groups of its own: score it on the held-out groups of its main release "
+                    f"({theirs[:12]}), or on a benchmark"
+                )
+            continue
         if theirs != release.content_sha256:
             notes.append(
                 f"{candidate.name} was trained on another release ({theirs[:12]}): held-out groups "

@@ -9,9 +9,10 @@ from typing import Any
 from db.errors import BadInput
 from db.store.settings import home
 from db.store.store import Store
-from trainer.data.confidence import with_confidence
-from trainer.data.mixing import mix_in
-from trainer.data.release_files import find_release, read_release
+from trainer.data.confidence import by_rank, require_order, with_confidence
+from trainer.data.groups import Group
+from trainer.data.mixing import apart_from, mix_in, plain_keys
+from trainer.data.release_files import ReleaseData, find_release, read_release
 from trainer.data.splitting import Groups, set_aside_of, split_groups
 from trainer.model.saving import require_free
 from trainer.report.board import require_tensorboard, require_tracker
@@ -68,15 +69,32 @@ def groups_of(folder: Path, settings: TrainSettings, more: Sequence[Path] = ()) 
         held_out_groups=settings.held_out_groups,
     )
     sides = set_aside_of(release, fraction=settings.held_out, seed=settings.held_out_seed)
+    others = [read_release(path) for path in more]
     away = [group for group, is_out in zip(release.groups, sides, strict=True) if is_out]
-    has_order = settings.curriculum != "off"
-    training = with_confidence(training, release) if has_order else training
-    mixed = []
-    for path, (_, weight) in zip(more, settings.extra_releases, strict=True):
-        other = read_release(path)
-        recorded, groups = mix_in(
-            other, weight, away_from=away, include_dropped=settings.dropped == "include"
+    away += [group for other in others for group in other.groups if group.set_aside]
+    keys = plain_keys(away) if others else frozenset()
+    own = apart_from(keys, training)
+    if not own:
+        raise BadInput(
+            f"more_releases: every group of {folder} that could train shares a query or passage "
+            "with a group that another release holds out: train on that release instead"
         )
-        training = [*training, *(with_confidence(groups, other) if has_order else groups)]
+    has_order = settings.curriculum != "off"
+    together = _with_order(own, release, is_one_of=len(others) + 1) if has_order else own
+    mixed = []
+    for other, (_, weight) in zip(others, settings.extra_releases, strict=True):
+        recorded, groups = mix_in(
+            other, weight, away_from=keys, include_dropped=settings.dropped == "include"
+        )
+        if has_order:
+            groups = _with_order(groups, other, is_one_of=len(others) + 1)
+        together = [*together, *groups]
         mixed.append(recorded)
-    return Groups(release, training, held_out, tuple(mixed))
+    if has_order:
+        require_order(together)
+    return Groups(release, together, held_out, tuple(mixed), len(training) - len(own))
+
+
+def _with_order(groups: list[Group], release: ReleaseData, *, is_one_of: int) -> list[Group]:
+    found = with_confidence(groups, release)
+    return by_rank(found) if is_one_of > 1 else found

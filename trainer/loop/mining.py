@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trainer.data.groups import Group, group_key
+from trainer.data.mixing import plain
 from trainer.evaluate.scoring import encode_unique
 from trainer.settings.template import Template
 
@@ -65,7 +66,7 @@ def mine_negatives(
         for (key, group), of in zip(part, scores, strict=True):
             limit = margin * float(of[place_of[group.text("P+")]])
             allowed = of <= limit if limit > 0 else np.zeros(len(of), dtype=bool)
-            allowed[[place for text in group.split_keys() for place in kin[text]]] = False
+            allowed[[place for text in group.split_keys() for place in kin[plain(text)]]] = False
             best = np.argsort(-np.where(allowed, of, -np.inf), kind="stable")[:count]
             found[key] = [passages[place] for place in best if allowed[place]]
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -76,10 +77,11 @@ def mine_negatives(
 
 
 def _kin(groups: Sequence[Group], place_of: Mapping[str, int]) -> dict[str, set[int]]:
-    """For every query and passage the places of all passages of the groups that have it."""
+    """For every query and passage, without case and spacing: the places of all passages of the
+    groups that have it."""
     found: dict[str, set[int]] = {}
     for group in groups:
         places = {place_of[passage] for *_, passage in group.triplets()}
         for key in group.split_keys():
-            found.setdefault(key, set()).update(places)
+            found.setdefault(plain(key), set()).update(places)
     return found

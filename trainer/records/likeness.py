@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 Record = Mapping[str, Any]
-FORMAT = 2  # 2: the first texts are those of the smallest ids
+FORMAT = 3  # 2: the first texts are those of the smallest ids; 3: the convention of BM25
 NO_RECORD = (
     "no record of the data and settings (made before these were kept): evaluate again to compare"
 )

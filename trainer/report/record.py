@@ -40,6 +40,7 @@ def training_memory(
                 "licences": each.release.licences,
                 "weight": each.weight,
                 "groups": each.groups,
+                "kept_away": each.kept_away,
                 "origins": origins_of(settings, each.release.manifest),
             }
             for each in groups.more
@@ -50,6 +51,7 @@ def training_memory(
             "seed": settings.held_out_seed,
             "choice": settings.held_out_groups,
             "training_groups": len(groups.training),
+            "kept_away": groups.kept_away,
             "held_out_groups": len(groups.held_out),
         },
         "job_id": job_id,
