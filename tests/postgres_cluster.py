@@ -55,7 +55,7 @@ class Cluster:
         """A new database; returns its address."""
         name = name or f"inf_{uuid4().hex[:12]}"
         self._sql(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
-        return self._url(name)
+        return self.url(name)
 
     def drop(self, url: str) -> None:
         """Drop a database, whoever is connected."""
@@ -65,11 +65,12 @@ class Cluster:
     def _data(self) -> Path:
         return self.folder / "data"
 
-    def _url(self, name: str) -> str:
+    def url(self, name: str) -> str:
+        """The address of a database on the cluster's own socket."""
         return f"postgresql+psycopg://inf@/{name}?host={self.folder}"
 
     def _sql(self, statement: str) -> None:
-        engine = create_engine(self._url("postgres"), isolation_level="AUTOCOMMIT")
+        engine = create_engine(self.url("postgres"), isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
             connection.execute(text(statement))
         engine.dispose()

@@ -29,14 +29,14 @@ from sqlalchemy import (
     insert,
     select,
     text,
-    update,
 )
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, Refused
 from db.store import schema
+from db.store.reviving import end_open_jobs, end_sign_ins
 from db.store.store import Store
-from db.tables import AccountSession, Base, Job, PasswordLink, utc_now
+from db.tables import Base, utc_now
 from db.tables.base import UtcDateTime
 
 FORMAT = 1
@@ -112,8 +112,8 @@ def restore_backup(
         _insert_all(session, path, manifest, progress)
         if _content(session) != manifest["content_sha256"]:
             raise BadInput("the restored rows differ from the backup; nothing was changed")
-        _end_jobs(session)
-        _end_sign_ins(session)
+        end_open_jobs(session, when="the backup was made")
+        end_sign_ins(session)
         session.commit()
     return manifest
 
@@ -286,29 +286,6 @@ def _content(session: Session) -> str:
 def _over(hashes: dict[str, str]) -> str:
     listed = "".join(f"{name}\t{hashes[name]}\n" for name in sorted(hashes))
     return hashlib.sha256(listed.encode()).hexdigest()
-
-
-def _end_jobs(session: Session) -> None:
-    for before, after in (("queued", "cancelled"), ("running", "lost")):
-        session.execute(
-            update(Job)
-            .where(Job.status == before)
-            .values(
-                status=after,
-                finished_at=utc_now(),
-                error=f"was {before} when the backup was made; resume continues it",
-            )
-        )
-
-
-def _end_sign_ins(session: Session) -> None:
-    """End sessions and password links: some may have been ended after the backup was made."""
-    session.execute(
-        update(AccountSession).where(AccountSession.ended_at.is_(None)).values(ended_at=utc_now())
-    )
-    session.execute(
-        update(PasswordLink).where(PasswordLink.used_at.is_(None)).values(used_at=utc_now())
-    )
 
 
 def _count(session: Session, table: Table) -> int:

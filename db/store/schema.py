@@ -18,6 +18,7 @@ from db.errors import Refused, StoreBehind
 from db.store.schema_difference import missing_index, schema_differences
 from db.store.settings import database_schema
 from db.store.store import Store
+from db.tables import Base
 
 INSUFFICIENT_PRIVILEGE = "42501"
 
@@ -30,20 +31,43 @@ def migrations() -> Path:
 
 def upgrade(store: Store, revision: str = "head") -> None:
     """Create the tables or bring them up to `revision`."""
-    with migrated(store, revision) as connection:
+    if current(store) == (head() if revision == "head" else revision):
+        return  # without waiting for those who write
+    with changing(store) as connection:
+        migrate(connection, revision)
         connection.commit()
 
 
 @contextmanager
-def migrated(store: Store, revision: str = "head") -> Iterator[Connection]:
-    """A transaction in which the store is at `revision`; rolled back unless the caller commits."""
-    with _allowed(store), store.engine.connect() as connection:
+def changing(store: Store) -> Iterator[Connection]:
+    """A transaction in which only this process writes; rolled back unless the caller commits.
+
+    On SQLite it takes the write lock, on PostgreSQL it locks the tables that are there.
+    """
+    with _allowed(store), store.engine.execution_options(inf_write=True).connect() as connection:
         connection.begin()  # else Alembic begins a transaction of its own, and commits it
-        _create_schema(connection)
-        config = _config()
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
+        if tables := [] if store.is_sqlite else our_tables(connection):
+            # others may read: pg_dump makes the copy of an upgrade meanwhile
+            connection.exec_driver_sql(
+                f"LOCK TABLE {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE"
+            )
         yield connection
+
+
+def our_tables(connection: Connection) -> list[str]:
+    """Our tables in a PostgreSQL store, as `"schema"."table"`; those of others are left alone."""
+    ours = {*Base.metadata.tables, "alembic_version"}
+    place = connection.exec_driver_sql("SELECT current_schema()").scalar()
+    found = inspect(connection).get_table_names()
+    return [f'"{place}"."{name}"' for name in sorted(found) if name in ours]
+
+
+def migrate(connection: Connection, revision: str = "head") -> None:
+    """Run the migrations up to `revision` in the transaction of `connection`."""
+    _create_schema(connection)
+    config = _config()
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)
 
 
 def downgrade(store: Store, revision: str) -> None:

@@ -1,30 +1,35 @@
 """Upgrading a store with a way back: a copy, the migrations, a check, and only then the commit.
 
-The migrations run in one transaction on both engines, in which the schema is compared with the
-models: a store that would not come out right is left as it was. The copy is for what shows later.
+The copy and the migrations are made in one transaction on both engines, in which no other process
+writes and the schema is compared with the models: a store that would not come out right is left as
+it was. The copy is for what shows later.
 """
 
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
 import tempfile
-from datetime import timedelta
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, inspect, select
+from sqlalchemy import Connection, inspect
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from db.errors import BadInput, InfError, Refused
 from db.store import schema
+from db.store.reviving import end_open_jobs, end_sign_ins, require_no_running_jobs
 from db.store.schema_difference import differences_in, missing_index, schema_differences
 from db.store.settings import home
 from db.store.store import Store
-from db.tables import Base, Job, utc_now
+from db.tables import utc_now
 
-ALIVE = timedelta(seconds=60)  # a heartbeat younger than this is of a job that runs
+OTHERS_DEPEND = "2BP01"  # PostgreSQL's code
+SETTINGS = "SELECT name FROM pg_settings"
 
 
 def upgrade_store(
@@ -48,14 +53,25 @@ def upgrade_store(
     if before not in schema.known_revisions():
         raise Refused(
             f"the store is at revision {before}, which this version of InF Studio does not know: a "
-            "newer version wrote it. Install that one, or go back with `inf upgrade --back COPY`"
+            "newer version wrote it. Install that one; it can also go back with "
+            "`inf upgrade --back COPY`, for this version"
         )
     if before == schema.head() and not schema_differences(store):
         return _result(store, before, None, [])
-    _require_no_jobs(store)
     _require_form(store, before)
-    copied = _copy(store, before, copy_to) if copy else None
-    return _result(store, before, copied, _migrate(store, before))
+    if copy:
+        _require_no_pooler(store)
+    copied: Path | None = None
+    with _failing_as_upgrade(before), schema.changing(store) as connection:
+        require_no_running_jobs(connection)
+        if copy:  # under the lock: nothing is written between the copy and the migrations
+            copied = _copy(store, before, copy_to)
+        schema.migrate(connection)
+        added = _add_indexes(connection)
+        if differences := differences_in(connection):
+            raise Refused(_differing(store, before, differences))
+        connection.commit()
+    return _result(store, before, copied, added)
 
 
 def go_back(store: Store, copy: Path) -> dict[str, Any]:
@@ -65,15 +81,29 @@ def go_back(store: Store, copy: Path) -> dict[str, Any]:
     """
     if not copy.is_file():
         raise BadInput(f"{copy} does not exist: name the copy that `inf upgrade` printed")
-    _require_no_jobs(store)
     now = schema.current(store)
-    kept = _copy(store, now or "empty", None)
+    if now is not None and now not in schema.known_revisions():
+        raise Refused(
+            f"the store is at revision {now}, which this version of InF Studio does not know: run "
+            "`inf upgrade --back` with the version that wrote the store, and then this one"
+        )
+    _require_no_pooler(store)
+    with store.engine.connect() as connection:
+        require_no_running_jobs(connection)
     if store.is_sqlite:
         _require_sqlite_store(copy)
+    else:
+        _require_none_depends(store)
+    kept = _copy(store, now or "empty", None)
+    if store.is_sqlite:
         store.close()
         _copy_sqlite(copy, Path(str(make_url(store.url).database)))
     else:
         _restore_postgres(store, copy)
+    with store.write() as session:
+        end_open_jobs(session, when="the copy was made")
+        end_sign_ins(session)
+        session.commit()
     return {"revision": schema.current(store), "copy": str(kept), "restored": str(copy)}
 
 
@@ -88,20 +118,21 @@ def _result(
     }
 
 
-def _migrate(store: Store, before: str) -> list[str]:
-    """Migrate and check in one transaction. Returns the statements of the indexes it added."""
+@contextmanager
+def _failing_as_upgrade(before: str) -> Iterator[None]:
+    """Translate a failure of the database, after which the transaction is rolled back."""
     try:
-        with schema.migrated(store) as connection:
-            added = _add_indexes(connection)
-            if differences := differences_in(connection):
-                raise Refused(_differing(store, before, differences))
-            connection.commit()
-            return added
+        yield
     except DBAPIError as error:
         reason = str(error.orig).splitlines()[0]
+        remedy = (
+            "Another process writes there: stop the servers and jobs of this store, and try again."
+            if "locked" in reason
+            else "Go on with the version that wrote it, and report this."
+        )
         raise InfError(
             f"the upgrade from revision {before} failed ({reason}) and was taken back: the store "
-            f"is as it was. {schema.how_to_save(store)}"
+            f"is as it was. {remedy}"
         ) from error
 
 
@@ -142,17 +173,40 @@ def _differing(store: Store, revision: str, differences: list[str]) -> str:
     )
 
 
-def _require_no_jobs(store: Store) -> None:
-    if not inspect(store.engine).has_table(Job.__tablename__):
+def _require_no_pooler(store: Store) -> None:
+    """Raise Refused where a pooler may give each transaction another server connection.
+
+    pg_dump and psql set things (an empty search path) for a connection, not for a transaction:
+    the next client of that server connection would find no tables.
+    """
+    if store.is_sqlite:
         return
-    with store.read() as session:
-        rows = session.execute(select(Job.id, Job.heartbeat_at).where(Job.status == "running"))
-        running = [number for number, beat in rows if beat and utc_now() - beat < ALIVE]
-    if running:
+    with store.engine.connect() as connection:
+        process = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()
+        driver: Any = connection.connection.driver_connection
+    if driver.info.backend_pid != process:  # PgBouncer gives each client a number of its own
         raise Refused(
-            f"jobs are running ({', '.join(map(str, running))}): wait for them or cancel them, and "
-            "stop the servers of this store"
+            "INF_DATABASE_URL goes through a connection pooler (PgBouncer), where the copy by "
+            "pg_dump would disturb other clients: name the server's own address for this command, "
+            "or, to upgrade, make a copy on the server and give --no-copy"
         )
+
+
+def _require_none_depends(store: Store) -> None:
+    """Raise Refused if a view or table of others depends on tables of a PostgreSQL store."""
+    try:
+        with store.engine.connect() as connection:
+            if tables := schema.our_tables(connection):
+                connection.exec_driver_sql(f"DROP TABLE {', '.join(tables)}")
+            connection.rollback()
+    except DBAPIError as error:
+        reason: Any = error.orig
+        if getattr(reason, "sqlstate", None) != OTHERS_DEPEND:
+            raise
+        raise Refused(
+            f"others depend on the store's tables ({reason.diag.message_detail}): drop them "
+            "first, and create them again when the copy is back"
+        ) from error
 
 
 def _copy(store: Store, revision: str, to: Path | None) -> Path:
@@ -169,7 +223,8 @@ def _copy(store: Store, revision: str, to: Path | None) -> Path:
         if store.is_sqlite:
             _copy_sqlite(Path(str(make_url(store.url).database)), unfinished)
         else:
-            tables = [f"--table={name}" for name in _tables(store)]
+            with store.engine.connect() as connection:
+                tables = [f"--table={name}" for name in schema.our_tables(connection)]
             _run_postgres(
                 store, "pg_dump", "--format=custom", "--no-owner", "--file", str(unfinished),
                 *tables, _database(store),
@@ -207,26 +262,37 @@ def _require_sqlite_store(copy: Path) -> None:
 
 def _restore_postgres(store: Store, copy: Path) -> None:
     """Put a copy back in one transaction, instead of the tables that are there now."""
+    with store.engine.connect() as connection:
+        tables = schema.our_tables(connection)
+        known = {str(name) for name in connection.exec_driver_sql(SETTINGS).scalars()}
     with tempfile.TemporaryDirectory(prefix="inf-back-") as folder:
-        script = Path(folder) / "back.sql"
-        script.touch(mode=0o600)
-        _run_postgres(store, "pg_restore", "--no-owner", "--file", str(script), str(copy))
+        whole, script = Path(folder) / "whole.sql", Path(folder) / "back.sql"
+        for path in (whole, script):
+            path.touch(mode=0o600)
+        _run_postgres(store, "pg_restore", "--no-owner", "--file", str(whole), str(copy))
+        with whole.open("rb") as reading, script.open("wb") as writing:
+            writing.writelines(without_unknown_settings(reading, known))
         dropping = Path(folder) / "drop.sql"
         # by hand: pg_restore --clean fails on tables of later migrations that refer to these
-        dropping.write_text("".join(f"DROP TABLE {name} CASCADE;\n" for name in _tables(store)))
+        dropping.write_text(f"DROP TABLE {', '.join(tables)};\n" if tables else "")
         _run_postgres(
             store, "psql", "--no-psqlrc", "--quiet", "--single-transaction",
             "--set=ON_ERROR_STOP=1", f"--file={dropping}", f"--file={script}", _database(store),
         )  # fmt: skip
 
 
-def _tables(store: Store) -> list[str]:
-    """Our tables in a PostgreSQL store, as `"schema"."table"`; those of others are left alone."""
-    ours = {*Base.metadata.tables, "alembic_version"}
-    with store.engine.connect() as connection:
-        place = connection.exec_driver_sql("SELECT current_schema()").scalar()
-        found = inspect(connection).get_table_names()
-    return [f'"{place}"."{name}"' for name in sorted(found) if name in ours]
+def without_unknown_settings(script: Iterable[bytes], known: set[str]) -> Iterator[bytes]:
+    """The lines of a script of pg_restore without the SETs of what the server does not know.
+
+    Client programs of a newer version write them: 17 sets `transaction_timeout`. Only up to the
+    first rows, whose texts are left alone.
+    """
+    rows = False
+    for line in script:
+        rows = rows or line.startswith(b"COPY ")
+        found = None if rows else re.match(rb"SET (\w+) = ", line)
+        if found is None or found[1].decode() in known:
+            yield line
 
 
 def _database(store: Store) -> str:

@@ -16,6 +16,7 @@ from db.errors import BadInput, InfError, Refused
 from db.store import schema
 from db.store.backup import restore_backup, write_backup
 from db.store.store import Store, open_store
+from db.store.upgrading import go_back, upgrade_store
 from db.tables import Group, Job
 
 pytestmark = pytest.mark.postgres
@@ -86,6 +87,34 @@ def test_settings_do_not_outlive_the_transaction(
         assert other.execute("SHOW search_path").fetchone() == ('"$user", public',)
         assert other.execute("SHOW jit").fetchone() == ("on",)
     ours.close()
+
+
+def test_a_copy_and_the_way_back_through_pgbouncer_are_refused_and_leave_no_setting(
+    through: str, postgres_cluster: Cluster, tmp_path: Path
+) -> None:
+    import psycopg
+
+    store = open_store(through)
+    schema.upgrade(store)
+    make_run(store)
+    direct = open_store(postgres_cluster.url(str(make_url(through).database)))
+    schema.downgrade(direct, "-1")
+    copy = tmp_path / "copy.pgdump"
+    upgrade_store(direct, copy_to=copy)
+    with pytest.raises(Refused, match=r"pooler.*server's own address"):
+        go_back(store, copy)
+    schema.downgrade(store, "-1")
+    with pytest.raises(Refused, match=r"pooler.*--no-copy"):
+        upgrade_store(store)
+    upgrade_store(store, copy=False)
+    with psycopg.connect(through.replace("+psycopg", ""), prepare_threshold=None) as other:
+        assert other.execute("SHOW search_path").fetchone() == ('"$user", public',)
+        assert other.execute('SELECT count(*) FROM "group"').fetchone() == (7,)
+    go_back(direct, copy)
+    with psycopg.connect(through.replace("+psycopg", ""), prepare_threshold=None) as other:
+        assert other.execute('SELECT count(*) FROM "group"').fetchone() == (7,)
+    store.close()
+    direct.close()
 
 
 def tables_of(url: str, name: str) -> int:

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from datetime import datetime
@@ -20,10 +22,11 @@ from db.jobs import jobs
 from db.store import copying, schema, upgrading
 from db.store.copying import copy_store
 from db.store.store import Store, open_store
-from db.store.upgrading import go_back, upgrade_store
+from db.store.upgrading import go_back, upgrade_store, without_unknown_settings
+from db.tables import Account, AccountSession, Job, utc_now
 
 DATA = Path(__file__).resolve().parent.parent / "data"
-LATER = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
+LATER = tuple(f"{number:04}" for number in range(1, 13))
 EARLY = sorted(path.name.split(".")[0] for path in (DATA / "early_stores").iterdir())
 
 
@@ -182,6 +185,116 @@ def test_a_store_of_a_newer_version_or_with_running_jobs_or_of_others_is_refused
     with pytest.raises(Refused, match=r"not InF Studio.s"):
         upgrade_store(other)
     other.close()
+
+
+def test_a_script_of_newer_client_programs_sets_only_what_the_server_knows() -> None:
+    script = [
+        b"SET statement_timeout = 0;\n",
+        b"SET transaction_timeout = 0;\n",
+        b"SELECT pg_catalog.set_config('search_path', '', false);\n",
+        b"COPY public.passage (id, text) FROM stdin;\n",
+        b"SET transaction_timeout = 0;\n",
+    ]
+    kept = list(without_unknown_settings(script, {"statement_timeout"}))
+    assert kept == [script[0], *script[2:]], "and a text that looks like a setting stays"
+
+
+def test_the_copy_holds_all_that_was_written_before_the_migration(
+    filled: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process cannot write between the copy and the migrations."""
+    copied = upgrading._copy
+
+    def copy_then_write(*arguments: Any) -> Path:
+        path = copied(*arguments)
+        other = sqlite3.connect(str(filled.engine.url.database), timeout=0)
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("INSERT INTO embedding DEFAULT VALUES")
+        other.close()
+        return path
+
+    monkeypatch.setattr(upgrading, "_copy", copy_then_write)
+    before = rows_of(filled)
+    result = upgrade_store(filled)
+    schema.require_current(filled)
+    assert rows_of(filled).items() >= before.items()
+    assert Path(result["copy"]).is_file()
+
+
+def test_an_upgrade_that_another_writer_blocks_says_to_stop_it(filled: Store) -> None:
+    with filled.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA busy_timeout=50")
+    other = sqlite3.connect(str(filled.engine.url.database), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(InfError, match=r"locked.*stop the servers and jobs") as raised:
+        upgrade_store(filled)
+    assert "No migration can fix this" not in str(raised.value)
+    other.close()
+    assert schema.current(filled) == "0001"
+
+
+def test_a_copy_that_is_put_back_starts_no_job_and_signs_nobody_in(sqlite_store: Store) -> None:
+    with sqlite_store.write() as session:
+        account = Account(name="ada", role="admin", password_hash="-")
+        session.add(account)
+        session.flush()
+        times = {"seen_at": utc_now(), "expires_at": utc_now()}
+        session.add(AccountSession(token_sha256="a", account_id=account.id, **times))
+        queued = jobs.enqueue_job(session, "train", {}).id
+        running = jobs.enqueue_job(session, "train", {})
+        session.flush()
+        running.status = "running"
+        session.commit()
+    copy = upgrading._copy(sqlite_store, schema.head(), None)
+    go_back(sqlite_store, copy)
+    with sqlite_store.read() as session:
+        found = {job.id: (job.status, job.error) for job in session.scalars(sa.select(Job))}
+        assert session.scalars(sa.select(AccountSession)).one().ended_at is not None
+    assert found[queued] == (
+        "cancelled",
+        "was queued when the copy was made; resume continues it",
+    )
+    assert found[running.id][0] == "lost"
+
+
+def test_the_way_back_is_for_the_version_that_wrote_the_store(sqlite_store: Store) -> None:
+    copy = upgrading._copy(sqlite_store, schema.head(), None)
+    with sqlite_store.engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE newer (x INTEGER)")
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(Refused, match=r"9999.*with the version that wrote the store"):
+        go_back(sqlite_store, copy)
+    assert schema.current(sqlite_store) == "9999"
+
+
+@pytest.mark.postgres
+def test_on_postgresql_the_way_back_takes_a_script_of_newer_programs_but_no_view_of_others(
+    postgres_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = upgrading._copy(postgres_store, schema.head(), None)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    newer = programs / "pg_restore"  # as of version 17: its script sets what older servers lack
+    newer.write_text(
+        f'#!/bin/sh\n{shutil.which("pg_restore")} "$@" || exit 1\n'
+        "sed -i '/^SET lock_timeout/a SET transaction_timeout_of_18 = 0;' \"$4\"\n"
+    )
+    newer.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    make_run(postgres_store)
+    with postgres_store.engine.begin() as connection:
+        connection.exec_driver_sql('CREATE VIEW report AS SELECT id FROM "group"')
+    with pytest.raises(Refused, match="view report depends on table"):
+        go_back(postgres_store, copy)
+    assert count_rows(postgres_store, "group") == 7
+    with postgres_store.engine.begin() as connection:
+        connection.exec_driver_sql("DROP VIEW report")
+    postgres_store.close()
+    went = go_back(postgres_store, copy)
+    assert count_rows(postgres_store, "group") == 0
+    postgres_store.close()
+    go_back(postgres_store, Path(went["copy"]))
+    assert count_rows(postgres_store, "group") == 7
 
 
 def test_the_command_upgrades_and_names_the_way_back(
