@@ -71,6 +71,8 @@ def write_groups(
         "dataset": [plan.dataset.name, plan.dataset.source, plan.dataset.licence],
         "moment": choice_state(session, plan.choice),
         "groups": len(group_ids),
+        # a killed export may be continued by a version that writes other columns
+        "columns": {config: list(CONFIGS[config].items()) for config in plan.configs},
     }
     ledger = Ledger(folder, made_of)
     if len(ledger.parts) * plan.groups_per_part < len(group_ids):

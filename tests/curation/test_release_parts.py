@@ -9,11 +9,13 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from exporting import export, load_afresh
 from records_world import group_ids, make_run
 
 from curation.release.parts import LEDGER
+from curation.release.rows import CONFIGS
 from db.jobs import jobs
 from db.jobs.runner import Cancelled, JobHandle
 from db.modules import run_module
@@ -122,6 +124,33 @@ def test_a_stopped_export_keeps_its_parts_unless_the_store_has_changed(
         json.loads(line)["query_id"] for file in files for line in file.read_text().splitlines()
     ]
     assert asked_for == ["q1", "q2", "q3", "q4", "q5"]
+
+
+def test_parts_of_a_version_with_other_columns_are_written_again(
+    sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(sqlite_store, kept=6, dropped=0, unwritten=0)
+    asked = iter([None, None, Cancelled("stopped")])
+
+    def check(handle: JobHandle) -> None:
+        found = next(asked)
+        if found is not None:
+            raise found
+
+    columns = CONFIGS["provenance"]
+    with monkeypatch.context() as patched:
+        patched.setattr(JobHandle, "check", check)
+        older = {name: kind for name, kind in columns.items() if name != "confidence"}
+        patched.setitem(CONFIGS, "provenance", older)
+        with pytest.raises(Cancelled):
+            export(sqlite_store, tmp_path / "out", groups_per_part=2)
+    (left,) = tmp_path.glob(".out.unfinished-*")
+    assert parts_done(tmp_path) == 2
+    left.rename(tmp_path / ".out.unfinished-999999999")  # as if that process were gone
+    export(sqlite_store, tmp_path / "out", groups_per_part=2)
+    files = sorted((tmp_path / "out" / "provenance").iterdir())
+    assert len(files) == 3
+    assert {tuple(pq.read_schema(file).names) for file in files} == {tuple(columns)}
 
 
 @pytest.mark.parametrize("proc", [True, False], ids=["linux", "macos-like"])
