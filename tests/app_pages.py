@@ -1,11 +1,15 @@
 """Opening the app's pages in AppTest as somebody: the cookie is put on the wire, nothing else."""
 
 import os
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from streamlit.runtime import context
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
 from app.access.identity import COOKIE
 from app.kit.menu import APP, FILES, MENU
@@ -51,6 +55,22 @@ def open_page(name: str, **parameters: str) -> AppTest:
         at = at.switch_page(page_path(name)).run()
     assert not at.exception, [e.message + "\n" + "\n".join(e.stack_trace) for e in at.exception]
     return at
+
+
+def redraw_fragments(at: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw the fragments of the page again without its script, as `run_every` does."""
+    ids = list(at._fragment_storage._fragments)
+    assert ids, "the page has no fragments"
+
+    def request(runner: LocalScriptRunner, data: RerunData) -> bool:
+        return ScriptRunner.request_rerun(
+            runner, replace(data, fragment_id_queue=ids, is_auto_rerun=True)
+        )
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalScriptRunner, "request_rerun", request)
+        at.run()
+    assert not at.exception, [e.message for e in at.exception]
 
 
 def words(at: AppTest) -> str:

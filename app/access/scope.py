@@ -1,10 +1,13 @@
 """What the sessions of a page see: the user's datasets, runs and studies, by the page's permission.
 
-The page and every action set the permission they work under. Without one (a fragment that reads
-before anything else), sessions see what any of the user's rights lets them see; for who is signed
-out, nothing. Threads other than a page's (routes, supervisors, the command line) are not limited.
+The page and every action set the permission they work under. A fragment is drawn again without its
+page's script: it works under the permission of the page that drew it, by the user's rights of now.
+For who is signed out, and before any page, sessions see nothing. Threads other than a page's
+(routes, supervisors, the command line) are not limited.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 import streamlit as st
@@ -16,6 +19,7 @@ from db.store.scope import Scope, scope_sessions_by, unscoped
 from db.store.store import open_store
 
 NOTHING = Scope("", frozenset())
+PAGE_PERMISSION = "session.page_permission"
 _current: ContextVar[tuple[Scope | None] | None] = ContextVar("page_scope", default=None)
 
 
@@ -30,12 +34,29 @@ def work_under(user: SessionUser | None, permission: str) -> None:
     _current.set((NOTHING if user is None else NEEDS[permission].scope(user),))
 
 
+def begin_page(user: SessionUser, permission: str) -> None:
+    """Draw a page, and later its fragments, under this permission."""
+    st.session_state[PAGE_PERMISSION] = permission
+    work_under(user, permission)
+
+
+@contextmanager
+def scope_kept() -> Iterator[None]:
+    """What is drawn after an action has the page's scope again, not the action's."""
+    token = _current.set(_current.get())
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
 def _scope_of_page() -> Scope | None:
     if get_script_run_ctx(suppress_warning=True) is None:
         return None
     found = _current.get()
     if found is None:
-        work_under(read_user(), "any")
+        permission = st.session_state.get(PAGE_PERMISSION)
+        work_under(None if permission is None else read_user(), permission or "any")
         found = _current.get()
         assert found is not None
     return found[0]

@@ -14,7 +14,7 @@ from sqlalchemy.exc import NoResultFound
 
 from app.access.identity import SessionUser
 from app.access.permissions import require
-from app.access.scope import read_user, work_under
+from app.access.scope import read_user, scope_kept, work_under
 from app.text.plain import plain
 from db.assignment.hidden import hidden_groups
 from db.errors import InfError, Refused
@@ -69,7 +69,8 @@ def action(function: Callable[P, None]) -> Callable[P, None]:
     @wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            function(*args, **kwargs)
+            with scope_kept():
+                function(*args, **kwargs)
         except InfError as error:
             notify(str(error), kind="error")
         except NoResultFound:  # of a row that this user may not see, or that is gone

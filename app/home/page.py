@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app.access.permissions import NEEDS
+from app.access.scope import begin_page
 from app.access.session_user import current_user
 from app.home.path import Step, next_step, path_of
 from app.jobs.card import follow_job
@@ -44,6 +45,7 @@ if not NEEDS["jobs"].is_met(user):
     draw_link("judge", label="Go to your items", icon=":material/gavel:")
     st.stop()
 
+begin_page(user, "jobs")  # "any" is met by one right, and would then count everything
 with open_store().read() as session:
     found = overview(session)
     running = jobs.list_jobs(session, statuses=("running", "queued"), limit=3)

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.access.openid import go_to_provider
-from app.access.scope import work_under
+from app.access.scope import begin_page
 from app.access.session_user import current_user, failures_shown, show_notices
 from app.kit.menu import pages, permission_of
 from app.server.shell import ICON, draw_sidebar, draw_signed_out, draw_style
@@ -17,7 +17,7 @@ with failures_shown():
         go_to_provider()
     else:
         page = st.navigation(pages(user), expanded=True)
-        work_under(user, permission_of(page.url_path))
+        begin_page(user, permission_of(page.url_path))
         draw_sidebar(user)
         show_notices()
         page.run()

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app_pages import MAIN, cookies_of, open_page, page_path, send_cookies, words
+from app_pages import (
+    MAIN,
+    cookies_of,
+    open_page,
+    page_path,
+    redraw_fragments,
+    send_cookies,
+    words,
+)
 from full_store import fill
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.exc import IntegrityError, NoResultFound
@@ -576,6 +584,27 @@ def test_every_page_of_a_member_of_one_dataset_draws_and_shows_nothing_of_anothe
         assert not at.exception and not at.error, (view.name, at.exception, at.error)
         shown = words(at) + " ".join(str(option) for box in at.selectbox for option in box.options)
         assert "secret-dataset" not in shown, view.name
+
+
+def test_a_right_held_everywhere_widens_neither_home_nor_what_a_page_draws_again_by_itself(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, other = make_place(sqlite_store, "mine"), make_place(sqlite_store, "other")
+    member_of(sqlite_store, monkeypatch, ("curate",), dataset_id=mine.dataset)
+    with sqlite_store.write() as session:
+        set_rights(session, get_account(session, "ann"), ["judge", "review"], actor="root")
+        session.commit()
+    at = open_page("home")
+    assert "in 1 dataset" in words(at) and f"Job {other.job}" not in words(at)
+    at = at.switch_page(page_path("jobs")).run()
+    assert list(at.dataframe[0].value["Job"]) == [mine.job]
+    redraw_fragments(at, monkeypatch)
+    assert list(at.dataframe[0].value["Job"]) == [mine.job]
+    with sqlite_store.write() as session:
+        set_rights(session, get_account(session, "ann"), [], actor="root", dataset_id=mine.dataset)
+        session.commit()
+    redraw_fragments(at, monkeypatch)
+    assert not at.dataframe or list(at.dataframe[0].value["Job"]) == []
 
 
 def test_a_member_of_a_study_judges_it_and_reaches_no_other_page(
