@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from streamlit.runtime import context
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
-from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData, ScriptRequests
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
@@ -63,6 +63,7 @@ def redraw_fragments(at: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ids, "the page has no fragments"
 
     def request(runner: LocalScriptRunner, data: RerunData) -> bool:
+        runner._requests = ScriptRequests()  # it holds a request of the whole page already
         return ScriptRunner.request_rerun(
             runner, replace(data, fragment_id_queue=ids, is_auto_rerun=True)
         )
