@@ -77,8 +77,10 @@ class LimitBodies:
         if scope["type"] != "http" or scope["method"] not in BODY_METHODS:
             await self.app(scope, receive, send)
             return
-        length = HTTPConnection(scope).headers.get("content-length", "")
-        if not (length.isascii() and length.isdigit()):
+        headers = HTTPConnection(scope).headers
+        length = headers.get("content-length", "")
+        is_stated = length.isascii() and length.isdigit()
+        if not is_stated or "transfer-encoding" in headers:  # chunks go before any stated length
             await _refusal("send the length of the body", 411)(scope, receive, send)
         elif scope["path"].startswith(UPLOADS):
             await self._upload(scope, receive, send, int(length))

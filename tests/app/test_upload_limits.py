@@ -101,4 +101,6 @@ def test_a_body_of_unknown_length_or_a_large_form_is_refused(client: TestClient)
     assert client.post("/sign-in", content=iter([b"x"])).status_code == 411
     assert client.post("/sign-in", content=b"x" * (MAX_FORM_BYTES + 1)).status_code == 413
     assert client.post("/sign-in", headers={"content-length": "-1"}).status_code == 411
+    both = {"content-length": "5", "transfer-encoding": "chunked"}
+    assert client.post("/sign-in", headers=both, content=b"x" * MB).status_code == 411
     assert client.post("/sign-in", content=b"x" * MAX_FORM_BYTES).status_code == 200
