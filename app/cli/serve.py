@@ -11,6 +11,7 @@ import click
 
 from app.cli.kit.report import Result, launcher_options, ready_store, reporting
 from app.jobs import launching, supervisors
+from app.server.origins import public_address
 from db.errors import Refused
 from db.jobs import jobs
 from db.machine import is_loopback
@@ -25,6 +26,7 @@ from db.people import accounts
 @reporting(lambda result: f"stopped serving on {result['url']}")
 def serve(port: int, host: str, open_browser: bool) -> Result:
     """Serve the app on this machine, or for a team once there are accounts."""
+    public_address()  # refuses one that no request could match
     store = ready_store()
     with store.read() as session:
         has_accounts = accounts.has_accounts(session)

@@ -15,6 +15,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
+from db.errors import BadInput
+
 PUBLIC_URL = "INF_PUBLIC_URL"
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 FOREIGN = "the request comes from a page of another address: open InF Studio itself"
@@ -67,8 +69,11 @@ class OwnOrigin:
                     headers.setdefault(name, value)
             await send(message)
 
-        app = self.app
-        if not is_own_request(HTTPConnection(scope)):
+        app, request = self.app, HTTPConnection(scope)
+        if is_from_public_url(request):
+            # Streamlit compares the two again, and knows nothing of INF_PUBLIC_URL
+            MutableHeaders(scope=scope)["host"] = urlsplit(request.headers["origin"]).netloc
+        elif not is_own_request(request):
             is_http = scope["type"] == "http"
             app = PlainTextResponse(FOREIGN, status_code=403) if is_http else WebSocketClose()
         await app(scope, receive, with_headers)
@@ -94,12 +99,28 @@ def is_own_origin(origin: str, request: HTTPConnection) -> bool:
     found = _parts(origin)
     if found is None:
         return False
-    public = os.environ.get(PUBLIC_URL)
-    if public and found == _parts(public):
+    if found == public_address():
         return True
     is_tls = request.url.scheme in ("https", "wss")
     scheme = "https" if is_tls else found[0]
     return found == _parts(f"{scheme}://{request.headers.get('host', '')}")
+
+
+def is_from_public_url(request: HTTPConnection) -> bool:
+    """Whether a page under INF_PUBLIC_URL makes this request."""
+    origins, public = request.headers.getlist("origin"), public_address()
+    return public is not None and len(origins) == 1 and _parts(origins[0]) == public
+
+
+def public_address() -> tuple[str, str, int] | None:
+    """Scheme, host and port of INF_PUBLIC_URL; None without it. Raises BadInput if unreadable."""
+    url = os.environ.get(PUBLIC_URL, "").strip()
+    if not url:
+        return None
+    found = _parts(url)
+    if found is None:
+        raise BadInput(f"{PUBLIC_URL}={url!r} is no address such as https://studio.example.org")
+    return found
 
 
 def _parts(url: str) -> tuple[str, str, int] | None:

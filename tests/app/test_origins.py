@@ -3,11 +3,13 @@
 import base64
 import hashlib
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import streamlit
+from conftest import Ran
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection, Request
@@ -15,6 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
+from streamlit.web.server.starlette.starlette_websocket import _is_origin_allowed
 
 from app.server.origins import HEADERS, INLINE_SCRIPT, OwnOrigin, is_own_request
 
@@ -88,6 +91,41 @@ def test_behind_a_proxy_that_changes_the_host_the_public_address_is_ours(
     monkeypatch.setenv("INF_PUBLIC_URL", "https://studio.example/")
     assert is_own_request(asked)
     assert not is_own_request(request(origin="http://studio.example", host="10.0.0.7:8501"))
+
+
+def test_streamlit_too_lets_the_public_address_in_and_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Asked of Streamlit's own check, with the headers that reach it."""
+
+    async def told(socket: WebSocket) -> None:
+        await socket.accept()
+        headers = socket.headers
+        await socket.send_json(_is_origin_allowed(headers.get("origin"), headers.get("host")))
+        await socket.close()
+
+    app = Starlette(routes=[WebSocketRoute("/", told)], middleware=[Middleware(OwnOrigin)])
+    monkeypatch.setenv("INF_PUBLIC_URL", "https://studio.example")
+    behind = {"host": "10.0.0.7:8501", "origin": "https://studio.example"}
+    with TestClient(app).websocket_connect("/", headers=behind) as socket:
+        assert socket.receive_json() is True
+    for foreign in ("http://studio.example", "https://studio.example:8443", "https://evil.example"):
+        with (
+            pytest.raises(WebSocketDisconnect),
+            TestClient(app).websocket_connect("/", headers={**behind, "origin": foreign}),
+        ):
+            pass
+
+
+@pytest.mark.parametrize(
+    "url", ["studio.example", "https://", "ftp://studio.example", "https://a:b"]
+)
+def test_serving_under_an_address_that_no_page_can_have_is_refused(
+    monkeypatch: pytest.MonkeyPatch, inf: Callable[..., Ran], url: str
+) -> None:
+    monkeypatch.setenv("INF_PUBLIC_URL", url)
+    ran = inf("serve")
+    assert ran.code != 0 and "INF_PUBLIC_URL" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ from db.store.store import Store, open_store
 HTML = {"accept": "text/html"}
 MOST_SECONDS = 4.0  # of processor time: the wall clock also measures what else runs here
 MOST_MEGABYTES = 300
+PUBLIC = "http://studio.example"  # of a proxy that changes Host
 PASSWORD = "correct horse battery"
 NOT_IN_THE_APP = ("torch", "umap", "sentence_transformers", "sklearn", "scipy", "numba")
 
@@ -74,7 +76,8 @@ def team_store(sqlite_template: Path, folder: Path) -> Store:
 
 @pytest.fixture(scope="module")
 def server(team_store: Store, folder: Path) -> Iterator[Server]:
-    with serving(folder, INF_HOME=str(folder), INF_DATABASE_URL=team_store.url) as running:
+    environment = {"INF_DATABASE_URL": team_store.url, "INF_PUBLIC_URL": PUBLIC}
+    with serving(folder, INF_HOME=str(folder), **environment) as running:
         yield running
 
 
@@ -190,6 +193,38 @@ def test_a_page_of_another_port_can_neither_post_nor_read(server: Server) -> Non
         assert client.post("/sign-in", data=form, headers=foreign).status_code == 403
         own = {"origin": server.url}
         assert client.post("/sign-in", data=form, headers=own).status_code == 303
+
+
+def first_line(server: Server, request: str, headers: dict[str, str]) -> str:
+    """The status line that the server answers to these bytes; httpx would not send them."""
+    lines = [f"{request} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    port = int(server.url.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as wire:
+        wire.sendall("\r\n".join([*lines, "", ""]).encode())
+        with wire.makefile("rb") as answer:
+            return answer.readline().decode()
+
+
+def test_a_page_under_the_public_address_gets_its_websocket_and_no_other_does(
+    server: Server,
+) -> None:
+    with signed_in(server) as client:
+        upgrade = {
+            "Host": "10.0.0.7:8501",
+            "Cookie": f"{COOKIE}={client.cookies[COOKIE]}",
+            "Connection": "Upgrade",
+            "Upgrade": "websocket",
+            "Sec-WebSocket-Version": "13",
+            "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+        }
+        for origin, status in ((PUBLIC, " 101 "), ("http://evil.example", " 403 ")):
+            answer = first_line(server, "GET /_stcore/stream", {**upgrade, "Origin": origin})
+            assert status in answer, origin
+
+
+def test_a_stated_length_does_not_let_chunks_in(server: Server) -> None:
+    headers = {"Host": "localhost", "Content-Length": "5", "Transfer-Encoding": "chunked"}
+    assert " 411 " in first_line(server, "POST /sign-in", headers)
 
 
 @pytest.mark.parametrize("path", ["/", "/sign-in", "/health", "/static/none.js", "/media/none"])
