@@ -7,6 +7,7 @@ import streamlit as st
 
 from app.access.identity import SessionUser
 from app.access.permissions import NEEDS
+from app.kit.language import say
 
 APP = Path(__file__).parents[1]
 
@@ -59,6 +60,7 @@ MENU = (
     View("audit", "people/audit_page.py", "Audit log", "history", "System", "audit"),
 )
 
+IN_EVERY_LANGUAGE = ("judge", "answers")  # app/text/languages
 FILES = {view.name: APP / view.file for view in MENU}
 
 
@@ -88,7 +90,7 @@ def pages(user: SessionUser) -> dict[str, list[st.Page]]:
     for view in views_for(user):
         page = st.Page(
             FILES[view.name],
-            title=view.title,
+            title=say(f"{view.name}.title") if view.name in IN_EVERY_LANGUAGE else view.title,
             icon=f":material/{view.icon}:",
             url_path=view.name,
             default=view.name == "home",
