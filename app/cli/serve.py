@@ -46,12 +46,15 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
     os.environ["FORWARDED_ALLOW_IPS"] = os.environ.get("INF_TRUSTED_PROXIES", "")
     from app.server.web import app, streamlit_config  # Streamlit takes a second to import
 
+    public = os.environ.get("INF_PUBLIC_URL", "")
     settings = {
         **streamlit_config(),
         "server.address": host,
         "server.port": port,
         "server.headless": not open_browser,
         "server.showEmailPrompt": False,
+        # Streamlit compares Origin and Host once more, for its WebSocket
+        "server.corsAllowedOrigins": [public.rstrip("/")] if public else [],
     }
     app.run(config=settings)
     return {"url": url}
