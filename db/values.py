@@ -15,6 +15,11 @@ def distractor(number: int) -> str:
     return f"distractor_{number}"
 
 
+def is_storable(text: str) -> bool:
+    """Whether a database can store the text: no NUL, no half of a surrogate pair."""
+    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 # Why a judge skips or flags an item; "" before these codes existed, or without one.
 REMARK_REASONS: Final = ("unclear", "no_right_passage", "several_right", "bad_text", "other")
 ORIGINS: Final = ("seed", "pool", "generated")

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.kit.outbox import event_of, is_storable
+from app.kit.outbox import event_of
 from curation.judging.revalidation import check_edit
 from db.errors import BadInput, InfError, Refused
 from db.review.queue import can_review
@@ -22,6 +22,7 @@ from db.review.reviews import (
     require_seen,
     review_of_event,
 )
+from db.values import is_storable
 
 MAX_EVENTS = 200
 MAX_LATER = 200

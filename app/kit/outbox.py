@@ -17,6 +17,7 @@ from db.assignment.answering import Decision, skip_item, submit_decision
 from db.assignment.places import assignment_of_token
 from db.assignment.threads import write_as_judge
 from db.errors import BadInput, InfError, Refused
+from db.values import is_storable
 
 MAX_EVENTS = 500
 MAX_NOTE_CHARACTERS = 2000
@@ -65,11 +66,6 @@ def event_of(entry: Any) -> str | None:
     return event if isinstance(event, str) and is_storable(event) else None
 
 
-def is_storable(text: str) -> bool:
-    """Whether a database can store the text: no NUL, no half of a surrogate pair."""
-    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
-
-
 def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> bool:
     """Whether what was stored counts; an answer whose place was given away does not."""
     study_id = whole_number(entry, "study")
@@ -86,8 +82,6 @@ def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> bool:
         raise BadInput("the event's id is too long")
     if kind == "message":
         event_id, body = f"card:{judge_id}/{entry['event']}", str(entry.get("body") or "")
-        if not is_storable(body.replace("\x00", "")):
-            raise BadInput("the message contains half a character: change it")
         write_as_judge(session, study_id, judge_id, item_id, body, event_id=event_id)
         return True
     if kind == "skip":

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from db.errors import Refused
 from db.study.studies import get_study
-from db.tables import Assignment, Study, StudyItem
+from db.tables import Assignment, Judge, Study, StudyItem
 
 
 def lock_study(session: Session, study_id: int) -> Study:
@@ -90,3 +90,20 @@ def return_leases(session: Session, study_id: int, judge_id: int) -> int:
         change_taken(session, study_id, assignment.item_id, -1)
     session.flush()
     return len(held)
+
+
+def return_item(session: Session, item_id: int, person: str) -> None:
+    """Free the person's leases of an item, in all studies, for others now. Does not commit."""
+    held = (
+        select(Assignment)
+        .join(Judge, Judge.id == Assignment.judge_id)
+        .where(Assignment.item_id == item_id, Assignment.state == "leased", Judge.name == person)
+        .order_by(Assignment.study_id)
+    )
+    for study_id in {one.study_id: None for one in session.scalars(held)}:
+        lock_study(session, study_id)
+    # again, as they may have answered while this waited for the locks
+    for assignment in session.scalars(held.execution_options(populate_existing=True)).all():
+        assignment.state, assignment.lease_until = "expired", None
+        change_taken(session, assignment.study_id, item_id, -1)
+    session.flush()

@@ -17,6 +17,7 @@ from db.assignment.shown_items import ShownItem, show
 from db.errors import BadInput, Refused
 from db.study.studies import get_study
 from db.tables import ItemMessage, Judge, utc_now
+from db.values import is_storable
 
 MAX_MESSAGE_CHARACTERS = 2000
 MAX_MESSAGES = 200  # of one thread
@@ -47,8 +48,8 @@ def write_as_judge(
 ) -> None:
     """Store a judge's message about an item they were given. Idempotent by the event id.
 
-    Raises Refused for an item they were not given or in a closed study, BadInput without text. Does
-    not commit.
+    Raises Refused for an item they were not given, in a closed study, or if the event is that of
+    another message, BadInput without a text that can be stored. Does not commit.
     """
     find_assignment(session, study_id, judge_id, item_id)
     _write(session, study_id, judge_id, item_id, body, event_id=event_id, written_by="")
@@ -66,7 +67,7 @@ def write_as_curator(
 ) -> None:
     """Store a curator's answer in a thread that the judge began. Does not commit.
 
-    Raises Refused if there is no such thread, BadInput without text.
+    Raises Refused if there is no such thread, and as `write_as_judge` does.
     """
     if not messages_of(session, study_id, judge_id, [item_id]):
         raise Refused("there is no such thread: a judge begins it")
@@ -167,7 +168,16 @@ def _write(
     text = body.replace("\x00", "").strip()[:MAX_MESSAGE_CHARACTERS]
     if not text:
         raise BadInput("a message needs a text")
-    if session.scalar(select(ItemMessage.id).where(ItemMessage.event_id == event_id)) is not None:
+    if not is_storable(text):
+        raise BadInput("the message contains half a character: change it")
+    known = session.scalar(select(ItemMessage).where(ItemMessage.event_id == event_id))
+    if known is not None:
+        stored = (known.study_id, known.judge_id, known.item_id, known.body)
+        if stored != (study_id, judge_id, item_id, text):  # of a second tab, or forged
+            raise Refused(
+                "another message was sent meanwhile (in another tab?): this one was not stored",
+                code="other_message",
+            )
         return
     study = get_study(session, study_id)
     if study.status == "closed":

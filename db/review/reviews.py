@@ -21,6 +21,7 @@ from db.people.audit import record_audit
 from db.run.new_items import insert_items
 from db.scenarios import SCENARIOS, TEXTS, Role, places
 from db.tables import Group, Item, Passage, Review, Run, Triplet, utc_now
+from db.values import is_storable
 
 # The column of a release, and where its text is stored: (role, column) of the triplets.
 FIELDS: dict[str, tuple[tuple[Role, str], ...]] = {
@@ -166,7 +167,7 @@ def _check_fields(changes: Mapping[str, str]) -> None:
 def _require_storable(place: str, text: str, max_characters: int) -> None:
     if len(text) > max_characters:
         raise BadInput(f"{place} is longer than {max_characters:,} characters")
-    if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
+    if not is_storable(text):
         raise BadInput(f"{place} holds a NUL byte or a lone surrogate, which cannot be stored")
 
 

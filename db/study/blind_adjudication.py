@@ -12,6 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.assignment.hidden import open_groups, record_opened
+from db.assignment.places import return_item
 from db.assignment.shown_items import random_order
 from db.errors import BadInput, Refused
 from db.people.audit import record_audit
@@ -108,9 +109,10 @@ def view_item(session: Session, study_id: int, item_id: int, person: str) -> Bli
 def record_view(session: Session, study_id: int, item_id: int, person: str) -> None:
     """Record that a person saw a judge's view of the item: it is not given to them any more.
 
-    Does not commit.
+    What they hold of it goes back to the queue. Raises NotFound. Does not commit.
     """
     _view(session, study_id, item_id, person)
+    return_item(session, item_id, person)
 
 
 def reveal(session: Session, study_id: int, token: str, person: str) -> None:

@@ -15,6 +15,7 @@ from db.errors import BadInput, Refused
 from db.review.reviews import approve_group
 from db.store.store import Store
 from db.study import studies
+from db.study.blind_adjudication import record_view
 from db.study.judgments import get_or_create_judge
 from db.study.work import active_seconds, work_report
 from db.tables import Assignment, Item, StudyItem, utc_now
@@ -174,6 +175,63 @@ def test_a_thread_is_its_judges_and_curators_alone(sqlite_store: Store, study_id
         studies.set_status(session, study_id, "closed")
         with pytest.raises(Refused, match="closed"):
             threads.write_as_judge(session, study_id, ann, item, "more", event_id="d")
+
+
+def test_a_message_is_never_dropped_for_an_event_of_another(
+    sqlite_store: Store, study_id: int
+) -> None:
+    ann, bob = judge(sqlite_store, "ann"), judge(sqlite_store, "bob")
+    first, second = lease(sqlite_store, study_id, ann, 2)
+    (third,) = lease(sqlite_store, study_id, bob, 1)
+    with sqlite_store.write() as session:
+        write = threads.write_as_judge
+        write(session, study_id, ann, first, "Is it tea?", event_id="a")
+        for person, item, body in (
+            (bob, third, "Is it tea?"),
+            (ann, second, "Is it tea?"),
+            (ann, first, "Or rain?"),  # a second tab, whose form has the same number
+        ):
+            with pytest.raises(Refused, match="another message"):
+                write(session, study_id, person, item, body, event_id="a")
+        write(session, study_id, ann, first, "Is it tea? ", event_id="a")  # sent again
+        (only,) = threads.messages_of(session, study_id, ann, [first])[first]
+        assert only.body == "Is it tea?"
+
+
+@pytest.mark.parametrize("body", ["half \ud83d", "\udc00", "\x00", " \x00 "])
+def test_a_message_that_no_store_holds_is_refused_in_words(
+    sqlite_store: Store, study_id: int, body: str
+) -> None:
+    ann = judge(sqlite_store, "ann")
+    (item,) = lease(sqlite_store, study_id, ann, 1)
+    with sqlite_store.write() as session:
+        with pytest.raises(BadInput, match=r"half a character|needs a text"):
+            threads.write_as_judge(session, study_id, ann, item, body, event_id="a")
+        threads.write_as_judge(session, study_id, ann, item, "tea", event_id="a")
+        with pytest.raises(BadInput, match=r"half a character|needs a text"):
+            threads.write_as_curator(session, study_id, ann, item, body, by="cora", event_id="b")
+
+
+def test_a_curator_who_opens_a_thread_loses_its_item_and_frees_its_place(
+    sqlite_store: Store,
+) -> None:
+    run_id = make_world(sqlite_store, 4)
+    with sqlite_store.write() as session:
+        study_id = sampled_study(session, run_id=run_id, items=1, overlap=2).id
+        session.commit()
+    ann, cora, bob = (judge(sqlite_store, name) for name in ("ann", "cora", "bob"))
+    (item,) = lease(sqlite_store, study_id, ann, 1)
+    assert lease(sqlite_store, study_id, cora, 1) == [item]
+    assert lease(sqlite_store, study_id, bob, 1) == []
+    with sqlite_store.write() as session:
+        threads.write_as_judge(session, study_id, ann, item, "Is it 2?", event_id="a")
+        record_view(session, study_id, item, "cora")
+        session.commit()
+    assert lease(sqlite_store, study_id, cora, 1) == []
+    assert lease(sqlite_store, study_id, bob, 1) == [item]
+    with pytest.raises(Refused, match="seen others' choices"):
+        answer(sqlite_store, study_id, cora, item)
+    answer(sqlite_store, study_id, ann, item)  # whose thread it is answers as before
 
 
 def test_own_answers_go_back_from_a_token_and_may_change_while_the_study_is_open(

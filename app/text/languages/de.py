@@ -151,6 +151,7 @@ TEXTS: Final = {
     "refused.round_over": "Runde {round} der Qualifikation ist vorbei: Beantworten Sie diese.",
     "refused.skip_answered": "eine beantwortete Aufgabe lässt sich nicht überspringen; die Antwort bleibt.",
     "refused.too_late": "Ihre Zeit für eine Aufgabe war abgelaufen und sie ging an jemand anderen: Ihre Antwort bleibt gespeichert, zählt aber nicht.",
+    "refused.other_message": "inzwischen kam eine andere Nachricht an (aus einem anderen Tab?): Diese wurde nicht gespeichert.",
     "refused.thread_closed": "die Studie „{study}“ ist geschlossen, ihre Nachrichten auch.",
     "refused.thread_full": "zu dieser Aufgabe gibt es zu viele Nachrichten.",
 }

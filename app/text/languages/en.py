@@ -151,6 +151,7 @@ TEXTS: Final = {
     "refused.round_over": "round {round} of the qualification is over: answer this one.",
     "refused.skip_answered": "an answered item cannot be skipped; the answer stands.",
     "refused.too_late": "Your time for an item had run out and another judge was given it: your answer is kept, but it does not count.",
+    "refused.other_message": "another message was sent meanwhile (in another tab?): this one was not stored.",
     "refused.thread_closed": "the study “{study}” is closed, and its messages are, too.",
     "refused.thread_full": "there are too many messages on this item.",
 }
