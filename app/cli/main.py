@@ -8,6 +8,7 @@ import traceback
 import click
 
 from db.errors import InfError
+from db.extras import missing_extra
 from db.modules import load
 from db.store.secrets import load_secrets
 
@@ -99,6 +100,12 @@ def main(arguments: list[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except Exception as error:
+        if missing := missing_extra(error):  # of a command whose own module needs it
+            click.echo(
+                json.dumps({"error": missing}) if "--json" in given else f"Error: {missing}",
+                err="--json" not in given,
+            )
+            sys.exit(1)
         if "--json" not in given:
             raise
         traceback.print_exc()

