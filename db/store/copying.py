@@ -8,6 +8,7 @@ from sqlalchemy import func, select
 
 from db.errors import InfError
 from db.store.backup import Progress, restore_backup, write_backup
+from db.store.reviving import require_no_running_jobs
 from db.store.schema import require_current
 from db.store.store import Store
 from db.tables import Base
@@ -17,10 +18,13 @@ def copy_store(source: Store, target: Store, *, progress: Progress | None = None
     """Copy every row of `source`, read as one snapshot, into the empty store `target`.
 
     The content hash is compared before the commit, the rows of each table after it. Returns
-    `rows`, `tables` (rows by table) and `content_sha256`. Raises Refused for a target with rows,
-    StoreBehind for a source of an earlier revision.
+    `rows`, `tables` (rows by table) and `content_sha256`. Raises Refused for a target with rows and
+    a source with running jobs (which would go on there), StoreBehind for a source of an earlier
+    revision.
     """
     require_current(source)
+    with source.engine.connect() as connection:
+        require_no_running_jobs(connection)
     with tempfile.TemporaryDirectory(prefix="inf-copy-") as folder:
         path = Path(folder) / "store.backup"
         write_backup(source, path)

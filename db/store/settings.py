@@ -38,11 +38,15 @@ def database_schema() -> str:
 
     Raises BadInput for a name that is not a plain one.
     """
-    name = os.environ.get("INF_DATABASE_SCHEMA", "").strip()
+    return schema_name(os.environ.get("INF_DATABASE_SCHEMA", "").strip(), "INF_DATABASE_SCHEMA")
+
+
+def schema_name(name: str, given_by: str) -> str:
+    """The name of a schema, which needs no quoting. Raises BadInput that names `given_by`."""
     if name and not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", name):
         raise BadInput(
-            f"INF_DATABASE_SCHEMA is {name!r}: a name of small letters, digits and underscores "
-            "is needed, as studio"
+            f"{given_by} is {name!r}: a name of small letters, digits and underscores is needed, "
+            "as studio"
         )
     return name
 

@@ -35,9 +35,10 @@ class Store:
     In a page of the app they see what the user may see (`db.store.scope`).
     """
 
-    def __init__(self, url: str | None = None) -> None:
+    def __init__(self, url: str | None = None, *, schema: str | None = None) -> None:
         self.url = url or database_url()
-        self.engine = _engine(self.url, database_schema())
+        self.schema = database_schema() if schema is None else schema
+        self.engine = _engine(self.url, self.schema)
         self._writer = self.engine.execution_options(inf_write=True)
 
     @property
@@ -65,9 +66,9 @@ def _info() -> dict[Any, Any]:
     return {INFO: current_scope()}
 
 
-def open_store(url: str | None = None) -> Store:
-    """The store at `url`, by default the one the environment names."""
-    return Store(url)
+def open_store(url: str | None = None, *, schema: str | None = None) -> Store:
+    """The store at `url` in `schema` (PostgreSQL), by default those the environment names."""
+    return Store(url, schema=schema)
 
 
 @lru_cache(maxsize=32)

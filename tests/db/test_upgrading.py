@@ -328,6 +328,36 @@ def test_one_command_copies_a_store_to_postgresql_and_counts(
     postgres_cluster.drop(url)
 
 
+def test_a_store_with_running_jobs_is_not_copied(sqlite_store: Store, tmp_path: Path) -> None:
+    with sqlite_store.write() as session:
+        job = jobs.enqueue_job(session, "train", {})
+        session.flush()
+        jobs.claim_job(session, job.id)
+        session.commit()
+    target = open_store(f"sqlite:///{tmp_path / 'target.db'}")
+    with pytest.raises(Refused, match=rf"jobs are running \({job.id}\)"):
+        copy_store(sqlite_store, target)
+    assert schema.current(target) is None
+    target.close()
+
+
+@pytest.mark.postgres
+def test_a_store_is_copied_from_one_schema_into_another_of_the_same_database(
+    postgres_store: Store, inf: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(postgres_store)
+    monkeypatch.setenv("INF_DATABASE_SCHEMA", "studio")
+    onto_itself = inf("db", "copy", postgres_store.url)
+    assert (onto_itself.code, "--from-schema" in onto_itself.err) == (1, True)
+    assert inf("db", "copy", postgres_store.url, "--from-schema", "a b").code == 1
+    done = inf("db", "copy", postgres_store.url, "--from-schema", "public", "--json")
+    assert (done.code, done.json["tables"]["group"]) == (0, 7), done.out + done.err
+    copied = open_store(postgres_store.url)
+    with copied.read() as session:
+        assert session.scalar(sa.text('SELECT count(*) FROM studio."group"')) == 7
+    copied.close()
+
+
 def test_a_copy_whose_counts_differ_is_no_success(
     sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from db.errors import BadInput
 from db.people.audit import record_audit
 from db.store import schema
 from db.store.copying import copy_store
-from db.store.settings import database_url
+from db.store.settings import database_url, schema_name
 from db.store.store import open_store
 
 
@@ -49,18 +49,31 @@ def _copied(result: Result) -> str:
 
 @db.command()
 @click.argument("source", metavar="FROM")
+@click.option(
+    "--from-schema",
+    metavar="NAME",
+    help="The schema of FROM on PostgreSQL, as public; default: INF_DATABASE_SCHEMA.",
+)
 @reporting(_copied)
-def copy(source: str) -> Result:
+def copy(source: str, from_schema: str | None) -> Result:
     """Copy the store FROM (a SQLite file, or an address) into the one INF_DATABASE_URL names.
 
     That one must be empty; both may be SQLite or PostgreSQL. Counts and content are compared.
+    Refused while jobs of FROM run.
     """
     address = database_url(source if "://" in source else f"sqlite:///{_existing(source)}")
-    target = open_store()
-    if make_url(address) == make_url(target.url):
-        raise BadInput("FROM is the store that INF_DATABASE_URL names: name another there")
+    if from_schema is not None:
+        from_schema = schema_name(from_schema, "--from-schema")
+    origin, target = open_store(address, schema=from_schema), open_store()
+    if make_url(origin.url) == make_url(target.url) and (
+        origin.is_sqlite or origin.schema == target.schema
+    ):
+        raise BadInput(
+            "FROM is the store that INF_DATABASE_URL names: name another there, or with "
+            "--from-schema another schema of it"
+        )
     with progress_bar("copying", unit=" rows") as show:
-        result = copy_store(open_store(address), target, progress=show)
+        result = copy_store(origin, target, progress=show)
     with target.write() as session:
         record_audit(session, me(), "copy", "store", rows=result["rows"])
         session.commit()
