@@ -26,7 +26,7 @@ from db.modules import run_module
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path("gpu-check.json"),
     show_default=True,
-    help="The JSON report; the Markdown lies beside it.",
+    help="The JSON report; the Markdown has the same name with .md.",
 )
 @click.option("--part", "parts", multiple=True, help="Run this part only; may be repeated.")
 @click.option("--small", is_flag=True, help="Small sizes on a GPU too.")

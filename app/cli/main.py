@@ -40,6 +40,7 @@ COMMANDS = {
     "serve": ("app.cli.serve:serve", "Open the app."),
     "study": ("app.cli.study.command:study", "Create studies and run model judges on them."),
     "train": ("app.cli.train:train", "Fine-tune an embedding model on a release."),
+    "tune": ("app.cli.tune:tune", "Search training settings over several trainings."),
     "upgrade": (
         "app.cli.store.upgrade:upgrade",
         "Copy, migrate and check the store; --back undoes it.",

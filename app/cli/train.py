@@ -132,9 +132,9 @@ def train(
         chosen["guard"] = str(Path(chosen["guard"]).expanduser().resolve())
     if chosen.get("more_releases"):
         chosen["more_releases"] = ", ".join(
-            f"{_absolute(name)}*{weight:g}" for name, weight in parsed.extra_releases
+            f"{absolute_release(name)}*{weight:g}" for name, weight in parsed.extra_releases
         )
-    config: dict[str, Any] = {"release": _absolute(release), "settings": chosen}
+    config: dict[str, Any] = {"release": absolute_release(release), "settings": chosen}
     config |= {"out": str(out.resolve())} if out else {}
     config |= {"estimate": True} if estimate else {}
     config |= {"processes": nproc} if nproc > 1 else {}
@@ -142,7 +142,7 @@ def train(
     return work(ready_store(), "train", config, detach=detach, title="train")
 
 
-def _absolute(release: str) -> str:
+def absolute_release(release: str) -> str:
     """A folder as an absolute path (the job may run elsewhere); a number or URL unchanged."""
     if release.isdigit() and not Path(release).is_dir():
         return release

@@ -35,7 +35,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "be repeated",
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("gpu-check.json"), help="the JSON; the Markdown is beside"
+        "--out",
+        type=Path,
+        default=Path("gpu-check.json"),
+        help="the JSON; the Markdown has the same name with .md",
     )
     parser.add_argument(
         "--part", action="append", choices=PARTS, help="run this part only; may be repeated"

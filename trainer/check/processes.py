@@ -15,8 +15,8 @@ import torch
 import torch.distributed as dist
 
 from db.modules import run_module
-from trainer.check.child import KILL_AT, gradient_of, settings_of_check
 from trainer.check.report import Clock, Part, Skip
+from trainer.check.tasks import gradient_of, settings_of_check
 from trainer.model.backbone import load_backbone
 from trainer.parallel.processes import ALONE, Processes
 from trainer.parallel.sharding import Sharded
@@ -95,7 +95,7 @@ def _check_two_ranks(part: Part) -> dict[str, Any]:
         group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
         group |= {"LOCAL_WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"}
         both = [
-            _start("gradient", folder, group | {"RANK": rank, "LOCAL_RANK": rank})
+            _start("gradient", folder, environment=group | {"RANK": rank, "LOCAL_RANK": rank})
             for rank in ("0", "1")
         ]
         try:
@@ -115,7 +115,7 @@ def _check_resume(part: Part) -> dict[str, Any]:
         for name, kill_at in (("whole", ""), ("killed", "3"), ("resumed", "")):
             place = Path(folder) / ("whole" if name == "whole" else "killed")
             place.mkdir(exist_ok=True)
-            process = _start("train", str(place), {KILL_AT: kill_at} if kill_at else {})
+            process = _start("train", str(place), kill_at, environment={})
             if name == "killed":
                 _, message = process.communicate(timeout=CHILD_SECONDS)
                 if process.returncode != -signal.SIGKILL:
@@ -150,9 +150,9 @@ def _device() -> str:
     return torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
 
 
-def _start(task: str, folder: str, environment: dict[str, str]) -> subprocess.Popen[str]:
+def _start(task: str, *words: str, environment: dict[str, str]) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, *run_module("trainer.check.child"), task, folder],
+        [sys.executable, *run_module("trainer.check.child"), task, *filter(None, words)],
         env=os.environ | environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

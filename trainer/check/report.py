@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 
 class Skip(Exception):
-    """This machine lacks what a part, or a row of it, needs; the message says what."""
+    """This machine lacks what a part, or a row of it, needs; the message names it."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Part:
 
 
 class Report:
-    """Runs parts and writes what they found. `file`: the JSON; the Markdown lies beside it."""
+    """Runs parts and writes what they found. `file`: the JSON; the Markdown has its name."""
 
     def __init__(self, file: Path, facts: Mapping[str, Any]) -> None:
         self.file, self.facts = file, dict(facts)

@@ -2,10 +2,9 @@
 
 `sklearn`: one function for a distance that is never computed here. `datasets`: a list of rows.
 They are written to a folder at the end of the search path, so that an installed package always
-comes first; child processes find them through PYTHONPATH.
+comes first.
 """
 
-import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -78,7 +77,7 @@ FILES = {
 
 
 def stand_in(folder: Path) -> list[str]:
-    """The names of missing packages, for which this process and its children now find stand-ins."""
+    """The names of missing packages, for which this process now finds stand-ins."""
     missing = [name for name in FILES if find_spec(name) is None]
     for name in missing:
         for path, text in FILES[name].items():
@@ -86,6 +85,4 @@ def stand_in(folder: Path) -> list[str]:
             (folder / path).write_text(text, encoding="utf-8")
     if missing and str(folder) not in sys.path:
         sys.path.append(str(folder))
-        before = os.environ.get("PYTHONPATH")
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (before, str(folder))))
     return missing
