@@ -5,7 +5,6 @@ weights, or kills itself in STEP.
 """
 
 import sys
-import tempfile
 from pathlib import Path
 
 from trainer.check.stand_ins import stand_in
@@ -14,14 +13,13 @@ from trainer.check.stand_ins import stand_in
 def main() -> None:
     """Do the task of the command line."""
     task, folder, *rest = sys.argv[1:]
-    with tempfile.TemporaryDirectory(prefix="inf-check-packages-") as packages:
-        stand_in(Path(packages))
-        from trainer.check.tasks import train_once, write_gradient
+    stand_in(Path(folder) / "packages")  # the check removes the folder, also after a kill
+    from trainer.check.tasks import train_once, write_gradient
 
-        if task == "gradient":
-            write_gradient(Path(folder))
-        else:
-            sys.stdout.write(train_once(Path(folder), int(rest[0]) if rest else 0) + "\n")
+    if task == "gradient":
+        write_gradient(Path(folder))
+    else:
+        sys.stdout.write(train_once(Path(folder), int(rest[0]) if rest else 0) + "\n")
 
 
 if __name__ == "__main__":
