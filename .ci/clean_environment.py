@@ -29,14 +29,22 @@ def of_wheel(wheel: Path) -> Distribution:
 
 
 def requirements(found: Distribution, extras: frozenset[str]) -> list[Requirement]:
-    """What a distribution requires here with these extras."""
-    wanted = [Requirement(text) for text in found.requires or []]
-    return [
+    """What a distribution requires here with these extras; its own extras as what they hold."""
+    wanted = [
         one
-        for one in wanted
+        for one in map(Requirement, found.requires or [])
         if one.marker is None
         or any(one.marker.evaluate({"extra": extra}) for extra in extras | {""})
     ]
+    own = {
+        extra
+        for one in wanted
+        if canonicalize_name(one.name) == canonicalize_name(found.name)
+        for extra in one.extras
+    }
+    if own - extras:
+        return requirements(found, extras | own)
+    return [one for one in wanted if canonicalize_name(one.name) != canonicalize_name(found.name)]
 
 
 def closure(first: list[Requirement]) -> dict[str, Distribution]:
