@@ -12,10 +12,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.errors import NotFound
-from db.outcome.independence import DATASET
 from db.store.scope import INFO
 from db.store.settings import home
 from db.tables import Analysis, Checkpoint, Dataset, Release, Run, Study
+from trainer.evaluate.dataset_benchmark import PREFIX as DATASET
 from trainer.settings.settings import parse_settings
 
 IDS: Mapping[str, Any] = {
