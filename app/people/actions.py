@@ -6,7 +6,7 @@ from app.access.session_user import action, notify, require_permission
 from db.errors import BadInput
 from db.people import accounts, invitations
 from db.people.fields import FIELDS, account_field, set_field, set_fields
-from db.people.passwords import create_password_link
+from db.people.passwords import create_password_link, hash_password
 from db.people.rights import add_rights, require_not_admin, set_rights
 from db.store.store import open_store
 from db.tables import Account
@@ -17,13 +17,15 @@ def add() -> None:
     """Add the account described in the form."""
     user = require_permission("accounts")
     state = st.session_state
+    name = (state["accounts.name"] or "").strip()
+    hashed = hash_password(state["accounts.password"] or "", known=[name])
     with open_store().write() as session:
         if not accounts.has_accounts(session) and state["accounts.role"] != "admin":
             raise BadInput("the first account must be an admin, or no one could add others")
         account = accounts.add_account(
             session,
-            state["accounts.name"] or "",
-            state["accounts.password"] or "",
+            name,
+            hashed,
             role=state["accounts.role"],
             actor=user.name,
         )

@@ -15,6 +15,8 @@ from db.people.audit import record_audit
 from db.people.passwords import (
     MIN_PASSWORD_CHARACTERS,
     account_of_link,
+    hash_password,
+    known_of,
     set_password,
     use_password_link,
 )
@@ -137,19 +139,25 @@ def _end_one(user: SessionUser, session_id: str) -> None:
 
 def _changed(user: SessionUser, current: str, new: str, address: str) -> Account:
     """Raises Refused for a wrong current password, whose attempts are limited as sign-ins are."""
+    with open_store().read() as session:
+        known = known_of(session.get_one(Account, int(user.account_id or 0)))
+    hashed = hash_password(new, known=known)
     with open_store().write() as session:
         account = accounts.check_password(session, user.name, current, address=address)
         session.commit()  # the attempt
         if account is None:
             raise Refused("the current password is wrong")
-        set_password(session, account, new, actor=user.name)
+        set_password(session, account, hashed, actor=user.name)
         session.commit()
         return account
 
 
 def _used(token: str, password: str) -> Account:
+    with open_store().read() as session:
+        known = known_of(account_of_link(session, token))
+    hashed = hash_password(password, known=known)
     with open_store().write() as session:
-        account = use_password_link(session, token, password)
+        account = use_password_link(session, token, hashed)
         session.commit()
         return account
 

@@ -23,7 +23,7 @@ from app.text.languages import text
 from db.errors import InfError, Refused
 from db.people import accounts, invitations
 from db.people.emails import sign_in_by_email
-from db.people.passwords import MIN_PASSWORD_CHARACTERS
+from db.people.passwords import MIN_PASSWORD_CHARACTERS, hash_password
 from db.store.schema import current
 from db.store.store import open_store
 from db.study.studies import get_study
@@ -129,9 +129,11 @@ async def accept_invitation(request: Request) -> Response:
 
 
 def _accepted(token: str, name: str, password: str) -> tuple[Account, str]:
-    with open_store().write() as session:
+    with open_store().read() as session:
         return_to = _landing_path(invitations.open_invitation(session, token))
-        account = invitations.accept_invitation(session, token, name, password)
+    hashed = hash_password(password, known=[name.strip()])
+    with open_store().write() as session:
+        account = invitations.accept_invitation(session, token, name, hashed)
         session.commit()
         return account, return_to
 

@@ -13,7 +13,14 @@ from sqlalchemy.orm import Session
 from db.errors import BadInput, NotFound, Refused
 from db.people.attempts import limit_attempts, place_of, record_failure
 from db.people.audit import record_audit
-from db.people.passwords import MAX_PASSWORD_CHARACTERS, hash_password, hasher, set_password
+from db.people.passwords import (
+    MAX_PASSWORD_CHARACTERS,
+    HashedPassword,
+    end_password_links,
+    hash_password,
+    hasher,
+    set_password,
+)
 from db.people.rights import PRESETS, set_rights
 from db.people.sign_ins import end_sessions
 from db.tables import Account
@@ -35,7 +42,7 @@ def has_accounts(session: Session) -> bool:
 def add_account(
     session: Session,
     name: str,
-    password: str | None,
+    password: str | HashedPassword | None,
     *,
     role: str,
     actor: str,
@@ -52,7 +59,7 @@ def add_account(
     check_role(role)
     if session.scalar(select(Account.id).where(Account.name == name)) is not None:
         raise Refused(f"account {name!r} exists already: choose another name")
-    stored = None if password is None else hash_password(password, known=[name])
+    stored = None if password is None else hash_password(password, known=[name]).argon2
     account = Account(name=name, role=role, password_hash=stored)
     session.add(account)
     session.flush()
@@ -97,7 +104,9 @@ def check_password(
     return account
 
 
-def reset_password(session: Session, name: str, password: str, *, actor: str) -> Account:
+def reset_password(
+    session: Session, name: str, password: str | HashedPassword, *, actor: str
+) -> Account:
     """Set another password and end the account's sessions. Does not commit."""
     account = get_account(session, name)
     set_password(session, account, password, actor=actor)
@@ -120,14 +129,15 @@ def set_role(session: Session, name: str, role: str, *, actor: str) -> Account:
 
 
 def set_disabled(session: Session, name: str, disabled: bool, *, actor: str) -> Account:
-    """Disable or enable an account, at once. Raises Refused for the last admin.
+    """Disable or enable an account, at once; disabling ends its password links.
 
-    Does not commit.
+    Raises Refused for the last admin. Does not commit.
     """
     account = get_account(session, name)
     if disabled:
         _require_another_admin(session, account)
         end_sessions(session, account.id)
+        end_password_links(session, account.id)
     account.disabled = disabled
     record_audit(session, actor, "account.disable" if disabled else "account.enable", name)
     return account

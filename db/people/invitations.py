@@ -15,6 +15,7 @@ from db.assignment.members import add_member
 from db.errors import BadInput, Refused
 from db.people.accounts import add_account, check_role, has_accounts
 from db.people.audit import record_audit
+from db.people.passwords import HashedPassword
 from db.people.rights import add_rights
 from db.study.judgments import get_or_create_judge
 from db.study.studies import get_study
@@ -68,7 +69,9 @@ def open_invitation(session: Session, token: str) -> Invitation:
     return found
 
 
-def accept_invitation(session: Session, token: str, name: str, password: str) -> Account:
+def accept_invitation(
+    session: Session, token: str, name: str, password: str | HashedPassword
+) -> Account:
     """Create the account of an invitation, a member of its study; the link is used up.
 
     Raises as `add_account` and `open_invitation` do. Does not commit.

@@ -3,6 +3,7 @@
 import hashlib
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
 
@@ -18,7 +19,8 @@ from db.tables import Account, PasswordLink, utc_now
 MIN_PASSWORD_CHARACTERS = 12
 MAX_PASSWORD_CHARACTERS = 1024
 MIN_GUESSES = 10**8  # zxcvbn's "safely unguessable": somewhat slower than a leaked list is tried
-ESTIMATED_CHARACTERS = 72  # zxcvbn's limit: its time grows with the square
+# zxcvbn's time doubles with every two characters of a password that is full of look-alikes.
+ESTIMATED_CHARACTERS = 18
 LINK_HOURS = 24
 
 
@@ -28,33 +30,52 @@ def hasher() -> PasswordHash:
     return PasswordHash.recommended()
 
 
-def hash_password(password: str, *, known: Sequence[str] = ()) -> str:
+@dataclass(frozen=True)
+class HashedPassword:
+    """The hash of an accepted password."""
+
+    argon2: str = field(repr=False)
+
+
+def hash_password(password: str | HashedPassword, *, known: Sequence[str] = ()) -> HashedPassword:
     """The argon2 hash of a password that is long and not a common one.
 
-    `known` are texts that a guesser tries first: the account's name, the e-mail address. Raises
-    BadInput.
+    It takes a quarter of a second: call it before a session that writes, which locks SQLite, and
+    pass on what it returns, which is returned as it is. `known` are texts that a guesser tries
+    first: the account's name, the e-mail address. Raises BadInput.
     """
+    if isinstance(password, HashedPassword):
+        return password
     if not MIN_PASSWORD_CHARACTERS <= len(password) <= MAX_PASSWORD_CHARACTERS:
         raise BadInput(
             f"a password has {MIN_PASSWORD_CHARACTERS} to {MAX_PASSWORD_CHARACTERS} characters"
         )
     from zxcvbn import zxcvbn  # its lists of common passwords take a moment to load
 
-    if zxcvbn(password[:ESTIMATED_CHARACTERS], list(known))["guesses"] < MIN_GUESSES:
+    first = [*known, *(one[:ESTIMATED_CHARACTERS] for one in known)]
+    if zxcvbn(password[:ESTIMATED_CHARACTERS], first)["guesses"] < MIN_GUESSES:
         raise BadInput(
             "this password is among the first that are guessed (common ones, names, rows of keys): "
             "several unrelated words make a good one"
         )
-    return hasher().hash(password)
+    return HashedPassword(hasher().hash(password))
 
 
-def set_password(session: Session, account: Account, password: str, *, actor: str) -> None:
-    """Store another password and end all sessions of the account. Raises BadInput.
+def known_of(account: Account) -> list[str]:
+    """What a guesser of this account's password tries first."""
+    return [account.name, account.email or ""]
 
-    Does not commit.
+
+def set_password(
+    session: Session, account: Account, password: str | HashedPassword, *, actor: str
+) -> None:
+    """Store another password; all sessions and password links of the account end.
+
+    Raises BadInput. Does not commit.
     """
-    account.password_hash = hash_password(password, known=[account.name, account.email or ""])
+    account.password_hash = hash_password(password, known=known_of(account)).argon2
     end_sessions(session, account.id)
+    end_password_links(session, account.id)
     record_audit(session, actor, "account.reset-password", account.name)
 
 
@@ -63,11 +84,7 @@ def create_password_link(session: Session, account: Account, *, actor: str) -> s
 
     Earlier links of the account no longer work. Does not commit.
     """
-    session.execute(
-        update(PasswordLink)
-        .where(PasswordLink.account_id == account.id, PasswordLink.used_at.is_(None))
-        .values(used_at=utc_now())
-    )
+    end_password_links(session, account.id)
     token = secrets.token_urlsafe(32)
     session.add(
         PasswordLink(
@@ -82,19 +99,27 @@ def create_password_link(session: Session, account: Account, *, actor: str) -> s
     return token
 
 
+def end_password_links(session: Session, account_id: int) -> None:
+    """Make the open password links of an account useless. Does not commit."""
+    session.execute(
+        update(PasswordLink)
+        .where(PasswordLink.account_id == account_id, PasswordLink.used_at.is_(None))
+        .values(used_at=utc_now())
+    )
+
+
 def account_of_link(session: Session, token: str) -> Account:
     """The account of a password link. Raises Refused if it was used, has expired or is disabled."""
     return _open_link(session, token)[1]
 
 
-def use_password_link(session: Session, token: str, password: str) -> Account:
-    """Set the password of a link's account and end its sessions; the link is used up.
+def use_password_link(session: Session, token: str, password: str | HashedPassword) -> Account:
+    """Set the password of a link's account and end its sessions; its links are used up.
 
     Raises Refused as `account_of_link` does, BadInput for a bad password. Does not commit.
     """
     link, account = _open_link(session, token)
     set_password(session, account, password, actor=f"link of {link.created_by}")
-    link.used_at = utc_now()
     session.flush()
     return account
 

@@ -1,9 +1,12 @@
 """Accounts: the command, the rules of the last admin, passwords."""
 
 import io
+import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
@@ -11,6 +14,9 @@ from conftest import Ran
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.access.identity import SessionUser
+from app.server.own_account import _changed, _used
+from app.server.routes import _accepted
 from db.errors import BadInput, NotFound, Refused
 from db.modules import run_module
 from db.people import sign_ins
@@ -273,6 +279,64 @@ def test_of_an_ipv6_address_the_network_counts(address: str, place: str) -> None
 def test_a_short_or_common_password_is_refused(password: str) -> None:
     with pytest.raises(BadInput):
         hash_password(password, known=["marianne weber"])
+
+
+def test_a_password_full_of_look_alikes_is_estimated_at_once() -> None:
+    hash_password("warm the word lists up")
+    before = time.process_time()
+    hash_password("4@8({[</369&#!1/|0$5+7%2" * 3)
+    assert time.process_time() - before < 1.0  # half a minute by the whole of it
+
+
+def test_a_long_name_is_no_password_either() -> None:
+    name = "wilhelmina-hohenzollern-of-nowhere"
+    with pytest.raises(BadInput):
+        hash_password(name, known=[name])
+
+
+def test_nobody_waits_for_the_store_while_a_password_is_estimated(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    estimated: list[str] = []
+
+    def estimate(password: str, known: list[str]) -> dict[str, int]:
+        path = sqlite_store.url.removeprefix("sqlite:///")
+        with closing(sqlite3.connect(path, timeout=0)) as other:
+            other.execute("BEGIN IMMEDIATE")  # raises if the store is locked
+        estimated.append(password)
+        return {"guesses": 10**9}
+
+    with sqlite_store.write() as session:
+        root = add_account(session, "root", PASSWORD, role="admin", actor="test")
+        invitation = invite(session, role="annotator", days=1, actor="root")
+        link = create_password_link(session, root, actor="root")
+        session.commit()
+    monkeypatch.setattr("zxcvbn.zxcvbn", estimate)
+    _accepted(invitation, "ann", "the one of ann")
+    user = SessionUser("root", "admin", root.id)
+    _used(link, "the one of a link")
+    _changed(user, "the one of a link", "the next one", "")
+    assert len(estimated) == 3
+    for token in (link, "never made"):
+        with pytest.raises(Refused):
+            _used(token, "costs no estimate")
+    with pytest.raises(Refused):
+        _accepted(invitation, "bob", "costs no estimate")
+    assert len(estimated) == 3
+
+
+@pytest.mark.parametrize("end", [reset_password, set_disabled], ids=lambda f: f.__name__)
+def test_an_open_password_link_ends_with_a_new_password_and_when_the_account_is_disabled(
+    store: Store, end: Callable[..., object]
+) -> None:
+    with store.write() as session:
+        add_account(session, "root", PASSWORD, role="admin", actor="test")
+        ann = add_account(session, "ann", PASSWORD, role="annotator", actor="test")
+        token = create_password_link(session, ann, actor="root")
+        end(session, "ann", "another long password" if end is reset_password else True, actor="x")
+        set_disabled(session, "ann", False, actor="root")
+        with pytest.raises(Refused):
+            use_password_link(session, token, "a new long password")
 
 
 def test_a_password_link_works_once_for_a_day_and_ends_every_session(store: Store) -> None:
