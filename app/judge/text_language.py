@@ -1,6 +1,6 @@
 """The `lang` of a text for screen readers and hyphenation: from the text alone.
 
-What differs between two passages here differs between their texts: no role is told.
+What differs between two passages here differs between their texts: it reveals no role.
 """
 
 from curation.rules.language import language_of
@@ -22,6 +22,6 @@ OF_SCRIPT = {
 
 
 def lang_of(text: str) -> str:
-    """A language tag (BCP 47), "" if the text is too short or too mixed to tell."""
+    """A language tag (BCP 47), "" if the text is too short or too mixed to recognise."""
     found = language_of(text[:READ_CHARACTERS]) or ""
     return OF_SCRIPT.get(found, "" if found.isupper() else found)
