@@ -12,12 +12,15 @@ from db.study.judgments import ADJUDICATOR
 from db.study.rules import rules_of
 from db.study.studies import get_study
 from db.tables import (
+    AdjudicationView,
     Assignment,
     Example,
     Group,
     Item,
     Judge,
     Judgment,
+    OpenedGroup,
+    Review,
     StudyItem,
     StudyJudge,
 )
@@ -45,40 +48,48 @@ def eligible_items(
 def count_eligible(session: Session, study_id: int, judge_id: int) -> int:
     """How many more items of part main the judge can be given: one of each pair.
 
-    A pair of which they were given a *gold* item counts on: otherwise the count would fall by one
-    where a hidden gold item is given. (Sampled gold is of no pair of the study; gold from a file
-    can be.)
+    As `_conditions`, but each exclusion is one list of pairs instead of a search per item: this is
+    counted at every answer. A pair of which they were given a *gold* item counts on: otherwise the
+    count would fall by one where a hidden gold item is given. (Sampled gold is of no pair of the
+    study; gold from a file can be.)
     """
-    pairs = (
-        select(Group.pair_id)
+    name = session.get_one(Judge, judge_id).name
+    of_item = select(Group.pair_id).join(Item, Item.group_id == Group.id)
+    gold = select(StudyItem.item_id).where(StudyItem.study_id == study_id, StudyItem.part == "gold")
+    given = of_item.join(Assignment, Assignment.item_id == Item.id).where(
+        Assignment.judge_id == judge_id,
+        or_(Assignment.state != "expired", Assignment.study_id != study_id),
+        or_(Assignment.study_id != study_id, Assignment.item_id.not_in(gold)),
+    )
+    trained = of_item.join(Example, Example.item_id == Item.id).where(Example.judge_id == judge_id)
+    reviewed = select(Group.pair_id).join(Review, Review.group_id == Group.id)
+    opened = select(Group.pair_id).join(OpenedGroup, OpenedGroup.group_id == Group.id)
+    known_pairs = (
+        given,
+        trained,
+        reviewed.where(Review.reviewed_by == name),
+        opened.where(OpenedGroup.opened_by == name),
+    )
+    known_items = (
+        select(Judgment.item_id)
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .where(Judge.name == ADJUDICATOR + name),
+        select(AdjudicationView.item_id).where(AdjudicationView.seen_by == name),
+    )
+    query = (
+        select(func.count(Group.pair_id.distinct()))
         .select_from(StudyItem)
         .join(Item, Item.id == StudyItem.item_id)
         .join(Group, Group.id == Item.group_id)
+        .where(
+            StudyItem.study_id == study_id,
+            StudyItem.part == "main",
+            or_(StudyItem.places.is_(None), StudyItem.taken < StudyItem.places),
+            *(Group.pair_id.not_in(pairs) for pairs in known_pairs),
+            *(StudyItem.item_id.not_in(items) for items in known_items),
+        )
     )
-    open_to_me = pairs.where(*_conditions(session, study_id, judge_id))
-    gold = aliased(StudyItem)
-    behind_gold = pairs.where(
-        StudyItem.study_id == study_id,
-        StudyItem.part == "main",
-        StudyItem.taken < StudyItem.places,
-        Group.pair_id.in_(
-            select(Group.pair_id)
-            .join(Item, Item.group_id == Group.id)
-            .join(gold, gold.item_id == Item.id)
-            .join(
-                Assignment,
-                and_(Assignment.study_id == gold.study_id, Assignment.item_id == gold.item_id),
-            )
-            .where(
-                gold.study_id == study_id,
-                gold.part == "gold",
-                Assignment.judge_id == judge_id,
-                Assignment.state != "expired",
-            )
-        ),
-    )
-    found = open_to_me.union(behind_gold).subquery()
-    return session.scalar(select(func.count()).select_from(found)) or 0
+    return session.scalar(query) or 0
 
 
 def unknown_pair(name: str) -> list[ColumnElement[bool]]:
