@@ -60,7 +60,8 @@ def draw_mean(label: str, mean: dict[str, Any]) -> None:
         else:
             undefined = mean["undefined_pairs"]
             rest = f", {undefined} undefined" if undefined else ""
-            agreement = f"raw agreement {mean['agreement']:.1%} · " if mean["agreement"] else ""
+            raw = mean["agreement"]
+            agreement = "" if raw is None else f"raw agreement {raw:.1%} · "
             st.caption(f"{interval_text(mean)}{agreement}{counted(mean['pairs'], 'pair')}{rest}")
 
 
