@@ -39,6 +39,7 @@ def test_every_language_of_mfollowir_is_a_benchmark_with_candidates_of_its_own(
     assert persian.questions["7-changed"].instruction == "few"
     assert persian.candidates["7-og"] == ["d0", "d1", "d2"]  # not the whole corpus of four
     assert russian.corpus["d3"] == "rus body 3" and persian.originals_count
+    assert (persian.language, russian.language) == ("none", "ru")  # of BM25
     assert {"mfollowir", "mfollowir-crosslingual", "infosearch"} <= DOWNLOADS.keys()
 
 
