@@ -27,9 +27,8 @@ WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 # What is Streamlit's own, by rule and the element's HTML: its menu's list has a <div> in between,
 # disabled labels are pale (exempt in WCAG, but axe cannot tell), and its colours of code.
 OF_STREAMLIT = (
-    ("list", r'data-testid="stSidebarNavItems"'),
-    ("listitem", r"^<li><div"),
-    ("listitem", r"stSidebarNav"),
+    ("list", r'^<ul class="st-emotion-cache|stSidebarNav'),
+    ("listitem", r'^<li class="st-emotion-cache'),
     ("color-contrast", r'^<span class="token'),
     ("color-contrast", r"^<p>(Releases|Compare with)</p>$"),
 )
