@@ -10,9 +10,9 @@ from app.models import actions
 from app.models.compared.conditions import library_notes, unlike
 from app.models.compared.differences import METHOD, difference_rows
 from app.models.compared.measures import model_name
+from app.models.compared.trained import is_trained
 from app.models.ranking_plot import ranking_figure, ranking_rows
 from app.models.sizes import named_parameters, parameters_of
-from app.models.trained import is_trained
 from app.text.plain import plain
 from db.outcome.evaluations import rows_by_query
 from db.tables import Evaluation

@@ -10,7 +10,7 @@ import streamlit as st
 from analysis.figures.paired import P_MRR
 from app.kit.figure import MISSING
 from app.models.compared.measures import NAMES, SOMETIMES, model_name
-from app.models.trained import is_trained
+from app.models.compared.trained import is_trained
 from db.tables import Evaluation
 from trainer.evaluate.compliance import COMPLIANCE
 from trainer.evaluate.following import (

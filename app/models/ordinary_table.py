@@ -7,7 +7,7 @@ import streamlit as st
 from app.kit.figure import MISSING
 from app.models import actions
 from app.models.compared.ordinary import NOT_MEASURED, ordinary_rows
-from app.models.trained import is_trained
+from app.models.compared.trained import is_trained
 from db.tables import Evaluation
 
 

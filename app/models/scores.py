@@ -7,8 +7,8 @@ import streamlit as st
 
 from app.kit.figure import MISSING
 from app.models.compared.measures import NAMES, SOMETIMES, model_name
+from app.models.compared.trained import is_trained
 from app.models.headline import HELP
-from app.models.trained import is_trained
 from app.text.plain import plain
 from db.tables import Evaluation
 

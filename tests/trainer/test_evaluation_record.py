@@ -17,7 +17,7 @@ from trainer_folders import (
 from trainer_jobs import claim, config_for
 
 from analysis.text.bm25 import convention_of
-from app.models.trained import is_trained
+from app.models.compared.trained import is_trained
 from db.outcome.evaluations import list_evaluations
 from db.store.store import Store
 from trainer.evaluate.job import evaluate
