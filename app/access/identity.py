@@ -4,17 +4,24 @@ Without accounts in the store the user is the local admin; `inf serve` then list
 only. A session is a row of the store (`db.people.sign_ins`): ending it ends it on every server.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from sqlalchemy.exc import OperationalError
+
 from db.people import accounts, sign_ins
+from db.people.attempts import KNOWN_FOR
 from db.people.rights import ALL_RIGHTS, Rights, rights_of
 from db.store.store import Store
 from db.tables import utc_now
 
+log = logging.getLogger("inf.app")
 COOKIE = "inf_session"
 COOKIE_SECONDS = sign_ins.SESSION_DAYS * 24 * 3600
+DEVICE_COOKIE = "inf_device"  # the same token, which outlives its session (`db.people.attempts`)
+DEVICE_SECONDS = KNOWN_FOR.days * 24 * 3600
 LOCAL_ADMIN = "local admin"
 
 
@@ -53,6 +60,9 @@ def note_seen(store: Store, user: SessionUser) -> None:
     if user.session_id is None or user.seen_at is None:
         return
     if utc_now() - user.seen_at > sign_ins.SEEN_EVERY:
-        with store.write() as session:
-            sign_ins.note_seen(session, user.session_id)
-            session.commit()
+        try:
+            with store.write() as session:
+                sign_ins.note_seen(session, user.session_id)
+                session.commit()
+        except OperationalError as error:  # a locked store must not refuse who only reads
+            log.warning("the use of a session was not recorded: %s", error)

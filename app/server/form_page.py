@@ -6,7 +6,8 @@ from string import Template
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from app.access.identity import COOKIE, COOKIE_SECONDS
+from app.access.identity import COOKIE, COOKIE_SECONDS, DEVICE_COOKIE, DEVICE_SECONDS
+from app.server.origins import is_tls
 from app.text.languages import DEFAULT, LANGUAGES
 from db.people.attempts import place_of
 from db.people.sign_ins import start_session
@@ -47,6 +48,11 @@ def address_of(request: Request) -> str:
     return request.client.host if request.client else ""
 
 
+def device_token(request: Request) -> str:
+    """The token of the last session in this browser; "" in a new one."""
+    return request.cookies.get(DEVICE_COOKIE, "")
+
+
 def signed_in(request: Request, account: Account, return_to: str) -> Response:
     """Begin a session of the account, set its cookie, and go to a page."""
     with open_store().write() as session:
@@ -58,14 +64,10 @@ def signed_in(request: Request, account: Account, return_to: str) -> Response:
         )
         session.commit()
     answer = RedirectResponse(return_to, status_code=303)
-    answer.set_cookie(
-        COOKIE,
-        token,
-        max_age=COOKIE_SECONDS,
-        httponly=True,
-        samesite="lax",
-        secure=request.url.scheme == "https",
-    )
+    for name, seconds in ((COOKIE, COOKIE_SECONDS), (DEVICE_COOKIE, DEVICE_SECONDS)):
+        answer.set_cookie(
+            name, token, max_age=seconds, httponly=True, samesite="lax", secure=is_tls(request)
+        )
     return answer
 
 

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from app.server.origins import is_tls
 from app.text.languages import COOKIE, LANGUAGES, best_language, text
 
 YEAR = 365 * 24 * 3600
@@ -27,7 +28,7 @@ def choose_language(request: Request) -> Response:
             max_age=YEAR,
             httponly=True,
             samesite="lax",
-            secure=request.url.scheme == "https",
+            secure=is_tls(request),
         )
     return answer
 

@@ -101,8 +101,7 @@ def is_own_origin(origin: str, request: HTTPConnection) -> bool:
         return False
     if found == public_address():
         return True
-    is_tls = request.url.scheme in ("https", "wss")
-    scheme = "https" if is_tls else found[0]
+    scheme = "https" if request.url.scheme in ("https", "wss") else found[0]
     return found == _parts(f"{scheme}://{request.headers.get('host', '')}")
 
 
@@ -110,6 +109,12 @@ def is_from_public_url(request: HTTPConnection) -> bool:
     """Whether a page under INF_PUBLIC_URL makes this request."""
     origins, public = request.headers.getlist("origin"), public_address()
     return public is not None and len(origins) == 1 and _parts(origins[0]) == public
+
+
+def is_tls(request: HTTPConnection) -> bool:
+    """Whether the browser speaks TLS: to us, to a trusted proxy, or by what INF_PUBLIC_URL says."""
+    public = public_address()
+    return request.url.scheme == "https" or (public is not None and public[0] == "https")
 
 
 def public_address() -> tuple[str, str, int] | None:

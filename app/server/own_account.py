@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from app.access.identity import SessionUser, user_of_cookies
-from app.server.form_page import address_of, form_page, signed_in, signed_out
+from app.server.form_page import address_of, device_token, form_page, signed_in, signed_out
 from db.errors import BadInput, InfError, Refused
 from db.people import accounts, sign_ins
 from db.people.audit import record_audit
@@ -57,7 +57,9 @@ async def change_password(request: Request) -> Response:
     if user is None:
         return signed_out()
     try:
-        account = await run_in_threadpool(_changed, user, current, new, address_of(request))
+        account = await run_in_threadpool(
+            _changed, user, current, new, address_of(request), device_token(request)
+        )
     except InfError as error:
         return await run_in_threadpool(_account_page, user, f"{error}.", 400)
     return await run_in_threadpool(signed_in, request, account, "/account")
@@ -137,13 +139,15 @@ def _end_one(user: SessionUser, session_id: str) -> None:
         session.commit()
 
 
-def _changed(user: SessionUser, current: str, new: str, address: str) -> Account:
+def _changed(user: SessionUser, current: str, new: str, address: str, device: str) -> Account:
     """Raises Refused for a wrong current password, whose attempts are limited as sign-ins are."""
     with open_store().read() as session:
         known = known_of(session.get_one(Account, int(user.account_id or 0)))
     hashed = hash_password(new, known=known)
     with open_store().write() as session:
-        account = accounts.check_password(session, user.name, current, address=address)
+        account = accounts.check_password(
+            session, user.name, current, address=address, device=device
+        )
         session.commit()  # the attempt
         if account is None:
             raise Refused("the current password is wrong")

@@ -16,8 +16,9 @@ from starlette.routing import BaseRoute, Route
 
 from app.access import openid
 from app.access.identity import user_of_cookies
-from app.server.form_page import address_of, form_page, signed_in
+from app.server.form_page import address_of, device_token, form_page, signed_in
 from app.server.language import LANGUAGE_ROUTE, language_of, other_languages, say_to
+from app.server.origins import is_tls
 from app.server.own_account import OWN_ACCOUNT_ROUTES
 from app.text.languages import text
 from db.errors import InfError, Refused
@@ -72,7 +73,14 @@ def to_provider(request: Request) -> Response:
         return _form(request, "/", f"Unknown provider {wanted[:40]!r}.", status=404)
     answer = RedirectResponse(f"/?{openid.PARAMETER}={wanted}", status_code=303)
     return_to = _local_path(request.query_params.get("next", "/"))
-    answer.set_cookie(NEXT_COOKIE, return_to, max_age=600, httponly=True, samesite="lax")
+    answer.set_cookie(
+        NEXT_COOKIE,
+        return_to,
+        max_age=600,
+        httponly=True,
+        samesite="lax",
+        secure=is_tls(request),
+    )
     return answer
 
 
@@ -83,7 +91,7 @@ async def sign_in(request: Request) -> Response:
     return_to = _local_path(str(form.get("next", "/")))
     address = address_of(request)
     try:
-        account = await run_in_threadpool(_checked, name, password, address)
+        account = await run_in_threadpool(_checked, name, password, address, device_token(request))
     except Refused as refused:
         return _form(request, return_to, f"{refused}.", name=name, status=429)
     if account is None:
@@ -203,9 +211,9 @@ ROUTES: Sequence[BaseRoute] = (
 )
 
 
-def _checked(name: str, password: str, address: str) -> Account | None:
+def _checked(name: str, password: str, address: str, device: str) -> Account | None:
     with open_store().write() as session:
-        account = accounts.check_password(session, name, password, address=address)
+        account = accounts.check_password(session, name, password, address=address, device=device)
         session.commit()
         return account
 

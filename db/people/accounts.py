@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
-from db.people.attempts import limit_attempts, place_of, record_failure
+from db.people.attempts import device_of, limit_attempts, place_of, record_failure
 from db.people.audit import record_audit
 from db.people.passwords import (
     MAX_PASSWORD_CHARACTERS,
@@ -21,7 +21,7 @@ from db.people.passwords import (
     hasher,
     set_password,
 )
-from db.people.rights import PRESETS, set_rights
+from db.people.rights import PRESETS, replace_rights, set_rights
 from db.people.sign_ins import end_sessions
 from db.tables import Account
 from db.values import ACCOUNT_ROLES
@@ -85,20 +85,22 @@ def list_accounts(session: Session) -> list[Account]:
 
 
 def check_password(
-    session: Session, name: str, password: str, *, address: str = ""
+    session: Session, name: str, password: str, *, address: str = "", device: str = ""
 ) -> Account | None:
     """The account when name and password match and it is not disabled, else None.
 
+    `device`: the token of an earlier session in this browser (`db.people.attempts`).
     Records the attempt in the audit log. Raises Refused after too many failed ones, before the
     password is checked. Does not commit.
     """
     name, place = name.strip()[:MAX_NAME_CHARACTERS], place_of(address)
-    limit_attempts(session, name, place)
+    device = device_of(session, name, device)
+    limit_attempts(session, name, place, device)
     account = session.scalar(select(Account).where(Account.name == name))
     stored = account.password_hash if account and account.password_hash else None
     matches = hasher().verify(password[:MAX_PASSWORD_CHARACTERS], stored or _dummy_hash())
     if account is None or stored is None or not matches or account.disabled:
-        record_failure(session, name, place)
+        record_failure(session, name, place, device)
         return None
     record_audit(session, account.name, "sign-in", address=place)
     return account
@@ -114,17 +116,20 @@ def reset_password(
 
 
 def set_role(session: Session, name: str, role: str, *, actor: str) -> Account:
-    """Give an account another role, with the rights of its preset everywhere.
+    """Give an account another role, with the rights of its preset where it has rights now.
 
-    Rights on datasets and studies stay. Raises Refused for the last admin. Does not commit.
+    Rights that are not of the preset end, on datasets and studies, too. Who was an admin has the
+    preset everywhere. Raises Refused for the last admin. Does not commit.
     """
     check_role(role)
     account = get_account(session, name)
     if role != "admin":
         _require_another_admin(session, account)
     record_audit(session, actor, "account.role", name, before=account.role, after=role)
-    account.role = role
-    set_rights(session, account, PRESETS[role], actor=actor)
+    was_admin, account.role = account.role == "admin", role
+    replace_rights(session, account, PRESETS[role], actor=actor)
+    if was_admin:
+        set_rights(session, account, PRESETS[role], actor=actor)
     return account
 
 

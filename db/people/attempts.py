@@ -1,9 +1,14 @@
 """Limits of failed sign-ins: by person and address, by address, by person.
 
+A browser in which a person signed in keeps the token of that session in a cookie of its own, after
+it ended, too. Attempts with it for that person are counted by themselves: wrong passwords of others
+never lock it out, whatever their address.
+
 Whoever has signed in from an address before is known there: wrong passwords of others neither count
-for them nor lock them out, so that one guesser in an office, or one from anywhere who knows a name,
-stops nobody else. The address is that of the connection, or what a trusted proxy states
-(INF_TRUSTED_PROXIES). Of an IPv6 address the network counts, as a person has all of it.
+for them nor lock them out. In a new browser, five wrong passwords that others sent from the same
+address for the person's name do, for a quarter of an hour. The address is that of the connection,
+or what a trusted proxy states (INF_TRUSTED_PROXIES). Of an IPv6 address the network counts, as a
+person has all of it.
 """
 
 import ipaddress
@@ -14,6 +19,7 @@ from sqlalchemy.orm import Session
 
 from db.errors import Refused
 from db.people.audit import record_audit
+from db.people.sign_ins import token_sha256
 from db.tables import Account, AccountSession, Audit, utc_now
 
 WINDOW = timedelta(minutes=15)
@@ -22,6 +28,7 @@ MAX_BY_NAME_AND_ADDRESS = 5
 MAX_BY_ADDRESS = 30
 MAX_BY_NAME = 100
 FAILED = "sign-in.refused"
+TOO_MANY = "too many failed attempts: wait a quarter of an hour and try again"
 
 
 def place_of(address: str) -> str:
@@ -37,8 +44,32 @@ def place_of(address: str) -> str:
     return str(found)
 
 
-def limit_attempts(session: Session, name: str, place: str) -> None:
-    """Raise Refused after too many failed attempts of this name, from this place, or both."""
+def device_of(session: Session, name: str, token: str) -> str:
+    """What attempts of a person in a browser where they signed in count for; "" in any other."""
+    if not token:
+        return ""
+    found = session.scalar(
+        select(AccountSession.id)
+        .join(Account, Account.id == AccountSession.account_id)
+        .where(
+            Account.name == name,
+            AccountSession.token_sha256 == token_sha256(token),
+            AccountSession.created_at > utc_now() - KNOWN_FOR,
+        )
+    )
+    return "" if found is None else str(found)
+
+
+def limit_attempts(session: Session, name: str, place: str, device: str = "") -> None:
+    """Raise Refused after too many failed attempts of this name, from this place, or both.
+
+    With a device of the person's (`device_of`) only those that were made with it count.
+    """
+    if device:
+        with_it = _failed().where(Audit.actor == name, Audit.detail["device"].as_string() == device)
+        if (session.scalar(with_it) or 0) < MAX_BY_NAME_AND_ADDRESS:
+            return
+        raise Refused(TOO_MANY)
     here = _failed().where(Audit.detail["address"].as_string() == place)
     by_both = session.scalar(here.where(Audit.actor == name)) or 0
     if by_both < MAX_BY_NAME_AND_ADDRESS:
@@ -49,12 +80,12 @@ def limit_attempts(session: Session, name: str, place: str) -> None:
         by_name = session.scalar(_failed().where(Audit.actor == name)) or 0
         if by_strangers < MAX_BY_ADDRESS and by_name < MAX_BY_NAME:
             return
-    raise Refused("too many failed attempts: wait a quarter of an hour and try again")
+    raise Refused(TOO_MANY)
 
 
-def record_failure(session: Session, name: str, place: str) -> None:
+def record_failure(session: Session, name: str, place: str, device: str = "") -> None:
     """Record a failed attempt in the audit log. Does not commit."""
-    record_audit(session, name, FAILED, address=place)
+    record_audit(session, name, FAILED, address=place, **({"device": device} if device else {}))
 
 
 def _failed() -> Select[int]:

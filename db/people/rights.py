@@ -153,6 +153,24 @@ def set_rights(
         )
 
 
+def replace_rights(
+    session: Session, account: Account, rights: Collection[str], *, actor: str
+) -> None:
+    """Give an account exactly these rights in each place where it has any, and in no other.
+
+    On a study these are the ones that a study has. Does not commit.
+    """
+    found = session.execute(
+        select(Member.dataset_id, Member.study_id)
+        .where(Member.account_id == account.id)
+        .distinct()
+        .order_by(Member.dataset_id, Member.study_id)
+    ).all()
+    for dataset_id, study_id in found:
+        here = [one for one in rights if study_id is None or one in STUDY_RIGHTS]
+        set_rights(session, account, here, actor=actor, dataset_id=dataset_id, study_id=study_id)
+
+
 def add_rights(
     session: Session,
     account: Account,

@@ -26,7 +26,7 @@ def start_session(
     now = utc_now()
     session.add(
         AccountSession(
-            token_sha256=_sha256(token),
+            token_sha256=token_sha256(token),
             account_id=account.id,
             address=address,
             device="".join(each for each in device if each.isprintable())[:MAX_DEVICE_CHARACTERS],
@@ -46,7 +46,7 @@ def open_session(session: Session, token: str) -> tuple[AccountSession, Account]
         select(AccountSession, Account)
         .join(Account, Account.id == AccountSession.account_id)
         .where(
-            AccountSession.token_sha256 == _sha256(token),
+            AccountSession.token_sha256 == token_sha256(token),
             AccountSession.ended_at.is_(None),
             AccountSession.expires_at > utc_now(),
             Account.disabled.is_(False),
@@ -56,9 +56,12 @@ def open_session(session: Session, token: str) -> tuple[AccountSession, Account]
 
 
 def note_seen(session: Session, session_id: int) -> None:
-    """Record that a session is in use. Does not commit."""
+    """Record that a session is in use, unless it was a moment ago. Does not commit."""
+    now = utc_now()
     session.execute(
-        update(AccountSession).where(AccountSession.id == session_id).values(seen_at=utc_now())
+        update(AccountSession)
+        .where(AccountSession.id == session_id, AccountSession.seen_at < now - SEEN_EVERY)
+        .values(seen_at=now)
     )
 
 
@@ -97,5 +100,6 @@ def _open_ones(account_id: int) -> Select[AccountSession]:
     )
 
 
-def _sha256(token: str) -> str:
+def token_sha256(token: str) -> str:
+    """What the store has of a session's token."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

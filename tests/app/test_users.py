@@ -12,11 +12,14 @@ from datetime import timedelta
 import pytest
 from conftest import Ran
 from sqlalchemy import select
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
-from app.access.identity import SessionUser
+from app.access.identity import COOKIE, DEVICE_COOKIE, SessionUser, note_seen, user_of_cookies
 from app.server.own_account import _changed, _used
-from app.server.routes import _accepted
+from app.server.routes import ROUTES, _accepted
 from db.errors import BadInput, NotFound, Refused
 from db.modules import run_module
 from db.people import sign_ins
@@ -33,9 +36,18 @@ from db.people.attempts import place_of, record_failure
 from db.people.audit import list_audit
 from db.people.invitations import accept_invitation, invite, open_invitation
 from db.people.passwords import create_password_link, hash_password, use_password_link
+from db.people.rights import Rights, rights_of, set_rights
 from db.people.sign_ins import open_session, start_session
 from db.store.store import Store
-from db.tables import Account, AccountSession, Audit, Invitation, PasswordLink, utc_now
+from db.tables import (
+    Account,
+    AccountSession,
+    Audit,
+    Dataset,
+    Invitation,
+    PasswordLink,
+    utc_now,
+)
 
 PASSWORD = "correct horse battery"
 
@@ -90,7 +102,7 @@ def test_the_commands_reset_a_password_change_a_role_disable_and_are_noted(
     assert inf("users", "reset-password", "eve").code == 1
     with sqlite_store.read() as session:
         actions = [row.action for row in reversed(list_audit(session)[0]) if row.subject == "ann"]
-    assert actions == [
+    assert [one for one in actions if one != "member.rights"] == [
         f"account.{action}" for action in ("add", "reset-password", "role", "disable", "enable")
     ]
 
@@ -195,6 +207,114 @@ def test_wrong_attempts_from_elsewhere_do_not_lock_a_person_out(store: Store) ->
             row.created_at -= timedelta(minutes=16)
         session.flush()
         assert check_password(session, "ann", PASSWORD, address="10.0.0.1") is not None
+
+
+def test_a_browser_where_a_person_signed_in_is_not_locked_out_by_others_at_its_address(
+    store: Store,
+) -> None:
+    with store.write() as session:
+        ann = add_account(session, "ann", PASSWORD, role="annotator", actor="test")
+        bob = add_account(session, "bob", PASSWORD, role="annotator", actor="test")
+        own, others = start_session(session, ann), start_session(session, bob)
+        sign_ins.end_sessions(session, ann.id)
+        guess(session, "ann", "10.0.0.1", times=40)
+        for token in ("", "made up", others):
+            with pytest.raises(Refused, match="too many"):
+                check_password(session, "ann", PASSWORD, address="10.0.0.1", device=token)
+        for _ in range(5):
+            assert check_password(session, "ann", "wrong", address="10.0.0.1", device=own) is None
+        with pytest.raises(Refused, match="too many"):
+            check_password(session, "ann", PASSWORD, address="10.0.0.1", device=own)
+        newer = start_session(session, ann)
+        assert check_password(session, "ann", PASSWORD, address="10.0.0.1", device=newer) is ann
+
+
+def test_another_role_takes_rights_away_everywhere_and_gives_none_where_there_were_none(
+    store: Store,
+) -> None:
+    with store.write() as session:
+        add_account(session, "root", PASSWORD, role="admin", actor="test")
+        datasets = [Dataset(name=name) for name in ("a", "b")]
+        session.add_all(datasets)
+        session.flush()
+        here = datasets[0].id
+        ann = add_account(
+            session, "ann", PASSWORD, role="curator", actor="test", dataset_ids=[here]
+        )
+        set_role(session, "ann", "annotator", actor="root")
+        assert rights_of(session, ann) == Rights(on_datasets={here: frozenset({"judge", "review"})})
+        set_rights(session, ann, [], actor="root", dataset_id=here)
+        set_role(session, "ann", "curator", actor="root")
+        assert rights_of(session, ann) == Rights()
+        set_role(session, "ann", "admin", actor="root")
+        set_role(session, "ann", "annotator", actor="root")
+        assert rights_of(session, ann) == Rights(everywhere=frozenset({"judge", "review"}))
+
+
+def test_a_locked_store_lets_who_only_reads_in(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*_: object) -> None:
+        raise OperationalError("UPDATE", {}, sqlite3.OperationalError("database is locked"))
+
+    with sqlite_store.write() as session:
+        ann = add_account(session, "ann", PASSWORD, role="annotator", actor="test")
+        token = start_session(session, ann)
+        for row in session.scalars(select(AccountSession)):
+            row.seen_at -= timedelta(hours=1)
+        session.commit()
+    user = user_of_cookies(sqlite_store, {COOKIE: token})
+    assert user is not None
+    with monkeypatch.context() as patched:
+        patched.setattr(sign_ins, "note_seen", locked)
+        note_seen(sqlite_store, user)
+    note_seen(sqlite_store, user)
+    again = user_of_cookies(sqlite_store, {COOKIE: token})
+    assert again is not None and again.seen_at is not None
+    assert utc_now() - again.seen_at < timedelta(minutes=1)
+    with sqlite_store.write() as session:
+        sign_ins.note_seen(session, again.session_id or 0)
+        session.commit()
+    assert user_of_cookies(sqlite_store, {COOKIE: token}).seen_at == again.seen_at
+
+
+def test_the_sign_in_form_knows_a_browser_again_after_sign_out(sqlite_store: Store) -> None:
+    with sqlite_store.write() as session:
+        add_account(session, "ann", PASSWORD, role="annotator", actor="test")
+        session.commit()
+    form, app = {"name": "ann", "password": PASSWORD}, Starlette(routes=ROUTES)
+    with TestClient(app, follow_redirects=False) as known, TestClient(app) as new:
+        assert known.post("/sign-in", data=form).status_code == 303
+        known.post("/sign-out", data={"where": "everywhere"})
+        with sqlite_store.write() as session:
+            guess(session, "ann", "testclient", times=5)
+            session.commit()
+        assert new.post("/sign-in", data=form).status_code == 429
+        assert known.post("/sign-in", data=form).status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("public", "scheme", "is_secure"),
+    [("", "http", False), ("https://a.example", "http", True), ("http://a.example", "https", True)],
+)
+def test_cookies_are_secure_where_the_browser_speaks_tls(
+    sqlite_store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    public: str,
+    scheme: str,
+    is_secure: bool,
+) -> None:
+    monkeypatch.setenv("INF_PUBLIC_URL", public)
+    with sqlite_store.write() as session:
+        add_account(session, "ann", PASSWORD, role="annotator", actor="test")
+        session.commit()
+    with TestClient(Starlette(routes=ROUTES), base_url=f"{scheme}://10.0.0.7") as client:
+        form = {"name": "ann", "password": PASSWORD}
+        answer = client.post("/sign-in", data=form, follow_redirects=False)
+    cookies = answer.headers.get_list("set-cookie")
+    assert {one.partition("=")[0] for one in cookies} == {COOKIE, DEVICE_COOKIE}
+    for one in cookies:
+        assert ("; secure" in one.lower()) is is_secure and "httponly" in one.lower()
 
 
 def test_an_address_cannot_try_every_name(store: Store) -> None:
