@@ -211,7 +211,7 @@ def _require_none_depends(store: Store) -> None:
 
 def _copy(store: Store, revision: str, to: Path | None) -> Path:
     """A copy of the whole store as the engine writes it, complete before it has its name."""
-    stamp = utc_now().strftime("%Y%m%d-%H%M%S")
+    stamp = utc_now().strftime("%Y%m%d-%H%M%S-%f")  # two copies may be made in a second
     kind = "db" if store.is_sqlite else "pgdump"
     path = to or home() / "backups" / f"before-upgrade-{revision}-{stamp}.{kind}"
     if path.exists():
