@@ -22,7 +22,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
 
 
 def rights_by(role: str, membership: str) -> Rights:
-    """The rights of somebody with this role's rights there."""
+    """The rights of someone with this role's rights there."""
     if role == "admin":
         return ALL_RIGHTS
     held = frozenset(ROLES[role])
@@ -36,8 +36,8 @@ def rights_by(role: str, membership: str) -> Rights:
 
 
 def reach(permission: str, rights: Rights) -> str:
-    """What somebody with these rights may do this with."""
-    user = SessionUser("somebody", "", rights=rights)
+    """What someone with these rights may do this with."""
+    user = SessionUser("someone", "", rights=rights)
     if not NEEDS[permission].is_met(user):
         return NOTHING
     scope = NEEDS[permission].scope(user)

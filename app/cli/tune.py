@@ -9,8 +9,8 @@ from app.cli.kit.report import Result, launcher_options, me, ready_store, report
 from app.cli.train import absolute_release
 from app.jobs.launching import launch
 from app.text.numbers import counted, score
-from app.training.tuning import Search, Trial, ranked, run_search
 from db.errors import BadInput, NotFound
+from trainer.launch.tuning import Search, Trial, ranked, run_search
 from trainer.settings.experiment_files import with_overrides
 from trainer.settings.search import BELOW_GUARD, MEASURES, parse_space
 from trainer.settings.settings import parse_settings, split_pairs

@@ -87,7 +87,7 @@ def run_again(job_id: int) -> None:
 
 
 def _require_kind(job_id: int) -> SessionUser:
-    """The user, if they may launch jobs of this one's kind. Raises Refused."""
+    """The user, if they may launch jobs of its kind. Raises Refused."""
     require_permission("jobs")
     with open_store().read() as session:
         kind = queue.get_job(session, job_id).kind

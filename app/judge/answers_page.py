@@ -6,7 +6,7 @@ The browser receives what the card sent already: texts in the judge's own order,
 import streamlit as st
 
 from app.access.session_user import failures_shown
-from app.judge import answers_actions as actions
+from app.judge import answers_actions
 from app.judge.text_language import lang_of
 from app.kit.choice import choose, draw_pages, page_offset
 from app.kit.language import draw_language_choice, draw_page_language, say
@@ -65,7 +65,7 @@ def draw_change(study_id: int, answer: OwnAnswer) -> None:
         st.form_submit_button(
             say("answers.change"),
             key=f"answers.change_{token}",
-            on_click=actions.change_answer,
+            on_click=answers_actions.change_answer,
             args=(study_id, token),
         )
 
@@ -86,7 +86,7 @@ def draw_thread(study_id: int, answer: OwnAnswer) -> None:
         st.button(
             say("answers.send"),
             key=f"answers.send_{token}",
-            on_click=actions.send_message,
+            on_click=answers_actions.send_message,
             args=(study_id, token, written),
         )
 
@@ -121,10 +121,10 @@ def draw_study(studies: list[StudySummary]) -> None:
             width=200,
         )
         draw_language_choice("/answers")
-    if replies := actions.count_replies(study.id):
+    if replies := answers_actions.count_replies(study.id):
         st.info(say("answers.replies", count=replies), icon=":material/forum:")
     start = page_offset("answers.page", ROWS)
-    answers, total = actions.read_answers(study.id, only or "all", start=start, count=ROWS)
+    answers, total = answers_actions.read_answers(study.id, only or "all", start=start, count=ROWS)
     if not total:
         draw_empty(
             say("answers.none"), say("answers.none_then"), view="judge", link=say("judge.title")
@@ -138,7 +138,7 @@ draw_page_language()
 st.title(say("answers.title"), anchor=False)
 st.caption(say("answers.lead"))
 with failures_shown():
-    found = actions.studies_to_show()
+    found = answers_actions.studies_to_show()
     if found:
         draw_study(found)
     else:

@@ -6,9 +6,9 @@ import streamlit as st
 
 from app.access.session_user import failures_shown, require_permission
 from app.kit.page import draw_empty, draw_heading
-from app.models.client import Searched, search_with
 from app.models.compared.measures import model_name
-from app.models.ranks import moves
+from app.models.try_it.client import Searched, search_with
+from app.models.try_it.ranks import moves
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text

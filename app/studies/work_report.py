@@ -1,32 +1,13 @@
 """The time and work report of a study, or of all: a table and its CSV, by person."""
 
-from dataclasses import asdict, replace
-from datetime import date
+from dataclasses import asdict
 
 import pandas as pd
 import streamlit as st
 
-from app.access.session_user import require_permission
-from db.store.store import open_store
-from db.study.studies import StudySummary, list_studies
-from db.study.work import MAX_ITEM_SECONDS, PersonsWork, work_report
-
-
-def read_work(study_id: int | None, since: date | None, until: date | None) -> list[PersonsWork]:
-    """The report; without the user's own gold answers of studies that are not closed.
-
-    A count of right gold answers that changes with one's own answer says whether it was right.
-    """
-    user = require_permission("studies")
-    with open_store().read() as session:
-        closed = {each.id for each in list_studies(session, statuses=("closed",))}
-        rows = work_report(session, study_id=study_id, since=since, until=until)
-    return [
-        each
-        if each.person != user.name or each.study_id in closed
-        else replace(each, gold_right=0, gold_seen=0)
-        for each in rows
-    ]
+from app.studies.work_actions import read_work
+from db.study.studies import StudySummary
+from db.study.work import MAX_ITEM_SECONDS
 
 
 def draw_work(study: StudySummary) -> None:

@@ -10,8 +10,8 @@ from app_pages import open_page, words
 from study_world import make_world
 
 from app.models import client as model_client
-from app.models.client import search_with
-from app.models.ranks import moves
+from app.models.try_it.client import search_with
+from app.models.try_it.ranks import moves
 from db.errors import BadInput
 from db.store.settings import home
 from db.store.store import Store

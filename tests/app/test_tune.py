@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from app.training.tuning import Search, next_params, ranked, read_trials, run_search
 from db.errors import BadInput, Refused
 from db.jobs import jobs
 from db.store.store import Store
 from db.tables import Job
+from trainer.launch.tuning import Search, next_params, ranked, read_trials, run_search
 from trainer.settings.search import MEASURES, parse_space, value_of
 
 SPACE = ("learning_rate=1e-6..1e-2:log", "rows_per_batch=2..32", "objective=P,mnrl")
@@ -190,7 +190,7 @@ def test_the_command_reports_the_best_and_how_to_train_it(
     from click.testing import CliRunner
 
     from app.cli import tune as command
-    from app.training import tuning
+    from trainer.launch import tuning
 
     cluster = Cluster(sqlite_store, near_3e_4)
     monkeypatch.setattr(command, "launch", lambda store, kind, config, **_: cluster.launch(config))
