@@ -13,7 +13,7 @@ from db.values import ACCOUNT_ROLES
 
 ONLY_ADMINS = {"accounts", "audit", "members"}
 PAGES = {
-    "annotator": {"home", "judge", "review"},
+    "annotator": {"home", "judge", "answers", "review"},
     "curator": {view.name for view in MENU} - ONLY_ADMINS,
     "admin": {view.name for view in MENU},
 }

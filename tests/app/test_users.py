@@ -435,7 +435,7 @@ def test_nobody_waits_for_the_store_while_a_password_is_estimated(
     _accepted(invitation, "ann", "the one of ann")
     user = SessionUser("root", "admin", root.id)
     _used(link, "the one of a link")
-    _changed(user, "the one of a link", "the next one", "")
+    _changed(user, "the one of a link", "the next one", "", "")
     assert len(estimated) == 3
     for token in (link, "never made"):
         with pytest.raises(Refused):

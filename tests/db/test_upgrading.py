@@ -26,8 +26,7 @@ from db.store.upgrading import go_back, upgrade_store, without_unknown_settings
 from db.tables import Account, AccountSession, Job, utc_now
 
 DATA = Path(__file__).resolve().parent.parent / "data"
-VERSIONS = Path(__file__).resolve().parents[2] / "alembic" / "versions"
-BEFORE_HEAD = sorted(path.name.split("_")[0] for path in VERSIONS.glob("*.py"))[:-1]
+BEFORE_HEAD = sorted(schema.known_revisions())[:-1]
 EARLY = sorted(path.name.split(".")[0] for path in (DATA / "early_stores").iterdir())
 
 
