@@ -346,6 +346,7 @@ def test_every_route_of_ours_is_open_on_purpose() -> None:
         "/account/session",
         "/health",
         "/invitation/{token}",
+        "/language/{code}",
         "/password/{token}",
         "/sign-in",
         "/sign-in/openid",
