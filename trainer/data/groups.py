@@ -73,3 +73,8 @@ def group_of(row: Mapping[str, Any], *, group_id: str = "", **more: bool) -> Gro
 def group_key(group: Group) -> str:
     """A digest of the seven texts: the same for groups with the same texts."""
     return hashlib.sha256("\0".join(group.row().values()).encode()).hexdigest()
+
+
+def plain(text: str) -> str:
+    """The text without case and spacing, as texts of different releases are compared."""
+    return " ".join(text.casefold().split())

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from db.errors import BadInput
-from trainer.data.groups import Group, group_key
+from trainer.data.groups import Group, group_key, plain
 from trainer.data.release_files import ReleaseData
 
 
@@ -61,11 +61,6 @@ def mix_in(
         )
     count = sum(number > 0 for number in times)
     return MixedRelease(release, weight, count, len(willing) - len(usable)), found
-
-
-def plain(text: str) -> str:
-    """The text without case and spacing, as texts of different releases are compared."""
-    return " ".join(text.casefold().split())
 
 
 def _share(group: Group) -> float:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trainer.data.groups import Group, group_key
-from trainer.data.mixing import plain
+from trainer.data.groups import Group, group_key, plain
 from trainer.evaluate.scoring import encode_unique
 from trainer.settings.template import Template
 
