@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 from sqlalchemy import insert  # noqa: E402
 
-from app.models import client as model_client  # noqa: E402
+from app.models.try_it import client as model_client  # noqa: E402
 from db.corpus.datasets import text_sha256  # noqa: E402
 from db.store import schema  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402

@@ -125,11 +125,15 @@ def test_streamlit_is_pinned_to_the_minor_version_that_these_tests_run_with() ->
     assert not declared.specifier.contains(f"{major}.{minor - 1}.0")
 
 
-def test_streamlits_internals_are_imported_by_two_modules() -> None:
+def test_streamlits_internals_are_imported_by_three_modules() -> None:
     internal = re.compile(r"^\s*(?:from|import) streamlit\.(?!delta_generator\b)", re.MULTILINE)
     found = [
         str(path.relative_to(ROOT))
         for path in (ROOT / "app").rglob("*.py")
         if internal.search(path.read_text())
     ]
-    assert sorted(found) == ["app/access/openid.py", "app/server/uploads.py"]
+    assert sorted(found) == [
+        "app/access/openid.py",
+        "app/access/scope.py",
+        "app/server/uploads.py",
+    ]

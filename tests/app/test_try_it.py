@@ -9,7 +9,7 @@ import pytest
 from app_pages import open_page, words
 from study_world import make_world
 
-from app.models import client as model_client
+from app.models.try_it import client as model_client
 from app.models.try_it.client import search_with
 from app.models.try_it.ranks import moves
 from db.errors import BadInput
