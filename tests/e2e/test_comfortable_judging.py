@@ -45,7 +45,8 @@ def study_id(store: Store) -> int:
         session.execute(update(Passage).values(text=Passage.text + " " + long))
         is_last = Passage.external_id.like("%-distractor_2")
         session.execute(update(Passage).where(is_last).values(text=hebrew))
-        study = sampled_study(session, run_id=run_id, items=6, overlap=1, name="comfort")
+        # a place for the person of the axe test too, to whom items are leased
+        study = sampled_study(session, run_id=run_id, items=6, overlap=2, name="comfort")
         session.commit()
         return study.id
 

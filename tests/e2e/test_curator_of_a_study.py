@@ -98,7 +98,7 @@ def test_a_curator_gives_items_away_pauses_lets_in_and_asks_for_more(
     expect(cora.get_by_text("ben is paused: on leave")).to_be_visible()
     assert held(store, study_id) == {}
     ben.reload()
-    expect(ben.locator(".card .nothing")).to_contain_text("you are paused in this study: on leave")
+    expect(ben.locator(".card .nothing")).to_contain_text("You are paused in this study: on leave")
 
     unfold(cora, "Pause a judge")
     choose(cora, "studies.quality_judge", "ben")

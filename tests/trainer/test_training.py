@@ -74,6 +74,7 @@ def test_the_card_states_the_models_origin(sqlite_store: Store, tmp_path: Path) 
         "choice": "kept",
         "training_groups": 8,
         "held_out_groups": 2,
+        "kept_away": 0,
     }
 
 
