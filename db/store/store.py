@@ -10,9 +10,10 @@ prepared by name.
 """
 
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from db.store.scope import INFO, current_scope
 from db.store.settings import database_schema, database_url
 
 BUSY_TIMEOUT_SECONDS = 30
+ENGINES = 32  # addresses whose connections are kept open
 CACHE_KIB = 1000  # per connection; the rest stays in the system's page cache, shared by all
 
 
@@ -71,8 +73,21 @@ def open_store(url: str | None = None, *, schema: str | None = None) -> Store:
     return Store(url, schema=schema)
 
 
-@lru_cache(maxsize=32)
+_engines: dict[tuple[str, str], Engine] = {}  # the one used longest ago comes first
+_engines_lock = threading.Lock()
+
+
 def _engine(url: str, schema: str) -> Engine:
+    """The engine of an address; of too many, the one used longest ago closes its connections."""
+    with _engines_lock:
+        engine = _engines.pop((url, schema), None) or _make_engine(url, schema)
+        _engines[url, schema] = engine
+        if len(_engines) > ENGINES:
+            _engines.pop(next(iter(_engines))).dispose()
+    return engine
+
+
+def _make_engine(url: str, schema: str) -> Engine:
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
         engine = create_engine(url, pool_pre_ping=True, connect_args={"prepare_threshold": None})
