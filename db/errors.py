@@ -15,7 +15,15 @@ from dataclasses import dataclass
 
 
 class InfError(Exception):
-    """Base of everything InF Studio raises on purpose."""
+    """Base of everything InF Studio raises on purpose.
+
+    `code` and `values` name the message where an annotator reads it in another language
+    (`app.text.languages`).
+    """
+
+    def __init__(self, message: str = "", *, code: str = "", **values: object) -> None:
+        super().__init__(message)
+        self.code, self.values = code, values
 
 
 class BadInput(InfError):
@@ -53,14 +61,7 @@ class NotFound(InfError):
 
 
 class Refused(InfError):
-    """The rule of the study, a role or the state of the store forbids it.
-
-    `code` and `values` name the message where an annotator reads it in another language.
-    """
-
-    def __init__(self, message: str, *, code: str = "", **values: object) -> None:
-        super().__init__(message)
-        self.code, self.values = code, values
+    """The rule of the study, a role or the state of the store forbids it."""
 
 
 class StoreBehind(InfError):

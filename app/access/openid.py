@@ -66,13 +66,21 @@ def email_of(claims: Mapping[str, Any]) -> str:
     without `email_verified`), and if the claims have expired.
     """
     if float(claims.get("exp", 0)) < time.time():
-        raise Refused("the sign-in at the provider has expired: sign in again")
+        raise Refused(
+            "the sign-in at the provider has expired: sign in again", code="openid_expired"
+        )
     email = str(claims.get("email") or "")
     if not email:
-        raise Refused("the provider sent no e-mail address: sign in with a password")
+        raise Refused(
+            "the provider sent no e-mail address: sign in with a password", code="openid_no_email"
+        )
     is_trusted = "email_verified" not in claims and os.environ.get(TRUST) == "1"
     if claims.get("email_verified") is not True and not is_trusted:
-        raise Refused(f"the provider has not verified the address {email}")
+        raise Refused(
+            f"the provider has not verified the address {email}",
+            code="openid_unverified",
+            email=email,
+        )
     return email
 
 

@@ -77,8 +77,13 @@ def require(user: SessionUser | None, permission: str) -> SessionUser:
     """
     need = NEEDS[permission]
     if user is None:
-        raise Refused("you are signed out: sign in again")
+        raise Refused("you are signed out: sign in again", code="signed_out")
     if not need.is_met(user):
         required = (" and " if need.needs_all else " or ").join(need.rights) or "admin"
-        raise Refused(f"{user.name} lacks a right: this requires {required} (ask an admin for it)")
+        raise Refused(
+            f"{user.name} lacks a right: this requires {required} (ask an admin for it)",
+            code="no_right",
+            name=user.name,
+            required=required,
+        )
     return user

@@ -15,6 +15,7 @@ from sqlalchemy.exc import NoResultFound
 from app.access.identity import SessionUser
 from app.access.permissions import require
 from app.access.scope import read_user, scope_kept, work_under
+from app.text.languages import DEFAULT, error_text, text
 from app.text.plain import plain
 from db.assignment.hidden import hidden_groups
 from db.errors import InfError, Refused
@@ -22,7 +23,6 @@ from db.store.store import open_store
 
 P = ParamSpec("P")
 NOTICES = "session.notices"
-NOT_THERE = "This does not exist, or you have no right to it."
 
 
 def current_user() -> SessionUser | None:
@@ -47,20 +47,23 @@ def hidden_from_user() -> set[int]:
     """
     user = current_user()
     if user is None:
-        raise Refused("you are signed out: sign in again")
+        raise Refused("you are signed out: sign in again", code="signed_out")
     with open_store().read() as session:
         return set(session.scalars(hidden_groups(session, user.name)))
 
 
 @contextmanager
-def failures_shown() -> Iterator[None]:
-    """Show an InfError of the page as a message instead of breaking it."""
+def failures_shown(language: str = DEFAULT) -> Iterator[None]:
+    """Show an InfError of the page as a message instead of breaking it.
+
+    Pages that the catalogue has pass their language; the others are English.
+    """
     try:
         yield
     except InfError as error:
-        st.error(plain(str(error)), icon=":material/error:")
-    except NoResultFound:
-        st.error(NOT_THERE, icon=":material/error:")
+        st.error(plain(error_text(language, error)), icon=":material/error:")
+    except NoResultFound:  # of a row that this user may not see, or that is gone
+        st.error(text(language, "refused.not_there"), icon=":material/error:")
 
 
 def action(function: Callable[P, None]) -> Callable[P, None]:
@@ -73,8 +76,8 @@ def action(function: Callable[P, None]) -> Callable[P, None]:
                 function(*args, **kwargs)
         except InfError as error:
             notify(str(error), kind="error")
-        except NoResultFound:  # of a row that this user may not see, or that is gone
-            notify(NOT_THERE, kind="error")
+        except NoResultFound:
+            notify(text(DEFAULT, "refused.not_there"), kind="error")
 
     return wrapper
 

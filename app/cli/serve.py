@@ -12,6 +12,7 @@ import click
 from app.cli.kit.report import Result, launcher_options, ready_store, reporting
 from app.jobs import launching, supervisors
 from app.server.origins import public_address
+from app.server.proxies import note_at_start, trusted_proxies
 from db.errors import Refused
 from db.jobs import jobs
 from db.machine import is_loopback
@@ -27,6 +28,7 @@ from db.people import accounts
 def serve(port: int, host: str, open_browser: bool) -> Result:
     """Serve the app on this machine, or for a team once there are accounts."""
     public_address()  # refuses one that no request could match
+    proxies = trusted_proxies()
     store = ready_store()
     with store.read() as session:
         has_accounts = accounts.has_accounts(session)
@@ -41,9 +43,11 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     who = "sign-in required" if has_accounts else "no accounts yet: every user is admin"
     click.echo(f"InF Studio on {url} ({who}); stop with Ctrl-C", err=True)
+    if note := note_at_start(has_accounts=has_accounts, is_local=is_loopback(host)):
+        click.echo(f"note: {note}", err=True)
 
     # uvicorn reads it, and would believe whatever comes from this machine without it
-    os.environ["FORWARDED_ALLOW_IPS"] = os.environ.get("INF_TRUSTED_PROXIES", "")
+    os.environ["FORWARDED_ALLOW_IPS"] = proxies
     from app.server.web import app, streamlit_config  # Streamlit takes a second to import
 
     public = os.environ.get("INF_PUBLIC_URL", "")

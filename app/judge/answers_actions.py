@@ -2,9 +2,9 @@
 
 import streamlit as st
 
+from app.access.language import language_now, say
 from app.access.session_user import notify, require_permission
 from app.judge.actions import judge_of
-from app.kit.language import language_now, say
 from app.text.languages import error_text
 from db.assignment.answering import Decision, submit_decision
 from db.assignment.own_answers import OwnAnswer, count_answers, own_answers

@@ -5,11 +5,12 @@ The browser receives what the card sent already: texts in the judge's own order,
 
 import streamlit as st
 
+from app.access.language import language_now, say
 from app.access.session_user import failures_shown
 from app.judge import answers_actions
 from app.judge.text_language import lang_of
 from app.kit.choice import choose, draw_pages, page_offset
-from app.kit.language import draw_language_choice, draw_page_language, say
+from app.kit.language import draw_language_choice, draw_page_language
 from app.kit.page import draw_empty
 from app.text.plain import plain
 from app.text.texts import draw_text
@@ -137,7 +138,7 @@ def draw_study(studies: list[StudySummary]) -> None:
 draw_page_language()
 st.title(say("answers.title"), anchor=False)
 st.caption(say("answers.lead"))
-with failures_shown():
+with failures_shown(language_now()):
     found = answers_actions.studies_to_show()
     if found:
         draw_study(found)

@@ -2,10 +2,10 @@
 
 import json
 
+from app.access.language import language_now
 from app.access.session_user import current_user
 from app.judge.actions import card_data
 from app.kit.card_files import nothing
-from app.kit.language import language_now
 from app.kit.outbox_card import card_component, outbox_of
 from app.text.languages import LANGUAGES
 

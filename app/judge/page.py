@@ -6,11 +6,12 @@ judge sees the passages in an order of their own.
 
 import streamlit as st
 
+from app.access.language import language_now, say
 from app.access.permissions import NEEDS
 from app.access.session_user import failures_shown, require_permission
 from app.judge.card import draw_card
 from app.kit.choice import choose
-from app.kit.language import draw_language_choice, draw_page_language, say
+from app.kit.language import draw_language_choice, draw_page_language
 from app.kit.outbox_card import draw_lifeline
 from app.kit.page import draw_empty
 from db.store.store import open_store
@@ -27,7 +28,7 @@ def draw_guidelines(study_id: int) -> None:
 
 @st.fragment(key="judge-desk")
 def draw_desk(study: StudySummary) -> None:
-    with failures_shown():
+    with failures_shown(language_now()):
         draw_card(study.id, key=f"judge.card_{study.id}")
 
 
@@ -45,7 +46,7 @@ def draw_studies(studies: list[StudySummary]) -> None:
         )
         draw_guidelines(chosen.id)
         draw_language_choice("/judge")
-    with failures_shown():
+    with failures_shown(language_now()):
         draw_desk(chosen)
         draw_lifeline()
 
@@ -57,7 +58,7 @@ if open_studies:
     draw_studies(open_studies)
 else:
     st.title(say("judge.title"), anchor=False)
-    with failures_shown():
+    with failures_shown(language_now()):
         is_curator = NEEDS["studies"].is_met(require_permission("judge"))
         draw_empty(
             say("judge.no_study"),

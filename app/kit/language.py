@@ -1,11 +1,12 @@
-"""The language of the annotators' pages: of the cookie, else of the browser."""
+"""What the annotators' pages draw for their language: the declaration, and links to others."""
 
 from html import escape
 from urllib.parse import quote
 
 import streamlit as st
 
-from app.text.languages import COOKIE, LANGUAGES, best_language, text
+from app.access.language import language_now
+from app.text.languages import LANGUAGES
 
 PAGE_LANGUAGE = st.components.v2.component(
     "inf_page_language",
@@ -16,16 +17,6 @@ export default function ({ data }) {
 }
 """,
 )
-
-
-def language_now() -> str:
-    """The code of the language that this user's browser chose or accepts."""
-    return best_language(st.context.cookies.get(COOKIE, ""), st.context.locale or "")
-
-
-def say(key: str, **values: object) -> str:
-    """The text of a key in the user's language."""
-    return text(language_now(), key, **values)
 
 
 def draw_page_language() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import streamlit as st
 
 from app.access.identity import SessionUser
+from app.access.language import say
 from app.access.permissions import NEEDS
-from app.kit.language import say
 
 APP = Path(__file__).parents[1]
 
@@ -24,6 +24,7 @@ class View:
     permission: str
 
 
+JUDGING = "Judging"  # the section of the annotators' pages
 MENU = (
     View("home", "home/page.py", "Home", "home", "", "any"),
     View("datasets", "datasets/page.py", "Datasets", "database", "Curation", "curate"),
@@ -31,14 +32,14 @@ MENU = (
     View("groups", "groups/page.py", "Groups", "view_agenda", "Curation", "curate"),
     View("review", "groups/review_page.py", "Review", "rate_review", "Curation", "review"),
     View("releases", "releases/page.py", "Releases", "inventory_2", "Curation", "export"),
-    View("judge", "judge/page.py", "Judge", "gavel", "Judging", "judge"),
-    View("answers", "judge/answers_page.py", "My answers", "checklist", "Judging", "judge"),
-    View("studies", "studies/page.py", "Studies", "fact_check", "Judging", "studies"),
+    View("judge", "judge/page.py", "Judge", "gavel", JUDGING, "judge"),
+    View("answers", "judge/answers_page.py", "My answers", "checklist", JUDGING, "judge"),
+    View("studies", "studies/page.py", "Studies", "fact_check", JUDGING, "studies"),
     View(
-        "adjudicate", "studies/adjudicate_page.py", "Adjudicate", "balance", "Judging", "adjudicate"
+        "adjudicate", "studies/adjudicate_page.py", "Adjudicate", "balance", JUDGING, "adjudicate"
     ),
-    View("agreement", "agreement/page.py", "Agreement", "handshake", "Judging", "studies"),
-    View("validators", "agreement/validators_page.py", "Validators", "rule", "Judging", "studies"),
+    View("agreement", "agreement/page.py", "Agreement", "handshake", JUDGING, "studies"),
+    View("validators", "agreement/validators_page.py", "Validators", "rule", JUDGING, "studies"),
     View(
         "diversity", "corpora/diversity_page.py", "Diversity", "diversity_3", "Analysis", "analyze"
     ),
@@ -95,5 +96,6 @@ def pages(user: SessionUser) -> dict[str, list[st.Page]]:
             url_path=view.name,
             default=view.name == "home",
         )
-        sections.setdefault(view.section, []).append(page)
+        section = say("menu.judging") if view.section == JUDGING else view.section
+        sections.setdefault(section, []).append(page)
     return sections

@@ -72,14 +72,14 @@ def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> bool:
     item_id = assignment_of_token(session, study_id, judge_id, token_of(entry)).item_id
     note = str(entry.get("note") or "").replace("\x00", "")[:MAX_NOTE_CHARACTERS]
     if not is_storable(note):
-        raise BadInput("the note contains half a character: change it")
+        raise BadInput("the note contains half a character: change it", code="note_half")
     flagged = entry.get("flagged") is True
     kind = entry.get("kind")
     if kind not in KINDS:
-        raise BadInput(f"unknown kind of decision: {kind!r:.40}")
+        raise BadInput(f"unknown kind of decision: {kind!r:.40}", code="malformed")
     reason = str(entry.get("reason") or "")
     if len(entry["event"]) > MAX_EVENT_CHARACTERS:
-        raise BadInput("the event's id is too long")
+        raise BadInput("the event's id is too long", code="malformed")
     if kind == "message":
         event_id, body = f"card:{judge_id}/{entry['event']}", str(entry.get("body") or "")
         write_as_judge(session, study_id, judge_id, item_id, body, event_id=event_id)
@@ -121,7 +121,8 @@ def token_of(entry: Mapping[str, Any]) -> str:
     if not isinstance(token, str) or not token.isalnum() or len(token) > MAX_EVENT_CHARACTERS:
         raise BadInput(
             "the answer does not name its item (was it given before the server was updated?): "
-            "answer the item again"
+            "answer the item again",
+            code="no_token",
         )
     return token
 
@@ -132,7 +133,7 @@ def whole_number(entry: Mapping[str, Any], name: str) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) > 2**31 - 1:
-        raise BadInput(f"the decision's {name} is not an integer: {value!r:.40}")
+        raise BadInput(f"the decision's {name} is not an integer: {value!r:.40}", code="malformed")
     return value
 
 
@@ -147,7 +148,9 @@ def _moment(entry: Mapping[str, Any], name: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(str(value))
     except ValueError as error:
-        raise BadInput(f"the decision's time {name} is not a time: {value!r:.40}") from error
+        raise BadInput(
+            f"the decision's time {name} is not a time: {value!r:.40}", code="malformed"
+        ) from error
     if not FIRST_YEAR <= moment.year < LAST_YEAR:
-        raise BadInput(f"the decision's time {name} is impossible: {value!r:.40}")
+        raise BadInput(f"the decision's time {name} is impossible: {value!r:.40}", code="bad_clock")
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment

@@ -7,8 +7,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from app.access.identity import COOKIE, COOKIE_SECONDS, DEVICE_COOKIE, DEVICE_SECONDS
+from app.server.language import language_of, other_languages, say_to
 from app.server.origins import is_tls
-from app.text.languages import DEFAULT, LANGUAGES
+from app.text.languages import LANGUAGES
 from db.people.attempts import place_of
 from db.people.sign_ins import start_session
 from db.store.store import open_store
@@ -22,20 +23,25 @@ POLICY = (
 
 
 def form_page(
-    title: str,
+    request: Request,
+    title_key: str,
     action: str,
     fields: str,
     status: int = 200,
     after: str = "",
     *,
-    language: str = DEFAULT,
+    back_to: str = "",
 ) -> Response:
-    """A page with one form; `fields` and `after` (below the form) are HTML."""
+    """A page with one form, in the request's language; `fields` and `after` (below it) are HTML.
+
+    `back_to`: the page's own address, for links to it in other languages; by default `action`.
+    """
+    language = language_of(request)
     html = PAGE.substitute(
-        title=title,
+        title=say_to(request, title_key),
         action=action,
         fields=fields,
-        after=after,
+        after=after + other_languages(request, back_to or action),
         language=language,
         direction=LANGUAGES[language].direction,
     )

@@ -8,7 +8,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from app.server.origins import is_tls
-from app.text.languages import COOKIE, LANGUAGES, best_language, text
+from app.text.languages import COOKIE, LANGUAGES, best_language, error_text, text
+from db.errors import InfError
 
 YEAR = 365 * 24 * 3600
 
@@ -42,6 +43,12 @@ def language_of(request: Request) -> str:
 def say_to(request: Request, key: str, **values: object) -> str:
     """The text of a key in the request's language, escaped for HTML."""
     return escape(text(language_of(request), key, **values))
+
+
+def problem_to(request: Request, error: InfError) -> str:
+    """The error as a sentence in the request's language; not escaped."""
+    found = error_text(language_of(request), error)
+    return found[:1].upper() + found[1:] + ("" if found.endswith((".", "!", "?")) else ".")
 
 
 def other_languages(request: Request, path: str) -> str:

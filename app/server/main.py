@@ -2,11 +2,13 @@
 
 import streamlit as st
 
+from app.access.language import language_now
 from app.access.openid import go_to_provider
 from app.access.scope import begin_page
 from app.access.session_user import current_user, failures_shown, show_notices
-from app.kit.menu import pages, permission_of
+from app.kit.menu import IN_EVERY_LANGUAGE, pages, permission_of
 from app.server.shell import ICON, draw_sidebar, draw_signed_out, draw_style
+from app.text.languages import DEFAULT
 
 st.set_page_config(page_title="InF Studio", page_icon=str(ICON), layout="wide")
 draw_style()
@@ -20,4 +22,6 @@ with failures_shown():
         begin_page(user, permission_of(page.url_path))
         draw_sidebar(user)
         show_notices()
-        page.run()
+        is_translated = page.url_path in IN_EVERY_LANGUAGE
+        with failures_shown(language_now() if is_translated else DEFAULT):
+            page.run()

@@ -15,11 +15,11 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
+from app.text.languages import COOKIE, best_language, text
 from db.errors import BadInput
 
 PUBLIC_URL = "INF_PUBLIC_URL"
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-FOREIGN = "the request comes from a page of another address: open InF Studio itself"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 # Streamlit's index.html has one inline script; its sha256 is tested against the installed version.
 INLINE_SCRIPT = "'sha256-THxz9J9+wf7rhwR2YkXJoSZ13UCmYyC+3lNDv2+8ugA='"
@@ -75,8 +75,18 @@ class OwnOrigin:
             MutableHeaders(scope=scope)["host"] = urlsplit(request.headers["origin"]).netloc
         elif not is_own_request(request):
             is_http = scope["type"] == "http"
-            app = PlainTextResponse(FOREIGN, status_code=403) if is_http else WebSocketClose()
+            app = (
+                PlainTextResponse(foreign(request), status_code=403)
+                if is_http
+                else WebSocketClose()
+            )
         await app(scope, receive, with_headers)
+
+
+def foreign(request: HTTPConnection) -> str:
+    """The refusal, in the language of the browser."""
+    accepted = request.headers.get("accept-language", "")
+    return text(best_language(request.cookies.get(COOKIE, ""), accepted), "refused.foreign_page")
 
 
 def is_own_request(request: HTTPConnection) -> bool:

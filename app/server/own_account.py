@@ -9,6 +9,7 @@ from starlette.routing import BaseRoute, Route
 
 from app.access.identity import SessionUser, user_of_cookies
 from app.server.form_page import address_of, device_token, form_page, signed_in, signed_out
+from app.server.language import problem_to, say_to
 from db.errors import BadInput, InfError, Refused
 from db.people import accounts, sign_ins
 from db.people.audit import record_audit
@@ -29,11 +30,12 @@ def sign_out_form(request: Request) -> Response:
     user = _person(request)
     if user is None:
         return RedirectResponse("/", status_code=303)
-    fields = f"""<p>Signed in as <b>{escape(user.name)}</b>.</p>
-      <button name="where" value="here">Sign out</button>
-      <button name="where" value="everywhere" class="second">Sign out on all devices</button>
-      <p><a href="/">Back</a></p>"""
-    return form_page("Sign out", "/sign-out", fields)
+    fields = f"""<p>{say_to(request, "account.signed_in_as")} <b>{escape(user.name)}</b></p>
+      <button name="where" value="here">{say_to(request, "account.sign_out")}</button>
+      <button name="where" value="everywhere" class="second">
+        {say_to(request, "account.sign_out_everywhere")}</button>
+      <p><a href="/">{say_to(request, "account.back")}</a></p>"""
+    return form_page(request, "account.sign_out", "/sign-out", fields)
 
 
 async def sign_out(request: Request) -> Response:
@@ -46,7 +48,9 @@ async def sign_out(request: Request) -> Response:
 def own_account(request: Request) -> Response:
     """The person's sessions, and a form to change the password."""
     user = _person(request)
-    return RedirectResponse("/", status_code=303) if user is None else _account_page(user)
+    if user is None:
+        return RedirectResponse("/", status_code=303)
+    return _account_page(request, user)
 
 
 async def change_password(request: Request) -> Response:
@@ -61,7 +65,9 @@ async def change_password(request: Request) -> Response:
             _changed, user, current, new, address_of(request), device_token(request)
         )
     except InfError as error:
-        return await run_in_threadpool(_account_page, user, f"{error}.", 400)
+        return await run_in_threadpool(
+            _account_page, request, user, problem_to(request, error), 400
+        )
     return await run_in_threadpool(signed_in, request, account, "/account")
 
 
@@ -74,7 +80,9 @@ async def end_session(request: Request) -> Response:
     try:
         await run_in_threadpool(_end_one, user, str(form.get("session", "")))
     except InfError as error:
-        return await run_in_threadpool(_account_page, user, f"{error}.", 400)
+        return await run_in_threadpool(
+            _account_page, request, user, problem_to(request, error), 400
+        )
     return RedirectResponse("/account", status_code=303)
 
 
@@ -85,8 +93,8 @@ def password_form(request: Request) -> Response:
         with open_store().read() as session:
             name = account_of_link(session, token).name
     except Refused as refused:
-        return form_page("New password", "/sign-in", _alert(str(refused)), 410)
-    return _password_page(token, name)
+        return _link_refused(request, refused)
+    return _password_page(request, name)
 
 
 async def use_link(request: Request) -> Response:
@@ -95,9 +103,9 @@ async def use_link(request: Request) -> Response:
     try:
         account = await run_in_threadpool(_used, token, str(form.get("password", "")))
     except BadInput as error:
-        return await run_in_threadpool(_password_page, token, "", f"{error}.", 400)
+        return _password_page(request, "", problem_to(request, error), 400)
     except Refused as refused:
-        return form_page("New password", "/sign-in", _alert(str(refused)), 410)
+        return _link_refused(request, refused)
     return await run_in_threadpool(signed_in, request, account, "/")
 
 
@@ -132,7 +140,7 @@ def _end(request: Request, everywhere: bool) -> None:
 
 def _end_one(user: SessionUser, session_id: str) -> None:
     if not (session_id.isascii() and session_id.isdigit() and len(session_id) < 10):
-        raise BadInput("no such session")
+        raise BadInput("no such session", code="no_session")
     with open_store().write() as session:
         sign_ins.end_session(session, int(user.account_id or 0), int(session_id))
         record_audit(session, user.name, "sign-out", f"session {session_id}")
@@ -150,7 +158,7 @@ def _changed(user: SessionUser, current: str, new: str, address: str, device: st
         )
         session.commit()  # the attempt
         if account is None:
-            raise Refused("the current password is wrong")
+            raise Refused("the current password is wrong", code="wrong_password")
         set_password(session, account, hashed, actor=user.name)
         session.commit()
         return account
@@ -166,44 +174,62 @@ def _used(token: str, password: str) -> Account:
         return account
 
 
-def _account_page(user: SessionUser, problem: str = "", status: int = 200) -> Response:
+def _account_page(
+    request: Request, user: SessionUser, problem: str = "", status: int = 200
+) -> Response:
     with open_store().read() as session:
         account = session.get_one(Account, int(user.account_id or 0))
         rows = sign_ins.list_sessions(session, account.id)
     fields = f"""{_alert(problem) if problem else ""}
-      <p>Signed in as <b>{escape(user.name)}</b> ({escape(user.role)}).</p>"""
+      <p>{say_to(request, "account.signed_in_as")} <b>{escape(user.name)}</b>
+      ({say_to(request, f"form.role_{user.role}")})</p>"""
     if account.password_hash is None:
-        fields += "<p>You sign in through your provider; there is no password here.</p>"
+        fields += f"<p>{say_to(request, 'account.by_provider')}</p>"
     else:
-        fields += f"""<label>Current password <input name="current" type="password"
-            autocomplete="current-password" required></label>
-          {_new_password()}
-          <button>Change password</button>
-          <p>All sessions end, and a new one begins here.</p>"""
-    fields += """<p><a href="/">Back</a> · <a href="/sign-out">Sign out</a></p>"""
-    sessions = "".join(_session_form(row, row.id == user.session_id) for row in rows)
-    after = f"<section><h2>Your sessions</h2>{sessions}</section>"
-    return form_page("Account", "/account/password", fields, status, after)
+        fields += f"""<label>{say_to(request, "account.current_password")}
+            <input name="current" type="password" autocomplete="current-password" required></label>
+          {_new_password(request)}
+          <button>{say_to(request, "account.change_password")}</button>
+          <p>{say_to(request, "account.sessions_end")}</p>"""
+    fields += f"""<p><a href="/">{say_to(request, "account.back")}</a> ·
+      <a href="/sign-out">{say_to(request, "account.sign_out")}</a></p>"""
+    sessions = "".join(_session_form(request, row, row.id == user.session_id) for row in rows)
+    after = f"<section><h2>{say_to(request, 'account.sessions')}</h2>{sessions}</section>"
+    return form_page(
+        request, "account.title", "/account/password", fields, status, after, back_to="/account"
+    )
 
 
-def _session_form(row: AccountSession, is_here: bool) -> str:
-    label = "this one" if is_here else f"last seen {row.seen_at:%Y-%m-%d %H:%M} UTC"
+def _session_form(request: Request, row: AccountSession, is_here: bool) -> str:
+    seen, since = (f"{moment:%Y-%m-%d %H:%M} UTC" for moment in (row.seen_at, row.created_at))
+    label = say_to(request, "account.this_one" if is_here else "account.last_seen", moment=seen)
+    begun = say_to(request, "account.since", moment=since, address=row.address)
     return f"""<form method="post" action="/account/session">
-      <p><b>{label}</b><br>since {row.created_at:%Y-%m-%d %H:%M} UTC, from {escape(row.address)}
+      <p><b>{label}</b><br>{begun}
       <br><small>{escape(row.device)}</small></p>
-      <button name="session" value="{row.id}" class="second">End session</button></form>"""
+      <button name="session" value="{row.id}" class="second">
+        {say_to(request, "account.end_session")}</button></form>"""
 
 
-def _password_page(token: str, name: str, problem: str = "", status: int = 200) -> Response:
-    account = f"<p>Account: <b>{escape(name)}</b></p>" if name else ""
+def _link_refused(request: Request, refused: Refused) -> Response:
+    problem, path = _alert(problem_to(request, refused)), request.url.path
+    return form_page(
+        request, "account.new_password", "/sign-in", problem, 410, back_to=escape(path)
+    )
+
+
+def _password_page(request: Request, name: str, problem: str = "", status: int = 200) -> Response:
+    account = f"<p>{say_to(request, 'account.account')}: <b>{escape(name)}</b></p>" if name else ""
     fields = f"""{_alert(problem) if problem else account}
-      {_new_password()}
-      <button>Set password</button>"""
-    return form_page("New password", f"/password/{escape(token)}", fields, status)
+      {_new_password(request)}
+      <button>{say_to(request, "account.set_password")}</button>"""
+    path = f"/password/{escape(request.path_params['token'])}"
+    return form_page(request, "account.new_password", path, fields, status)
 
 
-def _new_password() -> str:
-    return f"""<label>New password, at least {MIN_PASSWORD_CHARACTERS} characters
+def _new_password(request: Request) -> str:
+    return f"""<label>
+      {say_to(request, "account.new_password_field", count=MIN_PASSWORD_CHARACTERS)}
       <input name="password" type="password" autocomplete="new-password"
       minlength="{MIN_PASSWORD_CHARACTERS}" required></label>"""
 

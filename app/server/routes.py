@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Route
 from app.access import openid
 from app.access.identity import user_of_cookies
 from app.server.form_page import address_of, device_token, form_page, signed_in
-from app.server.language import LANGUAGE_ROUTE, language_of, other_languages, say_to
+from app.server.language import LANGUAGE_ROUTE, language_of, problem_to, say_to
 from app.server.origins import is_tls
 from app.server.own_account import OWN_ACCOUNT_ROUTES
 from app.text.languages import text
@@ -60,7 +60,7 @@ def _return_from_provider(request: Request, claims: Mapping[str, Any]) -> Respon
                 session.commit()
         answer = signed_in(request, account, return_to)
     except Refused as refused:
-        answer = _form(request, return_to, f"{refused}.", status=403)
+        answer = _form(request, return_to, problem_to(request, refused), status=403)
     openid.forget(answer, request.cookies)
     answer.delete_cookie(NEXT_COOKIE, httponly=True, samesite="lax")
     return answer
@@ -70,7 +70,8 @@ def to_provider(request: Request) -> Response:
     """Redirect to the OpenID provider; keep the return path."""
     wanted = str(request.query_params.get("with", openid.DEFAULT))
     if wanted not in openid.providers():
-        return _form(request, "/", f"Unknown provider {wanted[:40]!r}.", status=404)
+        problem = text(language_of(request), "form.unknown_provider", provider=wanted[:40])
+        return _form(request, "/", problem, status=404)
     answer = RedirectResponse(f"/?{openid.PARAMETER}={wanted}", status_code=303)
     return_to = _local_path(request.query_params.get("next", "/"))
     answer.set_cookie(
@@ -93,7 +94,7 @@ async def sign_in(request: Request) -> Response:
     try:
         account = await run_in_threadpool(_checked, name, password, address, device_token(request))
     except Refused as refused:
-        return _form(request, return_to, f"{refused}.", name=name, status=429)
+        return _form(request, return_to, problem_to(request, refused), name=name, status=429)
     if account is None:
         problem = text(language_of(request), "form.wrong")
         return _form(request, return_to, problem, name=name, status=401)
@@ -111,9 +112,9 @@ def invitation_form(request: Request) -> Response:
             role, study_id = invitation.role, invitation.study_id
             study = "" if study_id is None else get_study(session, study_id).name
     except Refused as refused:
-        return form_page(
-            "Invitation", "/sign-in", f'<p role="alert">{escape(str(refused))}</p>', 410
-        )
+        problem = f'<p role="alert">{escape(problem_to(request, refused))}</p>'
+        path = f"/invitation/{escape(token)}"
+        return form_page(request, "form.invitation", "/sign-in", problem, 410, back_to=path)
     if user is not None and user.account_id is not None and study_id is not None:
         return _joining(request, token, user.name, study)
     spoken = text(language_of(request), f"form.role_{role}")
@@ -132,7 +133,7 @@ async def accept_invitation(request: Request) -> Response:
             return RedirectResponse(return_to, status_code=303)
         account, return_to = await run_in_threadpool(_accepted, token, name, password)
     except InfError as error:
-        return _invitation(request, token, f"{error}.", name=name, status=400)
+        return _invitation(request, token, problem_to(request, error), name=name, status=400)
     return await run_in_threadpool(signed_in, request, account, return_to)
 
 
@@ -150,7 +151,9 @@ def _joined(token: str, cookies: dict[str, str]) -> str:
     store = open_store()
     user = user_of_cookies(store, cookies)
     if user is None or user.account_id is None:
-        raise Refused("you are signed out: sign in, or create an account here")
+        raise Refused(
+            "you are signed out: sign in, or create an account here", code="signed_out_here"
+        )
     with store.write() as session:
         return_to = _landing_path(invitations.open_invitation(session, token))
         invitations.join_by_invitation(session, token, user.account_id)
@@ -188,15 +191,7 @@ def _invitation(
 
 
 def _invitation_page(request: Request, token: str, fields: str, status: int) -> Response:
-    path = f"/invitation/{escape(token)}"
-    return form_page(
-        say_to(request, "form.invitation"),
-        path,
-        fields,
-        status,
-        other_languages(request, path),
-        language=language_of(request),
-    )
+    return form_page(request, "form.invitation", f"/invitation/{escape(token)}", fields, status)
 
 
 ROUTES: Sequence[BaseRoute] = (
@@ -236,14 +231,8 @@ def _form(
         autocomplete="current-password" required></label>
       <button>{say_to(request, "form.sign_in")}</button>
       {_provider_links(request, return_to)}"""
-    return form_page(
-        say_to(request, "form.sign_in"),
-        "/sign-in",
-        fields,
-        status,
-        other_languages(request, f"/sign-in?{urlencode({'next': return_to})}"),
-        language=language_of(request),
-    )
+    back_to = f"/sign-in?{urlencode({'next': return_to})}"
+    return form_page(request, "form.sign_in", "/sign-in", fields, status, back_to=back_to)
 
 
 def _provider_links(request: Request, return_to: str) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 import streamlit as st
 
 from app.access.identity import SessionUser
+from app.access.language import language_now, say
 from app.kit.card_files import card_css, card_js
-from app.kit.language import language_now, say
 from app.text.languages import LANGUAGES
 
 STYLE = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
@@ -26,11 +26,12 @@ def draw_sidebar(user: SessionUser) -> None:
     st.logo(str(LOGO), size="large")
     name = escape(user.name)
     if user.account_id is None:
-        line = f"{name} · no accounts yet"
+        line = f"{name} · {escape(say('menu.no_accounts'))}"
     else:
+        role = escape(say(f"form.role_{user.role}"))
         line = (
-            f'{name} · {user.role} · <a href="/account" target="_self">account</a> · '
-            '<a href="/sign-out" target="_self">sign out</a>'
+            f'{name} · {role} · <a href="/account" target="_self">{escape(say("menu.account"))}</a>'
+            f' · <a href="/sign-out" target="_self">{escape(say("menu.sign_out"))}</a>'
         )
     with st.sidebar:
         st.html(f'<p class="inf-user">{line}</p>')

@@ -23,8 +23,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from app.access.identity import note_seen, user_of_cookies
+from app.access.language import say
 from app.access.openid import PARAMETER, providers
 from app.server.origins import OwnOrigin
+from app.server.proxies import WarnOfProxies
 from app.server.routes import ROUTES
 from app.server.uploads import LimitBodies
 from db.store.store import open_store
@@ -100,17 +102,18 @@ def _dotted(settings: dict[str, Any], before: str = "") -> dict[str, Any]:
 def show_internal_error(error: Exception) -> bool:
     """Show a message for an internal error; the server log has the traceback."""
     log.error("internal error in a page", exc_info=error)
-    st.error(
-        "Internal error in InF Studio. Saved data is not affected. Reload the page; if the error "
-        "persists, see the server log for details.",
-        icon=":material/error:",
-    )
+    st.error(say("internal_error"), icon=":material/error:")
     return True
 
 
 app = st.App(
     FOLDER / "main.py",
     routes=ROUTES,
-    middleware=[Middleware(OwnOrigin), Middleware(RequireSignIn), Middleware(LimitBodies)],
+    middleware=[
+        Middleware(WarnOfProxies),
+        Middleware(OwnOrigin),
+        Middleware(RequireSignIn),
+        Middleware(LimitBodies),
+    ],
     on_script_error=show_internal_error,
 )

@@ -56,7 +56,10 @@ def submit_decision(
     known = find_judgment(session, decision.event_id)
     if known is not None:
         if (known.judge_id, known.item_id) != (judge_id, decision.item_id):
-            raise Refused(f"event {decision.event_id!r} is stored for another judge or item")
+            raise Refused(
+                f"event {decision.event_id!r} is stored for another judge or item",
+                code="event_taken",
+            )
         return known
     assignment = find_assignment(session, study_id, judge_id, decision.item_id)
     if study.status == "closed":
@@ -151,7 +154,9 @@ def study_closed(study: Study) -> Refused:
 
 def _checked_reason(reason: str) -> str:
     if reason and reason not in REMARK_REASONS:
-        raise BadInput(f"no reason {reason!r:.40}: give one of {', '.join(REMARK_REASONS)}")
+        raise BadInput(
+            f"no reason {reason!r:.40}: give one of {', '.join(REMARK_REASONS)}", code="malformed"
+        )
     return reason
 
 
@@ -172,5 +177,10 @@ def _label(order_shown: Sequence[str], position: int | None) -> str:
     if position is None:
         return NONE
     if not 0 <= position < len(order_shown):
-        raise BadInput(f"there is no passage {position + 1}: there are {len(order_shown)}")
+        raise BadInput(
+            f"there is no passage {position + 1}: there are {len(order_shown)}",
+            code="no_passage",
+            number=position + 1,
+            count=len(order_shown),
+        )
     return str(order_shown[position])

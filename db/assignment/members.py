@@ -1,5 +1,7 @@
 """Members of a study: joining it, pausing and resuming a judge, the hidden gold that pauses one."""
 
+import re
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -10,6 +12,16 @@ from db.study.studies import get_study
 from db.tables import Judge, Judgment, Study, StudyItem, StudyJudge, utc_now
 
 GOLD_SEEN = 3  # below three answers, one mistake would already pause a judge
+# Reasons that no curator wrote, by the code of what the judge reads in their own language.
+GOLD_REASON = re.compile(r"(?P<right>\d+) of (?P<seen>\d+) gold items correct")
+QUALIFICATION_REASON = re.compile(
+    r"qualification not passed in (?P<rounds>\d+) rounds? "
+    r"\((?P<right>\d+) of (?P<total>\d+) right in the last\).*"
+)
+AUTOMATIC_REASONS = {
+    "paused_by_gold": GOLD_REASON,
+    "paused_by_qualification": QUALIFICATION_REASON,
+}
 
 
 def membership(session: Session, study_id: int, judge_id: int) -> StudyJudge:
@@ -41,10 +53,13 @@ def not_open(study: Study) -> Refused:
 
 def require_active(member: StudyJudge) -> None:
     """Raise Refused with the reason if the judge is paused in the study."""
-    if member.state == "paused":
-        raise Refused(
-            f"you are paused in this study: {member.reason}", code="paused", reason=member.reason
-        )
+    if member.state != "paused":
+        return
+    message = f"you are paused in this study: {member.reason}"
+    for code, pattern in AUTOMATIC_REASONS.items():
+        if found := pattern.fullmatch(member.reason):
+            raise Refused(message, code=code, **found.groupdict())
+    raise Refused(message, code="paused", reason=member.reason)
 
 
 def add_member(session: Session, study_id: int, judge_id: int) -> StudyJudge:

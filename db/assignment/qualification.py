@@ -130,7 +130,12 @@ def answer_example(
     if row is None or row.part != "training" or row.gold_choice is None:
         raise Refused("this is no longer an example of the study", code="no_example")
     if position is not None and not 0 <= position < len(order):
-        raise BadInput(f"there is no passage {position + 1}: there are {len(order)}")
+        raise BadInput(
+            f"there is no passage {position + 1}: there are {len(order)}",
+            code="no_passage",
+            number=position + 1,
+            count=len(order),
+        )
     this_round = example.round
     known = find_judgment(session, f"training:{judge_id}/{study_id}/{item_id}/{this_round}")
     if known is None:

@@ -167,9 +167,9 @@ def _write(
 ) -> None:
     text = body.replace("\x00", "").strip()[:MAX_MESSAGE_CHARACTERS]
     if not text:
-        raise BadInput("a message needs a text")
+        raise BadInput("a message needs a text", code="message_empty")
     if not is_storable(text):
-        raise BadInput("the message contains half a character: change it")
+        raise BadInput("the message contains half a character: change it", code="message_half")
     known = session.scalar(select(ItemMessage).where(ItemMessage.event_id == event_id))
     if known is not None:
         stored = (known.study_id, known.judge_id, known.item_id, known.body)

@@ -55,10 +55,18 @@ def add_account(
     """
     name = name.strip()
     if not name or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
-        raise BadInput(f"account name {name!r}: 1 to {MAX_NAME_CHARACTERS} printable characters")
+        raise BadInput(
+            f"account name {name!r}: 1 to {MAX_NAME_CHARACTERS} printable characters",
+            code="account_name",
+            count=MAX_NAME_CHARACTERS,
+        )
     check_role(role)
     if session.scalar(select(Account.id).where(Account.name == name)) is not None:
-        raise Refused(f"account {name!r} exists already: choose another name")
+        raise Refused(
+            f"account {name!r} exists already: choose another name",
+            code="account_exists",
+            name=name,
+        )
     stored = None if password is None else hash_password(password, known=[name]).argon2
     account = Account(name=name, role=role, password_hash=stored)
     session.add(account)

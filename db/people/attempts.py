@@ -69,7 +69,7 @@ def limit_attempts(session: Session, name: str, place: str, device: str = "") ->
         with_it = _failed().where(Audit.actor == name, Audit.detail["device"].as_string() == device)
         if (session.scalar(with_it) or 0) < MAX_BY_NAME_AND_ADDRESS:
             return
-        raise Refused(TOO_MANY)
+        raise Refused(TOO_MANY, code="too_many")
     here = _failed().where(Audit.detail["address"].as_string() == place)
     by_both = session.scalar(here.where(Audit.actor == name)) or 0
     if by_both < MAX_BY_NAME_AND_ADDRESS:
@@ -80,7 +80,7 @@ def limit_attempts(session: Session, name: str, place: str, device: str = "") ->
         by_name = session.scalar(_failed().where(Audit.actor == name)) or 0
         if by_strangers < MAX_BY_ADDRESS and by_name < MAX_BY_NAME:
             return
-    raise Refused(TOO_MANY)
+    raise Refused(TOO_MANY, code="too_many")
 
 
 def record_failure(session: Session, name: str, place: str, device: str = "") -> None:

@@ -35,6 +35,10 @@ def sign_in_by_email(session: Session, email: str, *, address: str = "") -> Acco
     account = session.scalar(select(Account).where(Account.email == email)) if email else None
     if account is None or account.disabled:
         record_audit(session, email, "openid.refused", address=address)
-        raise Refused(f"no account here has the address {email}: ask an admin for one")
+        raise Refused(
+            f"no account here has the address {email}: ask an admin for one",
+            code="no_account",
+            email=email,
+        )
     record_audit(session, account.name, "sign-in", address=address, via="openid")
     return account

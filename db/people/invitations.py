@@ -65,7 +65,10 @@ def open_invitation(session: Session, token: str) -> Invitation:
         select(Invitation).where(Invitation.token_sha256 == _sha256(token)).with_for_update()
     )
     if found is None or found.account_id is not None or found.expires_at < utc_now():
-        raise Refused("this invitation was used already or has expired: ask for another")
+        raise Refused(
+            "this invitation was used already or has expired: ask for another",
+            code="invitation_over",
+        )
     return found
 
 
@@ -99,7 +102,10 @@ def join_by_invitation(session: Session, token: str, account_id: int) -> Account
     """
     invitation = open_invitation(session, token)
     if invitation.study_id is None:
-        raise Refused("this invitation makes a new account, and you have one: sign out to use it")
+        raise Refused(
+            "this invitation makes a new account, and you have one: sign out to use it",
+            code="invitation_of_account",
+        )
     account = session.get_one(Account, account_id)
     _mark_used(session, invitation, account)
     return account

@@ -48,7 +48,10 @@ def hash_password(password: str | HashedPassword, *, known: Sequence[str] = ()) 
         return password
     if not MIN_PASSWORD_CHARACTERS <= len(password) <= MAX_PASSWORD_CHARACTERS:
         raise BadInput(
-            f"a password has {MIN_PASSWORD_CHARACTERS} to {MAX_PASSWORD_CHARACTERS} characters"
+            f"a password has {MIN_PASSWORD_CHARACTERS} to {MAX_PASSWORD_CHARACTERS} characters",
+            code="password_length",
+            minimum=MIN_PASSWORD_CHARACTERS,
+            maximum=MAX_PASSWORD_CHARACTERS,
         )
     from zxcvbn import zxcvbn  # its lists of common passwords take a moment to load
 
@@ -56,7 +59,8 @@ def hash_password(password: str | HashedPassword, *, known: Sequence[str] = ()) 
     if zxcvbn(password[:ESTIMATED_CHARACTERS], first)["guesses"] < MIN_GUESSES:
         raise BadInput(
             "this password is among the first that are guessed (common ones, names, rows of keys): "
-            "several unrelated words make a good one"
+            "several unrelated words make a good one",
+            code="password_common",
         )
     return HashedPassword(hasher().hash(password))
 
@@ -130,9 +134,11 @@ def _open_link(session: Session, token: str) -> tuple[PasswordLink, Account]:
     )
     account = None if link is None else session.get_one(Account, link.account_id)
     if link is None or account is None or account.disabled:
-        raise Refused("this link does not work: ask an admin for another")
+        raise Refused("this link does not work: ask an admin for another", code="link_broken")
     if link.used_at is not None or link.expires_at < utc_now():
-        raise Refused("this link was used already or has expired: ask an admin for another")
+        raise Refused(
+            "this link was used already or has expired: ask an admin for another", code="link_over"
+        )
     return link, account
 
 

@@ -72,7 +72,11 @@ def get_or_create_judge(
         session.flush()
     wanted = (kind, offline, simulated, account_id)
     if (judge.kind, judge.offline, judge.simulated, judge.account_id) != wanted:
-        raise Refused(f"the name {name!r} is taken by another judge ({judge.kind})")
+        raise Refused(
+            f"the name {name!r} is taken by another judge ({judge.kind})",
+            code="judge_name_taken",
+            name=name,
+        )
     return judge
 
 
@@ -118,7 +122,9 @@ def record_judgment(
     known = find_judgment(session, event_id)
     if known is not None:
         if (known.judge_id, known.item_id) != (judge_id, item_id):
-            raise Refused(f"event {event_id!r} is stored for another judge or item")
+            raise Refused(
+                f"event {event_id!r} is stored for another judge or item", code="event_taken"
+            )
         return known
     check_choice(session, item_id, choice, order_shown)
     earlier = current_judgment(session, judge_id, item_id)

@@ -169,7 +169,7 @@ def get_study(session: Session, study_id: int) -> Study:
     if study is None:
         there = [str(number) for number in session.scalars(select(Study.id).order_by(Study.id))]
         known = f"there are {', '.join(there)}" if there else "create one with `inf study create`"
-        raise NotFound(f"no study {study_id}: {known}")
+        raise NotFound(f"no study {study_id}: {known}", code="no_study", number=study_id)
     return study
 
 

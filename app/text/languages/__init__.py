@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from app.text.languages import de, en
-from db.errors import InfError, Refused
+from db.errors import InfError
 
 DEFAULT = "en"
 COOKIE = "inf_language"
@@ -36,10 +36,8 @@ def text(language: str, key: str, **values: object) -> str:
 
 def error_text(language: str, error: InfError) -> str:
     """The error in the language; in English where the catalogue has no text for it."""
-    key = f"refused.{error.code}" if isinstance(error, Refused) and error.code else ""
-    if key not in LANGUAGES[language].texts:
-        return str(error)
-    return text(language, key, **error.values) if isinstance(error, Refused) else str(error)
+    key = f"refused.{error.code}"
+    return text(language, key, **error.values) if key in LANGUAGES[language].texts else str(error)
 
 
 def best_language(chosen: str, accepted: str) -> str:

@@ -1,0 +1,15 @@
+"""The language of the annotators' pages: of the cookie, else of the browser."""
+
+import streamlit as st
+
+from app.text.languages import COOKIE, best_language, text
+
+
+def language_now() -> str:
+    """The code of the language that this user's browser chose or accepts."""
+    return best_language(st.context.cookies.get(COOKIE, ""), st.context.locale or "")
+
+
+def say(key: str, **values: object) -> str:
+    """The text of a key in the user's language."""
+    return text(language_now(), key, **values)
