@@ -78,6 +78,9 @@ NOT_FAST_FILES = {
         *("usual_settings", "packing", "teacher", "baseline_objectives", "following"),
         *("guard", "recorded", "on_a_gpu", "natural_probe", "run_leakage"),
         *("mteb_model", "multilingual_and_reversed", "training_estimate", "backbones"),
+        *("upgrading", "published_cards", "several_releases", "mining", "benchmark_suites"),
+        *("evaluation_record", "corpora", "contamination_recall", "about_run", "remote_code"),
+        *("objectives", "gpu_check", "several_processes", "embedding", "revalidation"),  # PyTorch
     )
 }
 
