@@ -3,6 +3,7 @@
 # make test        all tests but the long ones
 # make test-long   the long ones: many kills, several processes or nodes, real models, journeys
 # make test-all    every test, as .ci/run does
+# make results     the tables of docs/results.md: base against trained, and more or fewer groups
 # make docs        the site, in site/, with warnings as errors
 VENV := .venv
 PYTHON ?= python3
@@ -14,7 +15,8 @@ PYTEST ?= -n 2 --dist loadscope --no-loadscope-reorder
 # Bytecode is kept, whatever the caller's environment says: every command of a test imports us again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo install test test-fast test-long test-all lint wheel wheel-test docs clean
+.PHONY: demo install test test-fast test-long test-all lint wheel wheel-test docs results \
+  results-all clean
 
 RUN_TESTS = OMP_WAIT_POLICY=PASSIVE $(VENV)/bin/python -m pytest $(PYTEST)
 
@@ -34,6 +36,12 @@ test-long: $(VENV)/.installed-dev
 
 test-all: $(VENV)/.installed-dev
 	$(RUN_TESTS)
+
+results: $(VENV)/.installed-dev
+	$(VENV)/bin/python bench/results.py recipe dose
+
+results-all: $(VENV)/.installed-dev
+	$(VENV)/bin/python bench/results.py all
 
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -P -m mkdocs build --strict --quiet --site-dir site

@@ -9,6 +9,7 @@ from typing import Any
 from db.errors import BadInput
 from db.store.settings import home
 from db.store.store import Store
+from trainer.data.choosing import choose_groups
 from trainer.data.confidence import by_rank, require_order, with_confidence
 from trainer.data.groups import Group
 from trainer.data.mixing import apart_from, mix_in, plain_keys
@@ -92,7 +93,8 @@ def groups_of(folder: Path, settings: TrainSettings, more: Sequence[Path] = ()) 
         mixed.append(recorded)
     if has_order:
         require_order(together)
-    return Groups(release, together, held_out, tuple(mixed), len(training) - len(own))
+    chosen = choose_groups(together, settings.max_groups, settings.seed)
+    return Groups(release, chosen, held_out, tuple(mixed), len(training) - len(own))
 
 
 def _with_order(groups: list[Group], release: ReleaseData, *, is_one_of: int) -> list[Group]:

@@ -245,6 +245,15 @@ class SettingFields:
         choices=("off", "confident-first"),
         advanced=True,
     )
+    max_groups: int = _setting(
+        0,
+        SCHEDULE,
+        "Maximum groups",
+        "Train on at most this many groups, chosen by the seed; 0: all. More groups with the same "
+        "seed include these.",
+        minimum=0,
+        advanced=True,
+    )
     epochs: float = _setting(2.0, SCHEDULE, "Epochs", "How many times each group is seen.")
     max_steps: int = _setting(
         0,

@@ -1,0 +1,252 @@
+"""Does training help? The tables of docs/results.md and of the README, from trainings run here.
+
+    .venv/bin/python bench/results.py [PART …] [--folder DIR] [--release DIR] [--guard DIR]
+
+PART: `recipe` (base against trained, three seeds), `dose` (number of groups), `objectives`, `plain`
+(rows without instruction mixed in), `filter` (kept, all and a random choice of equal size: the
+paper's Figure 6), or `all`; without one, `recipe` and `dose`. Every training is `inf train` on the
+demo's release with the same held-out groups (by pair and near-duplicate), and every line of a table
+names its settings. A training that ended is a line of DIR/runs.jsonl and is not run again: an
+interrupted command continues. Seeds are 1, 2, 3; none is chosen by its result. Without --release,
+the demo set is curated (recorded answers) and exported into DIR first, dropped groups too.
+
+--guard: the folder `google_queries` of the project's shared data (pairs.jsonl, passages.jsonl); 500
+of its questions over all its passages show what training does to ordinary retrieval. Left out
+where it is not there.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
+
+from db.modules import run_module
+
+ROOT = Path(__file__).parents[1]
+DEMO = ROOT / "curation" / "demo"
+SHARED = ROOT.parent / "shared" / "data" / "google_queries"
+GUARD_QUESTIONS = 500
+SEEDS = (1, 2, 3)
+COMMON = {"rows_per_batch": 8, "held_out": 0.2, "max_steps": 100, "learning_rate": 5e-5}
+RECIPE = {"objective": "P,I:multi", "instructions_sampled": 8}
+HEADLINE = ("strict", "instruction-flip", "query-flip", "natural-flip")
+FIRST = ("ndcg@10", "guard-ndcg@10")
+CONTROLS = ("query-alone", "instruction-alone")
+
+
+class Way(NamedTuple):
+    """One line of a table: a name, its settings, and the seeds it is run with."""
+
+    name: str
+    settings: Mapping[str, object]
+    seeds: Sequence[int] = SEEDS
+    guard: bool = False
+
+
+PARTS: dict[str, tuple[Way, ...]] = {
+    "recipe": (Way("the recipe", RECIPE, guard=True),),
+    "dose": tuple(
+        Way(f"{count} groups" if count else "all groups", RECIPE | {"max_groups": count})
+        for count in (50, 100, 200, 400, 0)
+    ),
+    "objectives": (
+        Way("ℓ_P", {"objective": "P"}),
+        Way("ℓ_I", {"objective": "I"}),
+        Way("ℓ_{P,I}^multi", RECIPE),
+        Way("mnrl", {"objective": "mnrl"}),
+        Way("promptriever", {"objective": "promptriever"}),
+    ),
+    "plain": tuple(
+        Way(f"{share:.0%} plain rows", RECIPE | {"standard_share": share}, guard=True)
+        for share in (0.1, 0.3)
+    ),
+    "filter": (
+        Way("kept", RECIPE),
+        Way("kept and dropped", RECIPE | {"dropped": "include"}),
+        Way(
+            "as many as kept, at random from both",
+            RECIPE | {"dropped": "include", "max_groups": -1},
+        ),
+    ),
+}
+
+
+def run_inf(*arguments: object, home: Path) -> Any:
+    """The result of `inf … --json` in a store of its own."""
+    environment = os.environ | {"INF_HOME": str(home), "OMP_WAIT_POLICY": "PASSIVE"}
+    environment.pop("INF_DATABASE_URL", None)
+    command = [sys.executable, *run_module("app.cli.main"), *map(str, arguments), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(map(str, arguments))}: {done.stdout or done.stderr}")
+    return json.loads(done.stdout)
+
+
+def demo_release(folder: Path) -> Path:
+    """The demo set's groups, curated from recorded answers and exported, dropped ones too."""
+    release = folder / "release"
+    if (release / "release.json").is_file():
+        return release
+    home = folder / "home"
+    run_inf("db", "upgrade", home=home)
+    files = ("--pairs", DEMO / "pairs.jsonl", "--passages", DEMO / "passages.jsonl")
+    about = ("--source", "InF Studio demo set", "--licence", "cc0-1.0")
+    run_inf("import", "--dataset", "demo", *files, *about, home=home)
+    run_inf("curate", "--dataset", "demo", "--provider", "recorded", home=home)
+    run_inf("export", "--dataset", "demo", "--out", release, "--include-dropped", home=home)
+    return release
+
+
+def write_guard(source: Path, folder: Path) -> Path:
+    """The first questions of a shuffle by a fixed seed, over all passages, as a BEIR folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [json.loads(line) for line in (source / "pairs.jsonl").read_text("utf-8").splitlines()]
+    random.Random(1).shuffle(rows)
+    chosen = rows[:GUARD_QUESTIONS]
+    pool = [
+        json.loads(line) for line in (source / "passages.jsonl").read_text("utf-8").splitlines()
+    ]
+    corpus = ({"_id": p["passage_id"], "title": p["title"], "text": p["text"]} for p in pool)
+    _write(folder / "corpus.jsonl", corpus)
+    questions = ({"_id": f"o{n}", "text": row["query"]} for n, row in enumerate(chosen))
+    _write(folder / "queries.jsonl", questions)
+    judged = [f"o{n}\t{row['passage_id']}\t1\n" for n, row in enumerate(chosen)]
+    (folder / "qrels").mkdir(exist_ok=True)
+    head = "query-id\tcorpus-id\tscore\n"
+    (folder / "qrels" / "test.tsv").write_text(head + "".join(judged), encoding="utf-8")
+    return folder
+
+
+def _write(path: Path, rows: Iterator[dict[str, str]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def kept_count(release: Path) -> int:
+    """How many groups of the release validation kept."""
+    files = sorted(release.glob("*.jsonl"))
+    lines = (line for file in files for line in file.read_text("utf-8").splitlines())
+    return sum(json.loads(line)["verdict"] == "kept" for line in lines)
+
+
+class Results:
+    """The trainings that ended, by their settings, in a file that grows by a line each."""
+
+    def __init__(self, folder: Path, release: Path, guard: Path | None) -> None:
+        self.folder, self.release, self.guard = folder, release, guard
+        self.path = folder / "runs.jsonl"
+        lines = self.path.read_text("utf-8").splitlines() if self.path.exists() else []
+        rows = map(json.loads, lines)
+        self.done: dict[str, dict[str, Any]] = {row["key"]: row for row in rows}
+        content = (release / "release.json").read_bytes()
+        self.release_hash = hashlib.sha256(content).hexdigest()
+
+    def of(self, way: Way, seed: int) -> dict[str, Any]:
+        """The training's scores; runs it where no line has them."""
+        settings = COMMON | dict(way.settings) | {"seed": seed, "held_out_groups": "kept"}
+        if settings.get("max_groups") == -1:
+            settings["max_groups"] = kept_count(self.release)
+        if way.guard and self.guard:
+            settings["guard"] = str(self.guard)
+        given = [f"{name}={value}" for name, value in sorted(settings.items())]
+        key = hashlib.sha256("\n".join([self.release_hash, *given]).encode()).hexdigest()[:16]
+        if key not in self.done:
+            self.done[key] = self._run(key, way.name, given)
+        return self.done[key]
+
+    def _run(self, key: str, name: str, given: list[str]) -> dict[str, Any]:
+        home, started = self.folder / "home", time.monotonic()
+        run_inf("db", "upgrade", home=home)
+        out = self.folder / "models" / key
+        result = run_inf("train", "--release", self.release, "--out", out, *given, home=home)
+        row = {
+            "key": key,
+            "name": name,
+            "settings": given,
+            "seconds": round(time.monotonic() - started),
+            "result": result,
+        }
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+        print(f"{name}: {json.dumps(scores_of(result, 'after'))}", file=sys.stderr)
+        return row
+
+
+def scores_of(result: Mapping[str, Any], when: str) -> dict[str, float]:
+    """Every measure before or after the training: held-out groups, natural probe, guard."""
+    found = dict(result["held_out"][when]) | dict(result["natural_probe"][when])
+    if guard := result.get("guard"):
+        found["guard-ndcg@10"] = guard["ndcg@10"][when]
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def cell(rows: Sequence[Mapping[str, Any]], measure: str) -> str:
+    """`base → mean of the trained ± deviation over the seeds`, or a dash."""
+    ends = [(scores_of(row["result"], "before"), scores_of(row["result"], "after")) for row in rows]
+    if any(measure not in after for _, after in ends):
+        return "–"
+    after = [trained[measure] for _, trained in ends]
+    spread = f" ± {stdev(after):.3f}" if len(after) > 1 else ""
+    return f"{ends[0][0][measure]:.3f} → {fmean(after):.3f}{spread}"
+
+
+def table(results: Results, ways: Sequence[Way]) -> str:
+    """The part's table in Markdown, its trainings run where they are not done."""
+    measures = (*HEADLINE, *FIRST)
+    lines = [f"| training | seeds | {' | '.join(measures)} | seconds |"]
+    lines.append("|---" * (len(measures) + 3) + "|")
+    for way in ways:
+        rows = [results.of(way, seed) for seed in way.seeds]
+        cells = [cell(rows, measure) for measure in measures]
+        seconds = ", ".join(str(row["seconds"]) for row in rows)
+        seeds = ", ".join(map(str, way.seeds))
+        lines.append(f"| {way.name} | {seeds} | {' | '.join(cells)} | {seconds} |")
+    return "\n".join(lines) + "\n"
+
+
+def controls(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What each half of the text alone reaches, and BM25, beside the recipe's flips."""
+    after = [scores_of(row["result"], "after") for row in rows]
+    lines = ["| after the training | strict | instruction-flip | query-flip |", "|---|---|---|---|"]
+    for control in ("", *CONTROLS):
+        names = [f"{control}:{m}" if control else m for m in HEADLINE[:3]]
+        values = [fmean(one[n] for one in after) if n in after[0] else None for n in names]
+        shown = " | ".join("–" if value is None else f"{value:.3f}" for value in values)
+        lines.append(f"| {control or 'instruction and query'} | {shown} |")
+    bm25 = rows[0]["result"]["held_out"]["bm25"]
+    lines.append(f"| BM25 | {' | '.join(f'{bm25[m]:.3f}' for m in HEADLINE[:3])} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Run what is missing of the parts, and print their tables."""
+    parser = argparse.ArgumentParser(description="Does training help?")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--folder", type=Path, default=ROOT / ".results")
+    parser.add_argument("--release", type=Path)
+    parser.add_argument("--guard", type=Path, default=SHARED)
+    given = parser.parse_args()
+    names = given.parts or ["recipe", "dose"]
+    names = list(PARTS) if "all" in names else names
+    if unknown := [name for name in names if name not in PARTS]:
+        parser.error(f"no part {unknown[0]!r}: choose from {', '.join(PARTS)}, all")
+    folder = given.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    release = given.release.resolve() if given.release else demo_release(folder)
+    guard = write_guard(given.guard, folder / "google_queries") if given.guard.is_dir() else None
+    results = Results(folder, release, guard)
+    for name in names:
+        print(f"\n## {name}\n\n{table(results, PARTS[name])}", flush=True)
+        if name == "recipe":
+            print(controls([results.of(PARTS[name][0], seed) for seed in SEEDS]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
