@@ -164,6 +164,27 @@ def test_the_best_weights_can_be_chosen_by_them(
     )
 
 
+def test_groups_that_share_a_query_count_as_one_in_a_trainings_intervals(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    """Two groups of every query: at most as narrow as Wilson's interval of half as many values."""
+    rows = make_rows(30)
+    again = [
+        row | {"instruction_positive": "State the length.", "group_id": row["group_id"] + 500}
+        for row in rows
+    ]
+    release = write_rows(tmp_path / "twice", [*rows, *again])
+    config = config_for(tmp_path, max_steps="1", held_out="0.4") | {"release": str(release)}
+    held_out = train(claim(sqlite_store, config))["held_out"]
+    queries = held_out["groups"] / 2
+    for when in ("before", "after"):
+        for measure, (low, high) in held_out["intervals"][when].items():
+            share = held_out[when][measure]
+            assert low <= share <= high
+            alone = share_interval(share, queries)
+            assert high - low >= (alone[1] - alone[0]) * 0.999, (when, measure)
+
+
 def test_p_mrr_no_longer_chooses_the_weights_and_old_checkpoints_still_load() -> None:
     chosen = {"best_by": "p-mrr", "evaluate_steps": "1"}
     with pytest.raises(BadInput, match="best_by='p-mrr'"):

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.figures.means import share_interval
 from analysis.text.bm25 import convention_of
 from trainer.data.splitting import Groups
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
@@ -15,7 +14,9 @@ from trainer.evaluate.following import (
     MAX_BASE_FLIP,
     bm25_following,
 )
+from trainer.evaluate.intervals import following_means
 from trainer.evaluate.precision import scoring_precision
+from trainer.evaluate.question_clusters import about_questions
 from trainer.evaluate.scoring import score_model, summary
 from trainer.loop.precision import uses_bf16
 from trainer.probe import natural
@@ -66,6 +67,7 @@ class HeldOutScores:
         self.items = natural.read_natural_probe() if has_probe else ()
         self.before: dict[str, float | None] = {}
         self.after: dict[str, float | None] = {}
+        self.intervals: dict[str, dict[str, tuple[float | None, float | None]]] = {}
         self.natural: dict[str, natural.ProbeScores] = {}
 
     def shown_probes(self) -> list[dict[str, Any]]:
@@ -74,20 +76,20 @@ class HeldOutScores:
 
     def score_before(self, model: "SentenceTransformer") -> dict[str, float]:
         """Score the untrained model with all controls; returns what its curves begin with."""
-        self.before, curves = self._score(model, controls=True)
+        self.before, curves = self._score(model, "before")
         curves |= self._score_guard(model, "before")
         return curves | self._score_natural(model, "before")
 
     def score_now(self, model: "SentenceTransformer") -> dict[str, float]:
         """Score between two steps, without controls."""
-        curves = self._score(model, controls=False)[1] | self._score_guard(model, "now")
+        curves = self._score(model, "now")[1] | self._score_guard(model, "now")
         if self.best_by in natural.MEASURES:
             curves |= self._score_natural(model, "now")
         return curves
 
     def score_after(self, model: "SentenceTransformer") -> dict[str, float]:
         """Score the trained model with all controls; returns what its curves end with."""
-        self.after, curves = self._score(model, controls=True)
+        self.after, curves = self._score(model, "after")
         curves |= self._score_guard(model, "after")
         return curves | self._score_natural(model, "after")
 
@@ -104,10 +106,7 @@ class HeldOutScores:
             found["choice"] = self.choice
             found["bm25"] = bm25_following(self.benchmark, self.template)
             found["bm25_convention"] = convention_of(self.benchmark.language)
-            found["intervals"] = {
-                when: self._intervals(scores)
-                for when, scores in (("before", self.before), ("after", self.after))
-            }
+            found["intervals"] = self.intervals
             found["notes"] = self._notes()
         guard = {}
         if self.guard:
@@ -124,15 +123,24 @@ class HeldOutScores:
         return {"held_out": found, "natural_probe": probe, **guard}
 
     def _score(
-        self, model: "SentenceTransformer", *, controls: bool
+        self, model: "SentenceTransformer", when: str
     ) -> tuple[dict[str, float | None], dict[str, float]]:
-        """(what the result keeps, the curves' values with the ranks of the probes)."""
+        """(what the result keeps, the curves' values with the ranks of the probes).
+
+        when: `before` and `after` with controls, and intervals over groups that share a query;
+        `now` without.
+        """
         if self.benchmark is None:
             return {}, {}
         with scoring_precision(model.device, bf16=self.bf16):
             scores = score_model(
-                model, self.template, self.benchmark, check=self.check, controls=controls
+                model, self.template, self.benchmark, check=self.check, controls=when != "now"
             )
+        if when != "now":
+            means = following_means(scores.per_query, about_questions(self.benchmark))
+            self.intervals[when] = {
+                name: (means[name].low, means[name].high) for name in FOLLOWING if name in means
+            }
         found = summary(scores.metrics)
         curves = {
             name: value for name, value in found.items() if value is not None and ":" not in name
@@ -155,14 +163,6 @@ class HeldOutScores:
                 model, self.template, self.items, check=self.check
             )
         return dict(self.natural[when].metrics)
-
-    def _intervals(self, scores: Mapping[str, float | None]) -> dict[str, tuple[float, float]]:
-        """95 % intervals of the shares of groups."""
-        return {
-            name: share_interval(value, self.groups)
-            for name in FOLLOWING
-            if (value := scores.get(name)) is not None
-        }
 
     def _notes(self) -> list[str]:
         """What the scores on held-out groups cannot show, and why."""
