@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 from analysis.embed.model_hash import NamedModel, named_model, same_model
 from curation.judging.independence import validator_models
 from db.outcome.evaluations import Scored
-from db.outcome.independence import run_of_benchmark, trained_on_dataset
+from db.outcome.independence import runs_of_benchmark, trained_on_dataset
 
 
 def circular_sentences(session: Session, scores: Iterable[Scored]) -> list[str]:
@@ -19,10 +19,10 @@ def circular_sentences(session: Session, scores: Iterable[Scored]) -> list[str]:
     found = []
     for benchmark, scored in by_benchmark.items():
         found += _seen(session, benchmark, scored)
-        run_id = run_of_benchmark(session, benchmark)
-        if run_id is None:
-            continue
-        sentence = circular_sentence(benchmark, scored, validator_models(session, run_id))
+        validators: dict[str, NamedModel] = {}
+        for run_id in runs_of_benchmark(session, benchmark):
+            validators |= validator_models(session, run_id)
+        sentence = circular_sentence(benchmark, scored, validators)
         if sentence:
             found.append(sentence)
     return found

@@ -1,6 +1,7 @@
 """Actions of the Releases page: queue an export or a push."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -22,22 +23,33 @@ from db.tables import Release
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 
 
-def read_filter_options(run: RunSummary) -> tuple[list[str], list[str], dict[int, str]]:
-    """Sources and languages of the run's dataset, and the names of the run's studies by id."""
+def read_filter_options(
+    runs: Sequence[RunSummary],
+) -> tuple[list[str], list[str], dict[int, str]]:
+    """Sources and languages of the runs' datasets, and the names of a single run's studies by
+    id."""
+    datasets = list(dict.fromkeys(run.dataset_id for run in runs))
     with open_store().read() as session:
-        studies = list_studies(session, dataset_id=run.dataset_id)
+        studies = list_studies(session, dataset_id=datasets[0]) if len(runs) == 1 else []
+        sources = [name for each in datasets for name in pair_sources(session, each)]
+        languages = [name for each in datasets for name in pair_languages(session, each)]
         return (
-            pair_sources(session, run.dataset_id),
-            pair_languages(session, run.dataset_id),
-            {each.id: each.name for each in studies if each.run_id == run.id},
+            list(dict.fromkeys(sources)),
+            list(dict.fromkeys(languages)),
+            {each.id: each.name for each in studies if each.run_id == runs[0].id},
         )
 
 
-def read_counts(dataset: str, config: dict[str, Any]) -> list[ChosenCount]:
-    """How many groups of each kind the config selects."""
+def read_counts(runs: Sequence[RunSummary], config: dict[str, Any]) -> list[ChosenCount]:
+    """How many groups of each kind the config selects, before duplicates are left out."""
     with open_store().read() as session:
-        source = get_dataset(session, dataset).source
-        return count_by_kind(session, choice_of(config), source)
+        return [
+            count
+            for run in runs
+            for count in count_by_kind(
+                session, choice_of(config, run.id), get_dataset(session, run.dataset).source
+            )
+        ]
 
 
 def read_preview(config: dict[str, Any]) -> ReleasePreview:
@@ -52,11 +64,13 @@ def read_diff(before: Release, after: Release) -> list[DiffRow]:
         return diff_releases(session, before, after)
 
 
-def config_of_form(run_id: int, dataset: str) -> dict[str, Any]:
-    """The config of the export job that the form describes."""
+def config_of_form(runs: Sequence[tuple[int, str]]) -> dict[str, Any]:
+    """The config of the export job that the form describes; runs: (id, dataset)."""
     state = st.session_state
     name = (state.get("releases.name") or "").strip()
-    return {
+    run_id, dataset = runs[0]
+    several = {"runs": [each for each, _ in runs]} if len(runs) > 1 else {}
+    return several | {
         "dataset": dataset,
         "run_id": run_id,
         "out": str(home() / "releases" / (name or "release")),
@@ -65,7 +79,7 @@ def config_of_form(run_id: int, dataset: str) -> dict[str, Any]:
         "include_dropped": bool(state.get("releases.include_dropped")),
         "sources": list(state.get("releases.sources") or ()),
         "languages": list(state.get("releases.languages") or ()),
-        "study_id": state.get("releases.study"),
+        "study_id": None if several else state.get("releases.study"),
         "balance": "source" if state.get("releases.balance") else "none",
         "leave_out_contaminated": bool(state.get("releases.leave_out_contaminated")),
         "split_by": state.get("releases.split_by") or "train",
@@ -76,10 +90,11 @@ def config_of_form(run_id: int, dataset: str) -> dict[str, Any]:
     }
 
 
-def choice_of(config: dict[str, Any]) -> Choice:
-    """The groups that a config selects, before overlaps are excluded and sources balanced."""
+def choice_of(config: dict[str, Any], run_id: int) -> Choice:
+    """The groups that a config selects of a run, before overlaps are excluded and sources
+    balanced."""
     return Choice(
-        config["run_id"],
+        run_id,
         config["reviews"],
         config["include_dropped"],
         sources=tuple(config["sources"]),
@@ -89,11 +104,11 @@ def choice_of(config: dict[str, Any]) -> Choice:
 
 
 @action
-def start(run_id: int, dataset: str) -> None:
+def start(runs: Sequence[tuple[int, str]]) -> None:
     """Queue the export that the form describes, into the releases folder."""
     state = st.session_state
     require_permission("export")
-    config = config_of_form(run_id, dataset)
+    config = config_of_form(runs)
     name = config["name"]
     if not SAFE.fullmatch(name):
         raise BadInput(

@@ -16,6 +16,7 @@ from db.release.choice import REVIEWS, ChosenCount
 from db.run.runs import RunSummary
 
 FORMATS = ("parquet", "jsonl", "csv")
+DUPLICATES_NOTE = ", before duplicates between runs are left out"
 REVIEWED = {"": "not reviewed", "approve": "approved", "edit": "edited", "reject": "rejected"}
 
 
@@ -26,15 +27,32 @@ def draw_release_form(runs: list[RunSummary], number: int) -> None:
         "Run", list(by_id), format_func=lambda n: run_name(by_id[n]), key="releases.run"
     )
     run = by_id[run_id] if run_id is not None else runs[0]
-    _draw_filter(run)
+    chosen = [run, *_draw_further_runs(by_id, run)]
+    _draw_filter(chosen)
     _draw_splits(number)
-    config = actions.config_of_form(run.id, run.dataset)
-    _draw_counts(run, config)
+    config = actions.config_of_form([(each.id, each.dataset) for each in chosen])
+    _draw_counts(chosen, config)
     _draw_preview(config)
 
 
-def _draw_filter(run: RunSummary) -> None:
-    sources, languages, studies = actions.read_filter_options(run)
+def _draw_further_runs(by_id: dict[int, RunSummary], run: RunSummary) -> list[RunSummary]:
+    others = [each for each in by_id if each != run.id]
+    if not others:
+        return []
+    further = st.multiselect(
+        "Further runs",
+        others,
+        format_func=lambda n: run_name(by_id[n]),
+        key="releases.further_runs",
+        placeholder="none",
+        help="One release of several runs and datasets. Of groups of the same pair, one run's are "
+        "taken: the best review first, then the run that stands first here.",
+    )
+    return [by_id[each] for each in further if each in others]
+
+
+def _draw_filter(runs: list[RunSummary]) -> None:
+    sources, languages, studies = actions.read_filter_options(runs)
     first, second, third = st.columns(3)
     first.selectbox(
         "Reviews",
@@ -50,6 +68,7 @@ def _draw_filter(run: RunSummary) -> None:
         [None, *studies],
         format_func=lambda n: "any or none" if n is None else f"study {n} · {studies[n]}",
         key="releases.study",
+        disabled=len(runs) > 1,
         help="Only groups with items in this study.",
     )
     if languages:
@@ -92,20 +111,20 @@ def _draw_splits(number: int) -> None:
     )
 
 
-def _draw_counts(run: RunSummary, config: dict[str, Any]) -> None:
-    found = actions.read_counts(run.dataset, config)
+def _draw_counts(runs: list[RunSummary], config: dict[str, Any]) -> None:
+    found = actions.read_counts(runs, config)
     total = sum(each.groups for each in found)
     if not total:
         st.warning("No groups match these filters. Remove one.", icon=":material/filter_alt:")
     else:
-        st.markdown(f"**{counted(total, 'group')}** selected")
+        st.markdown(f"**{counted(total, 'group')}** selected" + DUPLICATES_NOTE * (len(runs) > 1))
         st.caption(plain(" · ".join(_breakdown(found))))
     st.button(
         "Create release",
         type="primary",
         key="releases.start",
         on_click=actions.start,
-        args=(run.id, run.dataset),
+        args=([(run.id, run.dataset) for run in runs],),
         disabled=total == 0,
     )
 

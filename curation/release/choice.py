@@ -1,31 +1,52 @@
-"""The groups of a release: the filter, without contaminated ones, balanced."""
+"""The groups of a release: the filter, without contaminated ones and duplicates, balanced."""
 
 import hashlib
 from array import array
 from collections import Counter
+from dataclasses import dataclass, replace
 
 from sqlalchemy.orm import Session
 
+from curation.release.duplicates import without_duplicates
 from curation.release.findings import contaminated_groups
-from curation.release.plan import Plan, refuse_empty
+from curation.release.plan import ChosenRun, Plan, refuse_empty
 from db.errors import Refused
 from db.release.choice import chosen_ids
 from db.release.rows import sources_of_groups
 
 
-def group_ids_of(session: Session, plan: Plan) -> "array[int]":
-    """The ids of the groups to export. Raises Refused if there are none."""
-    found = chosen_ids(session, plan.choice)
-    if not found:
+@dataclass(frozen=True)
+class ChosenGroups:
+    """The ids of the groups, ascending; groups left out because another run has them, by run."""
+
+    ids: "array[int]"
+    duplicates: dict[int, int]
+
+
+def groups_of(session: Session, plan: Plan) -> ChosenGroups:
+    """The groups to export. Raises Refused if there are none."""
+    found = {each.run.id: chosen_ids(session, each.choice) for each in plan.runs}
+    if not any(found.values()):
         refuse_empty(session, plan)
-    left_out = _contaminated(session, plan)
-    if left_out:
-        found = array("q", (group_id for group_id in found if group_id not in left_out))
-        if not found:
-            raise Refused("the release would be empty: all its groups overlap with evaluation sets")
-    if plan.balance == "source":
-        found = balanced(found, sources_of_groups(session, found), seed=plan.seed)
-    return found
+    for each in plan.runs:
+        left_out = _contaminated(session, plan, each)
+        if left_out:
+            ids = found[each.run.id]
+            found[each.run.id] = array("q", (one for one in ids if one not in left_out))
+    if not any(found.values()):
+        raise Refused("the release would be empty: all its groups overlap with evaluation sets")
+    chosen = _once(session, found)
+    if plan.balance != "source":
+        return chosen
+    sources = sources_of_groups(session, chosen.ids)
+    return replace(chosen, ids=balanced(chosen.ids, sources, seed=plan.seed))
+
+
+def _once(session: Session, found: "dict[int, array[int]]") -> ChosenGroups:
+    if len(found) == 1:
+        (ids,) = found.values()
+        return ChosenGroups(ids, {})
+    return ChosenGroups(*without_duplicates(session, found))
 
 
 def balanced(group_ids: "array[int]", kinds: list[str], *, seed: int) -> "array[int]":
@@ -42,15 +63,15 @@ def balanced(group_ids: "array[int]", kinds: list[str], *, seed: int) -> "array[
     return array("q", (group_id for group_id in group_ids if group_id in taken))
 
 
-def _contaminated(session: Session, plan: Plan) -> frozenset[int]:
+def _contaminated(session: Session, plan: Plan, chosen: ChosenRun) -> frozenset[int]:
     if not plan.leave_out_contaminated:
         return frozenset()
-    found = contaminated_groups(session, plan)
+    found = contaminated_groups(session, chosen)
     if found is None:
-        every = " --groups all" if plan.choice.include_dropped else ""
+        run_id, every = chosen.run.id, " --groups all" if chosen.choice.include_dropped else ""
         raise Refused(
-            f"the whole of run {plan.run.id} was not compared with evaluation sets: run `inf "
-            f"analyze contamination --dataset {plan.dataset.name} --run {plan.run.id}{every} "
+            f"the whole of run {run_id} was not compared with evaluation sets: run `inf "
+            f"analyze contamination --dataset {chosen.dataset.name} --run {run_id}{every} "
             "--against PATH` first"
         )
     return found

@@ -19,9 +19,10 @@ from curation.judging.about_run import about_run
 from curation.judging.independence import map_sentence, validator_sentence
 from curation.judging.scope import study_scope
 from curation.release.card.coverage_picture import draw_map
-from curation.release.plan import Plan
+from curation.release.card.markdown import inline
+from curation.release.plan import ChosenRun, Plan
 from curation.run.leakage import leaking_sentence
-from db.outcome.analyses import latest_analysis
+from db.outcome.analyses import analyses_of_dataset
 from db.study.judgments import judgment_frame
 from db.tables import Analysis, Study
 
@@ -32,31 +33,36 @@ PICTURE = "coverage.png"
 def findings(session: Session, plan: Plan, leakage: dict[str, Any] | None) -> list[str]:
     """The paragraphs of the card's section "What was measured", in Markdown.
 
-    leakage: the report over the release's groups, None in a preview where it is not known yet.
+    Of several runs each under its own heading. leakage: the report over the release's groups, None
+    in a preview where it is not known yet.
     """
-    found = [
-        *_agreement(session, plan),
-        _diversity(session, plan),
-        _coverage(session, plan),
-        _contamination(session, plan),
-        _leakage(leakage),
-    ]
+    several = len(plan.runs) > 1
+    found = []
+    for each in plan.runs:
+        found += [
+            f"### {inline(each.dataset.name)}, run {each.run.id}" if several else "",
+            *_agreement(session, each),
+            _diversity(session, each),
+            _coverage(session, each, with_picture=not several),
+            _contamination(session, each, left_out=plan.leave_out_contaminated),
+        ]
+    found += ["### All groups of this release" if several else "", _leakage(leakage)]
     return [paragraph for paragraph in found if paragraph]
 
 
-def contaminated_groups(session: Session, plan: Plan) -> frozenset[int] | None:
+def contaminated_groups(session: Session, chosen: ChosenRun) -> frozenset[int] | None:
     """The groups that overlap with an evaluation set, None if not all of them were compared: a
     comparison of some sources, or of kept groups when dropped ones are exported, does not count."""
-    found = _of_run(session, plan, "contamination")
+    found = _of_run(session, chosen, "contamination")
     if found is None or found.config.get("sources"):
         return None
-    if plan.choice.include_dropped and found.config.get("groups") != "all":
+    if chosen.choice.include_dropped and found.config.get("groups") != "all":
         return None
     return frozenset(found.result.get("groups", ()))
 
 
-def _agreement(session: Session, plan: Plan) -> list[str]:
-    studies = session.scalars(select(Study).where(Study.run_id == plan.run.id).order_by(Study.id))
+def _agreement(session: Session, chosen: ChosenRun) -> list[str]:
+    studies = session.scalars(select(Study).where(Study.run_id == chosen.run.id).order_by(Study.id))
     found = [words for study in studies if (words := _study(session, study.id)) is not None]
     if found:
         return found
@@ -126,10 +132,11 @@ def _interval_of(found: dict[str, Any], name: str = "kappa") -> str:
     return f"{found[name]:.3f} ({low:.3f} to {high:.3f})"
 
 
-def _diversity(session: Session, plan: Plan) -> str:
-    found = _of_run(session, plan, "diversity")
+def _diversity(session: Session, chosen: ChosenRun) -> str:
+    found = _of_run(session, chosen, "diversity")
     if found is None:
-        return f"Diversity: not measured (`inf analyze diversity --dataset {plan.dataset.name}`)."
+        command = f"inf analyze diversity --dataset {chosen.dataset.name}"
+        return f"Diversity: not measured (`{command}`)."
     (corpus,) = found.result["corpora"]
     rows = [
         f"| {field} | {numbers['texts']:,} | {score(numbers['aps'])} "
@@ -144,8 +151,8 @@ def _diversity(session: Session, plan: Plan) -> str:
     )
 
 
-def _contamination(session: Session, plan: Plan) -> str:
-    found = _of_run(session, plan, "contamination")
+def _contamination(session: Session, chosen: ChosenRun, *, left_out: bool) -> str:
+    found = _of_run(session, chosen, "contamination")
     if found is None:
         return (
             "Contamination: these texts were not compared with evaluation sets "
@@ -153,10 +160,10 @@ def _contamination(session: Session, plan: Plan) -> str:
         )
     result = found.result
     against = ", ".join(str(found.get("corpus", found.get("name"))) for found in result["against"])
-    left_out = " They are left out of this release." if plan.leave_out_contaminated else ""
+    sentence = " They are left out of this release." if left_out and result["groups"] else ""
     return (
         f"Contamination: of the run's texts, {result['texts']:,} in {len(result['groups']):,} "
-        f"groups overlap with {against}.{left_out if result['groups'] else ''}"
+        f"groups overlap with {against}.{sentence}"
     )
 
 
@@ -195,17 +202,18 @@ def _quoted(words: Sequence[str]) -> str:
     return ", ".join(f"“{word}”" for word in words)
 
 
-def model_of_map(session: Session, plan: Plan) -> dict[str, Any] | None:
+def model_of_map(session: Session, chosen: ChosenRun) -> dict[str, Any] | None:
     """{model, sha256} of what embeds the run's map; None without a map."""
-    found = _of_run(session, plan, "coverage")
+    found = _of_run(session, chosen, "coverage")
     if found is None:
         return None
     return {"model": found.result["model"], "sha256": found.result.get("model_sha256")}
 
 
 def coverage_picture(session: Session, plan: Plan) -> bytes | None:
-    """The newest map of this run's texts as a PNG, None if none was drawn."""
-    found = _of_run(session, plan, "coverage")
+    """The newest map of the run's texts as a PNG, None if none was drawn or there are several runs:
+    maps of different runs have nothing in common but their colours."""
+    found = _of_run(session, plan.first, "coverage") if len(plan.runs) == 1 else None
     if found is None or found.payload is None:
         return None
     points = points_frame(found.payload)
@@ -217,22 +225,24 @@ def coverage_picture(session: Session, plan: Plan) -> bytes | None:
     )
 
 
-def _coverage(session: Session, plan: Plan) -> str:
-    found = _of_run(session, plan, "coverage")
+def _coverage(session: Session, chosen: ChosenRun, *, with_picture: bool) -> str:
+    found = _of_run(session, chosen, "coverage")
     if found is None:
-        return f"Coverage: no map was drawn (`inf analyze coverage --dataset {plan.dataset.name}`)."
+        command = f"inf analyze coverage --dataset {chosen.dataset.name}"
+        return f"Coverage: no map was drawn (`{command}`)."
+    picture = f"\n\n![Map of the texts by role]({PICTURE})" if with_picture else ""
     circular = map_sentence(session, found.result)
     return (
         f"Coverage: UMAP of the {found.result['points']:,} texts of the run's groups, with the "
         f"vectors of {found.result['model']}; texts that mean similar things lie close together."
-        f"{circular and ' '}{circular}\n\n![Map of the texts by role]({PICTURE})"
+        f"{circular and ' '}{circular}{picture}"
     )
 
 
-def _of_run(session: Session, plan: Plan, kind: str) -> Analysis | None:
-    """The newest analysis of this dataset that was made of this run."""
-    found = latest_analysis(session, kind, plan.dataset.id)
-    if found is None:
-        return None
-    corpora = found.result.get("corpora", [])
-    return found if [corpus.get("run_id") for corpus in corpora] == [plan.run.id] else None
+def _of_run(session: Session, chosen: ChosenRun, kind: str) -> Analysis | None:
+    """The newest analysis of this dataset that was made of this run alone."""
+    for found in analyses_of_dataset(session, kind, chosen.dataset.id):
+        corpora = found.result.get("corpora", [])
+        if [corpus.get("run_id") for corpus in corpora] == [chosen.run.id]:
+            return found
+    return None

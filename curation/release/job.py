@@ -23,17 +23,16 @@ from curation.release.card.croissant import CROISSANT, croissant
 from curation.release.card.facts import CardFacts
 from curation.release.card.front_matter import languages_of
 from curation.release.card.gathering import facts_of
-from curation.release.choice import group_ids_of
+from curation.release.choice import groups_of
 from curation.release.findings import PICTURE, coverage_picture, model_of_map
 from curation.release.parts import has_parts
-from curation.release.plan import MANIFEST, Plan, plan_release, read_manifest
+from curation.release.plan import MANIFEST, Plan, licences_of, plan_release, read_manifest
 from curation.release.writing import Written, write_groups
 from curation.run.leakage import release_leakage
 from db.errors import BadInput, Refused
 from db.jobs.runner import Cancelled, JobHandle
 from db.machine import process_exists
 from db.people.audit import record_audit
-from db.release.choice import chosen_licences
 from db.release.releases import find_release_at, record_release
 from db.release.rows import use_snapshot
 from db.tables import Release
@@ -51,12 +50,13 @@ def export_release(handle: JobHandle) -> dict[str, Any]:
         _adopt_leftovers(unfinished)
         with handle.store.read() as session:
             use_snapshot(session)
-            ids = group_ids_of(session, plan)
-            written = write_groups(handle, session, plan, unfinished, ids)
-            leakage = release_leakage(session, plan.run.id, ids)
+            chosen = groups_of(session, plan)
+            written = write_groups(handle, session, plan, unfinished, chosen)
+            leakage = release_leakage(session, plan.by_run, chosen.ids)
             facts = facts_of(session, plan, written, leakage)
             picture = coverage_picture(session, plan)
-            measured = {"map": model_of_map(session, plan), "leakage": leakage}
+            maps = {each.run.id: model_of_map(session, each) for each in plan.runs}
+            measured = {"maps": maps, "leakage": leakage}
         same = _same_release(handle, plan, written)
         if same is not None:
             return _result(same, written)
@@ -76,8 +76,7 @@ def export_release(handle: JobHandle) -> dict[str, Any]:
 
 
 def _require_mixable(session: Session, plan: Plan) -> None:
-    licences = chosen_licences(session, plan.choice, plan.dataset.licence)
-    reasons = conflicts(licences)
+    reasons = conflicts(licences_of(session, plan))
     if reasons and not plan.accept_licences:
         raise Refused(
             f"the licences of these groups are not compatible: {'; '.join(reasons)}. Export one "
@@ -110,14 +109,15 @@ def _same_release(handle: JobHandle, plan: Plan, written: Written) -> Release | 
 def _record(session: Session, handle: JobHandle, plan: Plan, written: Written) -> Release:
     release = record_release(
         session,
-        dataset_id=plan.dataset.id,
+        dataset_id=plan.first.dataset.id,
+        run_ids=list(plan.by_run),
         name=plan.name,
         content_sha256=written.content_sha256,
         path=str(plan.out),
         format=plan.format,
         filter=plan.filter,
         counts=_counts(written),
-        offline=plan.run.offline,
+        offline=plan.offline,
         created_by=handle.started_by,
         groups=written.groups(),
     )
@@ -126,7 +126,7 @@ def _record(session: Session, handle: JobHandle, plan: Plan, written: Written) -
         handle.started_by,
         "export",
         f"release {release.id}",
-        dataset=plan.dataset.name,
+        dataset=", ".join(plan.dataset_names),
         path=str(plan.out),
         content_sha256=written.content_sha256,
     )
@@ -140,7 +140,7 @@ def _finish_folder(
     facts: CardFacts,
     unfinished: Path,
     picture: bytes | None,
-    measured: dict[str, dict[str, Any] | None],
+    measured: dict[str, Any],
 ) -> None:
     release.card = write_card(facts, release.id)
     written.ledger.clear()
@@ -151,14 +151,9 @@ def _finish_folder(
         "release_id": release.id,
         "name": plan.name,
         "content_sha256": written.content_sha256,
-        "dataset": plan.dataset.name,
-        "run_id": plan.run.id,
-        "recipe": facts.recipe,
-        "recipe_sha256": facts.recipe_sha256,
-        "provider": plan.run.provider,
-        "models": plan.run.models,
-        **measured,
-        "offline": plan.run.offline,
+        **_origins(plan, facts, measured["maps"]),
+        "leakage": measured["leakage"],
+        "offline": plan.offline,
         "licences": written.licences,
         "languages": languages_of(written.languages),
         "format": plan.format,
@@ -177,6 +172,34 @@ def _finish_folder(
     # A manifest there is of the same content, which the store does not know.
     is_there = read_manifest(plan.out) is not None
     plan.out.publish(unfinished, manifest=MANIFEST, replace=is_there)
+
+
+def _origins(
+    plan: Plan, facts: CardFacts, maps: dict[int, dict[str, Any] | None]
+) -> dict[str, Any]:
+    """The manifest's keys on the origin of the groups: of one run flat, of several in `runs`."""
+    found = [
+        {
+            "dataset": each.dataset.name,
+            "run_id": each.run.id,
+            "recipe": made.recipe,
+            "recipe_sha256": made.recipe_sha256,
+            "provider": each.run.provider,
+            "models": each.run.models,
+            "map": maps[each.run.id],
+        }
+        for each, made in zip(plan.runs, facts.runs, strict=True)
+    ]
+    if len(found) == 1:
+        return found[0]
+    for origin, made in zip(found, facts.runs, strict=True):
+        origin |= {
+            "source": made.source,
+            "offline": made.offline,
+            "by_licence": made.by_licence,
+            "duplicates": made.duplicates,
+        }
+    return {"dataset": ", ".join(plan.dataset_names), "runs": found}
 
 
 def _counts(written: Written) -> dict[str, Any]:

@@ -33,6 +33,7 @@ class Part:
     licences: list[str]
     words: dict[str, int]
     languages: dict[str, int] = field(default_factory=dict)
+    by_run: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 class Ledger:

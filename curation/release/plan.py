@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,9 @@ from curation.release.files import FORMATS
 from curation.release.rows import CONFIGS, STANDARD, VIEWS, split_name
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, NotFound, Refused
-from db.release.choice import Choice
+from db.release.choice import Choice, chosen_licences
 from db.review.reviews import count_reviews
-from db.run.runs import choose_run, funnel
+from db.run.runs import choose_run, funnel, get_run
 from db.tables import Dataset, Run, Study
 
 MANIFEST = "release.json"
@@ -25,15 +25,26 @@ TRAIN, TEST = "train", "test"
 HELD_OUT = "_held_out"
 BALANCES = ("none", "source")
 GROUPS_PER_PART = 50_000
+DUPLICATES = "best review, kept before dropped, first run"
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What to export and where. `held_out` is the share of groups in splits of their own."""
+class ChosenRun:
+    """A run of a release: its dataset, and which of its groups are wanted."""
 
     dataset: Dataset
     run: Run
     choice: Choice
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to export and where; several runs in the order of precedence.
+
+    `held_out` is the share of groups in splits of their own.
+    """
+
+    runs: tuple[ChosenRun, ...]
     out: Place
     format: str
     name: str
@@ -47,9 +58,40 @@ class Plan:
     groups_per_part: int
 
     @property
+    def first(self) -> ChosenRun:
+        """The first run: the only one of most releases."""
+        return self.runs[0]
+
+    @property
+    def choice(self) -> Choice:
+        """The first run's choice; those of the others differ in the run only."""
+        return self.first.choice
+
+    @property
+    def offline(self) -> bool:
+        """Whether the offline provider wrote any of the groups."""
+        return any(each.run.offline for each in self.runs)
+
+    @property
+    def dataset_names(self) -> list[str]:
+        """The names of the datasets, each once, in the order of the runs."""
+        return list(dict.fromkeys(each.dataset.name for each in self.runs))
+
+    @cached_property
+    def by_run(self) -> dict[int, ChosenRun]:
+        """The runs by their id."""
+        return {each.run.id: each for each in self.runs}
+
+    @property
     def filter(self) -> dict[str, Any]:
-        """Which groups, in which splits: as stored in the release and its manifest."""
-        return {
+        """Which groups, in which splits: as stored in the release and its manifest.
+
+        `runs` stands there only for several: the identity of a release of one run is unchanged.
+        """
+        several: dict[str, Any] = {}
+        if len(self.runs) > 1:
+            several = {"runs": [each.run.id for each in self.runs], "duplicates": DUPLICATES}
+        return several | {
             "run_id": self.choice.run_id,
             "reviews": self.choice.reviews,
             "include_dropped": self.choice.include_dropped,
@@ -65,11 +107,11 @@ class Plan:
             "groups_per_part": self.groups_per_part,
         }
 
-    def split(self, source: str, held_out: bool) -> str:
+    def split(self, dataset: str, source: str, held_out: bool) -> str:
         """The split of a group: train and test, or the dataset's or source's and `…_held_out`."""
         if self.split_by == "train":
             return TEST if held_out else TRAIN
-        name = _split_name(source if self.split_by == "source" else self.dataset.name)
+        name = _split_name(source if self.split_by == "source" else dataset)
         return name + HELD_OUT if held_out else name
 
 
@@ -80,8 +122,7 @@ def is_held_out(split: str) -> bool:
 
 def plan_release(session: Session, config: dict[str, Any]) -> Plan:
     """The plan of a job's config. Raises BadInput, NotFound or Refused before any work."""
-    dataset = get_dataset(session, config["dataset"])
-    run = choose_run(session, dataset.id, config.get("run_id"))
+    found = _runs(session, config)
     held_out = float(config.get("held_out", 0.0))
     if not 0.0 <= held_out < 1.0:
         raise BadInput(f"a held-out share of {held_out}: give 0 or a number below 1, as 0.1")
@@ -97,21 +138,31 @@ def plan_release(session: Session, config: dict[str, Any]) -> Plan:
         raise BadInput(f"{groups_per_part} groups per file: give 1 or more")
     study_id = config.get("study_id")
     if study_id is not None:
-        _require_study(session, study_id, run)
+        if len(found) > 1:
+            raise BadInput(
+                f"study {study_id} is of one run and this release of {len(found)}: omit the study, "
+                "or export its run alone"
+            )
+        _require_study(session, study_id, found[0][1])
     return Plan(
-        dataset=dataset,
-        run=run,
-        choice=Choice(
-            run_id=run.id,
-            reviews=config.get("reviews", "not-rejected"),
-            include_dropped=bool(config.get("include_dropped", False)),
-            sources=tuple(config.get("sources", ())),
-            languages=tuple(config.get("languages", ())),
-            study_id=study_id,
+        runs=tuple(
+            ChosenRun(
+                dataset,
+                run,
+                Choice(
+                    run_id=run.id,
+                    reviews=config.get("reviews", "not-rejected"),
+                    include_dropped=bool(config.get("include_dropped", False)),
+                    sources=tuple(config.get("sources", ())),
+                    languages=tuple(config.get("languages", ())),
+                    study_id=study_id,
+                ),
+            )
+            for dataset, run in found
         ),
         out=_checked_folder(place_of(config["out"])),
         format=format,
-        name=config.get("name") or dataset.name,
+        name=config.get("name") or " and ".join(dict.fromkeys(each.name for each, _ in found)),
         split_by=_one_of("split", config.get("split_by", "train"), SPLIT_BY),
         held_out=held_out,
         seed=int(config.get("seed", 0)),
@@ -123,14 +174,42 @@ def plan_release(session: Session, config: dict[str, Any]) -> Plan:
     )
 
 
+def _runs(session: Session, config: dict[str, Any]) -> list[tuple[Dataset, Run]]:
+    """The runs of a config with their datasets: `runs`, or `run_id` of `dataset`.
+
+    Raises BadInput for a run that is named twice.
+    """
+    if not config.get("runs"):
+        dataset = get_dataset(session, config["dataset"])
+        return [(dataset, choose_run(session, dataset.id, config.get("run_id")))]
+    numbers = [int(number) for number in config["runs"]]
+    twice = sorted({number for number in numbers if numbers.count(number) > 1})
+    if twice:
+        raise BadInput(f"run {twice[0]} is named twice: name every run once")
+    runs = [get_run(session, number) for number in numbers]
+    return [(session.get_one(Dataset, run.dataset_id), run) for run in runs]
+
+
+def licences_of(session: Session, plan: Plan) -> list[str]:
+    """The licences of the chosen groups of all runs, before duplicates are left out."""
+    found = (chosen_licences(session, each.choice, each.dataset.licence) for each in plan.runs)
+    return sorted(set().union(*found))
+
+
 def refuse_empty(session: Session, plan: Plan) -> None:
     """Raise Refused with the reason why the release would be empty and the remedy."""
-    counts = funnel(session, plan.run.id)
+    if len(plan.runs) > 1:
+        named = ", ".join(f"{each.run.id} ({each.dataset.name})" for each in plan.runs)
+        raise Refused(
+            f"the release would be empty: no group of the runs {named} passes the filters. Omit "
+            "one of them, or export the runs one by one to see why"
+        )
+    counts = funnel(session, plan.first.run.id)
     dropped = ", ".join(f"{reason} {number}" for reason, number in counts.dropped.items())
     why = "the release would be empty:"
     if not counts.kept and not plan.choice.include_dropped:
         raise Refused(
-            f"{why} run {plan.run.id} kept none of its {counts.pairs} groups "
+            f"{why} run {plan.first.run.id} kept none of its {counts.pairs} groups "
             f"(dropped: {dropped or 'none yet'}). Check them on the Groups page, then curate "
             "with another recipe or export another run with --run"
         )
@@ -156,7 +235,7 @@ def refuse_empty(session: Session, plan: Plan) -> None:
             f"{why} of {counts.kept} kept groups none is approved. Approve groups with "
             "`inf review --group ID --approve`, or use --reviews not-rejected"
         )
-    rejected = count_reviews(session, plan.run.id).get("reject", 0)
+    rejected = count_reviews(session, plan.first.run.id).get("reject", 0)
     raise Refused(
         f"{why} {rejected} of {counts.kept} kept groups are rejected and no other has its three "
         f"triplets (dropped: {dropped or 'none'})"

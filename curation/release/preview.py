@@ -10,13 +10,12 @@ from analysis.text.licences import conflicts
 from curation.release.card.card import write_card
 from curation.release.card.gathering import facts_of
 from curation.release.card.text_counts import TextCounts
-from curation.release.choice import group_ids_of
-from curation.release.plan import Plan, plan_release
-from curation.release.rows import language_of_row, release_row
-from curation.release.writing import Counted
+from curation.release.choice import groups_of
+from curation.release.plan import Plan, licences_of, plan_release
+from curation.release.rows import language_of_row
+from curation.release.writing import Counted, row_of_run
 from curation.run.leakage import known_leakage
-from db.release.choice import chosen_licences
-from db.release.rows import release_rows, sources_of_groups
+from db.release.rows import datasets_of_groups, release_rows, sources_of_groups
 
 COUNTED = 5000  # with more groups than this, texts are only counted when the release is made
 ROWS = 5
@@ -39,46 +38,49 @@ def preview_release(session: Session, config: dict[str, Any]) -> ReleasePreview:
     Held-out splits are given by their share: which groups are in them is computed by the export.
     """
     plan = plan_release(session, config)
-    ids = group_ids_of(session, plan)
+    chosen = groups_of(session, plan)
+    ids = chosen.ids
+    licences = licences_of(session, plan)
     sources = sources_of_groups(session, ids)
-    licences = chosen_licences(session, plan.choice, plan.dataset.licence)
+    datasets = datasets_of_groups(session, ids) if plan.split_by == "dataset" else sources
     counted = Counted(
         files=[],
-        splits=_splits(plan, sources),
+        splits=_splits(plan, datasets, sources),
         verdicts={},
         licences=licences,
         sources=dict(Counter(sources).most_common()),
         texts={},
+        by_run={} if len(ids) <= COUNTED else None,
+        duplicates=chosen.duplicates,
     )
     texts = TextCounts()
     rows: list[dict[str, Any]] = []
     for batch in release_rows(session, ids if len(ids) <= COUNTED else ids[:ROWS]):
         for found in batch:
-            row = release_row(
-                found,
-                source=plan.dataset.source,
-                licence=plan.dataset.licence,
-                offline=plan.run.offline,
-            )
+            row = row_of_run(found, plan.by_run[found.run_id])
             texts.add(row)
             language = language_of_row(row)
             counted.languages[language] = counted.languages.get(language, 0) + 1
             counted.verdicts[found.verdict] = counted.verdicts.get(found.verdict, 0) + 1
+            if counted.by_run is not None:
+                by_licence = counted.by_run.setdefault(found.run_id, {})
+                by_licence[row["licence"]] = by_licence.get(row["licence"], 0) + 1
             if len(rows) < ROWS:
                 rows.append(row)
     if len(ids) <= COUNTED:
         counted.texts = texts.summary()
     card = write_card(
-        facts_of(session, plan, counted, known_leakage(session, plan.run.id, ids)), None
+        facts_of(session, plan, counted, known_leakage(session, plan.by_run, ids)), None
     )
     return ReleasePreview(len(ids), counted.splits, conflicts(licences), rows, card)
 
 
-def _splits(plan: Plan, sources: list[str]) -> dict[str, int]:
-    found = Counter(plan.split(source, False) for source in sources)
+def _splits(plan: Plan, datasets: list[str], sources: list[str]) -> dict[str, int]:
+    of = list(zip(datasets, sources, strict=True))
+    found = Counter(plan.split(dataset, source, False) for dataset, source in of)
     if not plan.held_out:
         return dict(sorted(found.items()))
-    held = Counter(plan.split(source, True) for source in sources)
+    held = Counter(plan.split(dataset, source, True) for dataset, source in of)
     out = {name: round(plan.held_out * count) for name, count in held.items()}
     left = {name: found[name] - out[other] for name, other in zip(found, held, strict=True)}
     return dict(sorted(left.items())) | dict(sorted(out.items()))

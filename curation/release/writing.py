@@ -13,9 +13,10 @@ from sqlalchemy.orm import Session
 
 from analysis.text.splits import held_out_hashed, key_hash
 from curation.release.card.text_counts import TextCounts
+from curation.release.choice import ChosenGroups
 from curation.release.files import Pen, SplitWriter, content_sha256, file_sha256
 from curation.release.parts import Ledger, Part, PartFacts
-from curation.release.plan import Plan, is_held_out
+from curation.release.plan import ChosenRun, Plan, is_held_out
 from curation.release.rows import (
     CONFIGS,
     VIEWS,
@@ -47,6 +48,9 @@ class Counted:
     licences: list[str]
     sources: dict[str, int]
     languages: dict[str, int] = field(default_factory=dict)
+    by_run: dict[int, dict[str, int]] | None = None
+    """Groups by run and licence; None if they were not counted."""
+    duplicates: dict[int, int] = field(default_factory=dict)
     texts: dict[str, dict[str, Any]]
 
 
@@ -62,14 +66,18 @@ class Written(Counted):
 
 
 def write_groups(
-    handle: JobHandle, session: Session, plan: Plan, folder: Path, group_ids: "array[int]"
+    handle: JobHandle, session: Session, plan: Plan, folder: Path, chosen: ChosenGroups
 ) -> Written:
     """Write all files of the release; complete parts of an earlier attempt are kept."""
+    group_ids = chosen.ids
     made_of = {
         "filter": plan.filter,
         "format": plan.format,
-        "dataset": [plan.dataset.name, plan.dataset.source, plan.dataset.licence],
-        "moment": choice_state(session, plan.choice),
+        "runs": [
+            [each.dataset.name, each.dataset.source, each.dataset.licence, state]
+            for each in plan.runs
+            for state in [choice_state(session, each.choice)]
+        ],
         "groups": len(group_ids),
         # a killed export may be continued by a version that writes other columns
         "columns": {config: list(CONFIGS[config].items()) for config in plan.configs},
@@ -77,7 +85,7 @@ def write_groups(
     ledger = Ledger(folder, made_of)
     if len(ledger.parts) * plan.groups_per_part < len(group_ids):
         held = _held_out(handle, session, plan, group_ids)
-        constants = _run_constants(session, plan)
+        constants = {each.run.id: _run_constants(session, each) for each in plan.runs}
         with Pen() as pen:
             for start in range(0, len(group_ids), plan.groups_per_part):
                 number = start // plan.groups_per_part
@@ -92,10 +100,10 @@ def write_groups(
                     handle.report(done, len(group_ids), "writing groups")
                 ledger.finish(writing.finish(pen), writing.facts, writing.counts)
     handle.report(len(group_ids), len(group_ids), "writing the card")
-    return _written(folder, ledger)
+    return _written(folder, ledger, chosen.duplicates)
 
 
-def _written(folder: Path, ledger: Ledger) -> Written:
+def _written(folder: Path, ledger: Ledger, duplicates: dict[int, int]) -> Written:
     files = ledger.name_files()
     order = list(CONFIGS)
     files.sort(
@@ -110,7 +118,10 @@ def _written(folder: Path, ledger: Ledger) -> Written:
     verdicts: Counter[str] = Counter()
     sources: Counter[str] = Counter()
     languages: Counter[str] = Counter()
+    by_run: dict[int, Counter[str]] = {}
     for part in ledger.parts:
+        for run_id, licences in part.by_run.items():
+            by_run.setdefault(int(run_id), Counter()).update(licences)
         languages.update(part.languages)
         verdicts.update(part.verdicts)
         sources.update(part.sources)
@@ -141,6 +152,8 @@ def _written(folder: Path, ledger: Ledger) -> Written:
         licences=sorted({licence for part in ledger.parts for licence in part.licences}),
         sources=dict(sorted(sources.items(), key=lambda pair: (-pair[1], pair[0]))),
         languages=dict(languages),
+        by_run={run_id: dict(licences) for run_id, licences in by_run.items()},
+        duplicates=duplicates,
         texts=ledger.texts(),
         ledger=ledger,
     )
@@ -154,7 +167,7 @@ class _PartWriting:
         folder: Path,
         plan: Plan,
         number: int,
-        constants: dict[str, Any],
+        constants: dict[int, dict[str, Any]],
         held: frozenset[int],
     ) -> None:
         self.facts, self.counts = PartFacts(), TextCounts()
@@ -164,25 +177,26 @@ class _PartWriting:
         self._verdicts: Counter[str] = Counter()
         self._sources: Counter[str] = Counter()
         self._languages: Counter[str] = Counter()
-        self._licences: set[str] = set()
+        self._by_run: dict[str, Counter[str]] = {}
 
     def add(
         self, batch: list[ReleaseRow], judged: dict[int, list[GroupJudgment]], pen: Pen
     ) -> None:
         """Add a batch of groups and hand it to the pen."""
-        plan = self._plan
-        source, licence, offline = plan.dataset.source, plan.dataset.licence, plan.run.offline
         for found in batch:
-            row = release_row(found, source=source, licence=licence, offline=offline)
+            run = self._plan.by_run[found.run_id]
+            row = row_of_run(found, run)
             line = canonical_line(row)
-            split = plan.split(row["source"], found.group_id in self._held)
-            self._add(split, row, line, judged.get(found.group_id, []))
+            out = found.group_id in self._held
+            split = self._plan.split(run.dataset.name, row["source"], out)
+            self._add(split, row, line, found.run_id, judged.get(found.group_id, []))
             self.facts.add(found.group_id, split, hashlib.sha256(line).digest())
             self.counts.add(row)
             self._verdicts[found.verdict] += 1
             self._sources[row["source"]] += 1
             self._languages[language_of_row(row)] += 1
-            self._licences.add(row["licence"])
+            licences = self._by_run.setdefault(str(found.run_id), Counter())
+            licences[row["licence"]] += 1
         for writer in self._open.values():
             writer.flush(pen)
 
@@ -207,19 +221,25 @@ class _PartWriting:
             splits=self.facts.splits,
             verdicts=dict(self._verdicts),
             sources=dict(self._sources),
-            licences=sorted(self._licences),
+            licences=sorted(set().union(*self._by_run.values())),
+            by_run={run_id: dict(found) for run_id, found in self._by_run.items()},
             languages=dict(self._languages),
             words=self.counts.words,
         )
 
     def _add(
-        self, split: str, row: dict[str, Any], line: bytes, judged: list[GroupJudgment]
+        self,
+        split: str,
+        row: dict[str, Any],
+        line: bytes,
+        run_id: int,
+        judged: list[GroupJudgment],
     ) -> None:
         for config in self._plan.configs:
             if config == "default":
                 self._writer(config, split).add(row, line)
             elif config == "provenance":
-                made = provenance_row(row, self._constants, judged)
+                made = provenance_row(row, self._constants[run_id], judged)
                 self._writer(config, split).add(made)
             elif config == "triplets":
                 self._writer(config, split).add_all(triplet_rows(row))
@@ -281,15 +301,25 @@ def _text_key(kind: str, text: str) -> int:
     return key_hash(f"{kind} {' '.join(text.lower().split())}")
 
 
-def _run_constants(session: Session, plan: Plan) -> dict[str, Any]:
-    recipe, _ = recipe_of_run(session, plan.run.id)
+def row_of_run(found: ReleaseRow, chosen: ChosenRun) -> dict[str, Any]:
+    """A group as a row, with the source, licence and origin of its own dataset and run."""
+    return release_row(
+        found,
+        source=chosen.dataset.source,
+        licence=chosen.dataset.licence,
+        offline=chosen.run.offline,
+    )
+
+
+def _run_constants(session: Session, chosen: ChosenRun) -> dict[str, Any]:
+    recipe, _ = recipe_of_run(session, chosen.run.id)
     stages = recipe.body.get("stages", {})
     models = {task: stage["model"] for task, stage in stages.items()}
     return {
-        "dataset": plan.dataset.name,
-        "run_id": plan.run.id,
+        "dataset": chosen.dataset.name,
+        "run_id": chosen.run.id,
         "recipe": recipe.name,
         "recipe_sha256": recipe.sha256,
-        "provider": plan.run.provider,
+        "provider": chosen.run.provider,
         "models": json.dumps(models, ensure_ascii=False),
     }

@@ -5,7 +5,7 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select
@@ -62,17 +62,27 @@ def measure(store: Store, run_id: int) -> dict[str, Any]:
     return _report("kept", texts)
 
 
-def release_leakage(session: Session, run_id: int, group_ids: Sequence[int]) -> dict[str, Any]:
-    """The report over a release's groups of this run, as their texts are now.
+def release_leakage(
+    session: Session, run_ids: Collection[int], group_ids: Sequence[int]
+) -> dict[str, Any]:
+    """The report over a release's groups of these runs, as their texts are now.
 
-    The run's own report where it was made from exactly these texts.
+    A single run's own report where it was made from exactly these texts.
     """
+    if len(run_ids) > 1:
+        return _report("released", compared_texts(session, group_ids, by_query=True))
+    (run_id,) = run_ids
     texts = compared_texts(session, group_ids)
     return _known(session, run_id, texts) or _report("released", texts)
 
 
-def known_leakage(session: Session, run_id: int, group_ids: Sequence[int]) -> dict[str, Any] | None:
-    """The run's own report if it was made from exactly these groups' texts, else None."""
+def known_leakage(
+    session: Session, run_ids: Collection[int], group_ids: Sequence[int]
+) -> dict[str, Any] | None:
+    """A single run's own report if it was made from exactly these groups' texts, else None."""
+    if len(run_ids) > 1:
+        return None
+    (run_id,) = run_ids
     if stored_leakage(session, run_id) is None:
         return None
     return _known(session, run_id, compared_texts(session, group_ids))
@@ -88,9 +98,12 @@ def kept_groups(session: Session, run_id: int) -> Sequence[int]:
     ).all()
 
 
-def compared_texts(session: Session, group_ids: Sequence[int]) -> "Texts":
+def compared_texts(
+    session: Session, group_ids: Sequence[int], *, by_query: bool = False
+) -> "Texts":
     """The compared texts of the groups: each generated negative with its positive.
 
+    `by_query`: a pair is named by its query instead of by its id, which two datasets may share.
     Queries are left out: Q+ is a real one, and Q- is meant to read differently. Of more than
     MAX_GROUPS groups a sample, the same for the same groups.
     """
@@ -101,7 +114,11 @@ def compared_texts(session: Session, group_ids: Sequence[int]) -> "Texts":
         for row in batch:
             for positive, negative in COMPARED:
                 name = f"{negative.sign} / {positive.sign}"
-                found[name] += [_text(row, positive, False), _text(row, negative, True)]
+                pair = row.texts[QUERY] if by_query else row.query_id
+                found[name] += [
+                    _text(row, pair, positive, False),
+                    _text(row, pair, negative, True),
+                ]
     return found
 
 
@@ -163,13 +180,14 @@ def _compared() -> list[tuple[GroupText, GroupText]]:
     return [(right, wrong) for right, wrong in pairs if wrong.field != "query"]
 
 
-def _text(row: ReleaseRow, text: GroupText, negative: bool) -> "LabelledText":
+def _text(row: ReleaseRow, pair: str, text: GroupText, negative: bool) -> "LabelledText":
     from analysis.text.leakage import LabelledText
 
-    return LabelledText(row.query_id, row.texts[COLUMNS.index(text.column)], negative)
+    return LabelledText(pair, row.texts[COLUMNS.index(text.column)], negative)
 
 
 COMPARED = _compared()
+QUERY = COLUMNS.index("query_positive")
 
 
 if __name__ == "__main__":

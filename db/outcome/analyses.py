@@ -1,5 +1,6 @@
 """Stored analyses, found again by the hash of their inputs: nothing is computed twice."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import select
@@ -56,14 +57,11 @@ def get_analysis(session: Session, analysis_id: int) -> Analysis:
     return found
 
 
-def latest_analysis(session: Session, kind: str, dataset_id: int) -> Analysis | None:
-    """The newest analysis of that kind of this dataset alone, None if there is none."""
-    return session.scalars(
-        select(Analysis)
-        .where(Analysis.kind == kind, Analysis.dataset_id == dataset_id)
-        .order_by(Analysis.id.desc())
-        .limit(1)
-    ).one_or_none()
+def analyses_of_dataset(session: Session, kind: str, dataset_id: int) -> Iterator[Analysis]:
+    """The analyses of that kind of this dataset alone, newest first, read one by one."""
+    query = select(Analysis.id).where(Analysis.kind == kind, Analysis.dataset_id == dataset_id)
+    for analysis_id in session.scalars(query.order_by(Analysis.id.desc())).all():
+        yield session.get_one(Analysis, analysis_id)
 
 
 def list_analyses(session: Session, kind: str, *, limit: int = 50) -> list[Analysis]:

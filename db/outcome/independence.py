@@ -3,6 +3,7 @@
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
+from db.release.releases import datasets_of_release, runs_of_filter
 from db.tables import Checkpoint, Dataset, Judge, Judgment, Release
 
 HELD_OUT = "held-out "
@@ -36,24 +37,25 @@ def trained_on_dataset(session: Session, checkpoint_id: int, benchmark: str) -> 
     if checkpoint is None:
         return False
     further = [each["content_sha256"] for each in checkpoint.summary.get("more_releases", ())]
-    names = session.scalars(
-        select(Dataset.name)
-        .join(Release, Release.dataset_id == Dataset.id)
-        .where(or_(Release.id == checkpoint.release_id, Release.content_sha256.in_(further)))
+    releases = session.scalars(
+        select(Release).where(
+            or_(Release.id == checkpoint.release_id, Release.content_sha256.in_(further))
+        )
     )
+    datasets = {one for release in releases for one in datasets_of_release(session, release)}
+    names = session.scalars(select(Dataset.name).where(Dataset.id.in_(datasets)))
     return benchmark in {f"{DATASET}{name}" for name in names}
 
 
-def run_of_benchmark(session: Session, benchmark: str) -> int | None:
-    """The run whose held-out groups a benchmark is; None for any other benchmark.
+def runs_of_benchmark(session: Session, benchmark: str) -> list[int]:
+    """The runs whose held-out groups a benchmark is; none for any other benchmark.
 
     Held-out benchmarks are called after their release: "held-out NAME SHA256" (12 digits).
     """
     if not benchmark.startswith(HELD_OUT):
-        return None
+        return []
     digits = benchmark.rsplit(" ", 1)[-1]
     release = session.scalars(
         select(Release).where(Release.content_sha256.startswith(digits)).order_by(Release.id)
     ).first()
-    run_id = None if release is None else release.filter.get("run_id")
-    return None if run_id is None else int(run_id)
+    return [] if release is None else runs_of_filter(release.filter)

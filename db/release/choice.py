@@ -1,7 +1,7 @@
 """The choice of a release: which groups of a run it contains, and their counts."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from db.corpus.texts import pair_source
 from db.errors import BadInput
 from db.run.groups import complete_groups
-from db.tables import Dataset, Group, Item, Judgment, Pair, Review, StudyItem
+from db.tables import Dataset, Group, Item, Judgment, Pair, Passage, Review, StudyItem
 
 REVIEWS = ("not-rejected", "approved")
 BATCH = 2000
@@ -74,6 +74,30 @@ def choice_state(session: Session, choice: Choice) -> list[int]:
         for query in (groups, reviews, judgments)
         for number in session.execute(query).one()
     ]
+
+
+class GroupPair(NamedTuple):
+    """The pair of a group, as in its dataset, and what a group is preferred by."""
+
+    group_id: int
+    query: str
+    passage: str
+    verdict: str
+    review: str | None
+
+
+def pairs_of_groups(session: Session, group_ids: Sequence[int]) -> Iterator[list[GroupPair]]:
+    """The pairs of the groups, a batch at a time, in the order of the ids."""
+    query = (
+        select(Group.id, Pair.query, Passage.text, Group.verdict, Review.action)
+        .join(Pair, Pair.id == Group.pair_id)
+        .join(Passage, Passage.id == Pair.passage_id)
+        .outerjoin(Review, and_(Review.group_id == Group.id, Review.is_current))
+    )
+    for start in range(0, len(group_ids), BATCH):
+        ids = list(group_ids[start : start + BATCH])
+        rows = session.execute(query.where(Group.id.in_(ids)).order_by(Group.id))
+        yield [GroupPair(*row) for row in rows]
 
 
 class ChosenCount(NamedTuple):

@@ -11,6 +11,7 @@ from sqlalchemy import and_, select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput
+from db.release.releases import datasets_of_release, runs_of_filter
 from db.tables import Group, Pair, Release, ReleaseGroup, Review
 
 
@@ -24,12 +25,12 @@ class DiffRow:
 
 
 def diff_releases(session: Session, before: Release, after: Release) -> list[DiffRow]:
-    """What was added, removed and changed from one release to another of the same dataset, with the
-    reason as far as the store still has it. In the order of the pairs.
+    """What was added, removed and changed from one release to another with groups of the same
+    dataset, with the reason as far as the store still has it. In the order of the pairs.
 
-    Raises BadInput for releases of different datasets.
+    Raises BadInput for releases that have no dataset in common.
     """
-    if before.dataset_id != after.dataset_id:
+    if not datasets_of_release(session, before) & datasets_of_release(session, after):
         raise BadInput(f"releases {before.id} and {after.id} are of different datasets")
     old, new = _released(session, before.id), _released(session, after.id)
     rows: list[tuple[int, DiffRow]] = []
@@ -81,8 +82,10 @@ def _released(session: Session, release_id: int) -> dict[int, _Released]:
 
 def _why(group: _Released, other: Release, otherwise: str) -> str:
     """Why the other release does not contain the group, by that release's own filter."""
-    if group.run_id != other.filter.get("run_id"):
-        return f"it is of run {group.run_id}, the other of run {other.filter.get('run_id')}"
+    runs = runs_of_filter(other.filter)
+    if group.run_id not in runs:
+        named = " and ".join(map(str, runs)) or "None"
+        return f"it is of run {group.run_id}, the other of run {named}"
     if group.review == "reject":
         return f"rejected: {group.reason}"
     if other.filter.get("reviews") == "approved" and group.review != "approve":
@@ -92,6 +95,8 @@ def _why(group: _Released, other: Release, otherwise: str) -> str:
     for name in ("sources", "languages"):
         if other.filter.get(name):
             return f"only {name} {', '.join(other.filter[name])}"
+    if len(runs) > 1:
+        return "another run's group of this pair has precedence, or no longer chosen"
     return otherwise
 
 

@@ -1,13 +1,13 @@
 """The records of releases, with their groups, recipe and pushes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import insert, select
+from sqlalchemy import insert, or_, select
 from sqlalchemy.orm import Session
 
 from db.errors import NotFound
-from db.tables import Job, Prompt, Recipe, Release, ReleaseGroup
+from db.tables import Job, Prompt, Recipe, Release, ReleaseGroup, ReleaseRun
 from db.tables import Run as RunTable
 
 BATCH = 2000
@@ -28,6 +28,7 @@ def record_release(
     session: Session,
     *,
     dataset_id: int,
+    run_ids: Sequence[int],
     name: str,
     content_sha256: str,
     path: str,
@@ -38,8 +39,9 @@ def record_release(
     created_by: str,
     groups: Iterable[tuple[int, str, str]],
 ) -> Release:
-    """Store a release and its groups: id, split, sha256 of the row.
+    """Store a release, its runs, and its groups: id, split, sha256 of the row.
 
+    `dataset_id` is the first run's dataset.
     The card is stored later: it needs the id. Does not commit.
     """
     release = Release(
@@ -55,6 +57,8 @@ def record_release(
         created_by=created_by,
     )
     session.add(release)
+    session.flush()
+    session.add_all(ReleaseRun(release_id=release.id, run_id=run_id) for run_id in run_ids)
     session.flush()
     batch: list[dict[str, Any]] = []
     for group_id, split, row_sha256 in groups:
@@ -82,11 +86,26 @@ def get_release(session: Session, release_id: int) -> Release:
     return release
 
 
+def runs_of_filter(filter: Mapping[str, Any]) -> list[int]:
+    """The runs that a release's filter names, in the order of precedence."""
+    named = filter.get("runs") or [filter.get("run_id")]
+    return [int(number) for number in named if number is not None]
+
+
+def datasets_of_release(session: Session, release: Release) -> set[int]:
+    """The ids of the datasets that a release has groups of."""
+    of_runs = select(RunTable.dataset_id).join(ReleaseRun, ReleaseRun.run_id == RunTable.id)
+    found = session.scalars(of_runs.where(ReleaseRun.release_id == release.id))
+    return {release.dataset_id, *found}
+
+
 def list_releases(session: Session, dataset_id: int | None = None) -> list[Release]:
-    """Releases, newest first, of all datasets or of one."""
+    """Releases, newest first, of all datasets or those with groups of one."""
     query = select(Release).order_by(Release.id.desc())
     if dataset_id is not None:
-        query = query.where(Release.dataset_id == dataset_id)
+        of_runs = select(ReleaseRun.release_id).join(RunTable, RunTable.id == ReleaseRun.run_id)
+        with_groups = Release.id.in_(of_runs.where(RunTable.dataset_id == dataset_id))
+        query = query.where(or_(Release.dataset_id == dataset_id, with_groups))
     return list(session.scalars(query))
 
 

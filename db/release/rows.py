@@ -24,6 +24,7 @@ class ReleaseRow(NamedTuple):
     """A group as exported; texts as in `db.scenarios.TEXTS`."""
 
     group_id: int
+    run_id: int
     query_id: str
     passage_id: str
     verdict: str
@@ -76,6 +77,7 @@ def release_rows(session: Session, group_ids: Sequence[int]) -> Iterator[list[Re
     query = (
         select(
             Group.id,
+            Group.run_id,
             Pair.external_id,
             joined["positive"][1].external_id,
             Group.verdict,
@@ -122,6 +124,18 @@ def sources_of_groups(session: Session, group_ids: Sequence[int]) -> list[str]:
         ids = list(group_ids[start : start + BATCH])
         rows = session.execute(query.where(Group.id.in_(ids)).order_by(Group.id))
         found += [row[1] or "" for row in rows]
+    return found
+
+
+def datasets_of_groups(session: Session, group_ids: Sequence[int]) -> list[str]:
+    """The name of each group's dataset, in the given order."""
+    query = select(Group.id, Dataset.name).join(Pair, Pair.id == Group.pair_id)
+    query = query.join(Dataset, Dataset.id == Pair.dataset_id)
+    found: list[str] = []
+    for start in range(0, len(group_ids), BATCH):
+        ids = list(group_ids[start : start + BATCH])
+        rows = session.execute(query.where(Group.id.in_(ids)).order_by(Group.id))
+        found += [row[1] for row in rows]
     return found
 
 

@@ -12,7 +12,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, Select, Table, event, literal_column, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Integer,
+    Select,
+    Table,
+    and_,
+    event,
+    literal_column,
+    or_,
+    select,
+)
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import ORMExecuteState, Session, with_loader_criteria
 from sqlalchemy.sql.base import ExecutableOption
@@ -30,6 +40,7 @@ from db.tables import (
     Pair,
     Passage,
     Release,
+    ReleaseRun,
     Run,
     Study,
     StudyItem,
@@ -64,7 +75,14 @@ class Scope:
     def _criteria(self) -> Iterator[tuple[type[Any], ColumnElement[bool]]]:
         ids, seen = sorted(self.datasets), sorted(self.datasets | self.through)
         own_jobs = _ids(Job).where(_column(Job, "started_by") == self.person)
-        releases = _ids(Release).where(_column(Release, "dataset_id").in_(ids))
+        # of several runs: a release is seen where all its datasets are
+        hidden = _column(ReleaseRun, "run_id").in_(
+            _ids(Run).where(_column(Run, "dataset_id").not_in(ids))
+        )
+        with_hidden = select(_column(ReleaseRun, "release_id")).where(hidden)
+        releases = _ids(Release).where(
+            _column(Release, "dataset_id").in_(ids), _column(Release, "id").not_in(with_hidden)
+        )
         runs = _ids(Run).where(_column(Run, "dataset_id").in_(seen))
         own = sorted(self.studies)
         studies = _ids(Study).where(
@@ -82,7 +100,7 @@ class Scope:
         yield StudyItem, StudyItem.study_id.in_(studies)
         yield Guideline, Guideline.study_id.in_(studies)
         yield ItemMessage, ItemMessage.study_id.in_(studies)
-        yield Release, Release.dataset_id.in_(ids)
+        yield Release, and_(Release.dataset_id.in_(ids), Release.id.not_in(with_hidden))
         yield Checkpoint, or_(Checkpoint.release_id.in_(releases), Checkpoint.job_id.in_(own_jobs))
         yield (
             Evaluation,

@@ -30,7 +30,15 @@ from db.tables.judging import (
     StudyItem,
     StudyJudge,
 )
-from db.tables.outcome import Analysis, Checkpoint, Embedding, Evaluation, Release, ReleaseGroup
+from db.tables.outcome import (
+    Analysis,
+    Checkpoint,
+    Embedding,
+    Evaluation,
+    Release,
+    ReleaseGroup,
+    ReleaseRun,
+)
 from db.tables.people import Account, AccountSession, Audit, Invitation, Member, PasswordLink
 from db.tables.work import Job, MetricPoint
 
@@ -69,6 +77,7 @@ __all__ = [
     "Recipe",
     "Release",
     "ReleaseGroup",
+    "ReleaseRun",
     "Review",
     "Run",
     "RunWorker",

@@ -41,6 +41,17 @@ class ReleaseGroup(Base, kw_only=True):
     __table_args__ = (Index("ix_release_group_group_id", "group_id"),)
 
 
+class ReleaseRun(Base, kw_only=True):
+    """A run with groups in a release; most releases have one."""
+
+    __tablename__ = "release_run"
+    release_id: Mapped[int] = mapped_column(
+        ForeignKey("release.id", ondelete="CASCADE"), primary_key=True
+    )
+    run_id: Mapped[int] = mapped_column(ForeignKey("run.id"), primary_key=True)
+    __table_args__ = (Index("ix_release_run_run_id", "run_id"),)
+
+
 class Checkpoint(Base, kw_only=True):
     """A trained model on disk, with its release and settings."""
 

@@ -122,3 +122,18 @@ def test_what_changed_between_two_releases_is_told(
     assert list(table["Query"]) == ["q0"] and list(table["Change"]) == ["removed"]
     at.multiselect(key="releases.languages").select("python").run()
     assert "**1 group** selected" in words(at)
+
+
+def test_a_release_of_several_runs_is_queued_in_their_order(
+    sqlite_store: Store, home: Path
+) -> None:
+    first, second = make_run(sqlite_store), make_run(sqlite_store, name="films", kept=2)
+    at = opened(sqlite_store)
+    at.selectbox(key="releases.run").select(first).run()
+    at.multiselect(key="releases.further_runs").select(second).run()
+    assert not at.exception
+    assert "**6 groups** selected, before duplicates between runs are left out" in words(at)
+    at.button(key="releases.start").click().run()
+    with sqlite_store.read() as session:
+        (job,) = jobs.list_jobs(session, kind="export")
+    assert (job.config["dataset"], job.config["runs"]) == ("books", [first, second])

@@ -72,7 +72,7 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
             )
             for each in groups.more
         ),
-        ("Recipe of the release", release.manifest.get("recipe_sha256") or "unknown"),
+        ("Recipe of the release", _recipes(release.manifest) or "unknown"),
         ("Made offline", offline),
         ("Licence of the data", ", ".join(licences) or "unknown"),
         ("Base model", shown if base in (None, shown) else f"{shown}, grown from {base}"),
@@ -112,8 +112,17 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
 def _origins(settings: TrainSettings, release: ReleaseData) -> str:
     origins = without_folders(origins_of(settings, release.manifest))
     rows = "\n".join(f"| {part} | {_cell(model)} |" for part, model in origin_rows(origins))
-    sentences = circular_origins(origins) or [INDEPENDENT if origins["judged"] else UNKNOWN]
+    sentences = circular_origins(origins) or [INDEPENDENT if _all_judged(origins) else UNKNOWN]
     return f"| | |\n|---|---|\n{rows}\n\n" + "\n\n".join(sentences)
+
+
+def _all_judged(origins: Mapping[str, Any]) -> bool:
+    return all(each["judged"] for each in origins.get("runs") or [origins])
+
+
+def _recipes(manifest: Mapping[str, Any]) -> str:
+    runs = manifest.get("runs") or [manifest]
+    return ", ".join(dict.fromkeys(str(run.get("recipe_sha256") or "") for run in runs))
 
 
 def _languages(groups: Groups) -> list[str]:

@@ -14,14 +14,19 @@ from trainer.settings.settings import TrainSettings
 
 VALIDATION = "validation"
 BASE, TEACHER, MAP = "the base model", "the teacher", "the map's model"
+BY_RUN = ("Wrote", "Judged", "Embeds")
 Named = Mapping[str, Any]
 
 
 def origins_of(settings: TrainSettings, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """{wrote: {task: {model, sha256}}, judged, base, teacher: {model, sha256}, map}.
 
-    judged, map and teacher are None where there is none or the release does not name it.
+    judged, map and teacher are None where there is none or the release does not name it. Of several
+    runs, `runs` has these of every run, and the others are those of the first.
     """
+    if manifest.get("runs"):
+        of_runs = [origins_of(settings, run) | {"run": run["run_id"]} for run in manifest["runs"]]
+        return {**of_runs[0], "runs": of_runs}
     models = dict(manifest.get("models") or {})
     judged = models.pop(VALIDATION, None)
     return {
@@ -36,6 +41,9 @@ def origins_of(settings: TrainSettings, manifest: Mapping[str, Any]) -> dict[str
 def circular_origins(origins: Mapping[str, Any]) -> list[str]:
     """A sentence for every pair of parts that one model has, and one for those of which it is
     unknown; empty where all are independent."""
+    if "runs" in origins:
+        of_runs = (circular_origins(each) for each in origins["runs"])
+        return list(dict.fromkeys(sentence for found in of_runs for sentence in found))
     judged, found = origins["judged"], []
     pairs = {label: same_model(_as_model(judged), _as_model(of)) for label, of in _checked(origins)}
     for label in (BASE, TEACHER):
@@ -82,6 +90,13 @@ def _writer(task: str) -> str:
 
 def origin_rows(origins: Mapping[str, Any]) -> list[tuple[str, str]]:
     """(part, model with its hash) for the card."""
+    if "runs" in origins:
+        return [
+            (f"{part}, run {each['run']}" if part.startswith(BY_RUN) else part, model)
+            for place, each in enumerate(origins["runs"])
+            for part, model in origin_rows(each)
+            if place == 0 or part.startswith(BY_RUN)
+        ]
     rows = [(f"Wrote ({task})", _shown(of)) for task, of in origins["wrote"].items()]
     rows += [("Judged (validation)", _shown(origins["judged"]))]
     rows += [("Base", _shown(origins["base"]))]

@@ -1,11 +1,16 @@
 """`inf export`: create a release."""
 
+from collections.abc import Sequence
+
 import click
+from sqlalchemy.orm import Session
 
 from analysis.files.storage import place_of
 from app.cli.kit.report import Result, detach_option, lines, ready_store, reporting, work
 from db.corpus.datasets import get_dataset
-from db.run.runs import choose_run
+from db.errors import BadInput
+from db.run.runs import choose_run, get_run
+from db.tables import Dataset
 
 
 def _human(result: Result) -> str:
@@ -22,14 +27,26 @@ def _human(result: Result) -> str:
 
 
 @click.command()
-@click.option("--dataset", required=True, help="Name of the dataset.")
+@click.option(
+    "--dataset",
+    "datasets",
+    multiple=True,
+    required=True,
+    help="Name of the dataset; repeatable: one release of several.",
+)
 @click.option(
     "--out", required=True, help="A new folder for the release, or a URL as s3://BUCKET/FOLDER."
 )
 @click.option(
     "--format", type=click.Choice(["parquet", "jsonl", "csv"]), default="parquet", show_default=True
 )
-@click.option("--run", "run_id", type=int, help="Default: the latest finished run.")
+@click.option(
+    "--run",
+    "run_ids",
+    type=int,
+    multiple=True,
+    help="Default: the latest finished run of each dataset; repeatable.",
+)
 @click.option(
     "--reviews",
     type=click.Choice(["not-rejected", "approved"]),
@@ -98,10 +115,10 @@ def _human(result: Result) -> str:
 @detach_option
 @reporting(_human)
 def export(
-    dataset: str,
+    datasets: tuple[str, ...],
     out: str,
     format: str,
-    run_id: int | None,
+    run_ids: tuple[int, ...],
     reviews: str,
     include_dropped: bool,
     study_id: int | None,
@@ -121,14 +138,16 @@ def export(
 ) -> Result:
     """Create a release: the kept groups as files under DIR/data, with a dataset card.
 
-    `datasets.load_dataset(DIR)` reads it. A release is never overwritten.
+    `datasets.load_dataset(DIR)` reads it. A release is never overwritten. Of several runs with a
+    group of the same pair, one is taken: the best review first, then the dataset and run that are
+    named first; the card states how many were left out.
     """
     store = ready_store()
     with store.read() as session:
-        run_id = choose_run(session, get_dataset(session, dataset).id, run_id).id
+        runs = _chosen_runs(session, datasets, run_ids)
     config: Result = {
-        "dataset": dataset,
-        "run_id": run_id,
+        "dataset": datasets[0],
+        "run_id": runs[0],
         "out": str(place_of(out)),
         "format": format,
         "reviews": reviews,
@@ -146,6 +165,25 @@ def export(
         "leave_out_contaminated": leave_out_contaminated,
         "name": name,
     }
+    if len(runs) > 1:
+        config["runs"] = runs
     if configs:
         config["configs"] = configs
-    return work(store, "export", config, detach=detach, title=f"exporting {dataset}")
+    return work(store, "export", config, detach=detach, title=f"exporting {' and '.join(datasets)}")
+
+
+def _chosen_runs(session: Session, names: Sequence[str], run_ids: Sequence[int]) -> list[int]:
+    """The runs to export: by dataset as named, those given, else its latest finished one."""
+    datasets = [get_dataset(session, name) for name in dict.fromkeys(names)]
+    of: dict[int, list[int]] = {dataset.id: [] for dataset in datasets}
+    for run_id in dict.fromkeys(run_ids):
+        run = get_run(session, run_id)
+        if run.dataset_id not in of:
+            name = session.get_one(Dataset, run.dataset_id).name
+            raise BadInput(f"run {run_id} is of dataset {name}: add --dataset {name}, or omit it")
+        of[run.dataset_id].append(run_id)
+    return [
+        run_id
+        for dataset in datasets
+        for run_id in of[dataset.id] or [choose_run(session, dataset.id, None).id]
+    ]

@@ -1,16 +1,12 @@
 """The dataset card of a release: written from the store, valid for `datasets` and the Hub."""
 
-from curation.recorded import NAME as RECORDED
-from curation.recorded import NOTE as RECORDED_NOTE
 from curation.release.card.facts import CardFacts
 from curation.release.card.front_matter import configs, front_matter
+from curation.release.card.markdown import inline
+from curation.release.card.runs import runs_sections, sources_section
 from curation.release.plan import HELD_OUT, TEST
 from curation.release.rows import DEFAULT
 
-REVIEW_SENTENCES = {
-    "not-rejected": "Groups that a reviewer rejected are left out; nobody had to approve a group.",
-    "approved": "Only groups that a reviewer approved.",
-}
 OFFLINE_WARNING = (
     "> [!WARNING]\n"
     "> **Made offline, without a language model.** Rules wrote the instructions, the negative "
@@ -37,13 +33,12 @@ def write_card(facts: CardFacts, release_id: int | None) -> str:
     """The card as Markdown with its YAML front matter; `release_id` None for a preview."""
     parts = [
         front_matter(facts),
-        f"# {_inline(facts.title)}",
-        OFFLINE_WARNING if facts.offline else "",
+        f"# {inline(facts.title)}",
+        _offline_warning(facts),
         _what(facts),
         _counts(facts),
-        _making(facts),
-        _acceptance(facts),
-        _reviewing(facts),
+        sources_section(facts),
+        *runs_sections(facts),
         "\n\n".join(["## What was measured", *facts.findings]) if facts.findings else "",
         _licence(facts),
         _loading(facts),
@@ -54,9 +49,25 @@ def write_card(facts: CardFacts, release_id: int | None) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def _offline_warning(facts: CardFacts) -> str:
+    if not facts.offline:
+        return ""
+    if all(run.offline for run in facts.runs):
+        return OFFLINE_WARNING
+    made = ", ".join(str(run.run_id) for run in facts.runs if run.offline)
+    return OFFLINE_WARNING.replace(
+        "Made offline, without a language model.**",
+        f"Partly made offline, without a language model: run {made}** (column `offline`).",
+    )
+
+
 def _what(facts: CardFacts) -> str:
     groups = sum(facts.splits.values())
-    source = f" ({_inline(facts.source)})" if facts.source else ""
+    origins = dict.fromkeys((run.dataset, run.source) for run in facts.runs)
+    grown_from = " and ".join(
+        f"{inline(dataset)} ({inline(source)})" if source else inline(dataset)
+        for dataset, source in origins
+    )
     dropped = ""
     if facts.include_dropped:
         dropped = (
@@ -65,7 +76,7 @@ def _what(facts: CardFacts) -> str:
         )
     return (
         f"{groups:,} groups for training retrieval models that follow instructions, grown from "
-        f"the queries and passages of {_inline(facts.dataset)}{source}. Each group is three "
+        f"the queries and passages of {grown_from}. Each group is three "
         "triplets of instruction, query and passage: a positive one, and two in which the "
         "instruction or the query was poisoned and a passage was written to match, so that the "
         f"positive passage no longer fits.{dropped}"
@@ -90,9 +101,9 @@ def _counts(facts: CardFacts) -> str:
         )
     sources = ""
     if len(facts.sources) > 1:
-        listed = " · ".join(f"{_inline(name)} {rows:,}" for name, rows in facts.sources.items())
+        listed = " · ".join(f"{inline(name)} {rows:,}" for name, rows in facts.sources.items())
         sources = f"Groups by source: {listed}.\n\n"
-    chosen = f"Chosen: {'; '.join(map(_inline, facts.chosen))}.\n\n" if facts.chosen else ""
+    chosen = f"Chosen: {'; '.join(map(inline, facts.chosen))}.\n\n" if facts.chosen else ""
     table = (
         "As in Table 1 of the paper, which counts every text of every group (`#I` is two per "
         "group); below them how many are different. Averages are in words.\n\n"
@@ -109,82 +120,8 @@ def _counts(facts: CardFacts) -> str:
     )
 
 
-def _making(facts: CardFacts) -> str:
-    if facts.origin:
-        return (
-            f"## How it was made\n\nThe groups were made elsewhere and imported from "
-            f"{_code(facts.origin)} as run {facts.run_id}; see there for how they were made."
-        )
-    provider = (
-        "**offline** (rules and an embedding model; no language model)"
-        if facts.offline
-        else f"{_code(facts.provider)}"
-    )
-    note = f"**{RECORDED_NOTE}**\n\n" if facts.provider == RECORDED else ""
-    rows = "\n".join(
-        f"| {_inline(stage.task)} | {_inline(stage.model)} | {_inline(stage.prompt)} "
-        f"(`{stage.prompt_sha256[:12]}`) |"
-        for stage in facts.stages
-    )
-    settings = " · ".join(
-        f"{name.replace('_', ' ')} {value}"
-        for name, value in {**facts.validation, **facts.filters}.items()
-    )
-    prompts = "\n\n".join(
-        f"<details><summary>Prompt <code>{_html(name)}</code></summary>\n\n"
-        f"{_fenced(text)}\n\n</details>"
-        for name, text in facts.prompts.items()
-    )
-    unused = (
-        "The prompts below were not sent anywhere: offline, rules stand in for them.\n\n"
-        if facts.offline and prompts
-        else ""
-    )
-    return (
-        "## How it was made\n\n"
-        f"Run {facts.run_id} ({facts.run_status}) of the recipe {_code(facts.recipe)} "
-        f"(`{facts.recipe_sha256[:12]}`), provider {provider}.\n\n{note}"
-        f"| stage | model | prompt |\n|---|---|---|\n{rows}\n\n"
-        f"Settings: {_inline(settings) or 'none'}.\n\n{unused}{prompts}"
-    ).rstrip()
-
-
-def _acceptance(facts: CardFacts) -> str:
-    if facts.origin:
-        return ""  # what was dropped elsewhere is not known here
-    over = facts.kept + sum(facts.dropped.values())
-    share = f" ({facts.kept / over:.1%})" if over else ""
-    reached = "\n".join(
-        f"| reached {_inline(stage)} | {number:,} |" for stage, number in facts.reached.items()
-    )
-    reasons = "\n".join(
-        f"| {_inline(reason)} | {number:,} |" for reason, number in facts.dropped.items()
-    )
-    listed = (
-        f"\n\nWhy groups were dropped:\n\n| reason | groups |\n|---|---:|\n{reasons}"
-        if reasons
-        else "\n\nNo group was dropped."
-    )
-    return (
-        f"## Acceptance\n\nOf {facts.pairs:,} pairs, {facts.kept:,} groups were kept{share}.\n\n"
-        f"| | groups |\n|---|---:|\n| pairs | {facts.pairs:,} |\n{reached}\n"
-        f"| kept | {facts.kept:,} |{listed}"
-    )
-
-
-def _reviewing(facts: CardFacts) -> str:
-    meaning = {"approve": "approved", "reject": "rejected", "edit": "edited since"}
-    counted = ", ".join(
-        f"{number:,} {meaning[action]}" for action, number in sorted(facts.review_counts.items())
-    )
-    return (
-        f"## Reviews\n\n{REVIEW_SENTENCES[facts.reviews]} In the run, people's current reviews: "
-        f"{counted or 'none'}."
-    )
-
-
 def _licence(facts: CardFacts) -> str:
-    names = ", ".join(_inline(licence or "unknown") for licence in facts.licences) or "unknown"
+    names = ", ".join(inline(licence or "unknown") for licence in facts.licences) or "unknown"
     several = (
         " The sources have different licences: the column `licence` says which holds for a row."
         if len(facts.licences) > 1
@@ -243,26 +180,3 @@ def _identity(facts: CardFacts, release_id: int | None) -> str:
 
 def _decimal(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.2f}"
-
-
-def _inline(text: str) -> str:
-    """Text inside a line or table cell: one line, no Markdown of its own."""
-    plain = " ".join(str(text).split())
-    for sign in "\\`*_|<>[]":
-        plain = plain.replace(sign, "\\" + sign if sign not in "<>" else f"&#{ord(sign)};")
-    return plain
-
-
-def _code(text: str) -> str:
-    return f"`{' '.join(text.replace('`', ' ').split())}`"
-
-
-def _html(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _fenced(text: str) -> str:
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    return f"{fence}text\n{text.rstrip()}\n{fence}"

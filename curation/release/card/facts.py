@@ -16,15 +16,17 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class CardFacts:
-    """All values in the card."""
+class RunFacts:
+    """A run in the release: its dataset, how it was made, and how many of its groups are here.
 
-    title: str
+    `by_licence`: groups in the release by licence, None in a preview of many groups.
+    `duplicates`: groups left out because another run of the release has their pair.
+    """
+
     dataset: str
     source: str
-    licences: Sequence[str]
     run_id: int
-    run_status: str
+    status: str
     provider: str
     offline: bool
     recipe: str
@@ -32,8 +34,25 @@ class CardFacts:
     stages: Sequence[Stage]
     validation: dict[str, Any]
     filters: dict[str, Any]
-    reviews: str
     review_counts: dict[str, int]
+    pairs: int
+    reached: dict[str, int]
+    kept: int
+    dropped: dict[str, int]
+    by_licence: dict[str, int] | None
+    duplicates: int = 0
+    prompts: dict[str, str] = field(default_factory=dict)
+    origin: str = ""
+
+
+@dataclass(frozen=True)
+class CardFacts:
+    """All values in the card; `runs` in their order of precedence."""
+
+    title: str
+    runs: Sequence[RunFacts]
+    licences: Sequence[str]
+    reviews: str
     include_dropped: bool
     verdicts: dict[str, int]
     splits: dict[str, int]
@@ -44,12 +63,11 @@ class CardFacts:
     seed: int
     format: str
     texts: dict[str, dict[str, Any]]
-    pairs: int
-    reached: dict[str, int]
-    kept: int
-    dropped: dict[str, int]
     content_sha256: str
-    prompts: dict[str, str] = field(default_factory=dict)
     findings: Sequence[str] = ()
-    origin: str = ""
     languages: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def offline(self) -> bool:
+        """Whether the offline provider wrote any group."""
+        return any(run.offline for run in self.runs)

@@ -4,9 +4,9 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from curation.release.card.facts import CardFacts, Stage
+from curation.release.card.facts import CardFacts, RunFacts, Stage
 from curation.release.findings import findings
-from curation.release.plan import Plan
+from curation.release.plan import ChosenRun, Plan
 from curation.release.writing import Counted
 from db.release.releases import recipe_of_run
 from db.review.reviews import count_reviews
@@ -17,28 +17,11 @@ def facts_of(
     session: Session, plan: Plan, written: Counted, leakage: dict[str, Any] | None
 ) -> CardFacts:
     """The facts of the card for a release with these counts and this leakage report."""
-    recipe, prompts = recipe_of_run(session, plan.run.id)
-    counts = funnel(session, plan.run.id)
-    stages = [
-        Stage(task, stage["model"], stage["prompt"], stage["prompt_sha256"])
-        for task, stage in recipe.body.get("stages", {}).items()
-    ]
     return CardFacts(
         title=plan.name,
-        dataset=plan.dataset.name,
-        source=plan.dataset.source,
+        runs=[_run_facts(session, each, written) for each in plan.runs],
         licences=written.licences,
-        run_id=plan.run.id,
-        run_status=plan.run.status,
-        provider=plan.run.provider,
-        offline=plan.run.offline,
-        recipe=recipe.name,
-        recipe_sha256=recipe.sha256,
-        stages=stages,
-        validation=recipe.body.get("validation", {}),
-        filters=recipe.body.get("filters", {}),
         reviews=plan.choice.reviews,
-        review_counts=count_reviews(session, plan.run.id),
         include_dropped=plan.choice.include_dropped,
         verdicts=written.verdicts,
         splits=written.splits,
@@ -49,18 +32,44 @@ def facts_of(
         seed=plan.seed,
         format=plan.format,
         texts=written.texts,
+        content_sha256=written.content_sha256,
+        findings=findings(session, plan, leakage),
+        languages=written.languages,
+    )
+
+
+def _run_facts(session: Session, chosen: ChosenRun, written: Counted) -> RunFacts:
+    run_id = chosen.run.id
+    recipe, prompts = recipe_of_run(session, run_id)
+    counts = funnel(session, run_id)
+    stages = [
+        Stage(task, stage["model"], stage["prompt"], stage["prompt_sha256"])
+        for task, stage in recipe.body.get("stages", {}).items()
+    ]
+    return RunFacts(
+        dataset=chosen.dataset.name,
+        source=chosen.dataset.source,
+        run_id=run_id,
+        status=chosen.run.status,
+        provider=chosen.run.provider,
+        offline=chosen.run.offline,
+        recipe=recipe.name,
+        recipe_sha256=recipe.sha256,
+        stages=stages,
+        validation=recipe.body.get("validation", {}),
+        filters=recipe.body.get("filters", {}),
+        review_counts=count_reviews(session, run_id),
         pairs=counts.pairs,
         reached=counts.reached,
         kept=counts.kept,
         dropped=counts.dropped,
-        content_sha256=written.content_sha256,
+        by_licence=None if written.by_run is None else written.by_run.get(run_id, {}),
+        duplicates=written.duplicates.get(run_id, 0),
         prompts={
             prompts[stage.prompt_sha256].name: prompts[stage.prompt_sha256].text
             for stage in stages
             if stage.prompt_sha256 in prompts
         },
-        findings=findings(session, plan, leakage),
-        languages=written.languages,
         origin=str(recipe.body.get("origin", "")),
     )
 
