@@ -64,7 +64,7 @@ NEEDS: Mapping[str, Need] = {
     "train": Need(("train",), "train on releases"),
     "evaluate": Need(("train",), "evaluate models"),
     "try": Need(("train",), "try a model"),
-    "export": Need(("release",), "make and push releases"),
+    "export": Need(("release",), "make, download and push releases"),
     "jobs": Need(("curate", "train", "release"), "see jobs; each kind as its own permission"),
     "any": Need(RIGHTS, "open the home page"),
 }

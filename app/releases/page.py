@@ -31,6 +31,12 @@ def draw_release(release: Release) -> None:
     with st.container(border=True):
         st.markdown("**Dataset card**")
         st.code(release.card, language="markdown", height=420, wrap_lines=True)
+    st.link_button(
+        "Download as zip",
+        f"/download/release/{release.id}",
+        icon=":material/download:",
+        help="All files of the release, after a check that the folder is as exported.",
+    )
     st.code(
         f'from datasets import load_dataset\ndata = load_dataset("{release.path}")',
         language="python",

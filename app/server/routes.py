@@ -16,6 +16,7 @@ from starlette.routing import BaseRoute, Route
 
 from app.access import openid
 from app.access.identity import user_of_cookies
+from app.server.downloads import DOWNLOAD_ROUTES
 from app.server.form_page import address_of, device_token, form_page, signed_in
 from app.server.language import LANGUAGE_ROUTE, language_of, problem_to, say_to
 from app.server.origins import is_tls
@@ -203,6 +204,7 @@ ROUTES: Sequence[BaseRoute] = (
     Route("/invitation/{token}", invitation_form, methods=["GET"]),
     Route("/invitation/{token}", accept_invitation, methods=["POST"]),
     *OWN_ACCOUNT_ROUTES,
+    *DOWNLOAD_ROUTES,
 )
 
 
