@@ -21,6 +21,7 @@ from db.tables import (
     Review,
     Run,
     Study,
+    Triplet,
     utc_now,
 )
 
@@ -131,14 +132,13 @@ def _make_group(
         {"passage_id": passage.id, "label": label}
         for passage, label in zip(passages, LABELS, strict=True)
     ]
-    session.add_all(
-        Item(
-            group_id=group.id,
-            scenario=role,
-            instruction=f"Find the {role.replace('_', ' ')} text.",
-            query=pair.query,
-            candidates=candidates,
-        )
-        for role in ROLES
-    )
+    written = dict(zip(LABELS, passages, strict=True))
+    for role in ROLES:
+        texts = {
+            "group_id": group.id,
+            "instruction": f"Find the {role.replace('_', ' ')} text.",
+            "query": pair.query,
+        }
+        session.add(Triplet(**texts, role=role, passage_id=written[role].id))
+        session.add(Item(**texts, scenario=role, candidates=candidates))
     session.flush()

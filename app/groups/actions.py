@@ -28,7 +28,8 @@ from db.errors import BadInput, Refused
 from db.jobs.jobs import list_jobs
 from db.review import queue as review_queue
 from db.review.queue import QueueFilter
-from db.review.reviews import FIELDS, approve_group, edit_group, reject_group
+from db.review.reviews import approve_group, edit_group, reject_group
+from db.review.texts import FIELDS
 from db.run.group_detail import GroupDetail, get_group
 from db.run.groups import GroupPage, list_groups
 from db.run.revalidations import revalidation_of

@@ -14,7 +14,6 @@ from curation.judging.revalidation import check_edit
 from db.errors import BadInput, InfError, Refused
 from db.review.queue import can_review
 from db.review.reviews import (
-    FIELDS,
     approve_group,
     current_review,
     edit_group,
@@ -22,6 +21,7 @@ from db.review.reviews import (
     require_seen,
     review_of_event,
 )
+from db.review.texts import FIELDS
 from db.values import is_storable
 
 MAX_EVENTS = 200

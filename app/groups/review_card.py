@@ -7,7 +7,7 @@ from app.groups.group import labels
 from app.kit.card_files import nothing
 from app.kit.outbox_card import card_component, outbox_of
 from app.text.texts import differences
-from db.review.reviews import FIELDS
+from db.review.texts import FIELDS
 from db.run.group_detail import GroupDetail, Texts
 from db.scenarios import ROLES, SCENARIOS, Role
 

@@ -6,7 +6,7 @@ from app.groups import actions
 from app.groups.actions import Desk
 from app.groups.group import draw_group
 from app.kit.page import draw_empty
-from db.review.reviews import FIELDS
+from db.review.texts import FIELDS
 from db.run.group_detail import GroupDetail
 from db.scenarios import SCENARIOS, TEXTS
 

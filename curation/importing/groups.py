@@ -29,6 +29,7 @@ from db.corpus.datasets import (
     text_sha256,
 )
 from db.errors import BadInput, BadRow, BadRows
+from db.review.carrying import carry_reviews
 from db.run.new_items import insert_items
 from db.run.runs import set_run_status
 from db.scenarios import COLUMNS, ROLES, SCENARIOS, Role
@@ -280,6 +281,7 @@ def _add(session: Session, report: GroupImport, batch: list[GroupRow]) -> int:
             )
     session.execute(insert(Triplet), triplets)
     insert_items(session, items)
+    carry_reviews(session, list(groups.values()))
     return len(new)
 
 

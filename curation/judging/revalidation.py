@@ -19,10 +19,11 @@ from curation.recipe.recipe import Filters
 from curation.rules.filters import check_text
 from db.errors import BadInput, Refused
 from db.jobs.runner import JobHandle
+from db.review.texts import group_texts, missing_texts
 from db.run.group_detail import get_group
 from db.run.revalidations import FAILS, HOLDS, waiting_items
 from db.run.runs import get_run
-from db.scenarios import SCENARIOS, TEXTS
+from db.scenarios import TEXTS
 from db.store.store import Store
 from db.tables import Group, Pair, Recipe, Run
 
@@ -33,15 +34,18 @@ def check_edit(session: Session, group_id: int, changes: Mapping[str, str]) -> N
     Raises BadInput with all their findings, NotFound.
     """
     group = get_group(session, group_id)
-    if len(group.triplets) < len(SCENARIOS):
-        return  # `edit_group` refuses it
     run = session.get_one(Run, group.run_id)
     body = session.get_one(Recipe, run.recipe_id).body
     rules = Filters(**body.get("filters", {}))
-    texts = {
-        text.sign: changes.get(text.column, getattr(group.triplets[text.introduced_by], text.field))
-        for text in TEXTS.values()
+    known = {
+        **group_texts(session, [group_id])[group_id],
+        TEXTS["Q+"].column: group.query_positive,
+        TEXTS["P+"].column: group.document_positive,
+        **changes,
     }
+    if missing_texts(known):
+        return  # `edit_group` refuses it
+    texts = {text.sign: known[text.column] for text in TEXTS.values()}
     meta = session.scalars(
         select(Pair.meta).join(Group, Group.pair_id == Pair.id).where(Group.id == group_id)
     ).one()

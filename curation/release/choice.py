@@ -11,7 +11,7 @@ from curation.release.duplicates import without_duplicates
 from curation.release.findings import contaminated_groups
 from curation.release.plan import ChosenRun, Plan, refuse_empty
 from db.errors import Refused
-from db.release.choice import chosen_ids
+from db.release.choice import chosen_ids, count_rescued
 from db.release.rows import sources_of_groups
 
 
@@ -68,7 +68,9 @@ def _contaminated(session: Session, plan: Plan, chosen: ChosenRun) -> frozenset[
         return frozenset()
     found = contaminated_groups(session, chosen)
     if found is None:
-        run_id, every = chosen.run.id, " --groups all" if chosen.choice.include_dropped else ""
+        run_id, choice = chosen.run.id, chosen.choice
+        with_dropped = choice.include_dropped or count_rescued(session, choice)
+        every = " --groups all" if with_dropped else ""
         raise Refused(
             f"the whole of run {run_id} was not compared with evaluation sets: run `inf "
             f"analyze contamination --dataset {chosen.dataset.name} --run {run_id}{every} "

@@ -23,6 +23,7 @@ from curation.release.card.markdown import inline
 from curation.release.plan import ChosenRun, Plan
 from curation.run.leakage import leaking_sentence
 from db.outcome.analyses import analyses_of_dataset
+from db.release.choice import count_rescued
 from db.study.judgments import judgment_frame
 from db.tables import Analysis, Study
 
@@ -52,11 +53,14 @@ def findings(session: Session, plan: Plan, leakage: dict[str, Any] | None) -> li
 
 def contaminated_groups(session: Session, chosen: ChosenRun) -> frozenset[int] | None:
     """The groups that overlap with an evaluation set, None if not all of them were compared: a
-    comparison of some sources, or of kept groups when dropped ones are exported, does not count."""
+    comparison of some sources, or of kept groups when dropped ones are exported (which includes
+    those that a person approved), does not count."""
     found = _of_run(session, chosen, "contamination")
     if found is None or found.config.get("sources"):
         return None
-    if chosen.choice.include_dropped and found.config.get("groups") != "all":
+    if found.config.get("groups") != "all" and (
+        chosen.choice.include_dropped or count_rescued(session, chosen.choice)
+    ):
         return None
     return frozenset(found.result.get("groups", ()))
 

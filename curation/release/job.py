@@ -203,11 +203,13 @@ def _origins(
 
 
 def _counts(written: Written) -> dict[str, Any]:
-    return {
+    """Without the number of rescued groups where there are none: as releases always were."""
+    counts = {
         "groups": sum(written.splits.values()),
         "verdicts": written.verdicts,
         "texts": written.texts,
     }
+    return counts | ({"rescued": written.rescued} if written.rescued else {})
 
 
 def _result(release: Release, written: Written) -> dict[str, Any]:
@@ -218,6 +220,7 @@ def _result(release: Release, written: Written) -> dict[str, Any]:
         "format": release.format,
         "groups": sum(written.splits.values()),
         "kept": written.verdicts.get("kept", 0),
+        "rescued": written.rescued,
         "splits": written.splits,
         "offline": release.offline,
         "reviews": release.filter["reviews"],

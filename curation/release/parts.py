@@ -34,6 +34,7 @@ class Part:
     words: dict[str, int]
     languages: dict[str, int] = field(default_factory=dict)
     by_run: dict[str, dict[str, int]] = field(default_factory=dict)
+    rescued: int = 0
 
 
 class Ledger:

@@ -12,9 +12,10 @@ from curation.release.card.gathering import facts_of
 from curation.release.card.text_counts import TextCounts
 from curation.release.choice import groups_of
 from curation.release.plan import Plan, licences_of, plan_release
-from curation.release.rows import language_of_row
+from curation.release.rows import is_rescued, language_of_row
 from curation.release.writing import Counted, row_of_run
 from curation.run.leakage import known_leakage
+from db.release.choice import count_rescued
 from db.release.rows import datasets_of_groups, release_rows, sources_of_groups
 
 COUNTED = 5000  # with more groups than this, texts are only counted when the release is made
@@ -65,10 +66,13 @@ def preview_release(session: Session, config: dict[str, Any]) -> ReleasePreview:
             if counted.by_run is not None:
                 by_licence = counted.by_run.setdefault(found.run_id, {})
                 by_licence[row["licence"]] = by_licence.get(row["licence"], 0) + 1
+            counted.rescued += is_rescued(found)
             if len(rows) < ROWS:
                 rows.append(row)
     if len(ids) <= COUNTED:
         counted.texts = texts.summary()
+    else:
+        counted.rescued = sum(count_rescued(session, each.choice) for each in plan.runs)
     card = write_card(
         facts_of(session, plan, counted, known_leakage(session, plan.by_run, ids)), None
     )

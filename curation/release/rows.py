@@ -127,6 +127,11 @@ def release_row(found: ReleaseRow, *, source: str, licence: str, offline: bool) 
     }
 
 
+def is_rescued(found: ReleaseRow) -> bool:
+    """Whether the filter dropped the group and a person approved it."""
+    return found.verdict == "dropped" and found.review == "approve"
+
+
 def language_of_row(row: dict[str, Any]) -> str:
     """The language of a group's texts as the Hub's code (ISO 639-1), "" where it is unclear."""
     found = language_of(" ".join(str(row[column]) for column in COLUMNS)) or ""

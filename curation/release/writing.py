@@ -21,6 +21,7 @@ from curation.release.rows import (
     CONFIGS,
     VIEWS,
     canonical_line,
+    is_rescued,
     judgment_row,
     language_of_row,
     provenance_row,
@@ -39,7 +40,10 @@ IDENTITY = ("default", "judgments")  # the other configurations repeat the same 
 
 @dataclass(kw_only=True)
 class Counted:
-    """The contents of a release; `texts` is empty and the identity "" if it is not yet written."""
+    """The contents of a release; `texts` is empty and the identity "" if it is not yet written.
+
+    `rescued`: groups that the filter dropped and a person approved.
+    """
 
     content_sha256: str = ""
     files: list[dict[str, Any]]
@@ -52,6 +56,7 @@ class Counted:
     """Groups by run and licence; None if they were not counted."""
     duplicates: dict[int, int] = field(default_factory=dict)
     texts: dict[str, dict[str, Any]]
+    rescued: int = 0
 
 
 @dataclass(kw_only=True)
@@ -155,6 +160,7 @@ def _written(folder: Path, ledger: Ledger, duplicates: dict[int, int]) -> Writte
         by_run={run_id: dict(licences) for run_id, licences in by_run.items()},
         duplicates=duplicates,
         texts=ledger.texts(),
+        rescued=sum(part.rescued for part in ledger.parts),
         ledger=ledger,
     )
 
@@ -178,6 +184,7 @@ class _PartWriting:
         self._sources: Counter[str] = Counter()
         self._languages: Counter[str] = Counter()
         self._by_run: dict[str, Counter[str]] = {}
+        self._rescued = 0
 
     def add(
         self, batch: list[ReleaseRow], judged: dict[int, list[GroupJudgment]], pen: Pen
@@ -193,6 +200,7 @@ class _PartWriting:
             self.facts.add(found.group_id, split, hashlib.sha256(line).digest())
             self.counts.add(row)
             self._verdicts[found.verdict] += 1
+            self._rescued += is_rescued(found)
             self._sources[row["source"]] += 1
             self._languages[language_of_row(row)] += 1
             licences = self._by_run.setdefault(str(found.run_id), Counter())
@@ -225,6 +233,7 @@ class _PartWriting:
             by_run={run_id: dict(found) for run_id, found in self._by_run.items()},
             languages=dict(self._languages),
             words=self.counts.words,
+            rescued=self._rescued,
         )
 
     def _add(

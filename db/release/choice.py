@@ -22,7 +22,8 @@ ChoiceQuery = TypeVar("ChoiceQuery", bound=Select[*tuple[Any, ...]])
 class Choice:
     """Which groups of a run go into a release.
 
-    A group without its three triplets never does: it has nothing to train on. `sources` and
+    A group that a person approved does, whatever the filter decided (it is *rescued* if dropped). A
+    group without its three triplets never does: it has nothing to train on. `sources` and
     `languages` are values of the pairs' columns `source` (the dataset's if a pair has none) and
     `language`; empty means all. `study_id`: only groups that have items in that study.
     """
@@ -60,7 +61,9 @@ def chosen_licences(session: Session, choice: Choice, default: str) -> list[str]
 def choice_state(session: Session, choice: Choice) -> list[int]:
     """Numbers that change whenever the contents of a release of this choice may have changed."""
     run = select(Group.id).where(Group.run_id == choice.run_id)
-    reviews = select(func.max(Review.id), func.count(Review.id)).where(Review.group_id.in_(run))
+    reviews = select(
+        func.max(Review.id), func.count(Review.id), func.count(Review.undone_at)
+    ).where(Review.group_id.in_(run))
     judgments = (
         select(func.max(Judgment.id), func.count(Judgment.id))
         .join(Item, Item.id == Judgment.item_id)
@@ -100,6 +103,13 @@ def pairs_of_groups(session: Session, group_ids: Sequence[int]) -> Iterator[list
         yield [GroupPair(*row) for row in rows]
 
 
+def count_rescued(session: Session, choice: Choice) -> int:
+    """How many of the chosen groups the filter dropped and a person approved."""
+    query = select(func.count()).select_from(Group).join(Pair, Pair.id == Group.pair_id)
+    query = _chosen(query.where(Group.id.in_(complete_groups())), choice)
+    return session.scalar(query.where(Group.verdict == "dropped", Review.action == "approve")) or 0
+
+
 class ChosenCount(NamedTuple):
     """The number of chosen groups with this verdict, current review and source."""
 
@@ -125,9 +135,10 @@ def _written_groups() -> Select[int]:
 
 
 def _chosen(query: ChoiceQuery, choice: Choice) -> ChoiceQuery:
-    verdicts: Sequence[str] = ("kept", "dropped") if choice.include_dropped else ("kept",)
-    query = query.where(Group.run_id == choice.run_id, Group.verdict.in_(verdicts))
+    query = query.where(Group.run_id == choice.run_id, Group.verdict.is_not(None))
     query = query.outerjoin(Review, and_(Review.group_id == Group.id, Review.is_current))
+    if not choice.include_dropped:
+        query = query.where(or_(Group.verdict == "kept", Review.action == "approve"))
     if choice.sources:
         query = query.join(Dataset, Dataset.id == Pair.dataset_id)
         query = query.where(pair_source().in_(choice.sources))

@@ -91,6 +91,8 @@ def _why(group: _Released, other: Release, otherwise: str) -> str:
     if other.filter.get("reviews") == "approved" and group.review != "approve":
         return "not approved"
     if group.verdict == "dropped" and not other.filter.get("include_dropped"):
+        if group.review == "approve":
+            return "dropped by the filter, approved since"
         return "dropped groups are left out"
     for name in ("sources", "languages"):
         if other.filter.get(name):

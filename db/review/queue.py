@@ -9,14 +9,16 @@ would see which passage is which.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Select, func, insert, select, update
+from sqlalchemy import Select, func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from db.assignment.hidden import hidden_pair
 from db.errors import BadInput, Refused
 from db.people.audit import record_audit
+from db.review.carrying import replace_reviews, same_texts
 from db.run.groups import complete_groups, matching_groups
+from db.store.bulk import Row
 from db.tables import Group, Review, Run, utc_now
 
 CHUNK = 1000
@@ -24,7 +26,8 @@ CHUNK = 1000
 
 @dataclass(frozen=True)
 class QueueFilter:
-    """Filter of a run's groups: verdict, drop reason, source, review ("none": unreviewed), text."""
+    """Filter of a run's groups: verdict, drop reason, source, review ("none": unreviewed), text;
+    `ids`: only these groups."""
 
     run_id: int
     verdict: str | None = None
@@ -32,6 +35,18 @@ class QueueFilter:
     source: str | None = None
     review: str | None = None
     search: str | None = None
+    ids: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class BulkPreview:
+    """What a bulk review would change: groups by their current review ("none": unreviewed), of
+    which the filter dropped `dropped`; `left_out` lack texts and cannot be approved."""
+
+    groups: int
+    by_review: dict[str, int]
+    dropped: int
+    left_out: int
 
 
 def queued_groups(
@@ -82,13 +97,48 @@ def _reviewable_by(
     ).where(Group.verdict.is_not(None))
     if blind:
         query = query.where(Group.id.in_(complete_groups()))
+    if wanted.ids is not None:
+        query = query.where(Group.id.in_(wanted.ids))
     return query
 
 
-def count_matching(session: Session, wanted: QueueFilter, *, reviewer: str) -> int:
-    """How many finished groups match the filter and are not hidden from the reviewer."""
+def _reviewed_by(session: Session, wanted: QueueFilter, action: str, reviewer: str) -> Select[int]:
     query = _reviewable_by(session, wanted, reviewer=reviewer, blind=False)
+    return query.where(Group.id.in_(complete_groups())) if action == "approve" else query
+
+
+def count_matching(
+    session: Session, wanted: QueueFilter, *, reviewer: str, action: str = ""
+) -> int:
+    """How many finished groups match the filter and are not hidden from the reviewer; those that
+    lack texts do not count for an `action` "approve"."""
+    query = _reviewed_by(session, wanted, action, reviewer)
     return session.scalar(select(func.count()).select_from(query.subquery())) or 0
+
+
+def preview_bulk(
+    session: Session, wanted: QueueFilter, action: str, *, reviewer: str
+) -> BulkPreview:
+    """What `review_in_bulk` would change now."""
+    chosen = _reviewed_by(session, wanted, action, reviewer)
+    rows = session.execute(
+        select(Review.action, Group.verdict, func.count())
+        .select_from(Group)
+        .outerjoin(Review, (Review.group_id == Group.id) & Review.is_current)
+        .where(Group.id.in_(chosen))
+        .group_by(Review.action, Group.verdict)
+    ).all()
+    by_review: dict[str, int] = {}
+    for review, _, number in rows:
+        name = review or "none"
+        by_review[name] = by_review.get(name, 0) + number
+    groups = sum(by_review.values())
+    return BulkPreview(
+        groups=groups,
+        by_review=by_review,
+        dropped=sum(number for _, verdict, number in rows if verdict == "dropped"),
+        left_out=count_matching(session, wanted, reviewer=reviewer) - groups,
+    )
 
 
 def review_in_bulk(
@@ -99,8 +149,11 @@ def review_in_bulk(
     expected: int,
     reviewed_by: str,
     reason: str = "",
+    bulk: str = "",
 ) -> int:
     """Approve or reject every group that matches the filter and is not hidden from the reviewer.
+
+    Groups that lack texts are not approved. `bulk` is a name by which all can be undone.
 
     Returns how many: a count of hidden groups by verdict or text would be their answer.
     `expected` is the number the user confirmed. Raises Refused if it has changed since, BadInput
@@ -110,7 +163,7 @@ def review_in_bulk(
         raise BadInput(f"{action!r} is not a bulk action: approve or reject")
     if action == "reject" and not reason.strip():
         raise BadInput("a reject needs a reason: what is wrong with the groups?")
-    query = _reviewable_by(session, wanted, reviewer=reviewed_by, blind=False)
+    query = _reviewed_by(session, wanted, action, reviewed_by)
     ids = list(session.scalars(query.order_by(Group.id)))
     if len(ids) != expected:
         raise Refused(
@@ -118,31 +171,18 @@ def review_in_bulk(
         )
     if not ids:
         raise BadInput("the filter matches no group")
-    now = utc_now()
+    shared: Row = {
+        "action": action,
+        "reason": reason.strip() if action == "reject" else "",
+        "before": {},
+        "after": {},
+        "reviewed_by": reviewed_by,
+        "is_current": True,
+        "created_at": utc_now(),
+    }
     try:
         for start in range(0, len(ids), CHUNK):
-            part = ids[start : start + CHUNK]
-            session.execute(
-                update(Review)
-                .where(Review.group_id.in_(part), Review.is_current)
-                .values(is_current=False)
-            )
-            session.execute(
-                insert(Review),
-                [
-                    {
-                        "group_id": group_id,
-                        "action": action,
-                        "reason": reason.strip() if action == "reject" else "",
-                        "before": {},
-                        "after": {},
-                        "reviewed_by": reviewed_by,
-                        "is_current": True,
-                        "created_at": now,
-                    }
-                    for group_id in part
-                ],
-            )
+            _review_part(session, ids[start : start + CHUNK], shared, bulk)
     except IntegrityError as error:
         raise Refused(
             "another person reviewed one of these groups at the same moment: check again"
@@ -153,6 +193,31 @@ def review_in_bulk(
         session, reviewed_by, f"review.bulk_{action}", subject, groups=len(ids), filter=conditions
     )
     return len(ids)
+
+
+def _review_part(session: Session, ids: Sequence[int], shared: Row, bulk: str) -> None:
+    """Write the review for these groups, and for those of other runs with the same texts."""
+    same = same_texts(session, ids)
+    name = f"bulk:{shared['reviewed_by']}/{bulk}/"
+    made = replace_reviews(
+        session,
+        [
+            {
+                **shared,
+                "group_id": each,
+                "event_id": f"{name}{each}" if bulk else None,
+                "carried_from": None,
+            }
+            for each in ids
+        ],
+    )
+    copies = [
+        {**shared, "group_id": other, "event_id": None, "carried_from": review_id}
+        for each, review_id in zip(ids, made, strict=True)
+        for other in same.get(each, ())
+    ]
+    for start in range(0, len(copies), CHUNK):
+        replace_reviews(session, copies[start : start + CHUNK])
 
 
 def show_verdicts(session: Session, run_id: int, shown: bool, *, actor: str) -> None:

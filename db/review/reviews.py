@@ -2,32 +2,31 @@
 
 An edit writes the new texts into the triplets and keeps both texts in the review (decision 3). An
 edited passage becomes a new generated passage: items that were judged keep the passage they had,
-and new studies get items of the next revision with the new texts.
+and new studies get items of the next revision with the new texts. An edit that gives all texts that
+a group lacks completes it; a group that lacks texts cannot be approved.
+
+Every review is also written for the groups of other runs that have the same pair and texts
+(`db.review.carrying`). Undoing one makes the review before it current again, there too.
 
 Note: an edit is not an approval. It replaces an earlier approval or rejection, which was given to
 another text; whoever finds the new text good approves it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from db.corpus.datasets import text_sha256
 from db.errors import BadInput, NotFound, Refused
 from db.people.audit import record_audit
-from db.run.new_items import insert_items
-from db.scenarios import SCENARIOS, TEXTS, Role, places
-from db.tables import Group, Item, Passage, Review, Run, Triplet, utc_now
+from db.review.carrying import copies_of, lock_pair, same_texts, spread
+from db.review.texts import FIELDS, FROM_THE_SOURCE, group_texts, missing_texts, write_texts
+from db.scenarios import GroupText
+from db.tables import Group, Review, utc_now
 from db.values import is_storable
 
-# The column of a release, and where its text is stored: (role, column) of the triplets.
-FIELDS: dict[str, tuple[tuple[Role, str], ...]] = {
-    text.column: places(text) for text in TEXTS.values() if not text.from_source
-}
-FROM_THE_SOURCE = tuple(text.column for text in TEXTS.values() if text.from_source)
 MAX_TEXT_CHARACTERS = 1_000_000
 MAX_REASON_CHARACTERS = 10_000
 
@@ -35,7 +34,16 @@ MAX_REASON_CHARACTERS = 10_000
 def approve_group(
     session: Session, group_id: int, *, reviewed_by: str, event_id: str | None = None
 ) -> Review:
-    """Approve a group for release. Raises NotFound, Refused. Does not commit."""
+    """Approve a group for release, also one that the filter dropped.
+
+    Raises NotFound, Refused for one that lacks texts. Does not commit.
+    """
+    missing = missing_texts(group_texts(session, [group_id])[group_id])
+    if missing:
+        _reviewable(session, group_id)
+        raise Refused(
+            f"group {group_id} lacks {_named(missing)}: write the missing texts first, then approve"
+        )
     return _record(session, group_id, "approve", reviewed_by=reviewed_by, event_id=event_id)
 
 
@@ -66,49 +74,79 @@ def edit_group(
 ) -> Review:
     """Replace texts of the group's triplets; `changes` by the names in FIELDS.
 
-    Raises BadInput for an unknown field, an empty or unchanged text, NotFound, Refused for a group
-    without its three triplets. Does not commit.
+    Of a group that lacks texts all missing ones have to be given: they complete it.
+
+    Raises BadInput for an unknown field, an empty, unchanged or missing text, NotFound, Refused.
+    Does not commit.
     """
     _check_fields(changes)
-    group = _reviewable(session, group_id)
-    triplets = {
-        triplet.role: triplet
-        for triplet in session.scalars(
-            select(Triplet).where(Triplet.group_id == group_id).with_for_update()
-        )
-    }
-    if len(triplets) < len(SCENARIOS):
-        raise Refused(
-            f"group {group_id} was dropped before its triplets were written: nothing to edit"
-        )
-    before = {name: _text(session, triplets, name) for name in changes}
-    after = {name: text for name, text in changes.items() if text != before[name]}
+    _reviewable(session, group_id)
+    known = group_texts(session, [group_id])[group_id]
+    missing = [text for text in missing_texts(known) if text.column not in changes]
+    if missing:
+        raise BadInput(f"group {group_id} lacks {_named(missing)}, too: write all missing texts")
+    after = {name: text for name, text in changes.items() if text != known.get(name)}
     if not after:
         raise BadInput(f"nothing to edit: group {group_id} has exactly this text already")
-    before = {name: before[name] for name in after}
-    review = _record(
+    return _record(
         session,
         group_id,
         "edit",
         reason=reason.strip(),
-        before=before,
+        before={name: known[name] for name in after if name in known},
         after=after,
         reviewed_by=reviewed_by,
         event_id=event_id,
     )
-    replaced: dict[int, int] = {}
-    for name, text in after.items():
-        for role, column in FIELDS[name]:
-            triplet = triplets[role]
-            if column == "passage":
-                passage = _new_passage(session, group, review, role, triplet.passage_id, text)
-                replaced[triplet.passage_id] = passage.id
-                triplet.passage_id = passage.id
-            else:
-                setattr(triplet, column, text)
-    session.flush()
-    _renew_items(session, group_id, triplets, replaced)
+
+
+def undo_review(session: Session, group_id: int, *, reviewed_by: str) -> Review:
+    """Take back the group's current review, which has to be this person's; returns it.
+
+    The review before it is current again, or none; texts of an edit are as before it. Raises
+    NotFound, Refused. Does not commit.
+    """
+    group = _reviewable(session, group_id)
+    lock_pair(session, group)
+    review = current_review(session, group_id)
+    if review is None:
+        raise Refused(f"group {group_id} has no review to undo")
+    if review.reviewed_by != reviewed_by:
+        raise Refused(f"{review.reviewed_by} reviewed group {group_id} since: nothing was undone")
+    if set(review.after) - set(review.before):
+        raise Refused(
+            f"the texts that completed group {group_id} stay: edit them, or reject the group"
+        )
+    for one in [review, *copies_of(session, review)]:
+        _take_back(session, one)
+    record_audit(session, reviewed_by, "review.undo", f"group {group_id}", review_id=review.id)
     return review
+
+
+def undo_bulk(session: Session, run_id: int, bulk: str, *, reviewed_by: str) -> int:
+    """Take back those reviews of a bulk that are still current; returns how many. Does not commit.
+
+    `bulk` is the name it was given (`db.review.queue.review_in_bulk`). Raises Refused for none.
+    """
+    query = (
+        select(Review)
+        .join(Group, Group.id == Review.group_id)
+        .where(
+            Group.run_id == run_id,
+            Review.is_current,
+            Review.reviewed_by == reviewed_by,
+            Review.event_id.startswith(f"bulk:{reviewed_by}/{bulk}/", autoescape=True),
+        )
+        .order_by(Review.id)
+    )
+    found = list(session.scalars(query))
+    if not found:
+        raise Refused("none of these reviews is current any more: nothing was undone")
+    for review in found:
+        for one in [review, *copies_of(session, review)]:
+            _take_back(session, one)
+    record_audit(session, reviewed_by, "review.bulk_undo", f"run {run_id}", groups=len(found))
+    return len(found)
 
 
 def review_of_event(session: Session, event_id: str, reviewed_by: str) -> Review | None:
@@ -191,7 +229,9 @@ def _record(
     after: dict[str, Any] | None = None,
     event_id: str | None = None,
 ) -> Review:
-    _reviewable(session, group_id)
+    group = _reviewable(session, group_id)
+    lock_pair(session, group)
+    same = same_texts(session, [group_id]).get(group_id, [])
     session.execute(
         update(Review)
         .where(Review.group_id == group_id, Review.is_current)
@@ -213,57 +253,33 @@ def _record(
         raise Refused(
             f"another person reviewed group {group_id} at the same moment: check it again"
         ) from error
+    if review.after:
+        write_texts(session, group, f"review-{review.id}", review.after)
+    spread(session, review, same)
     record_audit(session, reviewed_by, f"review.{action}", f"group {group_id}", review_id=review.id)
     return review
 
 
-def _text(session: Session, triplets: Mapping[str, Triplet], name: str) -> str:
-    role, column = FIELDS[name][0]
-    if column == "passage":
-        return session.get_one(Passage, triplets[role].passage_id).text
-    return str(getattr(triplets[role], column))
-
-
-def _new_passage(
-    session: Session, group: Group, review: Review, role: Role, edited: int, text: str
-) -> Passage:
-    old = session.get_one(Passage, edited)
-    dataset_id = session.scalars(select(Run.dataset_id).where(Run.id == group.run_id)).one()
-    passage = Passage(
-        dataset_id=dataset_id,
-        external_id=f"review-{review.id}-{role}",
-        title=old.title,
-        text=text,
-        sha256=text_sha256(text),
-        origin="generated",
-        meta={"edited_from": old.external_id},
-    )
-    session.add(passage)
+def _take_back(session: Session, review: Review) -> None:
+    """Undo one review, which is current: its predecessor is current, its texts are as before."""
+    review.is_current, review.undone_at = False, utc_now()
     session.flush()
-    return passage
+    previous = session.scalars(
+        select(Review)
+        .where(
+            Review.group_id == review.group_id,
+            Review.id < review.id,
+            Review.undone_at.is_(None),
+        )
+        .order_by(Review.id.desc())
+    ).first()
+    if previous is not None:
+        previous.is_current = True
+    session.flush()
+    if review.before:
+        group = session.get_one(Group, review.group_id)
+        write_texts(session, group, f"undo-{review.id}", review.before)
 
 
-def _renew_items(
-    session: Session, group_id: int, triplets: Mapping[str, Triplet], replaced: Mapping[int, int]
-) -> None:
-    """The next revision of the group's items, with the triplets' texts and passages."""
-    newest: dict[str, Item] = {}
-    query = select(Item).where(Item.group_id == group_id).order_by(Item.revision)
-    for item in session.scalars(query):
-        newest[item.scenario] = item
-    rows = [
-        {
-            "group_id": group_id,
-            "scenario": scenario,
-            "revision": item.revision + 1,
-            "instruction": triplets[scenario].instruction,
-            "query": triplets[scenario].query,
-            "candidates": [
-                {**entry, "passage_id": replaced.get(entry["passage_id"], entry["passage_id"])}
-                for entry in item.candidates
-            ],
-            "created_at": utc_now(),
-        }
-        for scenario, item in newest.items()
-    ]
-    insert_items(session, rows)
+def _named(texts: Sequence[GroupText]) -> str:
+    return ", ".join(text.sign for text in texts)

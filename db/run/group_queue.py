@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Integer, bindparam, select, update
 from sqlalchemy.orm import Session
 
 from db.corpus.datasets import text_sha256
+from db.review.carrying import carry_reviews
 from db.run.new_items import insert_items
 from db.scenarios import ROLES
 from db.store.bulk import insert_for_ids, insert_rows
@@ -244,6 +245,8 @@ def finish_groups(
 ) -> list[DoneGroup]:
     """Store the results of groups: verdict, triplets, passages, items, judgments, calls.
 
+    A group of a pair whose texts were reviewed in another run gets that review.
+
     Only groups still leased to this worker under their attempt are written; they are returned.
     Does not commit.
     """
@@ -275,6 +278,7 @@ def finish_groups(
             for one in ours
         ],
     )
+    carry_reviews(session, [one.group.id for one in ours])
     return ours
 
 

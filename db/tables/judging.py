@@ -281,8 +281,10 @@ class ItemMessage(Base, kw_only=True):
 class Review(Base, kw_only=True):
     """A person's approve, reject or edit of a group. Append-only; one is current.
 
-    `before` and `after` hold the texts of an edit by field (see `db.review.reviews.FIELDS`).
-    `event_id` is that of the decision in a browser, which may send it again.
+    `before` and `after` hold the texts of an edit by field (see `db.review.texts.FIELDS`).
+    `event_id` is that of the decision in a browser, which may send it again. `carried_from`: the
+    review of a group with the same pair and texts that this one is a copy of; that group may be
+    gone. `undone_at`: when its author took it back; it is never current again.
     """
 
     __tablename__ = "review"
@@ -295,6 +297,8 @@ class Review(Base, kw_only=True):
     reviewed_by: Mapped[str]
     event_id: Mapped[str | None] = mapped_column(default=None, unique=True)
     is_current: Mapped[bool] = mapped_column(default=True)
+    carried_from: Mapped[int | None] = mapped_column(default=None)
+    undone_at: Mapped[datetime | None] = mapped_column(default=None)
     created_at: Mapped[datetime] = created()
     __table_args__ = (
         CheckConstraint("action IN ('approve', 'reject', 'edit')", name="action"),

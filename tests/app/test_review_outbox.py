@@ -124,4 +124,4 @@ def test_nothing_sent_to_a_blind_reviewer_tells_a_verdict(sqlite_store: Store) -
     # A blind reviewer's word on a group that is not whole, as only dropped ones are, is refused.
     unwritten = group_ids(sqlite_store, run_id, "dropped")[-1]
     assert "not in your queue" in send(sqlite_store, entry("1", unwritten), blind=True)["1"]
-    assert send(sqlite_store, entry("1", unwritten), blind=False)["1"] == ""
+    assert "lacks I+, Q-, I-" in send(sqlite_store, entry("1", unwritten), blind=False)["1"]

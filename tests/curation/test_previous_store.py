@@ -17,9 +17,10 @@ from exporting import export
 from sqlalchemy import select
 
 from curation.importing.importing import import_dataset
+from db.review.reviews import undo_review
 from db.store import schema
 from db.store.store import Store, open_store
-from db.tables import Group, Pair
+from db.tables import Group, Pair, Review
 
 FROZEN = Path(__file__).resolve().parent.parent / "data" / "previous_store"
 EXPECTED: dict[str, Any] = json.loads((FROZEN / "expected.json").read_text())
@@ -73,10 +74,22 @@ def test_a_previous_store_is_refused_until_it_is_upgraded(previous: Store) -> No
 
 def test_a_previous_store_exports_the_same_data_files(previous: Store, tmp_path: Path) -> None:
     schema.upgrade(previous)
+    rescued = export(previous, tmp_path / "rescued", dataset="demo", format="jsonl")
+    with previous.write() as session:  # that commit left out a group that is dropped and approved
+        review = session.scalars(select(Review).where(Review.action == "approve")).one()
+        group_id = review.group_id
+        assert session.get_one(Group, group_id).verdict == "dropped"
+        undo_review(session, group_id, reviewed_by=review.reviewed_by)
+        session.commit()
     done = export(previous, tmp_path / "again", dataset="demo", format="jsonl")
     assert hashes(tmp_path / "again") == EXPECTED["files"]
     assert done["content_sha256"] == EXPECTED["content_sha256"]
     assert verdicts(previous) == EXPECTED["verdicts"]
+    assert (rescued["groups"], rescued["rescued"]) == (done["groups"] + 1, 1)
+    for path in (tmp_path / "again").rglob("*.jsonl"):
+        mine, others = f'"group_id":{group_id},', path.read_text().splitlines()
+        file = tmp_path / "rescued" / path.relative_to(tmp_path / "again")
+        assert [line for line in file.read_text().splitlines() if mine not in line] == others
 
 
 @pytest.mark.long

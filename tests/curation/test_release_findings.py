@@ -11,6 +11,7 @@ from study_world import sampled_study
 
 from db.errors import Refused
 from db.outcome.analyses import store_analysis
+from db.review.reviews import approve_group
 from db.scenarios import ROLES
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge, record_judgment
@@ -111,5 +112,11 @@ def test_a_comparison_of_a_part_leaves_nothing_out(store: Store, tmp_path: Path)
     with pytest.raises(Refused, match="--groups all --against"):
         export(store, tmp_path / "b", leave_out_contaminated=True, include_dropped=True)
     export(store, tmp_path / "c", leave_out_contaminated=True)
+    with store.write() as session:
+        rescued = group_ids(store, run_id, "dropped")[0]
+        approve_group(session, rescued, reviewed_by="ada")
+        session.commit()
+    with pytest.raises(Refused, match="--groups all --against"):  # it was not among those compared
+        export(store, tmp_path / "e", leave_out_contaminated=True)
     compared("of all groups", groups="all")
     export(store, tmp_path / "d", leave_out_contaminated=True, include_dropped=True)

@@ -14,16 +14,21 @@ from huggingface_hub import DatasetCard
 from records_world import group_ids, make_run
 from sqlalchemy import select
 
+from curation.release.plan import plan_release
+from curation.release.preview import preview_release
 from curation.release.rows import TYPES, split_name
 from db.errors import BadInput, NotFound, Refused
 from db.jobs import jobs
 from db.jobs.runner import Cancelled, JobHandle
 from db.modules import run_module
+from db.release.choice import count_rescued
+from db.release.diff import diff_releases
 from db.release.releases import get_release, list_releases
 from db.review.reviews import approve_group, edit_group, reject_group
 from db.scenarios import COLUMNS
 from db.store.store import Store
 from db.tables import Audit, Passage, ReleaseGroup
+from trainer.data.release_files import read_release
 
 HARD_TEXTS = {
     "instruction_positive": 'Find "x", in = quotes,\nand\ttwo lines; – ü 🙂 \u2028.',
@@ -130,6 +135,63 @@ def test_the_filters_choose_by_review_and_verdict(store: Store, tmp_path: Path) 
     card = (tmp_path / "all" / "README.md").read_text()
     assert "**2 of them were dropped**" in card
     assert "Only groups that a reviewer approved" in (tmp_path / "approved/README.md").read_text()
+
+
+def test_what_a_person_approved_is_released_though_the_filter_had_dropped_it(
+    store: Store, tmp_path: Path
+) -> None:
+    run_id = make_run(store)
+    kept, dropped = group_ids(store, run_id), group_ids(store, run_id, "dropped")
+    first = export(store, tmp_path / "before")
+    before = json.loads((tmp_path / "before" / "release.json").read_text())
+    assert "rescued" not in before["counts"]  # as a release without reviews always was
+    assert "had dropped" not in (tmp_path / "before" / "README.md").read_text()
+    with store.write() as session:
+        for group_id in (kept[0], dropped[0]):
+            approve_group(session, group_id, reviewed_by="ada")
+        with pytest.raises(Refused, match="lacks"):  # one click approved it once
+            approve_group(session, dropped[2], reviewed_by="ada")
+        session.commit()
+    made = {
+        name: export(store, tmp_path / name, format="jsonl", **config)
+        for name, config in (
+            ("default", {}),
+            ("approved", {"reviews": "approved"}),
+            ("all", {"include_dropped": True}),
+        )
+    }
+    assert {name: (one["groups"], one["rescued"]) for name, one in made.items()} == {
+        "default": (5, 1),
+        "approved": (2, 1),
+        "all": (6, 1),
+    }
+    for name in made:
+        manifest = json.loads((tmp_path / name / "release.json").read_text())
+        assert manifest["counts"]["rescued"] == 1
+        card = (tmp_path / name / "README.md").read_text()
+        assert "**1 group** that the filter had dropped is here" in card
+    assert '`verdict == "kept"` or `review == "approve"` only' in card
+    (file,) = (tmp_path / "approved" / "data").iterdir()
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(row["group_id"], row["verdict"], row["review"]) for row in rows] == [
+        (kept[0], "kept", "approve"),
+        (dropped[0], "dropped", "approve"),
+    ]
+    assert len(read_release(tmp_path / "approved").groups) == 2
+    assert not any(group.dropped for group in read_release(tmp_path / "approved").groups)
+    with store.read() as session:
+        older = get_release(session, first["release_id"])
+        newer = get_release(session, made["default"]["release_id"])
+        added = [row.why for row in diff_releases(session, older, newer) if row.change == "added"]
+        assert added == ["dropped by the filter, approved since"]
+        plan = plan_release(session, {"dataset": "books", "out": str(tmp_path / "x")})
+        assert count_rescued(session, plan.choice) == 1
+        assert (
+            preview_release(session, {"dataset": "books", "out": str(tmp_path / "x")}).card.count(
+                "had dropped is here"
+            )
+            == 1
+        )
 
 
 def test_the_card_is_valid_for_the_hub_and_says_how_the_data_were_made(

@@ -9,7 +9,7 @@ from db.assignment.answering import Decision
 from db.errors import Refused
 from db.review import queue
 from db.review.queue import QueueFilter
-from db.review.reviews import approve_group
+from db.review.reviews import approve_group, reject_group
 from db.run.comparison import changed_pairs
 from db.run.group_detail import get_group
 from db.run.groups import list_groups
@@ -275,7 +275,7 @@ def test_who_knows_a_group_of_another_run_is_not_given_its_pair(store: Store, ab
         assert lease(store, study_id, "cora") is None
     else:
         with store.write() as session:
-            approve_group(session, twin, reviewed_by="bob")
+            reject_group(session, twin, reason="false", reviewed_by="bob")
             session.commit()
         assert lease(store, study_id, "bob") is None
     with store.read() as session:

@@ -131,11 +131,13 @@ def test_an_edit_that_cannot_be_is_refused(
         edit_group(session, group_id, changes, reviewed_by="ada")
 
 
-def test_only_finished_groups_with_triplets_are_edited(store: Store) -> None:
+def test_only_finished_groups_are_reviewed_and_what_lacks_texts_is_completed_whole(
+    store: Store,
+) -> None:
     run_id = make_run(store, kept=1, dropped=0, unwritten=1)
     unwritten = group_ids(store, run_id, "dropped")[0]
     with store.write() as session:
-        with pytest.raises(Refused, match="before its triplets were written"):
+        with pytest.raises(BadInput, match=r"lacks I\+, I-, P1-, P2-, too"):
             edit_group(session, unwritten, {"query_negative": "x"}, reviewed_by="ada")
         with pytest.raises(NotFound, match="no group 999"):
             approve_group(session, 999, reviewed_by="ada")

@@ -3,7 +3,7 @@
 import pytest
 
 from db.corpus.texts import INTRODUCES
-from db.review.reviews import FIELDS, FROM_THE_SOURCE
+from db.review.texts import FIELDS, FROM_THE_SOURCE
 from db.scenarios import (
     COLUMNS,
     LABELS,

@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 from sqlalchemy import select
-from sqlalchemy.orm import Session
 from study_world import backdate_leases, make_world, sampled_study
 
 from db.assignment import answering, gold_places, leasing, members, progress, qualification
@@ -24,7 +23,6 @@ from db.tables import (
     OpenedGroup,
     Study,
     StudyItem,
-    Triplet,
     utc_now,
 )
 
@@ -223,9 +221,6 @@ def test_every_round_of_the_qualification_has_other_examples(store: Store) -> No
 
 def test_every_sampled_example_has_an_explanation_of_its_own(store: Store) -> None:
     study_id = make_study(store)
-    with store.write() as session:
-        add_triplets(session)
-        session.commit()
     draw(store, study_id, "training", 4)
     with store.read() as session:
         rows = session.scalars(select(StudyItem).where(StudyItem.part == "training")).all()
@@ -235,22 +230,6 @@ def test_every_sampled_example_has_an_explanation_of_its_own(store: Store) -> No
             assert f"“{item.instruction}”" in row.explanation
             assert " is for the instruction “" in row.explanation
     assert len({row.explanation for row in rows}) == 4
-
-
-def add_triplets(session: Session) -> None:
-    """The triplets that the items were made from."""
-    for item in session.scalars(select(Item)).all():
-        passage_of = {each["label"]: each["passage_id"] for each in item.candidates}
-        session.add(
-            Triplet(
-                group_id=item.group_id,
-                role=item.scenario,
-                instruction=item.instruction,
-                query=item.query,
-                passage_id=passage_of[item.scenario],
-            )
-        )
-    session.flush()
 
 
 def test_missed_gold_pauses_where_the_study_says_so(store: Store) -> None:

@@ -33,7 +33,8 @@ class Group:
     group_id: str
     texts: tuple[str, ...]
     dropped: bool = False
-    """Released although validation dropped it (`inf export --include-dropped`)."""
+    """Released although validation dropped it (`inf export --include-dropped`) and no person
+    approved it."""
     approved: bool = False
     """A person approved it (the release's column `review`)."""
     confidence: float | None = None

@@ -124,7 +124,7 @@ def _groups(file: Path, root: Path, licences: dict[str, None], has_test: bool) -
         yield group_of(
             row,
             group_id=str(group_id) if group_id is not None else f"{place}:{number}",
-            dropped=row.get("verdict", "kept") != "kept",
+            dropped=row.get("verdict", "kept") != "kept" and row.get("review") != "approve",
             approved=row.get("review") == "approve",
             set_aside=split.endswith(HELD_OUT_SUFFIX) or (has_test and split == TEST),
         )

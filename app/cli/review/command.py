@@ -15,7 +15,8 @@ from app.cli.kit.report import (
 )
 from app.cli.review import many as review_many
 from curation.judging.revalidation import check_edit
-from db.review.reviews import FIELDS, approve_group, edit_group, reject_group
+from db.review.reviews import approve_group, edit_group, reject_group
+from db.review.texts import FIELDS
 from db.tables import Review
 
 

@@ -57,6 +57,8 @@ def many(
 ) -> Result:
     """Approve or reject every group of a run that matches a filter, each with its own review.
 
+    Groups that lack texts are not approved.
+
     A terminal shows the count and asks for confirmation; otherwise nothing is done without --yes.
     """
     if approve + reject != 1:
@@ -68,7 +70,7 @@ def many(
     action = "approve" if approve else "reject"
     wanted = QueueFilter(run_id, verdict, drop_reason, source, reviewed, search)
     store = ready_store()
-    count = _count(store, wanted)
+    count = _count(store, wanted, action)
     if not yes and count and sys.stdin.isatty():
         click.confirm(f"{action} {counted(count, 'group')} of run {run_id}?", abort=True, err=True)
         yes = True
@@ -81,7 +83,7 @@ def many(
     return {"run_id": run_id, "action": action, "groups": count, "done": yes}
 
 
-def _count(store: Store, wanted: QueueFilter) -> int:
+def _count(store: Store, wanted: QueueFilter, action: str) -> int:
     """The number of matching groups. Raises BadInput for a drop reason the run does not have."""
     with store.read() as session:
         if session.get(Run, wanted.run_id) is None:
@@ -90,7 +92,7 @@ def _count(store: Store, wanted: QueueFilter) -> int:
         if wanted.reason is not None and wanted.reason not in dropped:
             there = ", ".join(dropped) or "no groups were dropped"
             raise BadInput(f"run {wanted.run_id} has no drop reason {wanted.reason!r}: {there}")
-        return review_queue.count_matching(session, wanted, reviewer=me())
+        return review_queue.count_matching(session, wanted, reviewer=me(), action=action)
 
 
 @click.command()

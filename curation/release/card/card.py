@@ -72,15 +72,19 @@ def _what(facts: CardFacts) -> str:
     if facts.include_dropped:
         dropped = (
             f" **{facts.verdicts.get('dropped', 0):,} of them were dropped** and are here for "
-            'study: train on those with `verdict == "kept"` only.'
+            f'study: train on those with `verdict == "kept"`{_or_approved(facts)} only.'
         )
     return (
         f"{groups:,} groups for training retrieval models that follow instructions, grown from "
         f"the queries and passages of {grown_from}. Each group is three "
         "triplets of instruction, query and passage: a positive one, and two in which the "
         "instruction or the query was poisoned and a passage was written to match, so that the "
-        f"positive passage no longer fits.{dropped}"
+        f"positive passage no longer fits.{dropped}{_rescued(facts)}"
     )
+
+
+def _or_approved(facts: CardFacts) -> str:
+    return ' or `review == "approve"`' if facts.rescued else ""
 
 
 def _held_out_name(facts: CardFacts) -> str:
@@ -117,6 +121,16 @@ def _counts(facts: CardFacts) -> str:
     return (
         "## Counts\n\n"
         f"| split | groups |\n|---|---:|\n{splits}\n\n{held_out}{sources}{chosen}{table}"
+    )
+
+
+def _rescued(facts: CardFacts) -> str:
+    if not facts.rescued:
+        return ""
+    groups, are = ("group", "is") if facts.rescued == 1 else ("groups", "are")
+    return (
+        f" **{facts.rescued:,} {groups}** that the filter had dropped {are} here because a person "
+        'approved them: their `verdict` is `"dropped"`, their `review` `"approve"`.'
     )
 
 

@@ -65,6 +65,8 @@ class CardFacts:
     texts: dict[str, dict[str, Any]]
     content_sha256: str
     findings: Sequence[str] = ()
+    rescued: int = 0
+    """Groups that the filter dropped and a person approved."""
     languages: dict[str, int] = field(default_factory=dict)
 
     @property

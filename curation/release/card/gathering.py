@@ -35,6 +35,7 @@ def facts_of(
         content_sha256=written.content_sha256,
         findings=findings(session, plan, leakage),
         languages=written.languages,
+        rescued=written.rescued,
     )
 
 
