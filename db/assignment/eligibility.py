@@ -2,25 +2,35 @@
 
 import secrets
 from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Integer,
+    Select,
+    String,
+    and_,
+    bindparam,
+    exists,
+    func,
+    or_,
+    select,
+)
 from sqlalchemy.orm import Session, aliased
 
 from db.assignment.gold_places import draw_place, interleave
-from db.assignment.known_pairs import opened_pair, reviewed_pair, saw_choices
+from db.assignment.known_pairs import Person, opened_pair, reviewed_pair, saw_choices
 from db.study.judgments import ADJUDICATOR
 from db.study.rules import rules_of
 from db.study.studies import get_study
 from db.tables import (
-    AdjudicationView,
     Assignment,
     Example,
     Group,
     Item,
     Judge,
     Judgment,
-    OpenedGroup,
-    Review,
     StudyItem,
     StudyJudge,
 )
@@ -36,76 +46,40 @@ def eligible_items(
     session: Session, study_id: int, judge_id: int, item_ids: Sequence[int]
 ) -> list[int]:
     """Those of the items (of part main) that may be leased to this judge now."""
-    query = (
-        select(StudyItem.item_id)
-        .join(Item, Item.id == StudyItem.item_id)
-        .join(Group, Group.id == Item.group_id)
-        .where(*_conditions(session, study_id, judge_id), StudyItem.item_id.in_(item_ids))
-    )
-    return list(session.scalars(query.order_by(StudyItem.position)))
+    query = _free().where(StudyItem.item_id.in_(item_ids)).order_by(StudyItem.position)
+    return list(session.scalars(query, _values(session, study_id, judge_id)))
 
 
-def count_eligible(session: Session, study_id: int, judge_id: int) -> int:
-    """How many more items of part main the judge can be given: one of each pair.
-
-    As `_conditions`, but each exclusion is one list of pairs instead of a search per item: this is
-    counted at every answer. A pair of which they were given a *gold* item counts on: otherwise the
-    count would fall by one where a hidden gold item is given. (Sampled gold is of no pair of the
-    study; gold from a file can be.)
-    """
-    name = session.get_one(Judge, judge_id).name
-    of_item = select(Group.pair_id).join(Item, Item.group_id == Group.id)
-    gold = select(StudyItem.item_id).where(StudyItem.study_id == study_id, StudyItem.part == "gold")
-    given = of_item.join(Assignment, Assignment.item_id == Item.id).where(
-        Assignment.judge_id == judge_id,
-        or_(Assignment.state != "expired", Assignment.study_id != study_id),
-        or_(Assignment.study_id != study_id, Assignment.item_id.not_in(gold)),
-    )
-    trained = of_item.join(Example, Example.item_id == Item.id).where(Example.judge_id == judge_id)
-    reviewed = select(Group.pair_id).join(Review, Review.group_id == Group.id)
-    opened = select(Group.pair_id).join(OpenedGroup, OpenedGroup.group_id == Group.id)
-    known_pairs = (
-        given,
-        trained,
-        reviewed.where(Review.reviewed_by == name),
-        opened.where(OpenedGroup.opened_by == name),
-    )
-    known_items = (
-        select(Judgment.item_id)
-        .join(Judge, Judge.id == Judgment.judge_id)
-        .where(Judge.name == ADJUDICATOR + name),
-        select(AdjudicationView.item_id).where(AdjudicationView.seen_by == name),
-    )
-    query = (
-        select(func.count(Group.pair_id.distinct()))
-        .select_from(StudyItem)
-        .join(Item, Item.id == StudyItem.item_id)
-        .join(Group, Group.id == Item.group_id)
-        .where(
-            StudyItem.study_id == study_id,
-            StudyItem.part == "main",
-            or_(StudyItem.places.is_(None), StudyItem.taken < StudyItem.places),
-            *(Group.pair_id.not_in(pairs) for pairs in known_pairs),
-            *(StudyItem.item_id.not_in(items) for items in known_items),
-        )
-    )
-    return session.scalar(query) or 0
-
-
-def unknown_pair(name: str) -> list[ColumnElement[bool]]:
+def unknown_pair(name: Person) -> list[ColumnElement[bool]]:
     """Conditions on a query with `Group`: the person reviewed and opened no group of its pair."""
     return [~reviewed_pair(Group.pair_id, name), ~opened_pair(Group.pair_id, name)]
 
 
-def _conditions(
-    session: Session, study_id: int, judge_id: int, part: str = "main"
-) -> list[ColumnElement[bool]]:
-    """Conditions on items with a free place of whose pair this judge has neither been given an item
-    or example nor reviewed or opened a group, and which they have not seen in adjudication.
+# The statements below are built once: building one takes longer than SQLite takes to answer it, and
+# every answer of every judge needs them. Their parameters are those of `_values`.
+STUDY, JUDGE = bindparam("study_id", type_=Integer), bindparam("judge_id", type_=Integer)
+NAME, PART = bindparam("name", type_=String), bindparam("part", type_=String)
+ADJUDICATOR_NAME = bindparam("adjudicator", type_=String)
+
+
+def _values(session: Session, study_id: int, judge_id: int, part: str = "main") -> dict[str, Any]:
+    name = session.get_one(Judge, judge_id).name
+    return {
+        "study_id": study_id,
+        "judge_id": judge_id,
+        "name": name,
+        "adjudicator": ADJUDICATOR + name,
+        "part": part,
+    }
+
+
+@cache
+def _free() -> Select[int, int]:
+    """Ids and positions of items with a free place of whose pair this judge has neither been given
+    an item or example nor reviewed or opened a group, and which they have not seen in adjudication.
 
     By pair: another run of it has the same source passage, and maybe more of the same texts.
     """
-    name = session.get_one(Judge, judge_id).name
     sibling, other = aliased(Item), aliased(Group)
     given = (
         select(Assignment.id)
@@ -113,31 +87,45 @@ def _conditions(
         .join(other, other.id == sibling.group_id)
         .where(
             other.pair_id == Group.pair_id,
-            Assignment.judge_id == judge_id,
-            or_(Assignment.state != "expired", Assignment.study_id != study_id),
+            Assignment.judge_id == JUDGE,
+            or_(Assignment.state != "expired", Assignment.study_id != STUDY),
         )
     )
     trained = (  # its explanation named the roles
         select(Example.id)
         .join(sibling, sibling.id == Example.item_id)
         .join(other, other.id == sibling.group_id)
-        .where(other.pair_id == Group.pair_id, Example.judge_id == judge_id)
+        .where(other.pair_id == Group.pair_id, Example.judge_id == JUDGE)
     )
     adjudicated = (
         select(Judgment.id)
         .join(Judge, Judge.id == Judgment.judge_id)
-        .where(Judgment.item_id == StudyItem.item_id, Judge.name == ADJUDICATOR + name)
+        .where(Judgment.item_id == StudyItem.item_id, Judge.name == ADJUDICATOR_NAME)
     )
-    return [
-        StudyItem.study_id == study_id,
-        StudyItem.part == part,
-        or_(StudyItem.places.is_(None), StudyItem.taken < StudyItem.places),
-        ~exists(given),
-        *unknown_pair(name),
-        ~exists(trained),
-        ~exists(adjudicated),
-        ~saw_choices(StudyItem.item_id, name),
-    ]
+    return (
+        select(StudyItem.item_id, StudyItem.position)
+        .join(Item, Item.id == StudyItem.item_id)
+        .join(Group, Group.id == Item.group_id)
+        .where(
+            StudyItem.study_id == STUDY,
+            StudyItem.part == PART,
+            or_(StudyItem.places.is_(None), StudyItem.taken < StudyItem.places),
+            ~exists(given),
+            *unknown_pair(NAME),
+            ~exists(trained),
+            ~exists(adjudicated),
+            ~saw_choices(StudyItem.item_id, NAME),
+        )
+    )
+
+
+@cache
+def _next(is_after: bool) -> Select[int, int]:
+    """Free items after, or up to, a position, in order."""
+    furthest = bindparam("furthest", type_=Integer)
+    at = StudyItem.position
+    place = at > furthest if is_after else at <= furthest
+    return _free().where(place).order_by(at).limit(bindparam("count", type_=Integer))
 
 
 def given_parts(session: Session, study_id: int, judge_id: int) -> dict[str, int]:
@@ -165,13 +153,7 @@ def free_gold(session: Session, study_id: int, judge_id: int) -> list[int]:
     """The gold items that the judge may still be given, in a random order."""
     if not has_part(session, study_id, "gold"):
         return []
-    query = (
-        select(StudyItem.item_id)
-        .join(Item, Item.id == StudyItem.item_id)
-        .join(Group, Group.id == Item.group_id)
-        .where(*_conditions(session, study_id, judge_id, "gold"))
-    )
-    found = list(session.scalars(query))
+    found = list(session.scalars(_free(), _values(session, study_id, judge_id, "gold")))
     secrets.SystemRandom().shuffle(found)  # judges who compare notes share no order
     return found
 
@@ -207,16 +189,9 @@ def choose_items(session: Session, member: StudyJudge, count: int) -> list[int]:
 
 def _main_items(session: Session, member: StudyJudge, count: int) -> dict[int, int]:
     """The position of each of the next items of part main: new ones first, then freed ones."""
-    free = (
-        select(StudyItem.item_id, StudyItem.position)
-        .join(Item, Item.id == StudyItem.item_id)
-        .join(Group, Group.id == Item.group_id)
-        .where(*_conditions(session, member.study_id, member.judge_id))
-        .order_by(StudyItem.position)
-    )
-    after = member.furthest
-    rows = session.execute(free.where(StudyItem.position > after).limit(count)).all()
+    values = _values(session, member.study_id, member.judge_id) | {"furthest": member.furthest}
+    rows = session.execute(_next(True), values | {"count": count}).all()
     if len(rows) < count:
-        before = free.where(StudyItem.position <= after).limit(count - len(rows))
-        rows = [*rows, *session.execute(before).all()]
+        before = session.execute(_next(False), values | {"count": count - len(rows)})
+        rows = [*rows, *before.all()]
     return dict(rows)

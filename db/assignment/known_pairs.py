@@ -9,9 +9,10 @@ from sqlalchemy.orm import InstrumentedAttribute, aliased
 from db.tables import AdjudicationView, Group, OpenedGroup, Review
 
 Id = InstrumentedAttribute[int]
+Person = str | ColumnElement[str]
 
 
-def reviewed_pair(pair_id: Id, person: str) -> ColumnElement[bool]:
+def reviewed_pair(pair_id: Id, person: Person) -> ColumnElement[bool]:
     """Whether the person reviewed a group of the outer query's pair."""
     sibling = aliased(Group)
     return exists(
@@ -21,7 +22,7 @@ def reviewed_pair(pair_id: Id, person: str) -> ColumnElement[bool]:
     )
 
 
-def opened_pair(pair_id: Id, person: str) -> ColumnElement[bool]:
+def opened_pair(pair_id: Id, person: Person) -> ColumnElement[bool]:
     """Whether the person opened a group of the outer query's pair."""
     sibling = aliased(Group)
     return exists(
@@ -31,7 +32,7 @@ def opened_pair(pair_id: Id, person: str) -> ColumnElement[bool]:
     )
 
 
-def saw_choices(item_id: Id, person: str) -> ColumnElement[bool]:
+def saw_choices(item_id: Id, person: Person) -> ColumnElement[bool]:
     """Whether the person saw others' choices on the outer query's item, in adjudication."""
     return exists(
         select(AdjudicationView.id).where(

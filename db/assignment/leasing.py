@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from db.assignment.eligibility import choose_items, has_part
 from db.assignment.members import membership, not_open, require_active
 from db.assignment.places import change_taken, lock_study, own_assignments
-from db.assignment.shown_items import ShownItem, random_order, show
+from db.assignment.shown_items import ShownItem, random_order, show_all
 from db.errors import Refused
 from db.tables import Assignment, Item, utc_now
 
@@ -66,7 +66,7 @@ def lease_items(
             for item_id in choose_items(session, member, count - len(held))
         ]
     session.flush()
-    return [show(session, assignment) for assignment in held[:count]]
+    return show_all(session, held[:count])
 
 
 def lease_item(

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.assignment.eligibility import count_eligible, free_gold, given_parts
+from db.assignment.eligibility import free_gold, given_parts
 from db.assignment.gold_places import planned_gold
+from db.assignment.open_pairs import count_eligible
 from db.study.rules import rules_of
 from db.study.studies import get_study
 from db.tables import Assignment, Judgment

@@ -61,6 +61,10 @@ def qualification_state(session: Session, study_id: int, judge_id: int) -> Quali
     member = session.get(StudyJudge, (study_id, judge_id))
     this_round = member.training_rounds if member else 0
     examples = _examples(session, study_id)
+    if not examples:
+        return QualificationState(
+            0, 0, 0, this_round, rules.training_rounds, rules.pass_mark, passed=True
+        )
     answers = _answers(session, study_id, judge_id, this_round)
     there = session.scalar(
         select(func.count())
@@ -78,7 +82,7 @@ def qualification_state(session: Session, study_id: int, judge_id: int) -> Quali
         round=this_round,
         max_rounds=rules.training_rounds,
         pass_mark=rules.pass_mark,
-        passed=not examples or (member is not None and member.passed_at is not None),
+        passed=member is not None and member.passed_at is not None,
     )
 
 

@@ -8,9 +8,10 @@ program gets is seeded, so that its answers can be reproduced; it never reaches 
 import hashlib
 import random
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.corpus.texts import passage_texts
@@ -38,12 +39,34 @@ def show(session: Session, assignment: Assignment) -> ShownItem:
     return show_item(session, assignment.study_id, item, assignment.token, assignment.order_shown)
 
 
+def show_all(session: Session, assignments: Sequence[Assignment]) -> list[ShownItem]:
+    """The items of assignments as their judges see them, with two queries for all."""
+    ids = [one.item_id for one in assignments]
+    items = {item.id: item for item in session.scalars(select(Item).where(Item.id.in_(ids)))}
+    passages = {entry["passage_id"] for item in items.values() for entry in item.candidates}
+    texts = passage_texts(session, passages)
+    return [
+        _shown(one.study_id, items[one.item_id], one.token, one.order_shown, texts)
+        for one in assignments
+    ]
+
+
 def show_item(
     session: Session, study_id: int, item: Item, token: str, order_shown: Sequence[str]
 ) -> ShownItem:
     """The item with its candidates in the given order of labels: texts only."""
+    texts = passage_texts(session, [entry["passage_id"] for entry in item.candidates])
+    return _shown(study_id, item, token, order_shown, texts)
+
+
+def _shown(
+    study_id: int,
+    item: Item,
+    token: str,
+    order_shown: Sequence[str],
+    texts: Mapping[int, str],
+) -> ShownItem:
     passage_ids = {entry["label"]: entry["passage_id"] for entry in item.candidates}
-    texts = passage_texts(session, passage_ids.values())
     return ShownItem(
         study_id=study_id,
         item_id=item.id,
