@@ -4,6 +4,9 @@ from collections.abc import Iterator
 
 # The module whose import fails → the extra that installs it.
 EXTRAS = {
+    "scipy": "analyze",
+    "sklearn": "analyze",
+    "joblib": "analyze",
     "accelerate": "train",
     "datasets": "train",
     "numba": "train",

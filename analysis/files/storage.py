@@ -120,6 +120,25 @@ class Place:
             shutil.rmtree(part, ignore_errors=True)
         return copy
 
+    def copy_of_files(self, endings: tuple[str, ...], into: Path) -> Path:
+        """A local folder with the files of these endings: itself, or a copy in `into`.
+
+        Raises NotFound where there is no such folder.
+        """
+        if self.is_local:
+            if not Path(self.url).is_dir():
+                raise NotFound(f"no folder {self}")
+            return Path(self.url)
+        files, root = self._remote()
+        found = [str(path) for path in files.find(root) if str(path).lower().endswith(endings)]
+        if not found:
+            raise NotFound(f"no files {', '.join(sorted(endings))} in {self}")
+        for path in found:
+            target = into / path.removeprefix(root).lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            files.get_file(path, str(target))
+        return into
+
     def _upload(self, folder: Path, manifest: str) -> None:
         files, root = self._remote()
         if files.exists(root):

@@ -19,12 +19,15 @@ A text that is there twice in a pair on the same side counts once. A text that s
 stays on both.
 """
 
+import importlib
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from db.extras import missing_extra
 
 VERSION = 1  # of the definitions here: a change makes stored results another analysis
 WARN_ABOVE = 0.8
@@ -43,6 +46,17 @@ class LabelledText:
     pair: str
     text: str
     negative: bool
+
+
+def lacking_package() -> str:
+    """What to install where scikit-learn is missing, "" where it is there."""
+    try:
+        importlib.import_module("sklearn.linear_model")
+    except ModuleNotFoundError as error:
+        if message := missing_extra(error):
+            return message
+        raise
+    return ""
 
 
 def leakage_report(
@@ -70,7 +84,8 @@ def compare_texts(
 ) -> dict[str, Any]:
     """AUC with its interval, n, AUC of length alone, and the strongest features of both sides.
 
-    `auc` is None with a `reason` where fewer than MIN_PAIRS pairs have both sides.
+    `auc` is None with a `reason` where fewer than MIN_PAIRS pairs have both sides, or the extra
+    [analyze] is missing.
     """
     texts = sampled_pairs(list(dict.fromkeys(texts)), seed)
     pairs = sorted({one.pair for one in texts})
@@ -81,6 +96,8 @@ def compare_texts(
     }
     if len(pairs) < MIN_PAIRS:
         reason = f"{len(pairs)} pairs with both texts: at least {MIN_PAIRS} are needed"
+        return {**counts, "auc": None, "interval": None, "length_auc": None, "reason": reason}
+    if reason := lacking_package():
         return {**counts, "auc": None, "interval": None, "length_auc": None, "reason": reason}
     labels = np.array([one.negative for one in texts])
     fold_of = assign_folds(pairs, seed)

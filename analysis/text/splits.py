@@ -62,9 +62,6 @@ def key_hash(key: str) -> int:
 
 def _components(keys: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(component of every group, name of every component: the smallest of its keys)."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     count = len(sizes)
     starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
     ordered = np.sort(keys)
@@ -72,16 +69,30 @@ def _components(keys: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.nda
     place = np.searchsorted(shared, keys)
     place[place == len(shared)] = 0
     joins = shared[place] == keys if len(shared) else np.zeros(len(keys), dtype=bool)
-    group = np.repeat(np.arange(count, dtype=np.int32), sizes)[joins]
-    key = (place[joins] + count).astype(np.int32)
-    nodes = count + len(shared)
-    edges = coo_array((np.ones(len(group), dtype=bool), (group, key)), shape=(nodes, nodes))
-    component = connected_components(edges, directed=False)[1][:count]
+    group = np.repeat(np.arange(count), sizes)[joins]
+    component = _joined(count + len(shared), group, place[joins] + count)[:count]
     smallest = np.minimum.reduceat(keys, starts)
     _, component = np.unique(component, return_inverse=True)
     names = np.full(int(component.max()) + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
     np.minimum.at(names, component, smallest)
     return component, names
+
+
+def _joined(nodes: int, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The smallest node of every node's connected component, by the edges left[i] - right[i].
+
+    Labels sink along edges, and to the roots of labels, with pointer jumping (Shiloach and Vishkin
+    1982): a few rounds, whatever the length of a chain.
+    """
+    label = np.arange(nodes)
+    while True:
+        low = np.minimum(label[left], label[right])
+        if np.array_equal(label[left], low) and np.array_equal(label[right], low):
+            return label
+        for end in (left, right):
+            np.minimum.at(label, label[end], low)
+        while not np.array_equal(label, deeper := label[label]):
+            label = deeper
 
 
 def _rank(names: np.ndarray, seed: int) -> np.ndarray:

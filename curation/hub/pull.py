@@ -1,21 +1,26 @@
 """Pulling a dataset from the Hub into the store, by name and revision.
 
-Files with InF-IR's seven columns become groups; files with `query_id`, `query`, `passage_id` and
-`passage` become pairs. The origin is recorded by commit, whatever the name of the requested
-revision.
+Files with InF-IR's seven columns become groups; other layouts and mapped columns become pairs
+(`curation.hub.layouts`). The origin is recorded by commit, whatever the name of the requested
+revision. In place of a repository, a folder of this machine or of a storage (`s3://…`) is read.
 """
 
+import json
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from analysis.files.rows import READERS
+from analysis.files.rows import READERS, read_rows
+from analysis.files.storage import place_of
 from curation.hub.hub import reading_api, translated_errors
-from curation.importing.groups import GroupImport, Progress, has_groups, import_groups
+from curation.hub.layouts import GROUPS, PAIRS, Wanted, layout_of, of_split, rows_of
+from curation.importing.groups import GroupImport, Progress, import_groups
 from curation.importing.importing import ImportReport, import_dataset
-from curation.release.plan import read_manifest
-from db.errors import BadInput, Refused
+from curation.importing.rows import renamed
+from curation.release.plan import MANIFEST, read_manifest
+from curation.sources.converting import write_files
+from db.errors import BadInput
 from db.store.store import Store
 
 DATA = READERS.keys() - {".json"}  # on the Hub a .json file describes the dataset
@@ -30,6 +35,8 @@ class Pulled:
     licence: str
     groups: GroupImport | None
     pairs: ImportReport | None
+    layout: str = ""
+    left_out: dict[str, int] = field(default_factory=dict)
 
 
 def pull(
@@ -42,12 +49,24 @@ def pull(
     skip_bad: bool = False,
     imported_by: str = "",
     progress: Progress | None = None,
+    wanted: Wanted | None = None,
 ) -> Pulled:
     """Download a dataset and import it as `name`.
 
     The licence is the card's if none is given. Raises HubError, NotFound, BadInput, BadRows, and
-    Refused for a repository with files of unknown columns.
+    Refused for files of unknown columns or of several splits.
     """
+    wanted = wanted or Wanted()
+    shared: dict[str, Any] = {"name": name, "skip_bad": skip_bad, "progress": progress}
+    if is_folder(repo):
+        with tempfile.TemporaryDirectory(prefix="inf-pull-") as aside:
+            place = place_of(repo)
+            data = place.copy_of_files((*DATA, MANIFEST), Path(aside) / "copy")
+            # the folder's name alone: no path of this machine goes into a card
+            origin = f"folder:{place.url.rstrip('/').rpartition('/')[2]}"
+            shared |= {"source": origin, "licence": licence}
+            found = _import(store, data, Path(aside), wanted, origin, imported_by, shared)
+        return replace(found, repo=repo, licence=licence)
     api = reading_api()
     patterns = [f"*{suffix}" for suffix in DATA] + ["release.json"]
     with tempfile.TemporaryDirectory(prefix="inf-pull-") as folder:
@@ -61,28 +80,69 @@ def pull(
                 local_dir=folder,
                 allow_patterns=patterns,
             )
-        files = data_files(Path(folder))
-        source, origin = f"hf:{repo}", f"hf:{repo}@{info.sha}"
-        shared: dict[str, Any] = {
-            "name": name,
-            "source": source,
-            "licence": licence,
-            "skip_bad": skip_bad,
-            "progress": progress,
-        }
-        if all(map(has_groups, files)):
-            groups = import_groups(
-                store, files=files, origin=origin, imported_by=imported_by, **shared
-            )
-            return Pulled(repo, info.sha, licence, groups, None)
-        if len(files) > 1:
-            raise Refused(
-                f"{repo} has {len(files)} files without InF-IR's columns: download them and "
-                "import them with `inf import --pairs FILE --passages FILE`"
-            )
-        return Pulled(
-            repo, info.sha, licence, None, import_dataset(store, pairs=files[0], **shared)
-        )
+        shared |= {"source": f"hf:{repo}", "licence": licence}
+        origin = f"hf:{repo}@{info.sha}"
+        with tempfile.TemporaryDirectory(prefix="inf-pull-") as aside:
+            found = _import(store, Path(folder), Path(aside), wanted, origin, imported_by, shared)
+        return replace(found, repo=repo, commit=info.sha, licence=licence)
+
+
+def is_folder(given: str) -> bool:
+    """Whether this names a folder (by `./`, `/`, `~` or a URL), not a repository of the Hub."""
+    return "://" in given or given.startswith((".", "/", "~"))
+
+
+def _import(
+    store: Store,
+    folder: Path,
+    aside: Path,
+    wanted: Wanted,
+    origin: str,
+    imported_by: str,
+    shared: dict[str, Any],
+) -> Pulled:
+    """Import the folder's data files; changed copies of rows are written to `aside`."""
+    files = data_files(folder)
+    layout = layout_of(files, wanted)
+    files = of_split(files, layout, wanted.split)
+    if layout == GROUPS:
+        if wanted.columns:
+            files = [_mapped(file, wanted, aside) for file in files]
+        groups = import_groups(store, files=files, origin=origin, imported_by=imported_by, **shared)
+        return Pulled("", "", "", groups, None, layout)
+    if layout == PAIRS:
+        reports = [
+            import_dataset(store, pairs=file, columns=wanted.columns, **shared) for file in files
+        ]
+        return Pulled("", "", "", None, _together(reports), layout)
+    made = write_files(rows_of(files, layout, wanted), aside / "made", limit=wanted.limit)
+    if not made.pairs:
+        reasons = ", ".join(f"{reason} {number}" for reason, number in made.left_out.items())
+        raise BadInput(f"no row gives a pair as {layout} ({reasons or 'there is no row'})")
+    pairs = import_dataset(store, pairs=made.pairs_path, passages=made.passages_path, **shared)
+    return Pulled("", "", "", None, pairs, layout, made.left_out)
+
+
+def _together(reports: list[ImportReport]) -> ImportReport:
+    whole = reports[0]
+    for each in reports[1:]:
+        for name in ("pairs", "passages"):
+            whole.imported[name] += each.imported[name]
+            whole.unchanged[name] += each.unchanged[name]
+        whole.skipped += each.skipped
+    return whole
+
+
+def _mapped(file: Path, wanted: Wanted, aside: Path) -> Path:
+    """A copy of the file with our names of columns."""
+    copy = aside / f"{file.name}.jsonl"
+    with copy.open("w", encoding="utf-8") as out:
+        for row in read_rows(file):
+            if row.reason is not None:
+                raise BadInput(f"{file.name}, row {row.line}: {row.reason}")
+            line = json.dumps(renamed(row.values, wanted.columns), ensure_ascii=False)
+            out.write(line + "\n")
+    return copy
 
 
 def data_files(folder: Path) -> list[Path]:

@@ -64,6 +64,37 @@ def test_every_module_of_the_web_app_imports_without_the_packages_of_extras() ->
     assert {name for name in needing if name.split(".")[0] in ("db", "curation", "app")} == set()
 
 
+WITHOUT = """
+import importlib, json, pkgutil, sys, time
+import app
+from analysis.agreement.judge_profile import chi_squared_tail
+from analysis.text.leakage import LabelledText, compare_texts
+from analysis.text.splits import held_out
+for found in pkgutil.walk_packages(app.__path__, "app."):
+    leaf = found.name.split(".")[-1]
+    if not leaf.endswith("page") and found.name not in ("app.server.main", "app.jobs.entry"):
+        importlib.import_module(found.name)
+pair = [LabelledText(str(n), f"text {n} {side}", side) for n in range(40) for side in (True, False)]
+print(json.dumps({
+    "held out": int(held_out([(n,) for n in range(10)], fraction=0.3, seed=0).sum()),
+    "p": chi_squared_tail(5.0, 3),
+    "leakage": compare_texts(pair)["reason"],
+    "loaded": sorted(set(sys.modules) & {"scipy", "sklearn", "torch", "umap"}),
+}))
+"""
+
+
+@pytest.mark.slow
+def test_the_web_app_works_without_scipy_and_scikit_learn_and_says_what_to_install(
+    tmp_path: Path,
+) -> None:
+    done = run_blocked(tmp_path, "-W", "ignore", "-c", WITHOUT)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["held out"] == 3 and found["loaded"] == []
+    assert "inf-studio[analyze]" in found["leakage"]
+
+
 @pytest.mark.slow
 def test_what_needs_an_extra_ends_in_a_sentence_that_names_it(tmp_path: Path) -> None:
     def inf(*words: str) -> subprocess.CompletedProcess[str]:
@@ -99,10 +130,13 @@ def test_every_package_of_an_extra_is_known_here_and_none_is_a_plain_dependency(
     plain = {re.split(r"[<>=\[]", each)[0] for each in project["dependencies"]}
     assert not plain & {"torch", "transformers", "umap-learn", "numba", "sentence-transformers"}
     extras = project["optional-dependencies"]
+    computing = {re.split(r"[<>=]", each)[0] for each in extras["analyze"]}
+    assert computing == {"scipy", "scikit-learn"} and not plain & computing
     assert set(EXTRAS.values()) <= set(extras)
     assert extras["demo"] == ["inf-studio[offline]"] and "inf-studio[train]" in extras["offline"]
     names = {"pytrec_eval-terrier": "pytrec_eval", "umap-learn": "umap"}
-    for each in extras["train"]:
+    assert extras["train"][0] == "inf-studio[analyze]"
+    for each in extras["train"][1:]:
         name = re.split(r"[<>=\[]", each)[0]
         assert EXTRAS[names.get(name, name.replace("-", "_"))] == "train"
     assert project["scripts"]["inf"] == project["scripts"]["inf-studio"]

@@ -2,11 +2,12 @@
 
 import click
 
-from app.cli.data.import_ import bad_rows_in_json
+from app.cli.data.import_ import bad_rows_in_json, mapping_of
 from app.cli.kit.progress import progress_bar
-from app.cli.kit.report import Result, detach_option, me, ready_store, reporting, work
+from app.cli.kit.report import Result, counts, detach_option, me, ready_store, reporting, work
 from app.text.numbers import counted
 from curation.hub import pull as hub_pull
+from curation.hub.layouts import LAYOUTS, Wanted
 from curation.importing.job import as_json, groups_as_json
 
 
@@ -78,12 +79,15 @@ def push(
 
 def _pulled(result: Result) -> str:
     kind = "groups" if result["run_id"] is not None else "pairs"
+    at = f" at {result['commit'][:12]}" if result["commit"] else ""
     summary = (
-        f"{result['imported']:,} {kind} of {result['repo']} at {result['commit'][:12]} imported "
+        f"{result['imported']:,} {kind} of {result['repo']}{at} imported "
         f"into dataset {result['dataset']} (id {result['dataset_id']})"
     )
     run = f", run {result['run_id']}" if result["run_id"] is not None else ""
-    return f"{summary}{run}; {result['unchanged']:,} already present, {result['skipped']} skipped"
+    skipped = f"{result['unchanged']:,} already present, {result['skipped']} skipped"
+    left_out = f"; left out: {counts(result['left_out'])}" if result["left_out"] else ""
+    return f"{summary}{run}; {skipped}{left_out}"
 
 
 @hub.command()
@@ -92,9 +96,33 @@ def _pulled(result: Result) -> str:
 @click.option("--revision", help="Branch, tag or commit; default: main.")
 @click.option("--licence", default="", help="Default: the licence of the card.")
 @click.option("--skip-bad", is_flag=True, help="Skip bad rows and list them.")
+@click.option("--layout", type=click.Choice(LAYOUTS), help="Default: found by the columns.")
+@click.option(
+    "--column", "columns", multiple=True, metavar="OURS=THEIRS", help="Map a column; repeatable."
+)
+@click.option("--split", help="Only files whose name starts with it, as train.")
+@click.option("--limit", type=click.IntRange(min=1), help="Maximum number of pairs.")
+@click.option("--without-negatives", is_flag=True, help="Leave out negative passages.")
 @reporting(_pulled)
-def pull(repo: str, name: str, revision: str | None, licence: str, skip_bad: bool) -> Result:
-    """Import a dataset from the Hub: InF-IR's columns become groups, other columns pairs."""
+def pull(
+    repo: str,
+    name: str,
+    revision: str | None,
+    licence: str,
+    skip_bad: bool,
+    layout: str | None,
+    columns: tuple[str, ...],
+    split: str | None,
+    limit: int | None,
+    without_negatives: bool,
+) -> Result:
+    """Import a dataset from the Hub, or from a folder or URL (s3://…) given in place of USER/NAME.
+
+    InF-IR's columns become groups; those of Promptriever, FollowIR-train and any (query, positive,
+    negatives) dataset become pairs, with the negatives as passages of the pool. Columns of other
+    names are mapped by --column.
+    """
+    wanted = Wanted(layout, mapping_of(columns), split, limit, not without_negatives)
     store = ready_store()
     with progress_bar(f"pulling {repo}") as show, bad_rows_in_json():
         pulled = hub_pull.pull(
@@ -106,8 +134,15 @@ def pull(repo: str, name: str, revision: str | None, licence: str, skip_bad: boo
             skip_bad=skip_bad,
             imported_by=me(),
             progress=show,
+            wanted=wanted,
         )
-    about = {"repo": repo, "commit": pulled.commit, "licence": pulled.licence}
+    about = {
+        "repo": repo,
+        "commit": pulled.commit,
+        "licence": pulled.licence,
+        "layout": pulled.layout,
+        "left_out": pulled.left_out,
+    }
     if pulled.groups is not None:
         return {**groups_as_json(name, pulled.groups), **about}
     assert pulled.pairs is not None

@@ -175,7 +175,7 @@ def import_(
     if groups and passages is not None:
         raise click.UsageError("--passages requires --pairs")
     store = ready_store()
-    mapped = _mapping(columns)
+    mapped = mapping_of(columns)
     if preview and beir is not None:
         return _preview_beir(store, beir, split, name=name)
     if preview and pairs is not None:
@@ -218,7 +218,7 @@ def import_(
     return as_json(name.strip(), report)
 
 
-def _mapping(columns: tuple[str, ...]) -> dict[str, str]:
+def mapping_of(columns: tuple[str, ...]) -> dict[str, str]:
     """`OURS=THEIRS` as a dictionary. Raises UsageError for anything else."""
     mapped: dict[str, str] = {}
     for each in columns:
