@@ -85,7 +85,8 @@ def agreement_heatmap(report: Mapping[str, Any]) -> go.Figure:
 
 def human_model_bars(report: Mapping[str, Any]) -> go.Figure:
     """Figure 4: the mean kappa of each model with the people, next to that of the people."""
-    bars = [("people among themselves", report["human_human"], "#999999")]
+    who = "simulated judges" if report.get("simulated") else "people"
+    bars = [(f"{who} among themselves", report["human_human"], "#999999")]
     bars += [(model, mean, "#4477aa") for model, mean in report["human_model"].items()]
     defined = [bar for bar in bars if bar[1]["kappa"] is not None]
     figure = go.Figure(

@@ -1,5 +1,6 @@
 """An agreement report as figures and tables; undefined values come with their reason."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
@@ -23,8 +24,9 @@ def draw_report(report: dict[str, Any], origin: Origin) -> None:
         )
     elif report["simulated_left_out"]:
         st.info("People have judged too: simulated judges appear as pairs but not in the means.")
-    means = [("People with people", report["human_human"])]
-    means += [(f"People with {name}", mean) for name, mean in report["human_model"].items()]
+    who = persons_of(report)
+    means = [(f"{who} with {who[0].lower()}{who[1:]}", report["human_human"])]
+    means += [(f"{who} with {name}", mean) for name, mean in report["human_model"].items()]
     with st.container(horizontal=True):
         for label, mean in means:
             draw_mean(label, mean)
@@ -33,8 +35,13 @@ def draw_report(report: dict[str, Any], origin: Origin) -> None:
         f"{report['judgments']:,} judgments of {report['items']:,} items"
         + (f" · in brackets: {brackets}" if brackets else "")
     )
-    st.subheader("Models with people", anchor=False)
+    st.subheader(f"Models with {who[0].lower()}{who[1:]}", anchor=False)
     draw_figure(human_model_bars(report), bar_rows(report), origin, key="agreement.bars")
+
+
+def persons_of(report: Mapping[str, Any]) -> str:
+    """Who stands for people in the report's means."""
+    return "Simulated judges" if report["simulated"] else "People"
 
 
 def draw_pairs(report: dict[str, Any], origin: Origin) -> None:
@@ -81,6 +88,7 @@ def interval_cells(numbers: dict[str, Any]) -> dict[str, float | None]:
 
 def bar_rows(report: dict[str, Any]) -> list[dict[str, Any]]:
     """The values of the bars of Figure 4: a row per mean."""
+    who = persons_of(report).lower()
     return [
         {
             "Between": name,
@@ -91,8 +99,8 @@ def bar_rows(report: dict[str, Any]) -> list[dict[str, Any]]:
             "Reason if undefined": mean.get("reason", ""),
         }
         for name, mean in {
-            "people with people": report["human_human"],
-            **{f"people with {name}": mean for name, mean in report["human_model"].items()},
+            f"{who} with {who}": report["human_human"],
+            **{f"{who} with {name}": mean for name, mean in report["human_model"].items()},
         }.items()
     ]
 

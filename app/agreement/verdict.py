@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from analysis.study import run_text
-from app.agreement.report import interval_text
+from app.agreement.report import interval_text, persons_of
 from app.kit.figure import Origin, draw_rows
 from app.text.plain import plain
 from curation.judging.scope import Scope
@@ -35,7 +35,7 @@ def agreement_sentence(report: Mapping[str, Any], scope: Scope) -> str:
     """How much people (or their simulated stand-ins) agree with each other, and the model that
     agrees most with them."""
     where = "" if scope.of_run else " on these chosen items"
-    who = "simulated judges" if report["simulated"] else "people"
+    who = persons_of(report).lower()
     mean = report["human_human"]
     if mean["kappa"] is None:
         first = f"Agreement of {who} is undefined: {mean['reason']}."

@@ -3,7 +3,7 @@
 from app_pages import open_page, words
 from judged_study import judged
 from records_world import make_run
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from curation.judging.sampling import Sampling
 from curation.judging.studies import make_study
@@ -192,3 +192,15 @@ def test_the_page_begins_with_what_the_study_says_about_its_run(sqlite_store: St
     assert not page.exception
     with sqlite_store.read() as session:
         assert len(session.scalars(select(StudyItem)).all()) > 24
+
+
+def test_simulated_judges_are_not_called_people(sqlite_store: Store) -> None:
+    judged(sqlite_store, {"ann": "ppnnppnn", "bob": "ppnnppnp", "GPT": "pppnppnn"})
+    with sqlite_store.write() as session:
+        session.execute(update(Judge).where(Judge.name.in_(["ann", "bob"])).values(simulated=True))
+        session.commit()
+    page = open_page("agreement")
+    labels = [metric.label for metric in page.metric]
+    assert "Simulated judges with simulated judges" in labels
+    assert not [label for label in labels if label.startswith("People with")]
+    assert "Models with simulated judges" in [head.value for head in page.subheader]

@@ -59,8 +59,9 @@ def _shown_agreement(report: Result) -> str:
             f"{_interval(pair)}{reason}, agreement {score(pair['agreement'])}, "
             f"{pair['items']:,} items"
         )
-    lines.append(_mean_line("human–human", report["human_human"]))
-    lines += [_mean_line(f"human–{model}", mean) for model, mean in report["human_model"].items()]
+    who = "simulated" if report["simulated"] else "human"
+    lines.append(_mean_line(f"{who}–{who}", report["human_human"]))
+    lines += [_mean_line(f"{who}–{model}", mean) for model, mean in report["human_model"].items()]
     for row in report["differences"]:
         difference = f"{row['model_a']} minus {row['model_b']}: {score(row['difference'])}"
         reason = f" ({row['reason']})" if "reason" in row else ""
