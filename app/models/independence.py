@@ -54,8 +54,9 @@ def circular_sentence(
     circular = []
     for each in scores:
         for judge, model in validators.items():
-            names = [name for name in (each.model, each.base_model) if name]
-            same = [name for name in names if same_model(named_model(name), model)]
+            models = [named_model(each.model, each.weights_sha256)]
+            models += [named_model(each.base_model)] if each.base_model else []
+            same = [found.name for found in models if same_model(found, model)]
             if same:
                 of = "" if each.model in same else " (its base model)"
                 circular.append(f"{each.model}{of} is {judge}")

@@ -97,7 +97,10 @@ def list_benchmarks(session: Session) -> list[str]:
 
 
 class Scored(NamedTuple):
-    """An evaluation without its per-query values; `base_model` is set for our checkpoints."""
+    """An evaluation without its per-query values; `base_model` is set for our checkpoints.
+
+    `weights_sha256`: of the model as it was evaluated; None if not recorded.
+    """
 
     model: str
     benchmark: str
@@ -105,6 +108,7 @@ class Scored(NamedTuple):
     checkpoint_id: int | None
     base_model: str | None
     evaluation_id: int | None = None
+    weights_sha256: str | None = None
 
 
 def newest_scores(session: Session) -> list[Scored]:
@@ -118,6 +122,7 @@ def newest_scores(session: Session) -> list[Scored]:
             Evaluation.checkpoint_id,
             Checkpoint.base_model,
             Evaluation.id,
+            Evaluation.record["model"]["weights_sha256"].as_string(),
         )
         .outerjoin(Checkpoint, Checkpoint.id == Evaluation.checkpoint_id)
         .where(Evaluation.id.in_(newest))

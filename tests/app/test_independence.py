@@ -41,6 +41,21 @@ def test_weights_written_again_have_another_hash(tmp_path: Path) -> None:
     assert model_sha256(path) != before
 
 
+def test_the_weights_that_were_evaluated_count_not_those_there_are_now(tmp_path: Path) -> None:
+    """The folder has held the validator when it was evaluated, and was trained anew since."""
+    path, judge = folder(tmp_path / "one", b"weights"), folder(tmp_path / "judge", b"weights")
+    was = model_sha256(path)
+    (tmp_path / "one" / "model.safetensors").write_bytes(b"other weights")
+    assert was == model_sha256(judge)
+
+    def sentence(weights: str | None) -> str:
+        scored = Scored(path, "held-out a 123", {}, None, None, weights_sha256=weights)
+        return circular_sentence("held-out a 123", [scored], {"j": named_model(judge)})
+
+    assert "is j" in sentence(was)
+    assert sentence(model_sha256(path)) == ""
+
+
 def test_the_sentence_names_the_model_and_the_independent_alternative(tmp_path: Path) -> None:
     base, copy = folder(tmp_path / "base", b"weights"), folder(tmp_path / "copy", b"weights")
     other = folder(tmp_path / "other", b"others")
