@@ -57,11 +57,11 @@ def describe_scope(
         if in_run.get(verdict) and not verdicts.get(verdict)
     ]
     if sample == "disagreement":
-        why = "Its items were chosen because judges disagree on them"
+        why = "This study's items were chosen because judges disagree on them"
     elif sample == "list":
-        why = "Its items were listed by hand, not sampled"
+        why = "This study's items were listed by hand, not sampled"
     elif left_out:
-        why = f"It has no item from the run's {in_run[left_out[0]]:,} {left_out[0]} groups"
+        why = f"This study has no item from the run's {in_run[left_out[0]]:,} {left_out[0]} groups"
     elif sample == "stratified" and strata:
         why = f"Each {' and '.join(strata)} has the same weight here, whatever its share of the run"
     else:
