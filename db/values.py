@@ -36,6 +36,9 @@ JOB_KINDS: Final = (
     "push",
     "backup",
     "import",
+    "pull",
+    "restore",
+    "study",
 )
 ACCOUNT_ROLES: Final = ("annotator", "curator", "admin")
 # Of a person, on a dataset, a study or everywhere; those that a single study can give.

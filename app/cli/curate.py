@@ -304,6 +304,7 @@ def curate(
         run_id = run.id
     if worker is None:
         _show_reuse(run_id)
-    config = job_config(run_id, concurrency=concurrency if worker is not None else None)
+    joins = worker is not None
+    config = job_config(run_id, concurrency=concurrency if joins else None, joins=joins)
     result = work(store, "curate", config, detach=detach, title="curate")
     return {**result, "run_id": run_id} if detach else result

@@ -1,12 +1,14 @@
 """`inf`: the entry point. Commands are imported when called, so that `inf --help` is fast."""
 
 import json
-import os
 import sys
 import traceback
 
 import click
+from click.shell_completion import CompletionItem
 
+from app.cli.kit.output import FULL, OutputFailed, checked_output, drop_output
+from app.cli.start import INTERRUPTED, MESSAGE, ending_at_once
 from db.errors import InfError
 from db.extras import missing_extra
 from db.modules import load
@@ -15,11 +17,13 @@ from db.store.secrets import load_secrets
 COMMANDS = {
     "analyze": ("app.cli.analyze.command:analyze", "Measure agreement, diversity and coverage."),
     "backup": ("app.cli.store.backup:backup", "Write the whole store to one file."),
+    "config": ("app.cli.store.config:config", "Show every setting and where it came from."),
     "convert": (
         "app.cli.data.convert:convert",
         "Convert published collections for import.",
     ),
     "curate": ("app.cli.curate:curate", "Generate groups from pairs and validate them."),
+    "datasets": ("app.cli.corpus.datasets:datasets", "List, show, delete, unarchive datasets."),
     "db": ("app.cli.store.db:db", "Create or upgrade the store."),
     "demo": ("app.cli.demo:demo", "Run every step on the demo set, then open the app."),
     "evaluate": (
@@ -28,15 +32,18 @@ COMMANDS = {
     ),
     "export": ("app.cli.data.export:export", "Create a release: files and a dataset card."),
     "gpu-check": ("app.cli.gpu_check:gpu_check", "Check and measure training on this machine."),
+    "groups": ("app.cli.corpus.groups:groups", "List and show the groups of a run."),
     "hub": ("app.cli.data.hub:hub", "Push to and pull from the Hugging Face Hub."),
     "import": ("app.cli.data.import_:import_", "Read pairs and passages into a dataset."),
     "jobs": ("app.cli.store.jobs:jobs", "List, follow, cancel and resume jobs."),
+    "recipes": ("app.cli.corpus.recipes:recipes", "List, show and check recipes."),
     "releases": (
         "app.cli.data.releases:releases",
         "List and compare releases.",
     ),
     "restore": ("app.cli.store.backup:restore", "Restore a backup into an empty store."),
     "review": ("app.cli.review.command:review", "Approve, reject or edit groups, one or in bulk."),
+    "runs": ("app.cli.corpus.runs:runs", "List, show, delete, unarchive runs."),
     "serve": ("app.cli.serve:serve", "Open the app."),
     "study": ("app.cli.study.command:study", "Create studies and run model judges on them."),
     "train": ("app.cli.train:train", "Fine-tune an embedding model on a release."),
@@ -58,12 +65,32 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = load(COMMANDS[cmd_name][0])
+        with ending_at_once():
+            command: click.Command = load(COMMANDS[cmd_name][0])
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:  # it knows none of ours to suggest
+            raise click.exceptions.NoSuchCommand(
+                error.command_name, possibilities=COMMANDS, ctx=ctx
+            ) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in sorted(COMMANDS)])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands that begin so, from the table: a key press must not import them all."""
+        found = [
+            CompletionItem(name, help=COMMANDS[name][1])
+            for name in sorted(COMMANDS)
+            if name.startswith(incomplete)
+        ]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -76,44 +103,66 @@ def inf() -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line. Exit status: 0 done, 1 failed, 2 wrong arguments, 3 paused."""
+    """Run the command line.
+
+    Exit status: 0 done, 1 failed, 2 wrong arguments, 3 paused, 130 interrupted.
+    """
     given = sys.argv[1:] if arguments is None else arguments
+    try:
+        with checked_output():
+            code = _run(given)
+    except OutputFailed as failed:
+        drop_output()
+        click.echo(f"Error: {failed}", err=True)
+        code = 1
+    except KeyboardInterrupt:  # outside of the command itself
+        click.echo(f"\n{MESSAGE}", err=True)
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+def _run(given: list[str]) -> int:
+    """Run a command and report its error; returns the exit status. Raises OutputFailed."""
     try:
         load_secrets()
         code = inf.main(args=given, prog_name="inf", standalone_mode=False)
-    except click.exceptions.Abort:
+    except OutputFailed:
+        raise
+    except click.exceptions.Abort as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            click.echo(MESSAGE, err=True)
+            return INTERRUPTED
         click.echo("Aborted.", err=True)
-        code = 1
+        return 1
     except click.ClickException as error:
         if "--json" in given:
             details = getattr(error, "details", {})
             click.echo(json.dumps({"error": error.format_message(), **details}))
         else:
             error.show()
-        code = error.exit_code
+        return error.exit_code
     except InfError as error:  # from load_secrets; `reporting` handles those of commands
-        click.echo(
-            json.dumps({"error": str(error)}) if "--json" in given else f"Error: {error}",
-            err="--json" not in given,
-        )
-        code = 1
-    except BrokenPipeError:  # the reader of our output closed the pipe (`inf … | head`)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 1
+        _report_error(str(error), given)
+        return 1
     except Exception as error:
         if missing := missing_extra(error):  # of a command whose own module needs it
-            click.echo(
-                json.dumps({"error": missing}) if "--json" in given else f"Error: {missing}",
-                err="--json" not in given,
-            )
-            sys.exit(1)
+            _report_error(missing, given)
+            return 1
+        if isinstance(error, OSError) and error.errno in FULL:  # a file of the command's own
+            _report_error(f"no space is left on the disk: {error}", given)
+            return 1
         if "--json" not in given:
             raise
         traceback.print_exc()
         message = f"unexpected {type(error).__name__}: {error}; please report it with stderr"
         click.echo(json.dumps({"error": message}))
-        code = 1
-    sys.exit(code if isinstance(code, int) else 0)
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def _report_error(message: str, given: list[str]) -> None:
+    as_json = "--json" in given
+    click.echo(json.dumps({"error": message}) if as_json else f"Error: {message}", err=not as_json)
 
 
 if __name__ == "__main__":

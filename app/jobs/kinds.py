@@ -40,6 +40,9 @@ KINDS: dict[str, JobKind] = {
         JobKind("push", "curation.hub.push:push", "export", "files"),
         JobKind("backup", "curation.backups:backup", "accounts", "files"),
         JobKind("import", "curation.importing.job:import_files", "import", "files"),
+        JobKind("pull", "curation.hub.pull:pull_as_job", "import", "files"),
+        JobKind("restore", "curation.backups:restore", "accounts", "files"),
+        JobKind("study", "curation.judging.job:create_study", "studies", "files"),
     )
 }
 

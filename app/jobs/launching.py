@@ -35,12 +35,17 @@ MAX_ATTEMPTS = 5  # of a job whose cluster node dies
 POLL_SECONDS = 0.25
 
 
-def launch(store: Store, kind: str, config: dict[str, Any], *, started_by: str) -> int:
-    """Queue a job, write the audit entry, and make sure that a supervisor runs. Returns its id."""
+def launch(
+    store: Store, kind: str, config: dict[str, Any], *, started_by: str, after: int | None = None
+) -> int:
+    """Queue a job, write the audit entry, and make sure that a supervisor runs. Returns its id.
+
+    The id is greater than `after`.
+    """
     launcher = chosen_launcher()
     with store.write() as session:
         job_id = jobs.enqueue_job(
-            session, kind, config, started_by=started_by, launcher=launcher
+            session, kind, config, started_by=started_by, launcher=launcher, after=after
         ).id
         record_audit(session, started_by, "job.launch", str(job_id), kind=kind)
         session.commit()

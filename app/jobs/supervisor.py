@@ -51,8 +51,8 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
                 if _is_over(store, one):
                     del running[name]
                     idle_since = time.monotonic()
-            for place in places:
-                if place.name not in running and (started := _start(store, place)):
+            for place in _free(places, running):
+                if started := _start(store, place):
                     running[place.name] = started
                     taken += 1
             time.sleep(POLL_SECONDS if running else POLL_SECONDS / 2)
@@ -61,10 +61,24 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
     return taken
 
 
+def _free(places: list[Slot], running: dict[str, Running]) -> list[Slot]:
+    """The places without a job; of those for joining workers one, as each look is a write."""
+    free = [place for place in places if place.name not in running]
+    return [place for place in free if not place.joins] + [place for place in free if place.joins][
+        :1
+    ]
+
+
 def _start(store: Store, place: Slot) -> Running | None:
     with store.write() as session:
         jobs.mark_lost_jobs(session)
-        job = jobs.claim_job(session, kinds=place.kinds, slot=place.name, launcher=jobs.LOCAL)
+        job = jobs.claim_job(
+            session,
+            kinds=place.kinds,
+            slot=place.name,
+            launcher=jobs.LOCAL,
+            joins=place.joins,
+        )
         session.commit()
     if job is None:
         return None

@@ -21,7 +21,9 @@ def read_places() -> dict[Place, str]:
     """Everywhere, each dataset and each study, by their ids, with what they are called."""
     with open_store().read() as session:
         found: dict[Place, str] = {EVERYWHERE: "everywhere"}
-        found |= {(one.id, None): f"dataset {one.name}" for one in list_datasets(session)}
+        found |= {
+            (one.id, None): f"dataset {one.name}" for one in list_datasets(session, archived=True)
+        }
         found |= {(None, one.id): f"study {one.name}" for one in list_studies(session)}
     return found
 

@@ -17,10 +17,12 @@ from curation.hub.hub import reading_api, translated_errors
 from curation.hub.layouts import GROUPS, PAIRS, Wanted, layout_of, of_split, rows_of
 from curation.importing.groups import GroupImport, Progress, import_groups
 from curation.importing.importing import ImportReport, import_dataset
+from curation.importing.job import as_json, groups_as_json
 from curation.importing.rows import renamed
 from curation.release.plan import MANIFEST, read_manifest
 from curation.sources.converting import write_files
 from db.errors import BadInput
+from db.jobs.runner import JobHandle
 from db.store.store import Store
 
 DATA = READERS.keys() - {".json"}  # on the Hub a .json file describes the dataset
@@ -171,3 +173,44 @@ def _licence(info: Any) -> str:
     card = getattr(info, "card_data", None)
     listed = getattr(card, "license", None) if card is not None else None
     return listed if isinstance(listed, str) and listed not in ("other", "unknown") else ""
+
+
+def pull_as_job(handle: JobHandle) -> dict[str, Any]:
+    """The handler of `pull` jobs; config {repo, name, revision, licence, skip_bad, wanted}.
+
+    Continues where it stopped: rows that are stored are not stored again.
+    """
+    config = handle.config
+
+    def progress(done: int, total: int) -> None:
+        handle.check()
+        handle.report(done, total, f"importing into {config['name']}")
+
+    handle.report(0, None, f"downloading {config['repo']}")
+    pulled = pull(
+        handle.store,
+        repo=config["repo"],
+        name=config["name"],
+        revision=config.get("revision"),
+        licence=config.get("licence") or "",
+        skip_bad=bool(config.get("skip_bad")),
+        imported_by=handle.started_by,
+        progress=progress,
+        wanted=Wanted(**config["wanted"]) if config.get("wanted") else None,
+    )
+    return pulled_as_json(config["name"], pulled)
+
+
+def pulled_as_json(name: str, pulled: Pulled) -> dict[str, Any]:
+    """What a pull reports."""
+    about = {
+        "repo": pulled.repo,
+        "commit": pulled.commit,
+        "licence": pulled.licence,
+        "layout": pulled.layout,
+        "left_out": pulled.left_out,
+    }
+    if pulled.groups is not None:
+        return {**groups_as_json(name, pulled.groups), **about}
+    assert pulled.pairs is not None
+    return {**as_json(name, pulled.pairs), "run_id": None, **about}

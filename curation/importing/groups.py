@@ -31,7 +31,7 @@ from db.corpus.datasets import (
 from db.errors import BadInput, BadRow, BadRows
 from db.review.carrying import carry_reviews
 from db.run.new_items import insert_items
-from db.run.runs import set_run_status
+from db.run.runs import require_active_run, set_run_status
 from db.scenarios import COLUMNS, ROLES, SCENARIOS, Role
 from db.store.store import Store
 from db.tables import Group, Pair, Recipe, Run, Triplet, utc_now
@@ -221,6 +221,8 @@ def _run(
             created_by=imported_by,
         )
         session.add(run)
+        session.flush()
+    require_active_run(session, run)
     run.status = "running"
     session.flush()
     return run.id

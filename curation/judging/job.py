@@ -1,12 +1,50 @@
-"""The job handler of kind `judge`: a study's items, or a run's edited ones."""
+"""The job handlers of kinds `judge` (a study's items, or a run's edited ones) and `study`."""
 
 from typing import Any
 
+from sqlalchemy import select
+
 from curation.judging.revalidation import revalidate
-from curation.judging.studies import judge_study
+from curation.judging.sampling import Sampling
+from curation.judging.studies import describe_created, judge_study, make_study
+from db.corpus.datasets import get_dataset
 from db.jobs.runner import JobHandle
+from db.tables import Study
 
 
 def judge(handle: JobHandle) -> dict[str, Any]:
     """Run a revalidation if the config has `run_id`, else judge a study."""
     return revalidate(handle) if "run_id" in handle.config else judge_study(handle)
+
+
+def create_study(handle: JobHandle) -> dict[str, Any]:
+    """Create a study; config: what `make_study` takes, `sampling` as the fields of `Sampling`.
+
+    A job that is resumed after it had created its study reports that one.
+    """
+    config = dict(handle.config)
+    asked = {name: config[name] for name in ("dataset", "qualification", "gold")}
+    with handle.store.read() as session:
+        dataset_id = get_dataset(session, config["dataset"]).id
+        made = session.scalars(
+            select(Study).where(
+                Study.dataset_id == dataset_id,
+                Study.settings["job_id"].as_integer() == handle.id,
+                Study.created_by == handle.started_by,
+            )
+        ).first()
+        if made is not None:
+            return describe_created(session, made, **asked)
+    handle.report(0, None, "sampling items")
+    given = config.pop("sampling")
+    # JSON has lists where the fields are tuples
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
+    }
+    return make_study(
+        handle.store,
+        sampling=Sampling(**fields),
+        created_by=handle.started_by,
+        job_id=handle.id,
+        **config,
+    )

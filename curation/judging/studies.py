@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import exists, select
+from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session
 
 from curation.judges.judge import Choice, ItemJudge, ItemView
@@ -28,7 +28,7 @@ from db.study.gold_items import count_approved, sample_gold_items
 from db.study.judgments import get_or_create_judge, record_judgment
 from db.study.rules import set_rules
 from db.study.studies import GUIDELINES, add_study, compose, current_guideline, get_study
-from db.tables import Item, Judge, Judgment, StudyItem
+from db.tables import Item, Judge, Judgment, Study, StudyItem
 from db.values import AMBIGUOUS, NONE
 
 
@@ -55,6 +55,7 @@ def make_study(
     qualification: int = 0,
     gold: int = 0,
     created_by: str = "",
+    job_id: int | None = None,
 ) -> dict[str, Any]:
     """Sample a study from a dataset's run (by default the newest finished one) and describe it.
 
@@ -62,6 +63,7 @@ def make_study(
     NotFound for an unknown dataset or one without a finished run, BadInput if the run has too few
     groups, or too few approved ones for `qualification` and `gold` items. `qualification` is
     the number of examples in a round; each further round has others, as far as groups are approved.
+    `job_id`: the job that creates it; recorded, so that a resumed job finds what it created.
     """
     sampling = sampling or Sampling()
     with store.write() as session:
@@ -72,7 +74,7 @@ def make_study(
             session,
             run_id=run.id,
             item_ids=sampled.item_ids,
-            settings=sampled.settings,
+            settings=sampled.settings | ({} if job_id is None else {"job_id": job_id}),
             overlap=overlap,
             seed=seed,
             name=name or f"{dataset}, run {run.id}",
@@ -87,23 +89,33 @@ def make_study(
             )
         if gold:
             sample_gold_items(session, study.id, "gold", gold)
-        composition = compose(session, study.id)
         record_audit(session, created_by, "study.create", str(study.id))
         session.commit()
-        return {
-            "study_id": study.id,
-            "name": study.name,
-            "dataset": dataset,
-            "run_id": run.id,
-            "items": len(sampled.item_ids),
-            "overlap": overlap,
-            "seed": seed,
-            "sampling": sampled.settings,
-            "scenarios": composition.scenarios,
-            "verdicts": composition.verdicts,
-            "qualification": qualification,
-            "gold": gold,
-        }
+        return describe_created(
+            session, study, dataset=dataset, qualification=qualification, gold=gold
+        )
+
+
+def describe_created(
+    session: Session, study: Study, *, dataset: str, qualification: int, gold: int
+) -> dict[str, Any]:
+    """What the creation of a study reports: its sample and its composition."""
+    composition = compose(session, study.id)
+    main = select(func.count()).where(StudyItem.study_id == study.id, StudyItem.part == "main")
+    return {
+        "study_id": study.id,
+        "name": study.name,
+        "dataset": dataset,
+        "run_id": study.run_id,
+        "items": session.scalar(main),
+        "overlap": study.overlap,
+        "seed": study.seed,
+        "sampling": study.settings,
+        "scenarios": composition.scenarios,
+        "verdicts": composition.verdicts,
+        "qualification": qualification,
+        "gold": gold,
+    }
 
 
 def judge_study(handle: JobHandle) -> dict[str, Any]:

@@ -4,6 +4,7 @@ A recipe's identity is the sha256 of its body as JSON, the sha256 of every promp
 determines what a run does.
 """
 
+import difflib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,17 @@ PARAMETERS = (
 # no part of an answer's key
 TRANSPORT = ("timeout_seconds", "max_retry_after_seconds", "headers", "limit_name")
 SERVERS = ("endpoints", "server_group")
+USUAL_NAMES = {  # of other programs
+    "api_base": "endpoints",
+    "base_url": "endpoints",
+    "max_completion_tokens": "max_output_tokens",
+    "max_new_tokens": "max_output_tokens",
+    "max_tokens": "max_output_tokens",
+    "response_format": "output",
+    "samples": "votes",
+    "self_consistency": "votes",
+    "timeout": "timeout_seconds",
+}
 
 
 @dataclass(frozen=True)
@@ -288,7 +300,11 @@ def _only(table: Any, known: tuple[str, ...], where: str) -> None:
         raise BadInput(f"{where} is not a table")
     for name in table:
         if name not in known:
-            raise BadInput(f"{where} has an unknown {name!r}; known: {', '.join(known)}")
+            near = USUAL_NAMES.get(name, "")
+            if near not in known:
+                near = "".join(difflib.get_close_matches(name, known, n=1))
+            question = f"did you mean {near!r}? " if near else ""
+            raise BadInput(f"{where} has an unknown {name!r}; {question}Known: {', '.join(known)}")
 
 
 def _put(tables: dict[str, Any], setting: str) -> None:

@@ -143,9 +143,17 @@ def resume_run(
     return reopen_run(session, run_id, budget_usd=budget_usd, concurrency=concurrency, guard=guard)
 
 
-def job_config(run_id: int, *, concurrency: int | None = None) -> dict[str, Any]:
-    """The config of a job that works on a run; `concurrency` overrides the run's own."""
-    return {"run_id": run_id} | ({} if concurrency is None else {"concurrency": concurrency})
+def job_config(
+    run_id: int, *, concurrency: int | None = None, joins: bool = False
+) -> dict[str, Any]:
+    """The config of a job that works on a run; `concurrency` overrides the run's own.
+
+    `joins`: it joins other workers of the run and does not wait for their slot.
+    """
+    config: dict[str, Any] = {"run_id": run_id}
+    if concurrency is not None:
+        config["concurrency"] = concurrency
+    return config | ({"joins": True} if joins else {})
 
 
 def leakage_config(run_id: int) -> dict[str, Any]:

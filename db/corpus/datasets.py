@@ -34,6 +34,7 @@ class DatasetSummary:
     passages: int
     generated: int
     created_at: datetime
+    archived_at: datetime | None = None
 
 
 def text_sha256(text: str) -> str:
@@ -50,7 +51,8 @@ def get_dataset(session: Session, name: str) -> Dataset:
     """The dataset of that name. Raises NotFound, which lists the existing ones."""
     found = find_dataset(session, name)
     if found is None:
-        names = session.scalars(select(Dataset.name).order_by(Dataset.name).limit(20)).all()
+        query = select(Dataset.name).where(Dataset.archived_at.is_(None)).order_by(Dataset.name)
+        names = session.scalars(query.limit(20)).all()
         there = f"existing ones: {', '.join(names)}" if names else "there is none yet"
         raise NotFound(
             f"no dataset {name!r}; {there}. `inf import --dataset NAME --pairs FILE` creates one"
@@ -63,8 +65,22 @@ def resolve(session: Session, names: Sequence[str]) -> list[Dataset]:
     return [get_dataset(session, name) for name in names]
 
 
-def list_datasets(session: Session) -> list[DatasetSummary]:
-    """All datasets with their counts, by name."""
+def require_active(session: Session, dataset: Dataset) -> None:
+    """Raise Refused for an archived dataset: nothing new is made from it.
+
+    Locks it against being archived until the transaction ends.
+    """
+    query = select(Dataset.archived_at).where(Dataset.id == dataset.id)
+    # the lock of a foreign key: it waits for who archives (`lock_target`), for nobody else
+    if session.scalar(query.with_for_update(read=True, key_share=True)) is not None:
+        raise Refused(
+            f"dataset {dataset.name!r} is archived: bring it back with `inf datasets unarchive`, "
+            "or use another name"
+        )
+
+
+def list_datasets(session: Session, *, archived: bool = False) -> list[DatasetSummary]:
+    """Datasets with their counts, by name; with `archived` the archived ones, too."""
     pairs = {
         dataset_id: int(number)
         for dataset_id, number in session.execute(
@@ -78,6 +94,9 @@ def list_datasets(session: Session) -> list[DatasetSummary]:
             select(Passage.dataset_id, func.count(), generated).group_by(Passage.dataset_id)
         )
     }
+    query = select(Dataset).order_by(Dataset.name)
+    if not archived:
+        query = query.where(Dataset.archived_at.is_(None))
     return [
         DatasetSummary(
             id=dataset.id,
@@ -88,8 +107,9 @@ def list_datasets(session: Session) -> list[DatasetSummary]:
             passages=passages.get(dataset.id, (0, 0))[0],
             generated=passages.get(dataset.id, (0, 0))[1],
             created_at=dataset.created_at,
+            archived_at=dataset.archived_at,
         )
-        for dataset in session.scalars(select(Dataset).order_by(Dataset.name))
+        for dataset in session.scalars(query)
     ]
 
 
@@ -98,7 +118,7 @@ def get_or_create_dataset(
 ) -> Dataset:
     """The dataset of that name, created if missing; an empty source or licence is filled in.
 
-    Raises Refused if it is stored with another source or licence. Does not commit.
+    Raises Refused if it is stored with another source or licence, or archived. Does not commit.
     """
     dataset = find_dataset(session, name)
     if dataset is None:
@@ -106,6 +126,7 @@ def get_or_create_dataset(
         session.add(dataset)
         session.flush()
         return dataset
+    require_active(session, dataset)
     require_same_origin(dataset, source=source, licence=licence)
     dataset.source, dataset.licence = dataset.source or source, dataset.licence or licence
     return dataset

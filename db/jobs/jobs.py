@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, literal, select, update
+from sqlalchemy import delete, false, func, literal, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
+from db.store.bulk import continue_numbering
 from db.store.secrets import redacted, refuse_secrets
-from db.tables import Job, MetricPoint, utc_now
+from db.tables import Base, Job, MetricPoint, utc_now
 from db.values import JOB_KINDS
 
 HEARTBEAT_SECONDS = 3.0
@@ -31,8 +32,9 @@ def enqueue_job(
     *,
     started_by: str = "",
     launcher: str = LOCAL,
+    after: int | None = None,
 ) -> Job:
-    """Add a queued job. Does not commit.
+    """Add a queued job, with an id greater than `after`. Does not commit.
 
     Raises BadInput for an unknown kind, Refused for a config that holds a secret.
     """
@@ -40,8 +42,12 @@ def enqueue_job(
         raise BadInput(f"no job kind {kind!r}: one of {', '.join(JOB_KINDS)}")
     refuse_secrets(config)
     job = Job(kind=kind, config=config, started_by=started_by, launcher=launcher)
+    if after is not None:
+        job.id = max(after, session.scalar(select(func.max(Job.id))) or 0) + 1
     session.add(job)
     session.flush()
+    if after is not None:
+        continue_numbering(session, Base.metadata.tables[Job.__tablename__])
     return job
 
 
@@ -89,8 +95,11 @@ def claim_job(
     kinds: Sequence[str] = (),
     slot: str | None = None,
     launcher: str | None = None,
+    joins: bool | None = None,
 ) -> Job | None:
     """Claim the oldest queued job (of these kinds, for this launcher), or the given one.
+
+    `joins`: only jobs that join a run another job began (their config has `joins`), or only others.
 
     The job's status becomes `running`. Returns None if there is none or another process claimed it
     first. Does not commit.
@@ -102,6 +111,9 @@ def claim_job(
         query = query.where(Job.kind.in_(kinds))
     if launcher is not None:
         query = query.where(Job.launcher == launcher)
+    if joins is not None:
+        joining = func.coalesce(Job.config["joins"].as_boolean(), false())
+        query = query.where(joining if joins else ~joining)
     # skip_locked: two supervisors that claim at the same moment get two jobs, none waits
     job = session.scalars(query.with_for_update(skip_locked=True)).first()
     if job is None:

@@ -68,12 +68,12 @@ def overview(session: Session) -> Overview:
     simulated = in_studies.join(Judge, Judge.id == Judgment.judge_id).where(Judge.simulated)
     kinds = session.execute(select(Analysis.kind, func.count()).group_by(Analysis.kind))
     return Overview(
-        datasets=rows(Dataset),
+        datasets=count(select(func.count(Dataset.id)).where(Dataset.archived_at.is_(None))),
         pairs=rows(Pair),
         passages=count(
             select(func.count()).select_from(Passage).where(Passage.origin != "generated")
         ),
-        runs=rows(Run),
+        runs=count(select(func.count(Run.id)).where(Run.archived_at.is_(None))),
         groups=rows(Group),
         kept=verdicts.get("kept", 0),
         dropped=verdicts.get("dropped", 0),

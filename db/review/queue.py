@@ -18,6 +18,7 @@ from db.errors import BadInput, Refused
 from db.people.audit import record_audit
 from db.review.carrying import replace_reviews, same_texts
 from db.run.groups import complete_groups, matching_groups
+from db.run.runs import get_run, require_active_run
 from db.store.bulk import Row
 from db.tables import Group, Review, Run, utc_now
 
@@ -163,6 +164,7 @@ def review_in_bulk(
         raise BadInput(f"{action!r} is not a bulk action: approve or reject")
     if action == "reject" and not reason.strip():
         raise BadInput("a reject needs a reason: what is wrong with the groups?")
+    require_active_run(session, get_run(session, wanted.run_id))
     query = _reviewed_by(session, wanted, action, reviewed_by)
     ids = list(session.scalars(query.order_by(Group.id)))
     if len(ids) != expected:

@@ -23,6 +23,7 @@ from db.errors import BadInput, NotFound, Refused
 from db.people.audit import record_audit
 from db.review.carrying import copies_of, lock_pair, same_texts, spread
 from db.review.texts import FIELDS, FROM_THE_SOURCE, group_texts, missing_texts, write_texts
+from db.run.runs import get_run, require_active_run
 from db.scenarios import GroupText
 from db.tables import Group, Review, utc_now
 from db.values import is_storable
@@ -215,6 +216,7 @@ def _reviewable(session: Session, group_id: int) -> Group:
         raise NotFound(f"no group {group_id}: see the Groups page")
     if group.verdict is None:
         raise Refused(f"group {group_id} is in work: review it when its run has finished")
+    require_active_run(session, get_run(session, group.run_id))
     return group
 
 

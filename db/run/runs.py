@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Select, func, insert, literal, select, update
 from sqlalchemy.orm import Session
 
+from db.corpus.datasets import require_active
 from db.errors import BadInput, NotFound, Refused
 from db.tables import Dataset, Group, Pair, Prompt, Recipe, Run, utc_now
 
@@ -77,6 +78,7 @@ class RunSummary:
     created_at: datetime
     finished_at: datetime | None
     error: str | None
+    archived: bool = False
 
 
 def store_recipe(
@@ -127,8 +129,10 @@ def create_run(
 
     With `query_ids` only for those pairs; with `sample` for that many pairs chosen at random, by
     `seed` (all of them if the dataset has no more). Raises BadInput for a dataset without pairs, an
-    unknown pair, a limit or sample below 1, or both of them. Does not commit.
+    unknown pair, a limit or sample below 1, or both of them; Refused for an archived dataset. Does
+    not commit.
     """
+    require_active(session, session.get_one(Dataset, dataset_id))
     for name, count in (("limit", limit), ("sample", sample)):
         if count is not None and count < 1:
             raise BadInput(f"a {name} of {count} pairs: give at least 1")
@@ -192,13 +196,42 @@ def get_run(session: Session, run_id: int) -> Run:
     """The run as it is now. Raises NotFound."""
     run = session.get(Run, run_id, populate_existing=True)
     if run is None:
-        raise NotFound(f"no run {run_id}: `inf curate --dataset NAME` creates one")
+        raise NotFound(f"no run {run_id}; {_newest_runs(session)}")
     return run
 
 
+def _newest_runs(session: Session) -> str:
+    """Which runs there are, for who named another."""
+    ids = session.scalars(
+        select(Run.id).where(Run.archived_at.is_(None)).order_by(Run.id.desc()).limit(10)
+    ).all()
+    if not ids:
+        return "there is none yet: `inf curate --dataset NAME` creates one"
+    return f"the newest ones: {', '.join(map(str, ids))} (`inf runs list`)"
+
+
+def require_active_run(session: Session, run: Run) -> None:
+    """Raise Refused for a run that is archived, or whose dataset is: nothing new is made from it.
+
+    Locks both against being archived until the transaction ends.
+    """
+    dataset = session.scalars(select(Dataset).where(Dataset.id == run.dataset_id)).one()
+    require_active(session, dataset)
+    query = select(Run.archived_at).where(Run.id == run.id)
+    if session.scalar(query.with_for_update(read=True, key_share=True)) is not None:
+        raise Refused(
+            f"run {run.id} is archived: bring it back with `inf runs unarchive {run.id}`, or name "
+            "another"
+        )
+
+
 def latest_run(session: Session, dataset_id: int, *, finished: bool = True) -> Run:
-    """The newest run of a dataset, by default the newest finished one. Raises NotFound."""
-    query = select(Run).where(Run.dataset_id == dataset_id).order_by(Run.id.desc()).limit(1)
+    """The newest run of a dataset that is not archived, by default the newest finished one.
+
+    Raises NotFound.
+    """
+    query = select(Run).where(Run.dataset_id == dataset_id, Run.archived_at.is_(None))
+    query = query.order_by(Run.id.desc()).limit(1)
     if finished:
         query = query.where(Run.status == "done")
     run = session.scalars(query).first()
@@ -212,17 +245,24 @@ def latest_run(session: Session, dataset_id: int, *, finished: bool = True) -> R
 
 
 def choose_run(session: Session, dataset_id: int, run_id: int | None) -> Run:
-    """The given run, which must be of this dataset, or its newest finished one."""
-    if run_id is None:
-        return latest_run(session, dataset_id)
-    run = get_run(session, run_id)
+    """The given run, which must be of this dataset, or its newest finished one.
+
+    Raises NotFound, BadInput, and Refused for one that is archived.
+    """
+    run = latest_run(session, dataset_id) if run_id is None else get_run(session, run_id)
     if run.dataset_id != dataset_id:
         raise BadInput(f"run {run_id} is of another dataset")
+    require_active_run(session, run)
     return run
 
 
-def list_runs(session: Session, dataset_id: int | None = None) -> list[RunSummary]:
-    """Runs, newest first, of all datasets or of one."""
+def list_runs(
+    session: Session, dataset_id: int | None = None, *, archived: bool = False
+) -> list[RunSummary]:
+    """Runs, newest first, of all datasets or of one; with `archived` the archived ones, too.
+
+    A run is archived with its dataset.
+    """
     verdicts = (
         select(
             Group.run_id,
@@ -234,7 +274,7 @@ def list_runs(session: Session, dataset_id: int | None = None) -> list[RunSummar
         .subquery()
     )
     query = (
-        select(Run, Dataset.name, Recipe.name, Recipe.sha256, verdicts)
+        select(Run, Dataset.name, Dataset.archived_at, Recipe.name, Recipe.sha256, *verdicts.c[1:])
         .join(Dataset, Dataset.id == Run.dataset_id)
         .join(Recipe, Recipe.id == Run.recipe_id)
         .outerjoin(verdicts, verdicts.c.run_id == Run.id)
@@ -242,6 +282,8 @@ def list_runs(session: Session, dataset_id: int | None = None) -> list[RunSummar
     )
     if dataset_id is not None:
         query = query.where(Run.dataset_id == dataset_id)
+    if not archived:
+        query = query.where(Run.archived_at.is_(None), Dataset.archived_at.is_(None))
     return [
         RunSummary(
             id=run.id,
@@ -261,8 +303,9 @@ def list_runs(session: Session, dataset_id: int | None = None) -> list[RunSummar
             created_at=run.created_at,
             finished_at=run.finished_at,
             error=run.error,
+            archived=run.archived_at is not None or hidden is not None,
         )
-        for run, dataset, recipe, sha256, _, pairs, kept, dropped in session.execute(query)
+        for run, dataset, hidden, recipe, sha256, pairs, kept, dropped in session.execute(query)
     ]
 
 
@@ -326,8 +369,12 @@ def set_run_status(session: Session, run_id: int, status: str, *, error: str | N
 
 
 def begin_run(session: Session, run_id: int) -> Run:
-    """Set a run to running when a worker starts, unless it is done. Does not commit."""
+    """Set a run to running when a worker starts, unless it is done. Does not commit.
+
+    Raises NotFound, and Refused for an archived run.
+    """
     run = get_run(session, run_id)
+    require_active_run(session, run)
     if run.status != "done":
         set_run_status(session, run_id, "running")
         run = get_run(session, run_id)
@@ -370,9 +417,10 @@ def reopen_run(
 
     Without `guard` it will not be paused for its first drops.
 
-    Raises Refused for a run that is done. Does not commit.
+    Raises Refused for a run that is done or archived. Does not commit.
     """
     run = get_run(session, run_id)
+    require_active_run(session, run)
     if run.status == "done":
         raise Refused(f"run {run_id} is done: there is nothing to resume")
     if budget_usd is not None:

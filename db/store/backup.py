@@ -20,6 +20,7 @@ from typing import IO, Any
 
 from sqlalchemy import (
     Column,
+    ColumnElement,
     LargeBinary,
     String,
     Table,
@@ -28,20 +29,23 @@ from sqlalchemy import (
     func,
     insert,
     select,
-    text,
+    update,
 )
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, Refused
 from db.store import schema
-from db.store.reviving import end_open_jobs, end_sign_ins
+from db.store.bulk import continue_numbering
+from db.store.reviving import end_open_jobs, end_sign_ins, require_no_running_jobs
 from db.store.store import Store
-from db.tables import Base, utc_now
+from db.tables import Base, Job, utc_now
 from db.tables.base import UtcDateTime
 
 FORMAT = 1
 BATCH = 500
 MANIFEST = "manifest.json"
+_JOB = Base.metadata.tables["job"]
+_AUDIT = Base.metadata.tables["audit"]
 Progress = Callable[[int, int], None]
 
 
@@ -81,14 +85,33 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
+def greatest_job_id(path: Path) -> int:
+    """The greatest id of a job in a backup, 0 without any. Raises BadInput."""
+    read_manifest(path)
+    place = sorted(column.name for column in _JOB.columns).index("id")
+    try:
+        with zipfile.ZipFile(path) as file, file.open(f"{_JOB.name}.jsonl") as member:
+            return max((int(json.loads(line)[place]) for line in member), default=0)
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError, IndexError) as error:
+        raise BadInput(f"{path.name} is damaged: its jobs cannot be read ({error})") from error
+
+
 def restore_backup(
-    store: Store, path: Path, *, replace: bool = False, progress: Progress | None = None
+    store: Store,
+    path: Path,
+    *,
+    replace: bool = False,
+    progress: Progress | None = None,
+    own_job: int | None = None,
 ) -> dict[str, Any]:
     """Load a backup into a store: all of it, or nothing. Returns the manifest.
 
     The file is checked against its hashes first, and the restored rows after. Raises Refused for a
     store that holds rows, unless `replace` allows deleting them; BadInput for a damaged file or one
     of another schema revision.
+
+    `own_job`: the job that restores, whose row stays; its id must be greater than those of the
+    backup (`greatest_job_id`). Refused then while other jobs run.
     """
     manifest = read_manifest(path)
     if manifest["revision"] != schema.head():
@@ -101,18 +124,22 @@ def restore_backup(
         schema.upgrade(store)
     schema.require_current(store)
     with store.write() as session:
-        filled = [table.name for table in _tables() if _count(session, table)]
+        if own_job is not None:
+            require_no_running_jobs(session.connection(), but=own_job)
+        filled = [table.name for table in _tables() if _count_others(session, table, own_job)]
         if filled and not replace:
             raise Refused(
                 f"the store is not empty ({', '.join(filled[:5])} …): restore into a new one, or "
                 "confirm with --replace that everything in it is deleted"
             )
         for table in reversed(_tables()):
-            session.execute(delete(table))
+            session.execute(delete(table).where(*_not_own(table, own_job)))
         _insert_all(session, path, manifest, progress)
-        if _content(session) != manifest["content_sha256"]:
+        if _content(session, own_job) != manifest["content_sha256"]:
             raise BadInput("the restored rows differ from the backup; nothing was changed")
-        end_open_jobs(session, when="the backup was made")
+        end_open_jobs(session, when="the backup was made", but=own_job)
+        if own_job is not None:  # its heartbeat waited for this transaction
+            session.execute(update(Job).where(Job.id == own_job).values(heartbeat_at=utc_now()))
         end_sign_ins(session)
         session.commit()
     return manifest
@@ -153,10 +180,15 @@ def _write(session: Session, path: Path, progress: Progress | None) -> dict[str,
     return manifest
 
 
-def _lines(session: Session, table: Table) -> Iterator[bytes]:
+def _not_own(table: Table, own_job: int | None) -> list[ColumnElement[bool]]:
+    """The condition that a row is not that of the job which restores."""
+    return [] if own_job is None or table is not _JOB else [_JOB.c.id != own_job]
+
+
+def _lines(session: Session, table: Table, own_job: int | None = None) -> Iterator[bytes]:
     """The rows in the order of their keys, as JSON lists in the order of the columns' names."""
     columns = sorted(table.columns, key=lambda column: column.name)
-    query = select(*columns).order_by(*_order(session, table))
+    query = select(*columns).where(*_not_own(table, own_job)).order_by(*_order(session, table))
     for row in session.execute(query.execution_options(yield_per=BATCH)):
         values = [_as_json(value) for value in row]
         yield (
@@ -238,7 +270,7 @@ def _insert_all(
                     done += len(rows)
                     if progress is not None:
                         progress(done, manifest["rows"])
-            _continue_numbering(session, table)
+            continue_numbering(session, table)
 
 
 def _row_batches(table: Table, member: IO[bytes]) -> Iterator[list[dict[str, Any]]]:
@@ -259,25 +291,11 @@ def _row_batches(table: Table, member: IO[bytes]) -> Iterator[list[dict[str, Any
         yield batch
 
 
-def _continue_numbering(session: Session, table: Table) -> None:
-    """Set PostgreSQL's id sequence, which is separate from the rows, past the greatest id."""
-    if session.get_bind().dialect.name != "postgresql" or "id" not in table.columns:
-        return
-    session.execute(
-        text(
-            "SELECT setval(pg_get_serial_sequence(:name, 'id'), greatest(1, "
-            f'(SELECT coalesce(max(id), 0) FROM "{table.name}")), '
-            f'(SELECT count(*) > 0 FROM "{table.name}"))'
-        ),
-        {"name": f'"{table.name}"'},
-    )
-
-
-def _content(session: Session) -> str:
+def _content(session: Session, own_job: int | None = None) -> str:
     hashes = {}
     for table in _tables():
         digest = hashlib.sha256()
-        for line in _lines(session, table):
+        for line in _lines(session, table, own_job):
             digest.update(line)
         hashes[table.name] = digest.hexdigest()
     return _over(hashes)
@@ -290,3 +308,18 @@ def _over(hashes: dict[str, str]) -> str:
 
 def _count(session: Session, table: Table) -> int:
     return session.scalar(select(func.count()).select_from(table)) or 0
+
+
+def _count_others(session: Session, table: Table, own_job: int | None) -> int:
+    """The rows of a table but for those of the job which restores: its own, and of its launch."""
+    rows = _count(session, table)
+    if own_job is None:
+        return rows
+    if table is _JOB:
+        return rows - 1
+    if table is _AUDIT:
+        launch = select(func.count()).where(
+            _AUDIT.c.action == "job.launch", _AUDIT.c.subject == str(own_job)
+        )
+        return rows - (session.scalar(launch) or 0)
+    return rows

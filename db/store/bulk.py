@@ -93,3 +93,17 @@ def _from_json(
     if returning:
         words += " RETURNING " + ", ".join(quote(name) for name in returning)
     return text(words)
+
+
+def continue_numbering(session: Session, table: Table) -> None:
+    """Set PostgreSQL's id sequence, which is separate from the rows, past the greatest id."""
+    if session.get_bind().dialect.name != "postgresql" or "id" not in table.columns:
+        return
+    session.execute(
+        text(
+            "SELECT setval(pg_get_serial_sequence(:name, 'id'), greatest(1, "
+            f'(SELECT coalesce(max(id), 0) FROM "{table.name}")), '
+            f'(SELECT count(*) > 0 FROM "{table.name}"))'
+        ),
+        {"name": f'"{table.name}"'},
+    )

@@ -11,12 +11,14 @@ from db.tables import AccountSession, Job, PasswordLink, utc_now
 ALIVE = timedelta(seconds=60)  # a heartbeat younger than this is of a job that runs
 
 
-def require_no_running_jobs(connection: Connection) -> None:
-    """Raise Refused if jobs of the store run; a store without tables has none."""
+def require_no_running_jobs(connection: Connection, *, but: int | None = None) -> None:
+    """Raise Refused if jobs of the store run, `but` aside; a store without tables has none."""
     if not inspect(connection).has_table(Job.__tablename__):
         return
     rows = connection.execute(select(Job.id, Job.heartbeat_at).where(Job.status == "running"))
-    running = [number for number, beat in rows if beat and utc_now() - beat < ALIVE]
+    running = [
+        number for number, beat in rows if number != but and beat and utc_now() - beat < ALIVE
+    ]
     if running:
         raise Refused(
             f"jobs are running ({', '.join(map(str, running))}): wait for them or cancel them, and "
@@ -24,12 +26,15 @@ def require_no_running_jobs(connection: Connection) -> None:
         )
 
 
-def end_open_jobs(session: Session, *, when: str) -> None:
-    """Set queued jobs to cancelled and running ones to lost; `when` ends "was queued when …"."""
+def end_open_jobs(session: Session, *, when: str, but: int | None = None) -> None:
+    """Set queued jobs to cancelled and running ones to lost, `but` aside.
+
+    `when` ends "was queued when …".
+    """
     for before, after in (("queued", "cancelled"), ("running", "lost")):
         session.execute(
             update(Job)
-            .where(Job.status == before)
+            .where(Job.status == before, *([] if but is None else [Job.id != but]))
             .values(
                 status=after,
                 finished_at=utc_now(),

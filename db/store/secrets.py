@@ -22,6 +22,7 @@ FILE = "secrets.toml"
 ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
 MIN_SECRET_CHARACTERS = 8
 _of_the_file: set[str] = set()
+_put_here: dict[str, str] = {}  # by `load_secrets` into the environment of this process
 
 
 def load_secrets() -> None:
@@ -34,7 +35,18 @@ def load_secrets() -> None:
         return
     for name, value in _read(path).items():
         _of_the_file.add(name)
-        os.environ.setdefault(name, value)
+        if name not in os.environ:
+            os.environ[name] = _put_here[name] = value
+
+
+def came_from_file(name: str) -> bool:
+    """Whether the value of a variable is the file's: the environment had none."""
+    return name in _put_here and os.environ.get(name) == _put_here[name]
+
+
+def is_secret(name: str) -> bool:
+    """Whether a variable holds a secret: by its name, or because the file has it."""
+    return name.endswith(ENDINGS) or name in _of_the_file
 
 
 def _read(path: Path) -> dict[str, str]:
@@ -57,7 +69,7 @@ def known_secrets() -> dict[str, str]:
     found = {
         value: name
         for name, value in os.environ.items()
-        if len(value) >= MIN_SECRET_CHARACTERS and (name.endswith(ENDINGS) or name in _of_the_file)
+        if len(value) >= MIN_SECRET_CHARACTERS and is_secret(name)
     }
     return dict(sorted(found.items(), key=lambda pair: -len(pair[0])))
 

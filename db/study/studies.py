@@ -16,6 +16,7 @@ from sqlalchemy import and_, func, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
+from db.run.runs import require_active_run
 from db.tables import (
     Assignment,
     Dataset,
@@ -95,8 +96,8 @@ def add_study(
 ) -> Study:
     """Create a study of these items of a run; `settings` records how they were sampled.
 
-    Raises NotFound for an unknown run, BadInput for no items, items of another run or two of one
-    group. Does not commit.
+    Raises NotFound for an unknown run, Refused for an archived one, BadInput for no items, items of
+    another run or two of one group. Does not commit.
     """
     if not item_ids or overlap < 1:
         raise BadInput(
@@ -105,6 +106,7 @@ def add_study(
     run = session.get(Run, run_id)
     if run is None:
         raise NotFound(f"no run {run_id}")
+    require_active_run(session, run)
     _require_one_of_a_group(session, run_id, item_ids)
     study = Study(
         dataset_id=run.dataset_id,

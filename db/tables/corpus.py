@@ -10,13 +10,17 @@ from db.tables.base import Base, created, key
 
 
 class Dataset(Base, kw_only=True):
-    """A named collection of passages and pairs, with source and licence."""
+    """A named collection of passages and pairs, with source and licence.
+
+    `archived_at`: since when lists hide it and nothing new is made from it (`db.archive`).
+    """
 
     __tablename__ = "dataset"
     id: Mapped[int] = key()
     name: Mapped[str] = mapped_column(unique=True)
     source: Mapped[str] = mapped_column(default="")
     licence: Mapped[str] = mapped_column(default="")
+    archived_at: Mapped[datetime | None] = mapped_column(default=None)
     created_at: Mapped[datetime] = created()
 
 

@@ -50,6 +50,7 @@ class Run(Base, kw_only=True):
     `guard`: the run pauses if its first groups are all dropped for one reason.
     `models`: {task: {model, sha256 of its weights or None}} as its first worker found them, without
     `sha256` until then; empty in runs made before migration 0010.
+    `archived_at`: since when lists hide it and nothing new is made from it (`db.archive`).
     """
 
     __tablename__ = "run"
@@ -73,6 +74,7 @@ class Run(Base, kw_only=True):
     guard: Mapped[bool] = mapped_column(default=True, server_default=true())
     models: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
     created_by: Mapped[str] = mapped_column(default="")
+    archived_at: Mapped[datetime | None] = mapped_column(default=None)
     created_at: Mapped[datetime] = created()
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
     __table_args__ = (

@@ -235,6 +235,12 @@ class Judgment(Base, kw_only=True):
             postgresql_where=text("is_current"),
         ),
         Index("ix_judgment_item_id", "item_id"),
+        Index(  # a deleted judgment is looked for here: without it, deleting a run is quadratic
+            "ix_judgment_replaces_id",
+            "replaces_id",
+            sqlite_where=text("replaces_id IS NOT NULL"),
+            postgresql_where=text("replaces_id IS NOT NULL"),
+        ),
         Index("ix_judgment_study_id_judge_id", "study_id", "judge_id", "is_current", "id"),
         Index(
             "ix_judgment_study_id_item_id",

@@ -44,7 +44,7 @@ class Job(Base, kw_only=True):
     __table_args__ = (
         CheckConstraint(
             "kind IN ('curate', 'judge', 'embed', 'project', 'train', 'evaluate', 'export',"
-            " 'push', 'backup', 'import')",
+            " 'push', 'backup', 'import', 'pull', 'restore', 'study')",
             name="kind",
         ),
         CheckConstraint(

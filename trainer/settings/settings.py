@@ -5,13 +5,13 @@ between settings. This module loads no torch: the app and the command line check
 """
 
 import dataclasses
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from db.errors import BadInput
 from trainer.objectives.names import Objective, parse_objective
+from trainer.settings.suggestions import suggested_setting
 from trainer.settings.table import GUARD_MEASURE, OFF_HELD_OUT, SETTINGS, SettingFields
 from trainer.settings.template import APART, DEFAULT_TEMPLATE, Template
 
@@ -91,10 +91,9 @@ def split_pairs(arguments: tuple[str, ...] | list[str]) -> dict[str, str]:
 
 def _convert(key: str, value: Any) -> Any:
     if key not in SETTINGS:
-        near = difflib.get_close_matches(key, SETTINGS, n=1, cutoff=0.0)
-        raise BadInput(
-            f"no setting {key!r}: did you mean {near[0]!r}? Settings are {', '.join(SETTINGS)}"
-        )
+        near = suggested_setting(key)
+        question = f"did you mean {near!r}? " if near else ""
+        raise BadInput(f"no setting {key!r}: {question}Settings are {', '.join(SETTINGS)}")
     return SETTINGS[key].parse(value)
 
 

@@ -1,14 +1,18 @@
 """`inf hub`: push releases and checkpoints to the Hugging Face Hub, pull datasets from it."""
 
+import dataclasses
+from pathlib import Path
+
 import click
 
 from app.cli.data.import_ import bad_rows_in_json, mapping_of
 from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import Result, counts, detach_option, me, ready_store, reporting, work
+from app.jobs import launching
 from app.text.numbers import counted
 from curation.hub import pull as hub_pull
 from curation.hub.layouts import LAYOUTS, Wanted
-from curation.importing.job import as_json, groups_as_json
+from db.jobs.jobs import LOCAL
 
 
 @click.group()
@@ -103,6 +107,7 @@ def _pulled(result: Result) -> str:
 @click.option("--split", help="Only files whose name starts with it, as train.")
 @click.option("--limit", type=click.IntRange(min=1), help="Maximum number of pairs.")
 @click.option("--without-negatives", is_flag=True, help="Leave out negative passages.")
+@detach_option
 @reporting(_pulled)
 def pull(
     repo: str,
@@ -115,6 +120,7 @@ def pull(
     split: str | None,
     limit: int | None,
     without_negatives: bool,
+    detach: bool,
 ) -> Result:
     """Import a dataset from the Hub, or from a folder or URL (s3://…) given in place of USER/NAME.
 
@@ -124,26 +130,14 @@ def pull(
     """
     wanted = Wanted(layout, mapping_of(columns), split, limit, not without_negatives)
     store = ready_store()
+    options: Result = {"revision": revision, "licence": licence, "skip_bad": skip_bad}
+    if detach or launching.chosen_launcher() != LOCAL:
+        if hub_pull.is_folder(repo) and "://" not in repo:
+            repo = str(Path(repo).expanduser().absolute())
+        config = {"repo": repo, "name": name, **options, "wanted": dataclasses.asdict(wanted)}
+        return work(store, "pull", config, detach=detach, title=f"pulling {repo}")
     with progress_bar(f"pulling {repo}") as show, bad_rows_in_json():
         pulled = hub_pull.pull(
-            store,
-            repo=repo,
-            name=name,
-            revision=revision,
-            licence=licence,
-            skip_bad=skip_bad,
-            imported_by=me(),
-            progress=show,
-            wanted=wanted,
+            store, repo=repo, name=name, imported_by=me(), progress=show, wanted=wanted, **options
         )
-    about = {
-        "repo": repo,
-        "commit": pulled.commit,
-        "licence": pulled.licence,
-        "layout": pulled.layout,
-        "left_out": pulled.left_out,
-    }
-    if pulled.groups is not None:
-        return {**groups_as_json(name, pulled.groups), **about}
-    assert pulled.pairs is not None
-    return {**as_json(name, pulled.pairs), "run_id": None, **about}
+    return hub_pull.pulled_as_json(name, pulled)

@@ -135,15 +135,23 @@ def detach_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return detach(launcher_options(command))
 
 
-def work(store: Store, kind: str, config: dict[str, Any], *, detach: bool, title: str) -> Result:
-    """Run a job in the foreground with a progress bar, or detached.
+def work(
+    store: Store,
+    kind: str,
+    config: dict[str, Any],
+    *,
+    detach: bool,
+    title: str,
+    after: int | None = None,
+) -> Result:
+    """Run a job in the foreground with a progress bar, or detached; its id is greater than `after`.
 
     Returns the job's result with its `job_id`.
     """
     on_cluster = launching.chosen_launcher() != jobs.LOCAL
     job_id = None
     if detach or on_cluster:
-        job_id = launching.launch(store, kind, config, started_by=me())
+        job_id = launching.launch(store, kind, config, started_by=me(), after=after)
     if detach:
         return {"job_id": job_id}
     with tqdm(

@@ -6,6 +6,7 @@ from datetime import datetime
 import click
 
 from app.cli.kit.report import Result, launcher_options, me, ready_store, reporting
+from app.cli.store.follow_log import follow_log
 from app.jobs import launching, supervisor, supervisors
 from app.jobs.processes import command_of
 from app.jobs.ray_cluster import RayCluster
@@ -14,6 +15,8 @@ from db.jobs import jobs as queue
 from db.jobs.resources import missing_gpu_warning, parts_of, sum_of
 from db.people.audit import record_audit
 from db.tables import Job
+
+STATUSES = ("queued", "running", *queue.OVER)
 
 
 @click.group()
@@ -44,8 +47,8 @@ def _line(row: Result) -> str:
 
 
 @jobs.command("list")
-@click.option("--status", help="Only jobs of this status.")
-@click.option("--limit", default=50, show_default=True)
+@click.option("--status", type=click.Choice(STATUSES), help="Only jobs of this status.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True)
 @reporting(lambda result: "\n".join(map(_line, result["jobs"])) or "no jobs yet")
 def list_(status: str | None, limit: int) -> Result:
     """List jobs, newest first."""
@@ -91,13 +94,27 @@ def show(job_id: int) -> Result:
         }
 
 
+def _logged(result: Result) -> str:
+    if "status" in result:
+        return f"job {result['job_id']}: {result['status']}"
+    return result["log"] or "the log is empty"
+
+
 @jobs.command()
 @click.argument("job_id", type=int)
-@click.option("--lines", default=50, show_default=True)
-@reporting(lambda result: result["log"] or "the log is empty")
-def logs(job_id: int, lines: int) -> Result:
-    """Print the last lines of a job's log."""
+@click.option("--lines", type=click.IntRange(min=0), default=50, show_default=True)
+@click.option("--follow", "-f", is_flag=True, help="Print new lines until the job has ended.")
+@reporting(_logged)
+def logs(job_id: int, lines: int, follow: bool) -> Result:
+    """Print the last lines of a job's log.
+
+    Ctrl-C ends --follow, not the job.
+    """
     store = ready_store()
+    if follow:
+        if click.get_current_context().params["as_json"]:
+            raise click.UsageError("--follow prints lines: it cannot be combined with --json")
+        return {"job_id": job_id, "status": follow_log(store, job_id, lines, write=click.echo)}
     with store.read() as session:
         job = queue.get_job(session, job_id)
     return {"job_id": job_id, "log": launching.log_tail(job, lines)}
@@ -134,7 +151,11 @@ def resume(job_id: int) -> Result:
 
 @jobs.command()
 @click.option(
-    "--idle-seconds", default=300.0, show_default=True, help="Exit after this long without jobs."
+    "--idle-seconds",
+    type=click.FloatRange(min=0),
+    default=300.0,
+    show_default=True,
+    help="Exit after this long without jobs.",
 )
 @launcher_options
 @reporting(lambda result: f"no more jobs; ran {result['taken']}")

@@ -1,13 +1,12 @@
 """`inf users`: accounts. Passwords are read from the terminal or stdin, never from argv."""
 
-import sys
 from collections.abc import Callable
 
 import click
 
+from app.cli.kit.password import ask_password
 from app.cli.kit.report import Result, me, ready_store, reporting
 from db.corpus.datasets import get_dataset
-from db.errors import BadInput
 from db.people import accounts, invitations
 from db.people.fields import FIELDS, AccountField, field_values, set_field, set_fields
 from db.people.passwords import LINK_HOURS, create_password_link
@@ -44,17 +43,6 @@ def _field_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def ask_password() -> str:
-    """The password: prompted twice on a terminal, else the first line of standard input."""
-    if sys.stdin.isatty():
-        answer: str = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
-        return answer
-    line = sys.stdin.readline().rstrip("\n")
-    if not line:
-        raise BadInput("no password: pass it as one line on standard input")
-    return line
-
-
 @users.command()
 @click.argument("name")
 @click.option("--role", type=click.Choice(ACCOUNT_ROLES), default="annotator", show_default=True)
@@ -73,7 +61,9 @@ def add(
     """Add an account; the password is prompted for or read from standard input."""
     store = ready_store()
     if no_password and not fields["email"]:
-        raise BadInput("--no-password requires --email: otherwise the account could not sign in")
+        raise click.UsageError(
+            "--no-password requires --email: otherwise the account could not sign in"
+        )
     password = None if no_password else ask_password()
     with store.write() as session:
         account = accounts.add_account(

@@ -1,5 +1,6 @@
 """`inf study`: create studies, follow their progress, and run model judges on them."""
 
+import dataclasses
 from pathlib import Path
 
 import click
@@ -20,11 +21,13 @@ from app.cli.study import consensus as study_consensus
 from app.cli.study import known as study_known
 from app.cli.study import people as study_people
 from app.cli.study import work as study_work
+from app.jobs import launching
 from curation.judges.registry import describe_judges
 from curation.judging.sampling import SAMPLES, STRATA, Sampling, describe_sampling
 from curation.judging.studies import make_study
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
+from db.jobs.jobs import LOCAL
 from db.people.audit import record_audit
 from db.study import studies
 from db.values import STUDY_STATUSES, VERDICTS
@@ -124,6 +127,7 @@ def _created(result: Result) -> str:
     default=0,
     help="Gold items hidden in the study, from approved groups.",
 )
+@detach_option
 @reporting(_created)
 def create(
     dataset: str,
@@ -141,6 +145,7 @@ def create(
     guidelines: Path | None,
     qualification: int,
     gold: int,
+    detach: bool,
 ) -> Result:
     """Create a study of items sampled from all groups that reached validation, kept or dropped.
 
@@ -159,20 +164,24 @@ def create(
         lines=() if list_file is None else tuple(_text(list_file).splitlines()),
         file="" if list_file is None else list_file.name,
     )
-    return make_study(
-        ready_store(),
-        sampling=sampling,
-        dataset=dataset,
-        items=items,
-        overlap=overlap,
-        seed=seed,
-        run_id=run_id,
-        name=name,
-        guidelines=None if guidelines is None else _text(guidelines),
-        qualification=qualification,
-        gold=gold,
-        created_by=me(),
-    )
+    asked: Result = {
+        "dataset": dataset,
+        "items": items,
+        "overlap": overlap,
+        "seed": seed,
+        "run_id": run_id,
+        "name": name,
+        "guidelines": None if guidelines is None else _text(guidelines),
+        "qualification": qualification,
+        "gold": gold,
+    }
+    store = ready_store()
+    if detach or launching.chosen_launcher() != LOCAL:
+        with store.read() as session:
+            get_dataset(session, dataset)
+        config = asked | {"sampling": dataclasses.asdict(sampling)}
+        return work(store, "study", config, detach=detach, title=f"sampling from {dataset}")
+    return make_study(store, sampling=sampling, created_by=me(), **asked)
 
 
 def _text(path: Path) -> str:

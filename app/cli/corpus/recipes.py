@@ -1,0 +1,114 @@
+"""`inf recipes`: list, show and check recipes."""
+
+import click
+
+from app.cli.kit.report import Result, lines, ready_store, reporting
+from app.cli.kit.table import table
+from curation.recipe.prices import load_prices
+from curation.recipe.recipe import Recipe, list_recipes, load_recipe
+from curation.run.starting import recipe_of
+from db.run.runs import get_run
+
+
+@click.group()
+def recipes() -> None:
+    """List, show and check recipes: prompts, models, sampling and filters of a run."""
+
+
+def _models(recipe: Recipe) -> list[str]:
+    return sorted({stage.model for stage in recipe.stages.values()})
+
+
+@recipes.command("list")
+@reporting(
+    lambda result: table(
+        ("recipe", "models", "description"),
+        [(row["name"], ", ".join(row["models"]), row["description"]) for row in result["recipes"]],
+        empty="no recipes",
+    )
+)
+def list_() -> Result:
+    """List the built-in recipes; any TOML file is one, too."""
+    found = [(name, load_recipe(name)) for name in list_recipes()]
+    return {
+        "recipes": [
+            {
+                "name": name,
+                "description": recipe.description,
+                "models": _models(recipe),
+                "sha256": recipe.sha256,
+            }
+            for name, recipe in found
+        ]
+    }
+
+
+def _shown(result: Result) -> str:
+    body = result["recipe"]
+    parts = [lines(("recipe", body["name"]), ("description", body["description"] or "–"))]
+    parts.append(lines(("sha256", result["sha256"])))
+    for task, stage in body["stages"].items():
+        parts += ["", f"[{task}]", lines(*_settings(stage))]
+    for name in ("validation", "filters"):
+        if body[name]:
+            parts += ["", f"[{name}]", lines(*_settings(body[name]))]
+    servers = {name: body[name] for name in ("endpoints", "server_group") if name in body}
+    return "\n".join([*parts, *(["", lines(*_settings(servers))] if servers else [])])
+
+
+def _settings(values: Result) -> list[tuple[str, object]]:
+    return [(name, str(value)) for name, value in values.items() if name != "prompt_sha256"]
+
+
+setting_option = click.option(
+    "--set", "settings", multiple=True, metavar="STAGE.KEY=VALUE", help="Override a setting."
+)
+
+
+@recipes.command()
+@click.argument("recipe", required=False)
+@click.option("--run", "run_id", type=int, help="The recipe of this run, as it was stored.")
+@setting_option
+@reporting(_shown)
+def show(recipe: str | None, run_id: int | None, settings: tuple[str, ...]) -> Result:
+    """Show a recipe: a built-in one, a TOML file, or that of a run; --json includes prompts."""
+    if (recipe is None) == (run_id is None):
+        raise click.UsageError("give either the name or file of a recipe, or --run RUN")
+    if recipe is not None:
+        found = load_recipe(recipe, settings)
+    else:
+        if settings:
+            raise click.UsageError("--set requires the name or file of a recipe")
+        assert run_id is not None
+        with ready_store().read() as session:
+            found = recipe_of(session, get_run(session, run_id))
+    prompts = dict(found.prompts().values())
+    return {"recipe": found.body(), "sha256": found.sha256, "prompts": prompts}
+
+
+def _checked(result: Result) -> str:
+    unpriced = result["without_price"]
+    return lines(
+        ("recipe", f"{result['name']} is valid"),
+        ("sha256", result["sha256"]),
+        ("stages", ", ".join(result["stages"])),
+        ("models", ", ".join(result["models"])),
+        ("without a price", ", ".join(unpriced) or "none"),
+    )
+
+
+@recipes.command()
+@click.argument("recipe")
+@setting_option
+@reporting(_checked)
+def check(recipe: str, settings: tuple[str, ...]) -> Result:
+    """Check a recipe and its prompts without a run; an error names the place and the remedy."""
+    found = load_recipe(recipe, settings)
+    prices = load_prices()
+    return {
+        "name": found.name,
+        "sha256": found.sha256,
+        "stages": list(found.stages),
+        "models": _models(found),
+        "without_price": [model for model in _models(found) if model not in prices],
+    }
