@@ -240,7 +240,6 @@ def curate(
     detach: bool,
 ) -> Result:
     """Generate groups from pairs and validate them (section 4.1 of the paper)."""
-    store = ready_store()
     if timeout_seconds is not None:
         settings = (*settings, f"timeout_seconds={timeout_seconds}")
     existing_run = resume if resume is not None else worker
@@ -257,9 +256,11 @@ def curate(
         raise click.UsageError("--retry requires --resume RUN")
     if batch and provider and not PROVIDERS.find(provider).batches:
         raise click.UsageError("--batch requires --provider openai")
+    if estimate and (dataset is None or provider is None):
+        raise click.UsageError("--estimate requires --dataset and --provider")
+    store = ready_store()
     if estimate:
-        if dataset is None or provider is None:
-            raise click.UsageError("--estimate requires --dataset and --provider")
+        assert dataset is not None and provider is not None
         chosen = _recipe(provider, recipe, settings)
         with store.read() as session:
             return _estimate(

@@ -110,10 +110,10 @@ def logs(job_id: int, lines: int, follow: bool) -> Result:
 
     Ctrl-C ends --follow, not the job.
     """
+    if follow and click.get_current_context().params["as_json"]:
+        raise click.UsageError("--follow prints lines: it cannot be combined with --json")
     store = ready_store()
     if follow:
-        if click.get_current_context().params["as_json"]:
-            raise click.UsageError("--follow prints lines: it cannot be combined with --json")
         return {"job_id": job_id, "status": follow_log(store, job_id, lines, write=click.echo)}
     with store.read() as session:
         job = queue.get_job(session, job_id)

@@ -59,11 +59,11 @@ def add(
     name: str, role: str, datasets: tuple[str, ...], no_password: bool, **fields: str
 ) -> Result:
     """Add an account; the password is prompted for or read from standard input."""
-    store = ready_store()
     if no_password and not fields["email"]:
         raise click.UsageError(
             "--no-password requires --email: otherwise the account could not sign in"
         )
+    store = ready_store()
     password = None if no_password else ask_password()
     with store.write() as session:
         account = accounts.add_account(

@@ -1,0 +1,227 @@
+"""`--detach` of restore, study create and hub pull, and of a worker that joins a run."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import count_rows, run_job_here
+from curation_runs import add_dataset
+from study_world import make_world
+
+from app.cli.main import main
+from app.jobs import processes, supervisors
+from app.jobs.slots import MAX_JOINED, slots
+from app.jobs.supervisor import supervise
+from curation.run.starting import start_run
+from db.jobs import jobs
+from db.people.audit import list_audit
+from db.store.backup import greatest_job_id, write_backup
+from db.store.store import Store
+from db.tables import Job
+
+TESTS = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def queue_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No supervisor: the tests run the queued jobs."""
+    monkeypatch.setattr(supervisors, "ensure_taken", lambda store, launcher: None)
+
+
+def detached(*words: object) -> int:
+    """The exit status of a command that queues a job."""
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, words), "--detach"])
+    return int(ended.value.code or 0)
+
+
+def run_queued(store: Store) -> Job:
+    """Run the oldest queued job here; its ended row."""
+    with store.write() as session:
+        job = jobs.claim_job(session)
+        session.commit()
+    assert job is not None
+    run_job_here(store, job)
+    with store.read() as session:
+        return jobs.get_job(session, job.id)
+
+
+def made_backup(store: Store, path: Path) -> dict[str, Any]:
+    """A backup of a store with a world and three jobs, one of them queued."""
+    make_world(store, groups=3)
+    with store.write() as session:
+        for _ in range(3):
+            job = jobs.enqueue_job(session, "backup", {})
+        jobs.claim_job(session, 1)
+        jobs.finish_job(session, 1, 1, "done")
+        assert job.id == 3
+        session.commit()
+    return write_backup(store, path)
+
+
+def test_a_restore_is_a_job_that_stays_beside_those_of_the_backup(
+    store: Store, tmp_path: Path, queue_only: None
+) -> None:
+    file = tmp_path / "all of it.zip"
+    manifest = made_backup(store, file)
+    make_world(store, groups=2, name="made later")
+    assert greatest_job_id(file) == 3
+    assert detached("restore", file, "--replace") == 0
+    with store.write() as session:  # the open ones would be run first
+        for number in (2, 3):
+            jobs.request_stop(session, number)
+        session.commit()
+    ended = run_queued(store)
+    assert (ended.id, ended.kind, ended.status) == (4, "restore", "done"), ended.error
+    assert ended.result is not None
+    assert ended.result["content_sha256"] == manifest["content_sha256"]
+    assert count_rows(store, "dataset") == 1
+    with store.write() as session:
+        assert {job.id: job.status for job in jobs.list_jobs(session)} == {
+            1: "done",
+            2: "cancelled",
+            3: "cancelled",
+            4: "done",
+        }
+        assert list_audit(session)[0][0].action == "restore"
+        assert jobs.enqueue_job(session, "backup", {}).id == 5
+
+
+def test_a_restore_into_an_empty_store_needs_no_replace(
+    sqlite_store: Store, tmp_path: Path, queue_only: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "b.zip"
+    made_backup(sqlite_store, file)
+    monkeypatch.setenv("INF_DATABASE_URL", f"sqlite:///{tmp_path / 'new.db'}")
+    assert detached("restore", file) == 0
+    new = Store()
+    assert run_queued(new).status == "done"
+    assert count_rows(new, "dataset") == 1
+    assert detached("restore", file) == 0
+    refused = run_queued(new)
+    assert refused.status == "failed" and "--replace" in (refused.error or "")
+    assert count_rows(new, "dataset") == 1
+    new.close()
+
+
+def test_a_restore_job_is_refused_while_another_runs(
+    sqlite_store: Store, tmp_path: Path, queue_only: None
+) -> None:
+    file = tmp_path / "b.zip"
+    made_backup(sqlite_store, file)
+    with sqlite_store.write() as session:
+        jobs.claim_job(session, 2)
+        jobs.request_stop(session, 3)
+        session.commit()
+    assert detached("restore", file, "--replace") == 0
+    ended = run_queued(sqlite_store)
+    assert ended.status == "failed" and "jobs are running (2)" in (ended.error or "")
+
+
+@pytest.mark.parametrize("name", ["no such.zip", "not a backup.zip"])
+def test_what_is_no_backup_is_refused_before_a_job_is_queued(
+    sqlite_store: Store, tmp_path: Path, queue_only: None, name: str
+) -> None:
+    (tmp_path / "not a backup.zip").write_text("hello")
+    assert detached("restore", tmp_path / name) == 1
+    assert count_rows(sqlite_store, "job") == 0
+
+
+def test_a_study_is_created_by_a_job_once_also_if_it_is_resumed(
+    store: Store, tmp_path: Path, queue_only: None
+) -> None:
+    make_world(store, groups=6, name="two words 世界")
+    guidelines = tmp_path / "guide.md"
+    guidelines.write_text("Judge well. ü")
+    words = ("study", "create", "--dataset", "two words 世界", "--items", 3, "--overlap", 2)
+    assert detached(*words, "--strata", "scenario", "--guidelines", guidelines) == 0
+    ended = run_queued(store)
+    assert ended.status == "done" and ended.result is not None, ended.error
+    assert (ended.result["items"], ended.result["overlap"]) == (3, 2)
+    with store.write() as session:  # as if it had been killed after it created the study
+        job = jobs.get_job(session, ended.id)
+        job.status = "lost"
+        jobs.requeue_job(session, ended.id)
+        session.commit()
+    again = run_queued(store)
+    assert again.result == ended.result and count_rows(store, "study") == 1
+
+
+def test_an_unknown_dataset_queues_nothing(sqlite_store: Store, queue_only: None) -> None:
+    assert detached("study", "create", "--dataset", "x", "--items", 3, "--overlap", 1) == 1
+    assert count_rows(sqlite_store, "job") == 0
+
+
+def test_a_pull_is_a_job(
+    sqlite_store: Store, queue_only: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With the Hub's answers in a folder; the real protocol is tested with the command."""
+    from curation.hub import pull as pulling
+
+    class Api:
+        def dataset_info(self, repo: str, revision: str | None) -> Any:
+            return type("Info", (), {"sha": "abc", "card_data": None})
+
+        def snapshot_download(self, repo: str, *, local_dir: str, **_: Any) -> None:
+            rows = '{"query_id": "q1", "query": "who", "passage_id": "p1", "passage": "me"}\n'
+            (Path(local_dir) / "rows.jsonl").write_text(rows)
+
+    monkeypatch.setattr(pulling, "reading_api", Api)
+    assert detached("hub", "pull", "some/data", "--dataset", "two words", "--licence", "mit") == 0
+    ended = run_queued(sqlite_store)
+    assert ended.status == "done" and ended.result is not None, ended.error
+    assert (ended.result["imported"], ended.result["commit"]) == (1, "abc")
+    assert count_rows(sqlite_store, "pair") == 1
+
+
+@pytest.fixture
+def run_id(sqlite_store: Store) -> int:
+    add_dataset(sqlite_store)
+    with sqlite_store.write() as session:
+        found = start_run(session, dataset="small", provider="offline").id
+        session.commit()
+    return found
+
+
+def test_a_joining_worker_does_not_wait_for_the_slot_of_the_run(
+    sqlite_store: Store, run_id: int, queue_only: None, capsys: Any
+) -> None:
+    with sqlite_store.write() as session:
+        first = jobs.enqueue_job(session, "curate", {"run_id": run_id}).id
+        other = jobs.enqueue_job(session, "curate", {"run_id": run_id}).id
+        session.commit()
+    assert detached("curate", "--worker", run_id, "--concurrency", 2) == 0
+    places = {place.name: place for place in slots(gpus=[])}
+    claimed = {}
+    with sqlite_store.write() as session:
+        for name in ("curation", "joined1", "joined2"):
+            place = places[name]
+            job = jobs.claim_job(session, kinds=place.kinds, slot=name, joins=place.joins)
+            claimed[name] = None if job is None else job.id
+        assert jobs.get_job(session, other).status == "queued"
+        joined = jobs.get_job(session, claimed["joined1"] or 0)
+        assert joined.config == {"run_id": run_id, "concurrency": 2, "joins": True}
+    assert claimed == {"curation": first, "joined1": other + 1, "joined2": None}
+    assert sum(place.joins for place in places.values()) == MAX_JOINED
+
+
+@pytest.mark.long
+def test_the_supervisor_runs_a_joining_worker_beside_the_first(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "ENTRY", "toy_jobs")
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    with sqlite_store.write() as session:
+        ids = [
+            jobs.enqueue_job(session, "curate", {"steps": 60} | more).id
+            for more in ({}, {"joins": True}, {"joins": True}, {})
+        ]
+        session.commit()
+    supervise(sqlite_store, idle_seconds=0.5, places=slots(gpus=[]))
+    with sqlite_store.read() as session:
+        rows = [jobs.get_job(session, one) for one in ids]
+    assert [row.slot for row in rows] == ["curation", "joined1", "joined2", "curation"]
+    starts = [row.started_at for row in rows]
+    end = rows[0].finished_at
+    assert end is not None and all(start is not None for start in starts)
+    assert starts[1] < end and starts[2] < end <= starts[3]  # type: ignore[operator]
