@@ -23,7 +23,7 @@ def create_study(handle: JobHandle) -> dict[str, Any]:
     A job that is resumed after it had created its study reports that one.
     """
     config = dict(handle.config)
-    asked = {name: config[name] for name in ("dataset", "qualification", "gold")}
+    options = {name: config[name] for name in ("dataset", "qualification", "gold")}
     with handle.store.read() as session:
         dataset_id = get_dataset(session, config["dataset"]).id
         made = session.scalars(
@@ -34,7 +34,7 @@ def create_study(handle: JobHandle) -> dict[str, Any]:
             )
         ).first()
         if made is not None:
-            return describe_created(session, made, **asked)
+            return describe_created(session, made, **options)
     handle.report(0, None, "sampling items")
     given = config.pop("sampling")
     # JSON has lists where the fields are tuples

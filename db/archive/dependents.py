@@ -1,15 +1,15 @@
 """What depends on a dataset or a run, so that neither may be deleted: a sentence each.
 
-Releases; reviews; judgments of people and of studies; studies that are not closed, and those with
-messages; jobs and workers that are at work. Not the run's own judgments: its validator made them,
-they are part of it.
+Releases; reviews (not the copies of those of other runs); judgments of people and of studies;
+studies that are not closed, and those with messages; jobs and workers that are at work. Not the
+run's own judgments: its validator made them, they are part of it.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+from sqlalchemy.orm import Session, aliased
 
 from db.archive.target import Target
 from db.run.workers import silent_owners, working_owners
@@ -22,6 +22,7 @@ from db.tables import (
     Judgment,
     Release,
     ReleaseGroup,
+    ReleaseRun,
     Review,
     Study,
     StudyItem,
@@ -52,7 +53,8 @@ def studies_of(target: Target) -> ColumnElement[bool]:
 
 def _releases(session: Session, target: Target) -> Iterator[str]:
     of_groups = select(ReleaseGroup.release_id).where(ReleaseGroup.group_id.in_(target.group_ids))
-    condition: ColumnElement[bool] = Release.id.in_(of_groups)
+    of_runs = select(ReleaseRun.release_id).where(ReleaseRun.run_id.in_(target.run_ids))
+    condition = or_(Release.id.in_(of_groups), Release.id.in_(of_runs))
     if target.run is None:
         condition = or_(condition, Release.dataset_id == target.dataset.id)
     for release in session.scalars(select(Release).where(condition).order_by(Release.id)):
@@ -60,7 +62,12 @@ def _releases(session: Session, target: Target) -> Iterator[str]:
 
 
 def _reviews(session: Session, target: Target) -> Iterator[str]:
-    mine = Review.group_id.in_(target.group_ids)
+    origin = aliased(Review)
+    mine = and_(
+        Review.group_id.in_(target.group_ids),
+        # a copy is not lost with its group as long as the review that it copies is there
+        ~exists().where(origin.id == Review.carried_from),
+    )
     number, groups = session.execute(
         select(func.count(), func.count(Review.group_id.distinct())).where(mine)
     ).one()

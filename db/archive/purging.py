@@ -36,6 +36,7 @@ from db.tables import (
     Judgment,
     Pair,
     Passage,
+    Review,
     Run,
     Study,
     StudyItem,
@@ -127,6 +128,7 @@ def _parts(target: Target) -> Iterator[tuple[Any, ColumnElement[bool]]]:
     yield Item, Item.group_id.in_(target.group_ids)
     yield GroupCall, GroupCall.group_id.in_(target.group_ids)
     yield Triplet, Triplet.group_id.in_(target.group_ids)
+    yield Review, Review.group_id.in_(target.group_ids)
     yield Group, Group.run_id.in_(target.run_ids)
     yield Run, Run.id.in_(target.run_ids)
     if target.run is None:

@@ -34,6 +34,7 @@ from db.tables import (
     Judgment,
     Release,
     ReleaseGroup,
+    Review,
     Run,
     RunWorker,
     Study,
@@ -179,6 +180,26 @@ def test_the_validators_own_judgments_are_part_of_the_run(world: Store) -> None:
     with world.read() as session:
         assert dependents(session, target_of(session, run_id=1)) == []
         assert dependents(session, target_of(session, dataset=NAME)) == []
+
+
+def test_a_copy_of_another_runs_review_holds_nothing_back(world: Store) -> None:
+    def carried(session: Session) -> None:
+        root = approve_group(session, first_group(session, run_id=2), reviewed_by="anna")
+        session.add(
+            Review(
+                group_id=first_group(session),
+                action="approve",
+                reviewed_by="anna",
+                carried_from=root.id,
+            )
+        )
+
+    in_write(world, carried)
+    with world.write() as session:
+        assert dependents(session, target_of(session, run_id=1)) == []
+        assert "1 review of 1 group by anna" in dependents(session, target_of(session, run_id=2))
+        session.execute(text("DELETE FROM review WHERE carried_from IS NULL"))
+        assert "1 review of 1 group by anna" in dependents(session, target_of(session, run_id=1))
 
 
 def test_an_archived_dataset_is_hidden_with_its_runs_and_comes_back(world: Store) -> None:

@@ -164,7 +164,7 @@ def create(
         lines=() if list_file is None else tuple(_text(list_file).splitlines()),
         file="" if list_file is None else list_file.name,
     )
-    asked: Result = {
+    options: Result = {
         "dataset": dataset,
         "items": items,
         "overlap": overlap,
@@ -179,9 +179,9 @@ def create(
     if detach or launching.chosen_launcher() != LOCAL:
         with store.read() as session:
             get_dataset(session, dataset)
-        config = asked | {"sampling": dataclasses.asdict(sampling)}
+        config = options | {"sampling": dataclasses.asdict(sampling)}
         return work(store, "study", config, detach=detach, title=f"sampling from {dataset}")
-    return make_study(store, sampling=sampling, created_by=me(), **asked)
+    return make_study(store, sampling=sampling, created_by=me(), **options)
 
 
 def _text(path: Path) -> str:

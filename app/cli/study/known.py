@@ -32,7 +32,9 @@ def _change(
     part = PARTS[name]
     changes = {rule: value for rule, value in rules.items() if value is not None}
     if file is None and sample is None and not changes:
-        raise click.UsageError(f"nothing to do: give --file, --sample or a rule (inf study {name} --help)")
+        raise click.UsageError(
+            f"nothing to do: give --file, --sample or a rule (inf study {name} --help)"
+        )
     with ready_store().write() as session:
         added = [] if file is None else add_from_file(session, study_id, part, file)
         if sample is not None:
