@@ -3,6 +3,7 @@
 The texts hold what must be shown as it is: markup, formulas, long words, right-to-left script.
 """
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 from study_world import make_world, sampled_study
 
@@ -12,7 +13,6 @@ from db.tables import (
     Checkpoint,
     Evaluation,
     Group,
-    Item,
     Job,
     Judge,
     Judgment,
@@ -35,7 +35,7 @@ def fill(store: Store) -> None:
     """Every page has something to show after this."""
     run_id = make_world(store, groups=30)
     with store.write() as session:
-        _triplets(session)
+        _nasty_texts(session)
         study = sampled_study(session, run_id=run_id, items=6, overlap=2, name="first study")
         _judgments(session, study)
         _reviews(session)
@@ -44,20 +44,11 @@ def fill(store: Store) -> None:
         session.commit()
 
 
-def _triplets(session: Session) -> None:
-    for group in session.query(Group):
-        items = {i.scenario: i for i in session.query(Item).filter_by(group_id=group.id)}
-        for role in ROLES:
-            passage_id = next(c["passage_id"] for c in items[role].candidates if c["label"] == role)
-            session.add(
-                Triplet(
-                    group_id=group.id,
-                    role=role,
-                    instruction=f"{items[role].instruction} {NASTY if group.id == 1 else ''}",
-                    query=items[role].query,
-                    passage_id=passage_id,
-                )
-            )
+def _nasty_texts(session: Session) -> None:
+    """Texts that a page could take for its own markup, in one group and one passage."""
+    first = session.scalars(select(Group.id).order_by(Group.id)).first()
+    for triplet in session.scalars(select(Triplet).where(Triplet.group_id == first)):
+        triplet.instruction += f" {NASTY}"
     session.query(Passage).first().text = NASTY
 
 

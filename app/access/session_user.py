@@ -4,7 +4,7 @@
 every rerun and again in every action, so that a revoked role takes effect at once.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec
@@ -17,7 +17,7 @@ from app.access.permissions import require
 from app.access.scope import read_user, scope_kept, work_under
 from app.text.languages import DEFAULT, error_text, text
 from app.text.plain import plain
-from db.assignment.hidden import hidden_groups
+from db.assignment import hidden
 from db.errors import InfError, Refused
 from db.store.store import open_store
 
@@ -49,7 +49,17 @@ def hidden_from_user() -> set[int]:
     if user is None:
         raise Refused("you are signed out: sign in again", code="signed_out")
     with open_store().read() as session:
-        return set(session.scalars(hidden_groups(session, user.name)))
+        return set(session.scalars(hidden.hidden_groups(session, user.name)))
+
+
+def record_read(group_ids: Collection[int], user: SessionUser) -> None:
+    """Record groups that are shown in full to the user; a write only where one is new."""
+    with open_store().read() as session:
+        unread = hidden.unread_groups(session, group_ids, user.name)
+    if unread:
+        with open_store().write() as session:
+            hidden.record_read(session, unread, user.name)
+            session.commit()
 
 
 @contextmanager

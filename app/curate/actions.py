@@ -5,7 +5,7 @@ import os
 import streamlit as st
 from sqlalchemy.orm import Session
 
-from app.access.session_user import action, notify, require_permission
+from app.access.session_user import action, notify, record_read, require_permission
 from app.jobs.actions import launch_job
 from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import Price, save_price
@@ -194,7 +194,9 @@ def finished_groups(run_id: int, *, limit: int) -> list[GroupDetail]:
     with open_store().read() as session:
         without = hidden_pair(session, user.name, Group.pair_id)
         rows = list_groups(session, run_id, without=without, limit=limit).rows
-        return [get_group(session, row.id, viewer=user.name) for row in rows if row.verdict]
+        found = [get_group(session, row.id, viewer=user.name) for row in rows if row.verdict]
+    record_read([group.id for group in found], user)
+    return found
 
 
 def compare_runs(

@@ -15,7 +15,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.access.identity import SessionUser
-from app.access.session_user import action, notify, require_permission
+from app.access.session_user import action, notify, record_read, require_permission
 from app.groups.outbox import answered_groups, put_off, store_reviews
 from app.jobs import launching
 from app.jobs.actions import launch_job
@@ -76,6 +76,7 @@ def card_data(desk: Desk, outbox: Mapping[str, Any], *, as_json: AsJson) -> dict
         )
         st.session_state.setdefault(ANSWERED, []).extend(answered_groups(events, acknowledged))
         groups, total = _next_groups(session, desk, user, blind, put_off(outbox))
+        hidden.record_read(session, [group.id for group in groups], user.name)
         shown = [
             as_json(group, revalidation_of(session, group.id), blind=blind) for group in groups
         ]
@@ -103,7 +104,8 @@ def next_group(desk: Desk) -> tuple[GroupDetail | None, int, bool]:
         blind = is_blind(session, user, desk.wanted.run_id)
         later = st.session_state.get(LATER, [])
         groups, total = _next_groups(session, desk, user, blind, later, ahead=1)
-        return (groups[0] if groups else None), total, blind
+    record_read([group.id for group in groups], user)
+    return (groups[0] if groups else None), total, blind
 
 
 def _next_groups(
@@ -267,7 +269,9 @@ def visible_group(group_id: int) -> GroupDetail | None:
     with open_store().read() as session:
         if hidden.is_hidden(session, group_id, user.name):
             return None
-        return get_group(session, group_id, viewer=user.name)
+        found = get_group(session, group_id, viewer=user.name)
+    record_read([group_id], user)
+    return found
 
 
 @action

@@ -66,6 +66,19 @@ def draw_remarks(item: BlindItem) -> None:
             draw_text(one.note or "(no note)", label=f"{one.judge} · {label}")
 
 
+def draw_threads(item: BlindItem) -> None:
+    """Threads of a closed study, with the places here of the passages on the judge's screen."""
+    for thread in item.threads:
+        with st.expander(
+            f"Thread of a judge: {counted(len(thread.messages), 'message')}",
+            icon=":material/forum:",
+        ):
+            here = ", ".join(f"{n} is {place + 1}" for n, place in enumerate(thread.places, 1))
+            st.caption(f"Passages on the judge's screen, and their numbers here: {here}.")
+            for who, body in thread.messages:
+                draw_text(body, label=who)
+
+
 def remark_label(flagged: bool, reason: str, *, skipped: bool = False) -> str:
     """`flag: bad text`, `skipped: unclear`, `note`."""
     kind = "skipped" if skipped else "flag" if flagged else "note"
@@ -112,6 +125,7 @@ def draw_item(study_id: int, item: BlindItem) -> None:
         with right:
             draw_votes(item, len(item.candidates))
         draw_remarks(item)
+        draw_threads(item)
         st.text_input("Note on the decision", item.note, key=f"adjudicate.note_{item.token}")
         draw_reveal(study_id, item)
 

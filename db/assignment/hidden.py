@@ -2,9 +2,10 @@
 
 Whoever may be given an item of a group in a study that is not closed, now or later, sees nothing of
 the groups of its pair elsewhere: texts by role, verdicts and reviews are the answer. Every query
-that shows groups to a person leaves them out (`hidden_pair`). A curator may open a group, which is
-recorded: they are never given its items afterwards, and an answer they gave before can no longer be
-changed.
+that shows groups to a person leaves them out (`hidden_pair`). What is shown in full is recorded
+(`record_read`), so that no later study gives its items to this person. A curator may open a hidden
+group, which is recorded, too: they are never given its items afterwards, and an answer they gave
+before can no longer be changed.
 """
 
 from collections.abc import Collection, Sequence
@@ -30,6 +31,7 @@ from db.tables import (
 )
 
 CHUNK = 1000
+READ = "read"  # the place of a group that was read without a warning
 STUDIED = aliased(Group)  # the group of a study's item
 HIDDEN = (
     "you may judge an item of group {} in a study that is not closed, so its roles, verdict and "
@@ -138,6 +140,24 @@ def open_run(session: Session, run_id: int, *, person: str, where: str = "groups
     if opened:
         record_audit(session, person, "group.open", f"{opened} groups", place=where, run=run_id)
     return opened
+
+
+def record_read(session: Session, group_ids: Collection[int], person: str) -> None:
+    """Record that groups which are not hidden from a person were sent to them. Does not commit.
+
+    They are never given items of these pairs, in studies of later either.
+    """
+    unread = unread_groups(session, group_ids, person)
+    if unread:
+        record_opened(session, Group.id.in_(unread), person, READ)
+
+
+def unread_groups(session: Session, group_ids: Collection[int], person: str) -> set[int]:
+    """Those of the groups that the person has not read or opened before."""
+    query = select(OpenedGroup.group_id).where(
+        OpenedGroup.group_id.in_(group_ids), OpenedGroup.opened_by == person
+    )
+    return set(group_ids) - set(session.scalars(query))
 
 
 def _hidden_pairs(session: Session, person: str) -> Select[int]:

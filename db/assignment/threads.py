@@ -1,7 +1,8 @@
 """Threads between one judge and the curators about an item of a study.
 
 A thread is seen by its judge, who may write about any item they were given in the study, and by
-curators; by nobody else as long as the study is not closed. A curator who opens one has seen a
+curators; by nobody else as long as the study is not closed. In a closed one adjudicators read it
+beside the item (`db.study.blind_adjudication`). A curator who opens one has seen a
 judge's view of the item, which is recorded: the item is never given to them afterwards.
 """
 
@@ -93,6 +94,30 @@ def messages_of(
             message = Message(row.written_by, row.body, row.created_at)
             found.setdefault(row.item_id, []).append(message)
     return found
+
+
+def threads_of_item(session: Session, study_id: int, item_id: int) -> dict[int, list[Message]]:
+    """All threads about an item, by judge; {} while the study is not closed. Raises NotFound."""
+    if get_study(session, study_id).status != "closed":
+        return {}
+    found: dict[int, list[Message]] = {}
+    rows = session.scalars(
+        select(ItemMessage)
+        .where(ItemMessage.study_id == study_id, ItemMessage.item_id == item_id)
+        .order_by(ItemMessage.id)
+    )
+    for row in rows:
+        message = Message(row.written_by, row.body, row.created_at)
+        found.setdefault(row.judge_id, []).append(message)
+    return found
+
+
+def items_with_threads(session: Session, study_id: int) -> set[int]:
+    """The items with a thread; none while the study is not closed. Raises NotFound."""
+    if get_study(session, study_id).status != "closed":
+        return set()
+    query = select(ItemMessage.item_id).where(ItemMessage.study_id == study_id)
+    return set(session.scalars(query))
 
 
 def unread_replies(session: Session, study_id: int, judge_id: int) -> list[int]:

@@ -58,13 +58,19 @@ class Disputed:
 
 
 def disputed_ids(
-    session: Session, study_id: int, *, open_only: bool = False, include_agreed: bool = False
+    session: Session,
+    study_id: int,
+    *,
+    open_only: bool = False,
+    include_agreed: bool = False,
+    also: Set[int] = frozenset(),
 ) -> list[int]:
     """Items of the study by disagreement of people (simulated ones too), most disputed first.
 
-    Items on which all agree come last; without `include_agreed` only flagged or noted ones.
+    Items on which all agree come last; without `include_agreed` only flagged or noted ones, and
+    those in `also`, judged or not.
     """
-    remarked = {one.item_id for one in remarks(session, study_id)}
+    remarked = {one.item_id for one in remarks(session, study_id)} | also
     left_out = set(
         session.scalars(
             select(StudyItem.item_id).where(
@@ -79,7 +85,7 @@ def disputed_ids(
         for item_id, choices in session.execute(_split_items(session, study_id))
     }
     agreed = _judged_ids(session, study_id, None if include_agreed else remarked) - share.keys()
-    share |= dict.fromkeys(agreed & remarked, 1.0)
+    share |= dict.fromkeys((agreed & remarked) | (also - share.keys()), 1.0)
     disputed = sorted(
         share.keys() - left_out,
         key=lambda item_id: (share[item_id], item_id not in remarked, item_id),

@@ -6,14 +6,16 @@ request; the view records when, and a decision whether it was made after that.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.assignment.hidden import open_groups, record_opened
-from db.assignment.places import return_item
+from db.assignment.places import find_assignment, return_item
 from db.assignment.shown_items import random_order
+from db.assignment.threads import items_with_threads, threads_of_item
 from db.errors import BadInput, Refused
 from db.people.audit import record_audit
 from db.store.bulk import insert_of
@@ -25,10 +27,22 @@ from db.values import NONE
 
 
 @dataclass(frozen=True)
+class ItemThread:
+    """A thread about the item: (who, message), by "judge" and "curator" before a reveal.
+
+    `places`: where each passage of the judge's screen stands here, as the messages name theirs.
+    """
+
+    messages: tuple[tuple[str, str], ...]
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class BlindItem:
     """An item before it is revealed; `votes` and `decided` go by position, the last one is none.
 
-    `remarks` are people's notes, flags and reasons. `decided` is the adjudicator's own decision;
+    `remarks` are people's notes, flags and reasons; `threads` are empty before the study is closed.
+    `decided` is the adjudicator's own decision;
     `decided_by_another`: there is one of another adjudicator, not shown. `revealed` has everything,
     after the adjudicator asked for it.
     """
@@ -44,6 +58,7 @@ class BlindItem:
     note: str
     revealed: Disputed | None
     labels: tuple[str, ...] = ()
+    threads: tuple[ItemThread, ...] = ()
 
 
 def ids_to_adjudicate(
@@ -56,10 +71,16 @@ def ids_to_adjudicate(
 ) -> list[int]:
     """The disputed items of a study, but for those that the person is judging now.
 
-    Raises NotFound.
+    In a closed study also those with a thread. Raises NotFound.
     """
-    get_study(session, study_id)
-    found = disputed_ids(session, study_id, open_only=open_only, include_agreed=include_agreed)
+    talked_about = items_with_threads(session, study_id)
+    found = disputed_ids(
+        session,
+        study_id,
+        open_only=open_only,
+        include_agreed=include_agreed,
+        also=talked_about,
+    )
     held = set(
         session.scalars(
             select(Assignment.item_id)
@@ -103,6 +124,7 @@ def view_item(session: Session, study_id: int, item_id: int, person: str) -> Bli
         note=disputed.decision_note if mine else "",
         revealed=None if view.revealed_at is None else disputed,
         labels=() if view.revealed_at is None else labels,
+        threads=_threads(session, view, labels),
     )
 
 
@@ -151,6 +173,33 @@ def decide(
         order_shown=[str(label) for label in view.order_shown],
         revealed=view.revealed_at is not None,
     )
+
+
+def _threads(
+    session: Session, view: AdjudicationView, labels: Sequence[str]
+) -> tuple[ItemThread, ...]:
+    by_judge = threads_of_item(session, view.study_id, view.item_id)
+    found = []
+    for judge_id, messages in by_judge.items():
+        order = find_assignment(session, view.study_id, judge_id, view.item_id).order_shown
+        name = "judge" if view.revealed_at is None else session.get_one(Judge, judge_id).name
+        found.append(
+            ItemThread(
+                messages=tuple(
+                    (_writer(one.written_by, name, view.revealed_at is not None), one.body)
+                    for one in messages
+                ),
+                places=tuple(labels.index(str(label)) for label in order),
+            )
+        )
+    # in the order of their texts: that of judges' ids would tell them apart from item to item
+    return tuple(sorted(found, key=lambda one: one.messages))
+
+
+def _writer(written_by: str, judge: str, is_revealed: bool) -> str:
+    if not written_by:
+        return judge
+    return written_by if is_revealed else "curator"
 
 
 def _view(session: Session, study_id: int, item_id: int, person: str) -> AdjudicationView:

@@ -1,8 +1,9 @@
 """Time and work per person and study: what coordinators pay by.
 
 Active time is the union of the intervals from shown to decided: an answer that was open in two tabs
-counts once. An interval longer than `MAX_ITEM_SECONDS` counts that much, from its end: whoever left
-the item open over lunch was not working on it.
+counts once. The intervals of an item, changes of its answer included, count `MAX_ITEM_SECONDS` in
+all, an interval from its end: whoever left the item open over lunch was not working on it. So no
+times that a browser states make more minutes than the items have.
 """
 
 from collections.abc import Iterable, Sequence
@@ -53,6 +54,23 @@ def active_seconds(intervals: Iterable[Interval]) -> float:
             total += end - begin
         reached = end if reached is None or end > reached else reached
     return total.total_seconds()
+
+
+def within_limit_per_item(timed: Iterable[tuple[int, datetime, datetime]]) -> list[Interval]:
+    """The intervals of (item, start, end), each cut to its end, `MAX_ITEM_SECONDS` for an item.
+
+    Earlier ones go first: who changes an answer again and again, and states a time for each change,
+    is paid for no more than who takes long over the item once.
+    """
+    left: dict[int, timedelta] = {}
+    found = []
+    for item_id, start, end in timed:
+        rest = left.get(item_id, timedelta(seconds=MAX_ITEM_SECONDS))
+        length = min(end - start, rest)
+        left[item_id] = rest - length
+        if length > timedelta(0):
+            found.append((end - length, end))
+    return found
 
 
 def work_report(
@@ -151,14 +169,17 @@ class _PersonsAnswers:
 
     @property
     def intervals(self) -> list[Interval]:
-        """From shown to decided, of answers and skips with known times."""
-        answered = [(one.shown_at, one.decided_at) for one in self.judgments]
-        skipped = [(one.shown_at, one.ended_at) for one in self.skips]
-        return [
-            (shown, ended)
-            for shown, ended in (*answered, *skipped)
-            if shown is not None and ended is not None and shown < ended
+        """From shown to decided, of answers and skips with known times, as far as they count."""
+        answers = sorted(self.judgments, key=lambda one: one.id)
+        timed = [
+            *((one.item_id, one.shown_at, one.decided_at) for one in answers),
+            *((one.item_id, one.shown_at, one.ended_at) for one in self.skips),
         ]
+        return within_limit_per_item(
+            (item_id, shown, ended)
+            for item_id, shown, ended in timed
+            if shown is not None and ended is not None and shown < ended
+        )
 
     @property
     def moments(self) -> list[datetime]:

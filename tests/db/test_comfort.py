@@ -14,7 +14,7 @@ from db.assignment.reassigning import reassign
 from db.errors import BadInput, Refused
 from db.review.reviews import approve_group
 from db.store.store import Store
-from db.study import studies
+from db.study import blind_adjudication, studies
 from db.study.blind_adjudication import record_view
 from db.study.judgments import get_or_create_judge
 from db.study.work import active_seconds, work_report
@@ -177,6 +177,36 @@ def test_a_thread_is_its_judges_and_curators_alone(sqlite_store: Store, study_id
             threads.write_as_judge(session, study_id, ann, item, "more", event_id="d")
 
 
+def test_adjudicators_read_threads_of_a_closed_study_only_and_without_names(
+    sqlite_store: Store, study_id: int
+) -> None:
+    ann = judge(sqlite_store, "ann")
+    item, unanswered = lease(sqlite_store, study_id, ann, 2)
+    answer(sqlite_store, study_id, ann, item)
+    with sqlite_store.write() as session:
+        for number, each in enumerate((item, unanswered)):
+            threads.write_as_judge(session, study_id, ann, each, "Is 2 tea?", event_id=f"a{number}")
+        threads.write_as_curator(session, study_id, ann, item, "It is.", by="cora", event_id="c")
+
+        def seen() -> blind_adjudication.BlindItem:
+            return blind_adjudication.view_item(session, study_id, item, "dora")
+
+        def listed() -> list[int]:
+            return blind_adjudication.ids_to_adjudicate(session, study_id, "dora")
+
+        assert seen().threads == () and listed() == []
+        studies.set_status(session, study_id, "closed")
+        (thread,) = seen().threads
+        assert sorted(listed()) == sorted([item, unanswered])
+        assert thread.messages == (("judge", "Is 2 tea?"), ("curator", "It is."))
+        shown = threads.shown_to_judge(session, study_id, ann, item)
+        moved = tuple(seen().candidates[place] for place in thread.places)
+        assert moved == shown.candidates  # "2" of the message is the second of these
+        blind_adjudication.reveal(session, study_id, seen().token, "dora")
+        (thread,) = seen().threads
+        assert thread.messages == (("ann", "Is 2 tea?"), ("cora", "It is."))
+
+
 def test_a_message_is_never_dropped_for_an_event_of_another(
     sqlite_store: Store, study_id: int
 ) -> None:
@@ -281,6 +311,32 @@ def test_forged_times_are_paid_no_longer_than_the_item_was_held(
         (row,) = work_report(session, study_id=study_id)
         assert row.active_minutes == pytest.approx(1, abs=0.5)
         assert row.first_at is not None and now - row.first_at < timedelta(minutes=1.5)
+
+
+def test_changing_an_answer_again_and_again_makes_no_minutes(
+    sqlite_store: Store, study_id: int
+) -> None:
+    """The attack: one item, leased on Monday; each change states another five minutes since."""
+    ann = judge(sqlite_store, "ann")
+    (item,) = lease(sqlite_store, study_id, ann, 1)
+    with sqlite_store.write() as session:
+        backdate_leases(session, minutes=24 * 60)
+        session.commit()
+    start = utc_now() - timedelta(hours=20)
+    with sqlite_store.write() as session:
+        for number in range(100):
+            shown = start + number * timedelta(minutes=5)
+            decision = Decision(
+                f"change {number}",
+                item,
+                number % 2,
+                shown_at=shown,
+                decided_at=shown + timedelta(minutes=5),
+                change=True,
+            )
+            answering.submit_decision(session, study_id, ann, decision)
+        (work,) = work_report(session, study_id=study_id)
+    assert (work.items, work.changed, work.active_minutes) == (1, 99, 5.0)
 
 
 @pytest.mark.parametrize(

@@ -318,3 +318,25 @@ def test_no_answer_is_changed_while_the_study_or_the_judge_is_paused(
         session.commit()
     with pytest.raises(Refused, match="is paused: the answer given before stands"):
         answer(store, study_id, "ann", item_id, change=True, note="second thought")
+
+
+def test_a_group_read_before_there_was_a_study_is_never_given_to_who_read_it(store: Store) -> None:
+    """The attack: read the roles on Groups or Review first, join the study afterwards."""
+    run_id = make_world(store, GROUPS)
+    with store.write() as session:
+        groups = list(session.scalars(select(Group.id).where(Group.run_id == run_id)))
+        for _ in range(2):
+            hidden.record_read(session, groups[:2], "ann")
+        assert session.scalar(select(func.count()).select_from(OpenedGroup)) == 2
+        study_id = sampled_study(session, run_id=run_id, items=GROUPS, overlap=2).id
+        session.commit()
+    given: dict[str, set[int]] = {"ann": set(), "bob": set()}
+    for person, items in given.items():
+        while (item_id := lease(store, study_id, person)) is not None:
+            answer(store, study_id, person, item_id)
+            items.add(item_id)
+    with store.read() as session:
+        group_of = dict(session.execute(select(Item.id, Item.group_id)).all())
+    assert {group_of[item_id] for item_id in given["ann"]} == set(groups[2:])
+    assert len(given["bob"]) == GROUPS
+    assert hidden_from(store, "ann") == set(groups[2:])

@@ -10,7 +10,7 @@ from study_world import make_world, sampled_study
 
 from db.assignment import members
 from db.assignment.eligibility import eligible_items
-from db.assignment.open_pairs import count_eligible
+from db.assignment.progress import count_eligible
 from db.store.store import Store
 from db.study.judgments import ADJUDICATOR, get_or_create_judge, record_judgment
 from db.tables import (

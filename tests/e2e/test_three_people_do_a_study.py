@@ -3,7 +3,8 @@
 A curator draws the study on its page, gives it examples, hidden gold and rules, and makes the
 links; three people take them at once, make accounts, pass the training and judge on the card; the
 curator decides what they disagree on and reads the agreement. Everything is then compared with the
-store. The study is as large as the paper's: 100 items, each judged by three.
+store, which is PostgreSQL where its programs are installed: there three people write at once. The
+study is as large as the paper's: 100 items, each judged by three.
 """
 
 import re
@@ -15,6 +16,7 @@ from browser import PATIENCE, chromium_browser, settled, wait_past_dwell
 from live_server import serving
 from page_hands import choose, fill, open_view, place, press, sign_in, unfold
 from playwright.sync_api import Browser, Page, expect
+from postgres_cluster import missing_programs
 from sqlalchemy import select
 from study_world import make_world
 
@@ -184,9 +186,10 @@ def decide(page: Page) -> int:
 
 @pytest.mark.long
 def test_three_people_do_a_study_from_the_links_to_the_adjudicated_result(
-    chromium: Path, sqlite_store: Store, tmp_path: Path
+    chromium: Path, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    store = sqlite_store
+    engine = "postgres" if missing_programs() is None else "sqlite"
+    store: Store = request.getfixturevalue(f"{engine}_store")
     make_store(store)
     with serving(tmp_path / "served") as server, chromium_browser() as browser:
         curator = new_page(browser)
