@@ -34,6 +34,8 @@ FILES = Path(curation.__file__).parent / "demo"
 SEED = 1
 PROVIDER = "recorded"
 ITEMS = 90
+OWN_ITEMS = 10
+OWN_STUDY = "Ten items for you"
 JUDGE = "recorded:B"
 SECONDS_TO_END = 2
 BESIDE_THE_APP = "Train for a minute on the CPU"
@@ -55,6 +57,7 @@ def steps() -> list[Step]:
         Step("Curate: replay what a language model wrote and judged", _curated, _curate),
         Step("Create a study", _has(Study), _make_study),
         Step(f"Judge as {JUDGE}", _judged, _judge),
+        Step("Reserve ten items for you", _reserved, _reserve),
         Step("Agreement of the judges", _released, _agreement),
         Step("Create a release", _released, _release),
         Step(BESIDE_THE_APP, _trained, _train),
@@ -188,6 +191,17 @@ def _judged(session: Session) -> bool:
 
 def _judge(session: Session) -> Sequence[object]:
     return ("study", "judge", "--study", _study_id(session), "--judge", JUDGE)
+
+
+def _reserved(session: Session) -> bool:
+    query = exists().where(Study.dataset_id == _demo_id(session), Study.name == OWN_STUDY)
+    return bool(session.scalar(select(query)))
+
+
+def _reserve(session: Session) -> Sequence[object]:
+    size = ("--items", OWN_ITEMS, "--overlap", 1, "--seed", SEED, "--close-when-done")
+    apart = ("--apart-from", _study_id(session))
+    return ("study", "create", "--dataset", NAME, "--name", OWN_STUDY, *size, *apart)
 
 
 def _agreement(session: Session) -> Sequence[object]:

@@ -5,6 +5,7 @@ import streamlit as st
 from app.access.permissions import NEEDS
 from app.access.scope import begin_page
 from app.access.session_user import current_user
+from app.home.own_items import draw_own_items
 from app.home.path import Step, next_step, path_of
 from app.jobs.card import follow_job
 from app.kit.page import draw_heading, draw_link
@@ -43,6 +44,7 @@ assert user is not None
 if not NEEDS["jobs"].is_met(user):
     draw_heading(f"Welcome, {user.name}", "Judge which passage answers an instruction best.")
     draw_link("judge", label="Go to your items", icon=":material/gavel:")
+    draw_own_items()
     st.stop()
 
 begin_page(user, "jobs")  # "any" is met by one right, and would then count everything
@@ -57,6 +59,7 @@ draw_heading(
     simulated=found.simulated_judgments > 0,
 )
 draw_counts(found)
+draw_own_items()
 steps = path_of(found)
 after = next_step(steps)
 with st.container(border=True):

@@ -17,8 +17,8 @@ from app.judge.qualification_card import answer_examples, example_now
 from app.judge.text_language import lang_of
 from app.kit.outbox import store_outbox
 from app.text.languages import DEFAULT, error_text
+from db.answers.own_answers import OwnAnswer, own_answers
 from db.assignment.leasing import lease_items
-from db.assignment.own_answers import OwnAnswer, own_answers
 from db.assignment.progress import own_progress
 from db.assignment.qualification import QualificationState
 from db.assignment.shown_items import ShownItem

@@ -6,8 +6,8 @@ from app.access.language import language_now, say
 from app.access.session_user import notify, require_permission
 from app.judge.actions import judge_of
 from app.text.languages import error_text
+from db.answers.own_answers import OwnAnswer, count_answers, own_answers
 from db.assignment.answering import Decision, submit_decision
-from db.assignment.own_answers import OwnAnswer, count_answers, own_answers
 from db.assignment.places import assignment_of_token
 from db.assignment.threads import mark_read, unread_replies, write_as_judge
 from db.errors import InfError

@@ -14,7 +14,7 @@ from app.kit.language import draw_language_choice, draw_page_language
 from app.kit.page import draw_empty
 from app.text.plain import plain
 from app.text.texts import draw_text
-from db.assignment.own_answers import FILTERS, OwnAnswer
+from db.answers.own_answers import FILTERS, OwnAnswer
 from db.assignment.threads import MAX_MESSAGE_CHARACTERS
 from db.study.studies import StudySummary
 

@@ -18,7 +18,7 @@ from db.errors import BadInput
 from db.study.judgments import judgment_frame
 from db.study.sampled_groups import group_facts, model_answers
 from db.study.sampling import Groups, sample_items, take_highest
-from db.study.studies import get_study, judged_groups
+from db.study.studies import get_study, judged_groups, used_groups
 from db.values import VERDICTS
 
 SAMPLES: Final = ("stratified", "random", "disagreement", "list")
@@ -33,7 +33,8 @@ class Sampling:
     `of_study`, `judges` (disagreement): the judgments that count in an earlier study, or those of
     all model judges on the run; of these judges only, or of all. `lines` (list), `file`: the input
     of `curation.judging.item_list`, and its name in messages. `only`: groups of this verdict alone,
-    which then is all that the sample represents of the run.
+    which then is all that the sample represents of the run. `apart_from`: studies whose groups are
+    left out, so that nobody who judged there has seen a text of this sample's groups.
     """
 
     sample: str = "stratified"
@@ -43,6 +44,7 @@ class Sampling:
     lines: tuple[str, ...] = ()
     file: str = "the list"
     only: str = ""
+    apart_from: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.sample not in SAMPLES:
@@ -58,6 +60,8 @@ class Sampling:
             raise BadInput(f"no verdict {self.only!r}: one of {', '.join(VERDICTS)}")
         if self.only and self.sample == "list":
             raise BadInput("a list names its groups itself: leave the verdict out")
+        if self.apart_from and self.sample == "list":
+            raise BadInput("a list names its groups itself: leave other studies out")
         if len(self.judges) == 1:
             raise BadInput(f"{self.judges[0]!r} cannot disagree with itself: name two judges")
 
@@ -90,6 +94,8 @@ def sample_study_items(
             for group_id, items in groups.items()
             if facts[group_id]["verdict"] == sampling.only
         }
+    away = {group for study_id in sampling.apart_from for group in used_groups(session, study_id)}
+    groups = {group_id: items for group_id, items in groups.items() if group_id not in away}
     if sampling.sample == "disagreement":
         value = disagreement_of(session, run_id, sampling)
         sampled = take_highest(groups, value, count, seed)
@@ -120,6 +126,8 @@ def sample_study_items(
         raise BadInput(_too_few(run_id, sampling, len(sampled), count))
     if sampling.only:
         settings["only"] = sampling.only
+    if sampling.apart_from:
+        settings["apart_from"] = list(sampling.apart_from)
     group_of = {item_id: group for group, items in groups.items() for item_id in items.values()}
     sources = Counter(facts[group_of[item_id]]["source"] for item_id in sampled)
     return SampledItems(
@@ -160,6 +168,8 @@ def describe_sampling(settings: dict[str, Any]) -> str:
     """How a study's items were sampled, from its settings, as a phrase."""
     sample = str(settings.get("sampling", "stratified"))
     only = f" among {settings['only']} groups" if settings.get("only") else ""
+    if apart := settings.get("apart_from"):
+        only += f", apart from the groups of study {', '.join(map(str, apart))}"
     if sample == "stratified":
         return f"evenly by {' and '.join(settings.get('strata') or ['scenario'])}{only}"
     if sample == "disagreement":
@@ -179,7 +189,8 @@ def _too_few(run_id: int, sampling: Sampling, available: int, requested: int) ->
     if sampling.sample == "list":
         return f"{sampling.file} lists {available} groups: requested {requested}, omit --items"
     only = f"{sampling.only} " * bool(sampling.only)
+    apart = " and are in none of the studies to stay apart from" * bool(sampling.apart_from)
     return (
-        f"run {run_id} has {available} {only}groups that reached validation, and a study takes at "
-        f"most one item of each: requested {requested}, use --items {available} or fewer"
+        f"run {run_id} has {available} {only}groups that reached validation{apart}, and a study "
+        f"takes at most one item of each: requested {requested}, use --items {available} or fewer"
     )

@@ -54,6 +54,7 @@ def make_study(
     guidelines: str | None = None,
     qualification: int = 0,
     gold: int = 0,
+    close_when_done: bool = False,
     created_by: str = "",
     job_id: int | None = None,
 ) -> dict[str, Any]:
@@ -81,6 +82,8 @@ def make_study(
             guidelines=GUIDELINES if guidelines is None else guidelines,
             created_by=created_by,
         )
+        if close_when_done:
+            set_rules(session, study.id, closes_when_done=True)
         if qualification:
             rounds = set_rules(session, study.id, training_items=qualification).training_rounds
             free = count_approved(session, study.id) - gold

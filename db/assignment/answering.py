@@ -11,7 +11,8 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
-from db.assignment.browser_times import times_within
+from db.answers.browser_times import times_within
+from db.answers.finishing import close_when_done
 from db.assignment.hidden import was_opened
 from db.assignment.members import pause_on_failed_gold
 from db.assignment.places import change_taken, find_assignment, lock_study, regain_place
@@ -101,6 +102,7 @@ def submit_decision(
     assignment.lease_until, assignment.ended_at = None, now
     session.flush()
     pause_on_failed_gold(session, study, judge_id, assignment.item_id)
+    close_when_done(session, study)
     return judgment
 
 

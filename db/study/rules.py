@@ -31,6 +31,7 @@ class StudyRules:
     """The rules in effect; shares from 0 to 1, `gold_every` in items that hold one gold item.
 
     `training_items`: examples in a round of the qualification; every round has others.
+    `closes_when_done`: the last answer closes the study, so that answers are final.
     """
 
     pass_mark: float = PASS_MARK
@@ -41,6 +42,7 @@ class StudyRules:
     gold_every: int = GOLD_EVERY
     too_fast_seconds: float = TOO_FAST_SECONDS
     members_only: bool = False
+    closes_when_done: bool = False
 
 
 def rules_of(study: Study) -> StudyRules:

@@ -46,7 +46,7 @@ def run_item_kinds(session: Session, run_id: int) -> dict[int, tuple[int, ItemKi
     Only first revisions: an edited text is not what the run's verdict is about. Groups that were
     dropped before validation have no items and are not in it.
     """
-    answers = _validator_choices(session, run_id)
+    answers = validator_choices(session, run_id)
     rows = session.execute(
         select(
             Item.id,
@@ -85,7 +85,7 @@ def run_item_kinds(session: Session, run_id: int) -> dict[int, tuple[int, ItemKi
     }
 
 
-def _validator_choices(session: Session, run_id: int) -> dict[int, str]:
+def validator_choices(session: Session, run_id: int) -> dict[int, str]:
     """The choice of the run's validator by item."""
     query = (
         select(Judgment.item_id, Judgment.choice)

@@ -165,6 +165,17 @@ def judged_groups(session: Session, run_id: int) -> dict[int, dict[str, int]]:
     return found
 
 
+def used_groups(session: Session, study_id: int) -> set[int]:
+    """The groups that the study has items of, gold and qualification too. Raises NotFound."""
+    get_study(session, study_id)
+    query = (
+        select(Item.group_id)
+        .join(StudyItem, StudyItem.item_id == Item.id)
+        .where(StudyItem.study_id == study_id)
+    )
+    return set(session.scalars(query))
+
+
 def get_study(session: Session, study_id: int) -> Study:
     """The study. Raises NotFound, naming the existing ones."""
     study = session.get(Study, study_id)

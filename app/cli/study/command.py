@@ -95,6 +95,13 @@ def _created(result: Result) -> str:
     type=click.Choice(VERDICTS),
     help="Only kept or only dropped groups [both]; such a study knows one part of the run.",
 )
+@click.option(
+    "--apart-from",
+    type=int,
+    multiple=True,
+    metavar="STUDY",
+    help="Leave out groups that this study has items of; repeatable.",
+)
 @click.option("--of-study", type=int, help="For disagreement: the judges of this earlier study.")
 @click.option(
     "--judge",
@@ -128,6 +135,12 @@ def _created(result: Result) -> str:
     help="Gold items hidden in the study, from approved groups.",
 )
 @detach_option
+@click.option(
+    "--close-when-done",
+    is_flag=True,
+    help="The last answer closes the study: answers are final, and people see how they agree with "
+    "the validator.",
+)
 @reporting(_created)
 def create(
     dataset: str,
@@ -137,6 +150,7 @@ def create(
     sample: str,
     strata: tuple[str, ...],
     only: str | None,
+    apart_from: tuple[int, ...],
     of_study: int | None,
     judges: tuple[str, ...],
     list_file: Path | None,
@@ -146,6 +160,7 @@ def create(
     qualification: int,
     gold: int,
     detach: bool,
+    close_when_done: bool,
 ) -> Result:
     """Create a study of items sampled from all groups that reached validation, kept or dropped.
 
@@ -159,6 +174,7 @@ def create(
         sample=sample,
         strata=strata or ("scenario",),
         only=only or "",
+        apart_from=apart_from,
         of_study=of_study,
         judges=judges,
         lines=() if list_file is None else tuple(_text(list_file).splitlines()),
@@ -174,6 +190,7 @@ def create(
         "guidelines": None if guidelines is None else _text(guidelines),
         "qualification": qualification,
         "gold": gold,
+        "close_when_done": close_when_done,
     }
     store = ready_store()
     if detach or launching.chosen_launcher() != LOCAL:

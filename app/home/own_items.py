@@ -1,0 +1,76 @@
+"""Home's invitation to judge a few items, and how one then agrees with the validator."""
+
+import streamlit as st
+
+from analysis.figures.means import share_interval
+from app.home.actions import OwnItems, read_own_items
+from app.kit.menu import view_file
+from app.kit.page import draw_link
+from app.text.numbers import counted
+from app.text.plain import plain
+from db.scenarios import SIGNS, TEXTS
+from db.values import NONE
+
+
+def draw_own_items() -> None:
+    """The invitation while items are left; the agreement once the study is closed."""
+    found = read_own_items()
+    if found is None:
+        return
+    with st.container(border=True):
+        if found.left:
+            _draw_invitation(found)
+        else:
+            _draw_agreement(found)
+
+
+def _draw_invitation(found: OwnItems) -> None:
+    st.markdown(
+        f"**{plain(found.name)}** — {counted(found.left, 'item')} reserved for you and shown "
+        "nowhere before. Read an instruction and a query, and pick the passage that fits both. "
+        "After the last one your answers are final, and you see how they agree with the validator."
+    )
+    if found.done:
+        st.caption(f"{counted(found.done, 'item')} answered")
+    st.page_link(
+        view_file("judge"),
+        label="Go on judging" if found.done else "Judge them",
+        icon=":material/gavel:",
+        query_params={"study": str(found.study_id)},
+    )
+
+
+def _draw_agreement(found: OwnItems) -> None:
+    same = sum(each.is_same for each in found.choices)
+    count = len(found.choices)
+    low, high = share_interval(same / count, count)
+    st.markdown(
+        f"**{plain(found.name)}** — you and the validator chose the same passage in "
+        f"**{same} of {counted(count, 'item')}** (95 % interval {low:.0%} to {high:.0%}: "
+        f"{count} items say little about a run)."
+    )
+    differ = [each for each in found.choices if not each.is_same]
+    if differ:
+        st.dataframe(
+            [
+                {
+                    "Instruction": each.instruction,
+                    "Query": each.query,
+                    "You chose": choice_text(each.own),
+                    "The validator chose": choice_text(each.validator),
+                    "Written to fit": choice_text(each.scenario),
+                }
+                for each in differ
+            ],
+            hide_index=True,
+            key="home.own_items",
+        )
+    draw_link("agreement", label="See the agreement of all judges", icon=":material/handshake:")
+
+
+def choice_text(choice: str) -> str:
+    """A choice in words: the passage's part in its group, another passage, or none of them."""
+    if choice == NONE:
+        return "none of them"
+    sign = SIGNS.get(("passage", choice))
+    return TEXTS[sign].meaning if sign else "a passage of another group"

@@ -1,0 +1,78 @@
+"""Home invites to a study that closes with its last answer, and then shows the agreement."""
+
+from app_pages import open_page
+from sqlalchemy import select
+from study_world import make_world, sampled_study
+
+from app.access.identity import LOCAL_ADMIN
+from db.assignment import leasing
+from db.assignment.answering import Decision, find_assignment, submit_decision
+from db.store.store import Store
+from db.study.judgments import get_or_create_judge, record_judgment
+from db.study.rules import set_rules
+from db.tables import Item, StudyItem
+
+
+def invited(store: Store) -> int:
+    """A study of two items that closes by itself; the validator chose P+ for each."""
+    run_id = make_world(store, 6)
+    with store.write() as session:
+        study = sampled_study(session, run_id=run_id, items=2, overlap=1, name="Two *items*")
+        set_rules(session, study.id, closes_when_done=True)
+        validator = get_or_create_judge(session, "validator", kind="model").id
+        chosen = select(Item).join(StudyItem, StudyItem.item_id == Item.id)
+        for item in session.scalars(chosen.where(StudyItem.study_id == study.id)):
+            record_judgment(
+                session,
+                judge_id=validator,
+                item_id=item.id,
+                choice="positive",
+                order_shown=[each["label"] for each in item.candidates],
+                event_id=f"validator/{item.id}",
+                run_id=run_id,
+            )
+        session.commit()
+        return study.id
+
+
+def answer_next(store: Store, study_id: int, choice: str) -> None:
+    with store.write() as session:
+        judge = get_or_create_judge(session, LOCAL_ADMIN, kind="person").id
+        item = leasing.next_item(session, study_id, judge)
+        assert item is not None
+        place = find_assignment(session, study_id, judge, item.item_id).order_shown.index(choice)
+        submit_decision(session, study_id, judge, Decision(f"e{item.item_id}", item.item_id, place))
+        session.commit()
+
+
+def texts(store: Store) -> str:
+    page = open_page("home")
+    assert not page.exception
+    return "\n".join(each.value for each in (*page.markdown, *page.caption))
+
+
+def test_home_invites_and_shows_the_agreement_only_after_the_last_answer(
+    sqlite_store: Store,
+) -> None:
+    study_id = invited(sqlite_store)
+    assert "2 items reserved for you" in texts(sqlite_store)
+    answer_next(sqlite_store, study_id, "positive")
+    shown = texts(sqlite_store)
+    assert "1 item reserved for you" in shown and "1 item answered" in shown
+    assert "chose the same" not in shown
+    answer_next(sqlite_store, study_id, "query_negative")
+    page = open_page("home")
+    shown = "\n".join(each.value for each in page.markdown)
+    assert "you and the validator chose the same passage in **1 of 2 items**" in shown
+    assert "Two \\*items\\*" in shown  # a name is text, no markup
+    (rows,) = [frame.value for frame in page.dataframe if "You chose" in frame.value]
+    assert len(rows) == 1 and "P2-" in rows["You chose"][0]
+    assert "P+" in rows["The validator chose"][0]
+
+
+def test_a_study_that_stays_open_is_no_invitation(sqlite_store: Store) -> None:
+    run_id = make_world(sqlite_store, 6)
+    with sqlite_store.write() as session:
+        sampled_study(session, run_id=run_id, items=2, overlap=1)
+        session.commit()
+    assert "reserved for you" not in texts(sqlite_store)

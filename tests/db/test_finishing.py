@@ -1,0 +1,132 @@
+"""A study that closes with its last answer; who judged then sees the validator's answers."""
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+from study_world import make_world, sampled_study
+
+from curation.judging.sampling import Sampling, sample_study_items
+from db.answers.finishing import own_choices
+from db.assignment import answering, leasing
+from db.store.store import Store
+from db.study.judgments import get_or_create_judge, record_judgment
+from db.study.rules import set_rules
+from db.study.studies import get_study, used_groups
+from db.tables import Item, Judgment, StudyItem
+
+ITEMS = 3
+
+
+def closing_study(store: Store, *, overlap: int = 1) -> int:
+    """A study of three items that closes by itself; the validator chose Q- on every item."""
+    run_id = make_world(store, 6)
+    with store.write() as session:
+        study = sampled_study(session, run_id=run_id, items=ITEMS, overlap=overlap)
+        set_rules(session, study.id, closes_when_done=True)
+        validator = get_or_create_judge(session, "validator", kind="model").id
+        for item_id in (one.item_id for one in study_items(session, study.id)):
+            item = session.get_one(Item, item_id)
+            labels = [each["label"] for each in item.candidates]
+            record_judgment(
+                session,
+                judge_id=validator,
+                item_id=item_id,
+                choice="query_negative",
+                order_shown=labels,
+                event_id=f"validator/{item_id}",
+                run_id=run_id,
+            )
+        session.commit()
+        return study.id
+
+
+def study_items(session: Session, study_id: int) -> list[StudyItem]:
+    return list(session.scalars(select(StudyItem).where(StudyItem.study_id == study_id)))
+
+
+def make_judges(store: Store, *names: str) -> list[int]:
+    with store.write() as session:
+        found = [get_or_create_judge(session, name, kind="person").id for name in names]
+        session.commit()
+        return found
+
+
+def lease(store: Store, study_id: int, judge_id: int) -> list[int]:
+    with store.write() as session:
+        items = leasing.lease_items(session, study_id, judge_id, ITEMS)
+        session.commit()
+        return [item.item_id for item in items]
+
+
+def answer(store: Store, study_id: int, judge_id: int, item_id: int, choice: str) -> None:
+    with store.write() as session:
+        assignment = answering.find_assignment(session, study_id, judge_id, item_id)
+        place = assignment.order_shown.index(choice)
+        answering.submit_decision(
+            session,
+            study_id,
+            judge_id,
+            answering.Decision(f"{judge_id}/{item_id}", item_id, place),
+        )
+        session.commit()
+
+
+def status(store: Store, study_id: int) -> str:
+    with store.read() as session:
+        return get_study(session, study_id).status
+
+
+def test_the_last_answer_closes_it_and_only_then_the_validators_are_seen(store: Store) -> None:
+    study_id = closing_study(store)
+    (ann,) = make_judges(store, "ann")
+    items = lease(store, study_id, ann)
+    for place, item_id in enumerate(items):
+        with store.read() as session:
+            assert own_choices(session, study_id, ann) == []
+        assert status(store, study_id) == "open"
+        answer(store, study_id, ann, item_id, "positive" if place == 0 else "query_negative")
+    assert status(store, study_id) == "closed"
+    with store.read() as session:
+        found = own_choices(session, study_id, ann)
+    assert [each.item_id for each in found] == items
+    assert [each.is_same for each in found] == [False, True, True]
+    assert found[0].own == "positive" and found[0].validator == "query_negative"
+
+
+def test_it_stays_open_for_an_item_that_somebody_holds_or_that_has_a_free_place(
+    store: Store,
+) -> None:
+    study_id = closing_study(store, overlap=2)
+    ann, bob = make_judges(store, "ann", "bob")
+    for item_id in lease(store, study_id, ann):
+        answer(store, study_id, ann, item_id, "positive")
+    assert status(store, study_id) == "open"
+    held = lease(store, study_id, bob)
+    for item_id in held[:-1]:
+        answer(store, study_id, bob, item_id, "positive")
+    assert status(store, study_id) == "open"
+    answer(store, study_id, bob, held[-1], "positive")
+    assert status(store, study_id) == "closed"
+
+
+def test_a_study_without_the_rule_stays_open(store: Store) -> None:
+    study_id = closing_study(store)
+    with store.write() as session:
+        set_rules(session, study_id, closes_when_done=False)
+        session.commit()
+    (ann,) = make_judges(store, "ann")
+    for item_id in lease(store, study_id, ann):
+        answer(store, study_id, ann, item_id, "positive")
+    assert status(store, study_id) == "open"
+
+
+def test_a_sample_apart_from_a_study_has_none_of_its_groups(store: Store) -> None:
+    study_id = closing_study(store)
+    with store.read() as session:
+        run_id = get_study(session, study_id).run_id
+        assert run_id is not None
+        sampling = Sampling(apart_from=(study_id,))
+        sampled = sample_study_items(session, run_id, sampling, 3, seed=0)
+        groups = {session.get_one(Item, item_id).group_id for item_id in sampled.item_ids}
+        assert len(groups) == 3 and not groups & used_groups(session, study_id)
+        assert sampled.settings["apart_from"] == [study_id]
+        assert session.scalar(select(func.count(Judgment.id))) == ITEMS
