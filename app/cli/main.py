@@ -36,6 +36,7 @@ COMMANDS = {
     "hub": ("app.cli.data.hub:hub", "Push to and pull from the Hugging Face Hub."),
     "import": ("app.cli.data.import_:import_", "Read pairs and passages into a dataset."),
     "jobs": ("app.cli.store.jobs:jobs", "List, follow, cancel and resume jobs."),
+    "models": ("app.cli.models:models", "Export trained models for serving."),
     "recipes": ("app.cli.corpus.recipes:recipes", "List, show and check recipes."),
     "releases": (
         "app.cli.data.releases:releases",

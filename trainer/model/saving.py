@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from db.errors import BadInput, Refused
 from trainer.model.backbone import MEMORY, read_memory
+from trainer.model.serving_layout import write_serving_layout
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -40,6 +41,7 @@ def write_checkpoint(
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         model.save(str(partial), create_model_card=False, safe_serialization=True)
+        write_serving_layout(partial, model.max_seq_length)
         for weights in partial.rglob("*.safetensors"):
             weights.chmod(0o644)  # safetensors writes them for the owner alone
         (partial / MEMORY).write_text(

@@ -1,0 +1,79 @@
+"""`inf models`: export trained models for serving."""
+
+from pathlib import Path
+
+import click
+
+from app.cli.kit.report import Result, lines, ready_store, reporting
+from db.outcome.checkpoints import get_checkpoint
+
+
+@click.group()
+def models() -> None:
+    """Export trained models for serving."""
+
+
+def _human(result: Result) -> str:
+    rows = [
+        (
+            f"{row['network']} {row['dimensions'] or ''}".strip(),
+            ", ".join(
+                [
+                    f"largest difference {row['difference']:.1e}",
+                    *(f"{name} {value:.4f}" for name, value in row["metrics"].items() if value),
+                ]
+            ),
+        )
+        for row in result["rows"]
+    ]
+    servers = "; ".join(result["server_problems"]) or "layout of text-embeddings-inference and vLLM"
+    return lines(("written to", result["path"]), ("servers", servers), *rows)
+
+
+@models.command()
+@click.argument("model", metavar="CHECKPOINT")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="A new folder.")
+@click.option(
+    "--format",
+    "formats",
+    multiple=True,
+    type=click.Choice(["onnx", "openvino"]),
+    help="Repeatable; default: both.",
+)
+@click.option("--int8", is_flag=True, help="Also in 8 bits, with its loss; needs --release.")
+@click.option(
+    "--release", help="Release by number or folder, whose groups the loss is measured on."
+)
+@reporting(_human)
+def export(
+    model: str, out: Path, formats: tuple[str, ...], int8: bool, release: str | None
+) -> Result:
+    """Write a checkpoint (number or folder) for serving: merged weights, ONNX and OpenVINO.
+
+    Each network is compared with the model's own vectors. The card gets what 8 bits and each
+    trained Matryoshka dimension cost, on held-out groups of the release where it has some.
+    """
+    from trainer.data.release_files import find_release, read_release
+    from trainer.export.exporting import FORMATS, export_for_serving
+
+    if model.isdecimal() and not Path(model).is_dir():
+        with ready_store().read() as session:
+            model = get_checkpoint(session, int(model)).path
+    groups, measured_on = [], ""
+    if release is not None:
+        found = read_release(find_release(ready_store(), release))
+        kept = [group for group in found.groups if not group.dropped]
+        groups = [group for group in kept if group.set_aside]
+        measured_on = f"{found.name}, held out"
+        if not groups:
+            groups, measured_on = kept, f"{found.name} (not held out: the model may know them)"
+    report = export_for_serving(
+        model,
+        out.expanduser().absolute(),
+        formats=formats or FORMATS,
+        int8=int8,
+        groups=groups,
+        measured_on=measured_on,
+        say=lambda words: click.echo(words, err=True),
+    )
+    return {"path": str(out), **report}
