@@ -39,7 +39,7 @@ class Office:
 @contextmanager
 def opened(url: str, home: Path, *, clients: int, items: int, overlap: int) -> Iterator[Office]:
     """An office on the empty store at `url`, closed afterwards."""
-    os.environ["INF_HOME"] = str(home)  # the cookies are signed with the server's key
+    os.environ["INF_HOME"] = str(home)
     store = open_store(url)
     schema.upgrade(store)
     run_id = make_world(store, items)

@@ -1,13 +1,13 @@
-"""Key (or click) to the next item painted, in a real Chromium: both cards, and reviews without it.
+"""Key to the next item painted, in a real Chromium, on the judging card and on the review card.
 
     .venv/bin/python bench/judging.py [--items 60] [--only judge|review]
 
 Makes a store of its own, serves it, and on the judging card and on the review card: answers ITEMS
 items one after the other, each after the dwell time; presses a key 50 times, 30 ms apart; holds a
-key for two seconds. The plain page is answered by clicks. Times are taken in the browser,
-from the event's capture to after the frame in which the next item stood on the page. Every stored
-decision is compared with what was painted when the key went down: the item, and on the judging card
-the text at the place that was chosen.
+key for two seconds. Times are taken in the browser, from the event's capture to after the frame in
+which the next item stood on the page. Every stored decision is compared with what was painted when
+the key went down: the item (on the judging card its token, all that the browser has of it) and
+there also the text at the place that was chosen.
 """
 
 import argparse
@@ -26,7 +26,6 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 from browser import chromium_browser  # noqa: E402
 from playwright.sync_api import Page  # noqa: E402
-from playwright.sync_api import TimeoutError as PlaywrightTimeout  # noqa: E402
 from records_world import make_run  # noqa: E402
 from restartable import restartable  # noqa: E402
 from sqlalchemy import select  # noqa: E402
@@ -34,23 +33,23 @@ from study_world import make_world, sampled_study  # noqa: E402
 
 from db.store import schema  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
-from db.tables import Group, Item, Judgment, Passage, Review  # noqa: E402
+from db.tables import Assignment, Group, Item, Judgment, Passage, Review  # noqa: E402
 
 WATCH = """
-({ isCard, subject, plain }) => {
+({ subject }) => {
   window.times = [];
   window.presses = [];
-  const host = isCard && [...document.querySelectorAll("*")]
+  const host = [...document.querySelectorAll("*")]
     .find((node) => node.shadowRoot?.querySelector(".card"));
-  const card = host && host.shadowRoot.querySelector(".card");
-  const shown = () => card ? card.dataset[subject] : document.querySelector(plain)?.className;
+  const card = host.shadowRoot.querySelector(".card");
+  const shown = () => card.dataset[subject];
   let pressed = 0;
   for (const kind of ["keydown", "click"])
     window.addEventListener(kind, (event) => {  // on the window: before the card's own listener
       if (!event.isTrusted) return;
       pressed = event.timeStamp;
-      if (card) window.presses.push({
-        on: Number(card.dataset[subject] || 0),
+      window.presses.push({
+        on: card.dataset[subject] || "",
         text: card.querySelector(".passage .text")?.textContent,
         painted: card.dataset.painted !== undefined,
       });
@@ -68,22 +67,20 @@ WATCH = """
     const from = pressed;
     pressed = 0;
     painted(() => window.times.push(performance.now() - from));
-  }).observe(card || document.body, { attributes: true, childList: true, subtree: true });
+  }).observe(card, { attributes: true, childList: true, subtree: true });
 }
 """
-Decided = list[tuple[int, str | None]]
+Decided = list[tuple[str, str | None]]
 
 
 @dataclass(frozen=True)
 class Desk:
-    """One of the two pages: how its card and its plain page are asked, and what it stores."""
+    """One of the two pages: how its card is asked, and what it stores."""
 
     path: str
     subject: str
     ready: str
     key: str
-    plain: str
-    button: str
     make: Callable[[Store, str, int], int]
     decided: Callable[[Store, int], Decided]
 
@@ -97,18 +94,25 @@ def make_study(store: Store, name: str, items: int) -> int:
 
 
 def judged(store: Store, study_id: int) -> Decided:
-    """Item and chosen text of every judgment of the study."""
+    """Token and chosen text of every judgment of the study."""
+    is_its = (
+        (Assignment.item_id == Judgment.item_id)
+        & (Assignment.judge_id == Judgment.judge_id)
+        & (Assignment.study_id == Judgment.study_id)
+    )
     with store.read() as session:
         rows = session.execute(
-            select(Judgment.item_id, Judgment.choice, Item.candidates)
+            select(Assignment.token, Judgment.choice, Item.candidates)
+            .select_from(Judgment)
             .join(Item, Item.id == Judgment.item_id)
+            .join(Assignment, is_its)
             .where(Judgment.study_id == study_id)
             .order_by(Judgment.id)
         ).all()
         texts = dict(session.execute(select(Passage.id, Passage.text)).all())
     return [
-        (item_id, next(texts[one["passage_id"]] for one in candidates if one["label"] == choice))
-        for item_id, choice, candidates in rows
+        (token, next(texts[one["passage_id"]] for one in candidates if one["label"] == choice))
+        for token, choice, candidates in rows
     ]
 
 
@@ -121,7 +125,7 @@ def reviewed(store: Store, run_id: int) -> Decided:
     with store.read() as session:
         query = select(Review.group_id).join(Group, Group.id == Review.group_id)
         rows = session.scalars(query.where(Group.run_id == run_id).order_by(Review.id))
-        return [(group_id, None) for group_id in rows]
+        return [(str(group_id), None) for group_id in rows]
 
 
 PAGES = {
@@ -130,8 +134,6 @@ PAGES = {
         "item",
         ".card .pick",
         "1",
-        "[class*='st-key-judge-none']",
-        "[class*='st-key-judge-pick'] button:visible",
         make_study,
         judged,
     ),
@@ -140,8 +142,6 @@ PAGES = {
         "group",
         ".card .triplet",
         "a",
-        "[class*='st-key-review-approve']",
-        "[class*='st-key-review-approve'] button:visible",
         make_queue,
         reviewed,
     ),
@@ -155,7 +155,7 @@ def wait_for_times(page: Page, count: int, milliseconds: int = 60_000) -> None:
 def open_card(page: Page, url: str, kind: Desk) -> None:
     page.goto(url)
     page.wait_for_selector(kind.ready, timeout=60_000)
-    page.evaluate(WATCH, {"isCard": True, "subject": kind.subject, "plain": kind.plain})
+    page.evaluate(WATCH, {"subject": kind.subject})
     page.wait_for_timeout(400)
 
 
@@ -208,26 +208,6 @@ def measure_card(page: Page, kind: Desk, store: Store, base: str, items: int) ->
     return found
 
 
-def measure_plain(page: Page, kind: Desk, store: Store, base: str, items: int) -> dict[str, Any]:
-    """The times, and how many clicks led to nothing within five seconds and were made again."""
-    lost = 0
-    page.goto(f"{base}/{kind.path}{kind.make(store, f'{kind.subject} plain', items + 5)}")
-    page.wait_for_selector(kind.ready, timeout=60_000)
-    page.get_by_text("Plain page").click()
-    page.wait_for_selector(kind.button, timeout=60_000)
-    page.wait_for_timeout(1500)
-    page.evaluate(WATCH, {"isCard": False, "subject": kind.subject, "plain": kind.plain})
-    for number in range(items):
-        page.wait_for_timeout(400)
-        while len(page.evaluate("window.times")) <= number:
-            page.locator(kind.button).first.click()
-            try:
-                wait_for_times(page, number + 1, milliseconds=5_000)
-            except PlaywrightTimeout:
-                lost += 1
-    return {**summarise(page.evaluate("window.times")), "clicks_lost": lost}
-
-
 def summarise(times: list[float]) -> dict[str, float]:
     cut = statistics.quantiles(times, n=20)
     return {"times": len(times), "p50_ms": round(cut[9], 1), "p95_ms": round(cut[18], 1)}
@@ -248,11 +228,7 @@ def main() -> None:
             for name, kind in PAGES.items():
                 if given.only in (None, name):
                     page = browser.new_page(viewport={"width": 1280, "height": 900})
-                    card = measure_card(page, kind, store, server.url, given.items)
-                    found[name] = {"card": card}
-                    if name == "review":  # the judging card has no plain page beside it
-                        plain = measure_plain(page, kind, store, server.url, given.items)
-                        found[name]["plain"] = plain
+                    found[name] = measure_card(page, kind, store, server.url, given.items)
                     page.close()
     sys.stdout.write(json.dumps(found, indent=2) + "\n")
 

@@ -29,7 +29,7 @@ SENT_AT_ONCE = 200
 
 
 def add_annotators(store: Store, count: int) -> list[tuple[str, str]]:
-    """Accounts, each with its name and cookie. INF_HOME must be the server's."""
+    """Accounts, each with its name and cookie."""
     found: list[tuple[str, str]] = []
     with store.write() as session:
         first = add_account(session, "annotator 1", uuid.uuid4().hex, role="annotator", actor="x")

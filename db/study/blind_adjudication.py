@@ -98,7 +98,8 @@ def ids_to_adjudicate(
 def view_item(session: Session, study_id: int, item_id: int, person: str) -> BlindItem:
     """The item as the adjudicator sees it; the first view is recorded. Does not commit.
 
-    Who has seen others' choices is not given the item any more. Raises NotFound.
+    Who has seen others' choices is not given the item any more, and what they hold of it, leased
+    between the list and this view, goes back to the queue. Raises NotFound.
     """
     disputed = get_disputed(session, study_id, item_id)
     view = _view(session, study_id, item_id, person)
@@ -134,7 +135,6 @@ def record_view(session: Session, study_id: int, item_id: int, person: str) -> N
     What they hold of it goes back to the queue. Raises NotFound. Does not commit.
     """
     _view(session, study_id, item_id, person)
-    return_item(session, item_id, person)
 
 
 def reveal(session: Session, study_id: int, token: str, person: str) -> None:
@@ -222,6 +222,7 @@ def _view(session: Session, study_id: int, item_id: int, person: str) -> Adjudic
     }
     # another tab may insert it at the same moment: its order counts
     session.execute(insert_of(session)(AdjudicationView).values(row).on_conflict_do_nothing())
+    return_item(session, item_id, person)
     return session.scalars(query).one()
 
 

@@ -17,7 +17,7 @@ from db.store.store import Store
 from db.study import blind_adjudication, studies
 from db.study.blind_adjudication import BlindItem
 from db.study.judgments import get_or_create_judge, record_judgment
-from db.tables import AdjudicationView, Audit, Item, OpenedGroup
+from db.tables import AdjudicationView, Audit, Item, OpenedGroup, StudyItem
 
 
 def judged_item(store: Store) -> tuple[int, int]:
@@ -165,3 +165,17 @@ def test_two_tabs_that_show_an_item_at_the_same_moment_share_its_order(store: St
             time.sleep(0.3)  # it waits for this transaction
             session.commit()
         assert shown.result(30) == token
+
+
+def test_an_item_leased_between_the_list_and_its_view_goes_back_to_the_queue(store: Store) -> None:
+    study_id, item_id = judged_item(store)
+    with store.write() as session:
+        assert item_id in blind_adjudication.ids_to_adjudicate(session, study_id, "cora")
+        cora = get_or_create_judge(session, "cora", kind="person").id
+        leased = leasing.next_item(session, study_id, cora)
+        assert leased is not None and leased.item_id == item_id
+        view(session, study_id, item_id)
+        row = session.get_one(StudyItem, (study_id, item_id))
+        session.refresh(row)
+        assert row.taken == 2
+        assert leasing.next_item(session, study_id, cora) is None
