@@ -10,6 +10,7 @@ from app.access.session_user import action, notify, require_permission
 from app.jobs import launching, supervisors
 from app.jobs.kinds import KINDS
 from app.jobs.places import require_places
+from db.errors import Refused
 from db.jobs import jobs as queue
 from db.people.audit import record_audit
 from db.store.store import open_store
@@ -81,6 +82,8 @@ def run_again(job_id: int) -> None:
     with store.read() as session:
         job = queue.get_job(session, job_id)
         require_places(session, job.config)
+    if job.kind == "restore":  # it would replace all that was stored since
+        raise Refused("a restore is started by command: `inf restore FILE --detach`")
     new_id = launching.launch(store, job.kind, job.config, started_by=user.name)
     st.query_params["job"] = str(new_id)
     notify(f"Job {new_id} is queued with the config of job {job_id}.")

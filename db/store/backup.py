@@ -120,6 +120,11 @@ def restore_backup(
             f"writes {schema.head()}: restore it with the version that made it, then upgrade"
         )
     _check_members(path, manifest)
+    if own_job is not None and own_job <= greatest_job_id(path):
+        raise Refused(
+            f"the backup may have a job {own_job} of its own: queue the restore anew with "
+            "`inf restore FILE --detach`"
+        )
     if schema.current(store) is None:
         schema.upgrade(store)
     schema.require_current(store)

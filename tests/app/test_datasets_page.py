@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from app_pages import open_page, sign_in
 from conftest import count_rows
+from study_world import make_world
 
 from db.store.store import Store
 
@@ -49,3 +50,28 @@ def test_a_curator_previews_no_file_of_the_server(
     sign_in(sqlite_store, monkeypatch, "curator")
     with pytest.raises(Refused, match="only an admin"):
         preview_from_page(Sources(pairs_path=str(faq)), name="faq")
+
+
+def test_an_archived_dataset_is_on_no_page_and_takes_no_import(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, faq: Path
+) -> None:
+    from db.archive.archiving import archive
+    from db.people.rights import ALL_RIGHTS
+
+    make_world(sqlite_store, groups=3, name="kept")
+    make_world(sqlite_store, groups=3, name="hidden")
+    with sqlite_store.write() as session:
+        archive(session, dataset="hidden", rights=ALL_RIGHTS, actor="test")
+        session.commit()
+    sign_in(sqlite_store, monkeypatch, "admin")
+    page = open_page("datasets")
+    assert page.dataframe[0].value["Name"].tolist() == ["kept"]
+    page.text_input(key="datasets.name").set_value("hidden")
+    page.text_input(key="datasets.pairs_path").set_value(str(faq))
+    page.text_input(key="datasets.column_query").set_value("Frage")
+    page.text_input(key="datasets.column_passage").set_value("Antwort")
+    page.checkbox(key="datasets.skip_bad").check()
+    page = page.button(key="datasets.submit").click().run()
+    assert any("'hidden' is archived" in box.value for box in page.error)
+    groups = open_page("groups")
+    assert all("hidden" not in str(box.options) for box in groups.selectbox)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from conftest import count_rows, run_job_here
 from curation_runs import add_dataset
+from sqlalchemy import delete
 from study_world import make_world
 
 from app.cli.main import main
@@ -116,6 +117,20 @@ def test_a_restore_job_is_refused_while_another_runs(
     assert detached("restore", file, "--replace") == 0
     ended = run_queued(sqlite_store)
     assert ended.status == "failed" and "jobs are running (2)" in (ended.error or "")
+
+
+def test_a_restore_job_whose_number_the_backup_has_changes_nothing(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    file = tmp_path / "b.zip"
+    made_backup(sqlite_store, file)
+    with sqlite_store.write() as session:
+        session.execute(delete(Job))
+        jobs.enqueue_job(session, "restore", {"path": str(file), "replace": True})
+        session.commit()
+    ended = run_queued(sqlite_store)
+    assert ended.status == "failed" and "--detach" in (ended.error or "")
+    assert count_rows(sqlite_store, "dataset") == 1
 
 
 @pytest.mark.parametrize("name", ["no such.zip", "not a backup.zip"])
