@@ -212,7 +212,7 @@ def table(results: Results, ways: Sequence[Way]) -> str:
 
 
 def controls(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What each half of the text alone reaches, and BM25, beside the recipe's flips."""
+    """What each half of the text alone reaches, and BM25, next to the recipe's flips."""
     after = [scores_of(row["result"], "after") for row in rows]
     lines = ["| after the training | strict | instruction-flip | query-flip |", "|---|---|---|---|"]
     for control in ("", *CONTROLS):

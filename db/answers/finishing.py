@@ -14,7 +14,7 @@ from db.tables import Assignment, Item, Judgment, Study, StudyItem
 
 @dataclass(frozen=True)
 class OwnChoice:
-    """One answer beside the validator's on the same item; choices are roles or `none`."""
+    """One answer next to the validator's on the same item; choices are roles or `none`."""
 
     item_id: int
     instruction: str
