@@ -9,7 +9,7 @@ import streamlit as st
 
 from analysis.agreement.agreement import Decision, agreement_report
 from analysis.agreement.judge_profile import judge_profiles
-from analysis.agreement.judgment_filter import chosen_rows, decisions_of
+from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
 from analysis.agreement.over_time import agreement_over_time
 from app.access.session_user import current_user
 from app.agreement.consensus import draw_consensus
@@ -29,7 +29,7 @@ from app.text.numbers import counted
 from curation.judging.about_run import about_run, thresholds_of
 from curation.judging.consensus import study_consensus
 from curation.judging.independence import validator_sentence
-from curation.judging.scope import study_scope
+from curation.judging.scope import of_filtered, study_scope
 from db.assignment.hidden import hidden_items_of_study
 from db.assignment.members import is_member
 from db.errors import Refused
@@ -121,6 +121,7 @@ hidden, from_figures = hidden_items(study.id)
 judged_and_hidden = hidden & {row.item_id for row in every}
 left_out = frozenset(judged_and_hidden if from_figures else ())
 chosen = draw_filters(every, places)
+scope = scope if chosen == JudgmentFilter() else of_filtered(scope)
 rows = [row for row in chosen_rows(every, places, chosen) if row.item_id not in left_out]
 version = (str(open_store().engine.url), study.id, state, left_out, chosen)
 made = computed(rows, version)

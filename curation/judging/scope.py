@@ -5,7 +5,7 @@ alone 0.815, and the items on which judges differed 0.106. So a figure may be ca
 only where its items are a sample of the run.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import func, select
@@ -40,6 +40,16 @@ def study_scope(session: Session, study_id: int) -> Scope:
     return describe_scope(study.settings, compose(session, study_id).verdicts, in_run)
 
 
+def of_filtered(scope: Scope) -> Scope:
+    """The scope of those judgments of a study that pass a filter: a part is not a sample."""
+    return replace(
+        scope,
+        of_run=False,
+        sentence="Only the judgments that pass the filters, of a part of this study: agreement on "
+        "them is not a measure of the run.",
+    )
+
+
 def describe_scope(
     settings: dict[str, Any], verdicts: dict[str, int], in_run: dict[str, int]
 ) -> Scope:
@@ -50,6 +60,7 @@ def describe_scope(
     sample = str(settings.get("sampling", "stratified"))
     strata = [name for name in settings.get("strata") or () if name != "scenario"]
     kept, dropped = verdicts.get("kept", 0), verdicts.get("dropped", 0)
+    added = sum(int(each.get("items", 0)) for each in settings.get("additions") or ())
     counted = f"{kept:,} from kept and {dropped:,} from dropped groups"
     left_out = [
         verdict
@@ -60,6 +71,11 @@ def describe_scope(
         why = "This study's items were chosen because judges disagree on them"
     elif sample == "list":
         why = "This study's items were listed by hand, not sampled"
+    elif added:
+        why = (
+            f"{added:,} of this study's items {'was' if added == 1 else 'were'} added where they "
+            "help an estimate most, not by their share of the run"
+        )
     elif left_out:
         why = f"This study has no item from the run's {in_run[left_out[0]]:,} {left_out[0]} groups"
     elif sample == "stratified" and strata:

@@ -10,8 +10,9 @@ from exporting import export
 from records_world import group_ids, make_run
 from sqlalchemy import select
 
+from curation.judging.about_run import extend_by_plan
 from curation.judging.sampling import Sampling
-from curation.judging.scope import describe_scope
+from curation.judging.scope import describe_scope, of_filtered
 from curation.judging.studies import make_study
 from db.scenarios import ROLES
 from db.store.store import Store
@@ -36,6 +37,12 @@ NOT_OF_RUN = "not a measure of the run"
             False,
             "Each source has the same weight",
         ),
+        (
+            {"sampling": "random", "additions": [{"items": 5}, {"items": 2}]},
+            {"kept": 9, "dropped": 3},
+            False,
+            "7 of this study's items were added where they help an estimate most",
+        ),
     ],
 )
 def test_only_a_sample_of_the_whole_run_speaks_for_it(
@@ -48,6 +55,13 @@ def test_only_a_sample_of_the_whole_run_speaks_for_it(
 
 def test_a_run_that_dropped_nothing_is_whole_without_dropped_items() -> None:
     assert describe_scope({"sampling": "random"}, {"kept": 9}, {"kept": 60}).of_run
+
+
+def test_judgments_that_pass_a_filter_do_not_speak_for_the_run() -> None:
+    scope = of_filtered(describe_scope({"sampling": "random"}, {"kept": 9}, {"kept": 60}))
+    assert not scope.of_run
+    assert "Only the judgments that pass the filters" in scope.sentence
+    assert NOT_OF_RUN in scope.sentence and "from the whole run" not in scope.sentence
 
 
 def judge_all(store: Store, study_id: int) -> None:
@@ -106,6 +120,38 @@ def test_card_page_and_command_say_which_studies_speak_for_the_run(
         warned = "\n".join(str(each.value) for each in page.warning)
         assert (NOT_OF_RUN in warned) is not of_run
         assert ("from the whole run" in words(page)) is of_run
+
+
+def test_after_the_planners_additions_and_under_a_filter_no_kappa_is_of_the_run(
+    sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran]
+) -> None:
+    run_id = make_run(sqlite_store, kept=12, dropped=6)
+    make_study(sqlite_store, dataset="books", items=6, overlap=2, sampling=Sampling())
+    judge_all(sqlite_store, 1)
+    whole = inf("analyze", "agreement", "--study", 1, "--resamples", 0, "--json").json["scope"]
+    assert whole["of_run"]
+    filters = ("--judge", "ada 1", "--judge", "charles 1")
+    for one in (filters, ("--role", "positive"), ("--since", "2020-01-01")):
+        told = inf("analyze", "agreement", "--study", 1, "--resamples", 0, "--json", *one)
+        assert not told.json["scope"]["of_run"]
+        assert "pass the filters" in told.json["scope"]["sentence"]
+    page = open_page("agreement")
+    assert not page.warning
+    page.get("button_group")[0].set_value(["positive", "query_negative"]).run()
+    assert any("pass the filters" in str(each.value) for each in page.warning)
+    assert "on these chosen items" in words(page) and "from the whole run" not in words(page)
+    with sqlite_store.write() as session:
+        extend_by_plan(session, 1, target="precision", reach=None, items=3)
+        session.commit()
+    told = inf("analyze", "agreement", "--study", 1, "--resamples", 0)
+    added = "added where they help an estimate most"
+    assert added in told.out and NOT_OF_RUN in told.out
+    assert any(added in str(each.value) for each in open_page("agreement").warning)
+    export(sqlite_store, tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert added in card and "Agreement on chosen items, study 1" in card
+    shown = inf("analyze", "validators", "--dataset", "books", "--run", run_id, "--study", 1).out
+    assert added in shown and "no kappa with people is shown" in shown
 
 
 def test_validators_have_a_kappa_only_from_a_study_that_samples_the_run(

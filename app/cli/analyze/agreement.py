@@ -18,7 +18,7 @@ from app.cli.data.import_ import bad_rows_in_json
 from app.cli.kit.report import Result, ready_store, reporting
 from app.text.numbers import score
 from curation.judging.independence import validator_sentence
-from curation.judging.scope import study_scope
+from curation.judging.scope import of_filtered, study_scope
 from db.run.position_bias import study_choices
 from db.scenarios import SCENARIOS
 from db.study.items import study_item_places
@@ -165,13 +165,14 @@ def agreement(
         get_study(session, study)
         rows = judgment_frame(session, study)
         places = study_item_places(session, study)
-        scope = asdict(study_scope(session, study))
+        scope = study_scope(session, study)
         circular = validator_sentence(session, study, {row.judge for row in rows})
         quality = judge_quality(session, study) if by_judge else []
         choices = study_choices(session, study) if by_judge else {}
     rows = chosen_rows(rows, places, chosen)
+    scope = scope if chosen == JudgmentFilter() else of_filtered(scope)
     report = agreement_report(decisions_of(rows), resamples=resamples)
     windows = {"over_time": agreement_over_time(rows)} if over_time else {}
     profiles = {"by_judge": judge_profiles(report, quality, choices)} if by_judge else {}
     notes = {"circular": circular} if circular else {}
-    return {"study_id": study, "scope": scope, **notes, **report, **windows, **profiles}
+    return {"study_id": study, "scope": asdict(scope), **notes, **report, **windows, **profiles}
