@@ -13,7 +13,7 @@ from app.cli.kit.report import Result, detach_option, lines, ready_store, report
 from app.jobs.launching import chosen_launcher
 from app.text.numbers import score
 from app.training.measured import measured_text
-from app.training.scores import COLUMNS, score_notes, score_rows
+from app.training.scores import COLUMNS, interval_lines, score_notes, score_rows
 from db.errors import BadInput, NotFound
 from db.jobs.jobs import LOCAL
 from db.modules import run_module
@@ -44,7 +44,7 @@ def _report(result: Result) -> str:
     ]
     head = f"{COLUMNS[0]:<{width}}" + "".join(f"{name:>19}" for name in COLUMNS[1:])
     notes = [f"note: {note}" for note in score_notes(result)]
-    return "\n".join([facts, "", head, *table, *notes])
+    return "\n".join([facts, "", head, *table, *interval_lines(result), *notes])
 
 
 class TrainCommand(click.Command):

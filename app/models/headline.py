@@ -20,7 +20,7 @@ from trainer.evaluate.following import (
     STABILITY,
     STABILITY_HELP,
 )
-from trainer.evaluate.intervals import following_means
+from trainer.evaluate.intervals import following_means, ranked_over
 
 HELP = {
     **FOLLOWING,
@@ -59,21 +59,11 @@ def headline_rows(evaluations: Sequence[Evaluation]) -> list[dict[str, object]]:
                     "to": None if found.high is None else found.high * scale,
                     "Values": found.queries,
                     "Clusters": found.clusters,
-                    "Ranked over": _ranked_over(name, each),
+                    "Ranked over": ranked_over(name, each.metrics, each.record),
                     "Interval by": found.method or f"none: {found.reason}",
                 }
             )
     return rows
-
-
-def _ranked_over(name: str, evaluation: Evaluation) -> str:
-    """What the ranks of a measure are over."""
-    is_held_out = evaluation.metrics.get(INSTRUCTION_FLIP) is not None
-    if is_held_out and name in (*FOLLOWING, STABILITY):
-        return "the group's 3 passages"
-    if is_held_out:
-        return "BM25's best 100 for the query and the group's passages"
-    return str(evaluation.record.get("pool") or "unknown: no record")
 
 
 def too_easy(evaluations: Sequence[Evaluation]) -> str:

@@ -15,10 +15,11 @@ from app.text.plain import plain
 from app.text.texts import draw_text
 from app.training import actions
 from app.training.measured import measured_text
-from app.training.scores import score_notes, score_rows
+from app.training.scores import INTERVAL_COLUMNS, interval_rows, score_notes, score_rows
 from app.training.sweeps import MEASURES
 from db.scenarios import TEXTS
 from db.tables import Job
+from trainer.evaluate.intervals import HELD_OUT_INTERVALS
 
 TITLES = {
     "matched": "Instruction and query",
@@ -111,6 +112,16 @@ def _draw_scores(job: Job) -> None:
         "Query alone, Instruction alone: the trained model reads one half of the text. A flip that "
         "one of them also reaches shows no joint reading of both."
     )
+    if intervals := interval_rows(job.result or {}):
+        st.dataframe(
+            [row | {"Measure": MEASURES.get(row["Measure"], row["Measure"])} for row in intervals],
+            hide_index=True,
+            placeholder=MISSING,
+            column_config={
+                name: st.column_config.NumberColumn(format="%.4f") for name in INTERVAL_COLUMNS[1:]
+            },
+        )
+        st.caption(HELD_OUT_INTERVALS)
     for note in score_notes(job.result or {}):
         st.caption(plain(f"{note[0].upper()}{note[1:]}"))
 

@@ -80,3 +80,31 @@ def test_the_card_of_a_model_from_a_folder_is_accepted_and_names_no_folder(
     assert (NO_PUBLIC_BASE in card) != public
     assert "license: cc-by-sa-3.0" in card and "- de" in card
     assert "- instruction-following-retrieval" in card
+
+
+def test_the_card_shows_intervals_what_is_ranked_and_that_the_groups_are_too_easy() -> None:
+    note = "the base model already has instruction-flip 0.95: they are too easy"
+    held_out = {
+        "before": {"strict": 0.5},
+        "after": {"strict": 0.75},
+        "intervals": {"before": {"strict": [0.25, 0.75]}, "after": {"strict": [0.5, 0.9]}},
+        "notes": [note],
+    }
+    release = ReleaseData(Path("r"), [], {"name": "r", "models": {}}, "0" * 64, [])
+    card = write_card(parse_settings({}), Groups(release, [], []), RESULT | {"held_out": held_out})
+    assert "| strict | 0.5000 [0.2500, 0.7500] | 0.7500 [0.5000, 0.9000] |" in card
+    assert "ranked over the group's 3 passages" in card and "The base model already has" in card
+
+
+@pytest.mark.parametrize("choice", ["kept", "approved"])
+def test_the_card_calls_groups_that_people_approved_independent_of_the_validator(
+    tmp_path: Path, choice: str
+) -> None:
+    base = checkpoint(tmp_path / "mini", "")
+    settings = parse_settings({"base_model": base, "held_out_groups": choice})
+    manifest = {"name": "r", "models": {"validation": {"model": base, "sha256": None}}}
+    release = ReleaseData(tmp_path, [], manifest, "0" * 64, [])
+    card = write_card(settings, Groups(release, [], []), RESULT)
+    assert ("Circular: the base model is also the validator" in card) is (choice == "kept")
+    assert ("those that people approved" in card) is (choice == "approved")
+    assert "Unknown: whether" not in card

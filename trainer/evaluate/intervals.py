@@ -1,12 +1,22 @@
-"""Means of the measures of instruction following, each with its interval over clusters."""
+"""Means of the measures of instruction following, each with its interval over clusters, and what
+their ranks are over."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from analysis.figures.means import Mean, cluster_mean
 from analysis.figures.paired import P_MRR, Questions, Scores
+from trainer.evaluate.benchmarks import P_MRR_CANDIDATES
 from trainer.evaluate.compliance import SICR, WISE
-from trainer.evaluate.following import FOLLOWING, STABILITY
+from trainer.evaluate.following import FOLLOWING, INSTRUCTION_FLIP, STABILITY
 
 SIGNED = (WISE, P_MRR)  # from -1 to 1; the others are shares
 MEASURED = (*FOLLOWING, STABILITY, SICR, WISE, P_MRR)
+GROUP_PASSAGES = "the group's 3 passages"
+HELD_OUT_INTERVALS = (
+    "95 % intervals, groups that share a query as one cluster. Strict accuracy and the flips are "
+    f"ranked over {GROUP_PASSAGES}."
+)
 
 
 def following_means(per_query: Scores, questions: Questions) -> dict[str, Mean]:
@@ -16,3 +26,15 @@ def following_means(per_query: Scores, questions: Questions) -> dict[str, Mean]:
         for name in MEASURED
     }
     return {name: of for name, of in found.items() if of is not None}
+
+
+def ranked_over(name: str, metrics: Mapping[str, Any], record: Mapping[str, Any]) -> str:
+    """What the ranks of a measure are over, from an evaluation's scores and record."""
+    if metrics.get(INSTRUCTION_FLIP) is None:
+        return str(record.get("pool") or "unknown: no record")
+    if name in (*FOLLOWING, STABILITY):
+        return GROUP_PASSAGES
+    documents = (record.get("benchmark") or {}).get("documents")
+    if documents is not None and documents <= P_MRR_CANDIDATES:
+        return f"all {documents:,} held-out passages"
+    return f"BM25's best {P_MRR_CANDIDATES} for the query and the group's passages"

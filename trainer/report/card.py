@@ -1,7 +1,7 @@
 """The card (README.md) of a checkpoint: what it is, from what, how, and how good."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from huggingface_hub import ModelCardData
@@ -10,6 +10,7 @@ from analysis.figures.numbers import score
 from analysis.text.licences import licence_metadata
 from trainer.data.release_files import ReleaseData
 from trainer.data.splitting import Groups
+from trainer.evaluate.intervals import HELD_OUT_INTERVALS
 from trainer.objectives.names import parse_objective
 from trainer.report.origins import circular_origins, origin_rows, origins_of
 from trainer.report.public_name import public_name, shown_name, without_folders
@@ -30,6 +31,10 @@ WIDGET = {
 }
 INDEPENDENT = (
     "The validator is none of the base model, the teacher, the writers and the map's model."
+)
+APPROVED = (
+    "The held-out groups are those that people approved: scores on them do not depend on the "
+    "validator."
 )
 UNKNOWN = "The release does not name its validator: whether scores are circular is unknown."
 
@@ -88,6 +93,7 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
             f"{len(groups.training)} groups, {result['steps']} steps, {result['seconds']:.0f} s",
         ),
     ]
+    origins = [_origins(settings, one) for one in groups.releases]
     parts = [
         f"---\n{head.to_yaml().rstrip()}\n---",
         f"# InF-Embed: {shown} on {release.name}",
@@ -95,13 +101,14 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
         "Trained by InF Studio to follow instructions in retrieval.",
         "" if base else NO_PUBLIC_BASE,
         "| | |\n|---|---|\n" + "\n".join(f"| {name} | {_cell(value)} |" for name, value in rows),
-        "## Who wrote, judged and was the base\n" + _origins(settings, release),
+        "## Who wrote, judged and was the base\n" + origins[0],
         *(
-            f"### The same of {_cell(each.release.name)}\n" + _origins(settings, each.release)
-            for each in groups.more
+            f"### The same of {_cell(each.release.name)}\n" + of
+            for each, of in zip(groups.more, origins[1:], strict=True)
         ),
         "## Use\n" + _usage(settings),
-        "## Scores\n" + _scores(before, after, len(groups.held_out)),
+        "## Scores\n" + _scores(before, after, held_out, len(groups.held_out)),
+        *_notes(held_out, origins),
         "## Settings\n```json\n"
         + json.dumps(without_folders(settings.as_dict()), indent=2, ensure_ascii=False)
         + "\n```",
@@ -112,7 +119,11 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
 def _origins(settings: TrainSettings, release: ReleaseData) -> str:
     origins = without_folders(origins_of(settings, release.manifest))
     rows = "\n".join(f"| {part} | {_cell(model)} |" for part, model in origin_rows(origins))
-    sentences = circular_origins(origins) or [INDEPENDENT if _all_judged(origins) else UNKNOWN]
+    approved = settings.held_out_groups == "approved"
+    sentences = circular_origins(origins, approved=approved) or (
+        [] if approved else [INDEPENDENT if _all_judged(origins) else UNKNOWN]
+    )
+    sentences += [APPROVED] if approved else []
     return f"| | |\n|---|---|\n{rows}\n\n" + "\n\n".join(sentences)
 
 
@@ -166,7 +177,10 @@ def _usage(settings: TrainSettings) -> str:
 
 
 def _scores(
-    before: Mapping[str, float | None], after: Mapping[str, float | None], groups: int
+    before: Mapping[str, float | None],
+    after: Mapping[str, float | None],
+    held_out: Mapping[str, Any],
+    groups: int,
 ) -> str:
     if not after:
         return "No groups were held out: nothing was measured."
@@ -176,7 +190,23 @@ def _scores(
             f"On {groups} held-out groups (no query or passage is shared with the training ones); "
             "`query-alone:` and `instruction-alone:` are controls that read one half of the text:"
         )
+    intervals = held_out.get("intervals") or {}
+    first, last = intervals.get("before") or {}, intervals.get("after") or {}
     lines += ["", "| measure | base | trained |", "|---|---|---|"]
     for name in after:
-        lines.append(f"| {name} | {score(before.get(name))} | {score(after[name])} |")
-    return "\n".join(lines)
+        lines.append(
+            f"| {name} | {score(before.get(name))}{_interval(first.get(name))} "
+            f"| {score(after[name])}{_interval(last.get(name))} |"
+        )
+    return "\n".join([*lines, "", HELD_OUT_INTERVALS] if last else lines)
+
+
+def _interval(limits: Sequence[float | None] | None) -> str:
+    low, high = limits or (None, None)
+    return "" if low is None else f" [{low:.4f}, {high:.4f}]"
+
+
+def _notes(held_out: Mapping[str, Any], origins: Sequence[str]) -> list[str]:
+    """What the scores cannot show, but for what stands with the origins."""
+    notes = [f"{note[0].upper()}{note[1:]}" for note in held_out.get("notes", ())]
+    return [note for note in notes if not any(note in shown for shown in origins)]

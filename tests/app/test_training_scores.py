@@ -1,0 +1,69 @@
+"""What `inf train` and the Train page print of a training's held-out groups."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.cli.train import _report
+from app.training.scores import interval_lines, interval_rows
+from trainer.evaluate.intervals import ranked_over
+
+RESULT = {
+    "checkpoint_id": 1,
+    "path": "out",
+    "offline": False,
+    "steps": 2,
+    "seconds": 3.0,
+    "loss_first": 1.0,
+    "loss_last": 0.5,
+    "held_out": {
+        "groups": 9,
+        "before": {"strict": 0.5},
+        "after": {"strict": 0.75},
+        "intervals": {"before": {"strict": [0.25, 0.75]}, "after": {"strict": [0.5, 0.9]}},
+        "notes": ["the base model already has instruction-flip 0.95: they are too easy"],
+    },
+}
+
+
+def test_the_report_of_a_training_has_intervals_what_is_ranked_and_notes() -> None:
+    shown = _report(RESULT)
+    assert "strict: base 0.5000 [0.2500, 0.7500], trained 0.7500 [0.5000, 0.9000]" in shown
+    assert "ranked over the group's 3 passages" in shown and "too easy" in shown
+    (row,) = interval_rows(RESULT)
+    assert (row["Base from"], row["Trained"], row["to"]) == (0.25, 0.75, 0.9)
+
+
+def test_a_training_without_stored_intervals_has_none() -> None:
+    old = {name: value for name, value in RESULT["held_out"].items() if name != "intervals"}
+    assert interval_lines({"held_out": old}) == []
+    assert interval_lines({}) == []
+
+
+def test_the_train_page_shows_the_intervals_and_what_is_ranked() -> None:
+    def page(result: dict[str, object]) -> None:
+        from app.training.watched import _draw_scores
+        from db.tables import Job
+
+        _draw_scores(Job(kind="train", config={}, result=result))
+
+    at = AppTest.from_function(page, kwargs={"result": RESULT}).run()
+    assert not at.exception
+    assert at.dataframe[1].value[["Base from", "to"]].to_numpy().tolist() == [[0.25, 0.9]]
+    captions = "\n".join(each.value for each in at.caption)
+    assert "ranked over the group's 3 passages" in captions and "too easy" in captions
+
+
+@pytest.mark.parametrize(
+    ("measure", "documents", "found"),
+    [
+        ("strict", 900, "the group's 3 passages"),
+        ("p-mrr", 100, "all 100 held-out passages"),
+        ("p-mrr", 101, "BM25's best 100 for the query and the group's passages"),
+    ],
+)
+def test_bm25s_best_are_named_only_where_not_all_passages_are_ranked(
+    measure: str, documents: int, found: str
+) -> None:
+    record = {"benchmark": {"documents": documents}, "pool": "all"}
+    assert ranked_over(measure, {"instruction-flip": 0.5}, record) == found
+    assert ranked_over(measure, {}, record) == "all"
