@@ -1,13 +1,14 @@
 """Scores that are circular: the evaluated or base model chose the groups it is evaluated on."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from sqlalchemy.orm import Session
 
-from analysis.embed.model_hash import NamedModel, named_model, same_model
+from analysis.embed.model_hash import NamedModel
 from curation.judging.independence import validator_models
 from db.outcome.evaluations import Scored
 from db.outcome.independence import runs_of_benchmark, trained_on_dataset
+from trainer.records.circular import circular_sentence, validators_of_record
 
 
 def circular_sentences(session: Session, scores: Iterable[Scored]) -> list[str]:
@@ -22,6 +23,8 @@ def circular_sentences(session: Session, scores: Iterable[Scored]) -> list[str]:
         validators: dict[str, NamedModel] = {}
         for run_id in runs_of_benchmark(session, benchmark):
             validators |= validator_models(session, run_id)
+        # the release of another store is known by what the record keeps of it
+        validators = validators or validators_of_record(scored)
         sentence = circular_sentence(benchmark, scored, validators)
         if sentence:
             found.append(sentence)
@@ -43,29 +46,3 @@ def _seen(session: Session, benchmark: str, scored: Iterable[Scored]) -> list[st
         f"{benchmark}, so scores there do not show that ordinary retrieval did not suffer. "
         "Independent is a BEIR folder, or another dataset."
     ]
-
-
-def circular_sentence(
-    benchmark: str,
-    scores: Iterable[Scored],
-    validators: Mapping[str, NamedModel],
-) -> str:
-    """Which scores on a benchmark are circular, why, and what is independent; empty for none."""
-    circular = []
-    for each in scores:
-        for judge, model in validators.items():
-            models = [named_model(each.model, each.weights_sha256)]
-            models += [named_model(each.base_model)] if each.base_model else []
-            same = [found.name for found in models if same_model(found, model)]
-            if same:
-                of = "" if each.model in same else " (its base model)"
-                circular.append(f"{each.model}{of} is {judge}")
-                break
-    if not circular:
-        return ""
-    named = "; ".join(dict.fromkeys(circular))
-    return (
-        f"Circular on {benchmark}: {named}, the validator that chose these groups, so its scores "
-        "there are too high. Independent are held-out groups approved by people (export with "
-        "--reviews approved) and runs validated by another judge."
-    )

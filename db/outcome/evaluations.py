@@ -99,7 +99,8 @@ def list_benchmarks(session: Session) -> list[str]:
 class Scored(NamedTuple):
     """An evaluation without its per-query values; `base_model` is set for our checkpoints.
 
-    `weights_sha256`: of the model as it was evaluated; None if not recorded.
+    `weights_sha256`: of the model as it was evaluated; `held_out`: the choice of held-out groups,
+    whether people approved them and who validated them. None if not recorded.
     """
 
     model: str
@@ -109,6 +110,7 @@ class Scored(NamedTuple):
     base_model: str | None
     evaluation_id: int | None = None
     weights_sha256: str | None = None
+    held_out: dict[str, Any] | None = None
 
 
 def newest_scores(session: Session) -> list[Scored]:
@@ -123,6 +125,7 @@ def newest_scores(session: Session) -> list[Scored]:
             Checkpoint.base_model,
             Evaluation.id,
             Evaluation.record["model"]["weights_sha256"].as_string(),
+            Evaluation.record["held_out"].as_json(),
         )
         .outerjoin(Checkpoint, Checkpoint.id == Evaluation.checkpoint_id)
         .where(Evaluation.id.in_(newest))

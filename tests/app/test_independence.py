@@ -2,9 +2,16 @@
 
 from pathlib import Path
 
+import pytest
+from trainer_jobs import claim
+from trainer_release import make_rows, write_release, write_rows
+
 from analysis.embed.model_hash import NamedModel, model_sha256, named_model, same_model
-from app.models.independence import circular_sentence
-from db.outcome.evaluations import Scored
+from app.models.independence import circular_sentences
+from db.outcome.evaluations import Scored, newest_scores
+from db.store.store import Store
+from trainer.evaluate.job import evaluate
+from trainer.records.circular import circular_sentence, validators_of_record
 
 
 def folder(path: Path, content: bytes, name: str = "model.safetensors") -> str:
@@ -73,4 +80,38 @@ def test_the_sentence_names_the_model_and_the_independent_alternative(tmp_path: 
     assert "ckpt (its base model) is offline:embedding" in told
     assert (
         circular_sentence("held-out a 123", [scored(other, None)], {"j": named_model(base)}) == ""
+    )
+
+
+def test_groups_that_people_approved_are_circular_for_nobody(tmp_path: Path) -> None:
+    validator = folder(tmp_path / "v", b"weights")
+
+    def sentence(approved: bool) -> str:
+        record = {"approved": approved, "validators": {validator: None}}
+        scored = [Scored(validator, "held-out a 123", {}, None, None, held_out=record)]
+        return circular_sentence("held-out a 123", scored, validators_of_record(scored))
+
+    assert "Circular" in sentence(False) and sentence(True) == ""
+
+
+@pytest.mark.parametrize("approved_by", ["choice", "export", "nobody"])
+def test_an_evaluation_names_the_validator_of_a_release_of_another_store(
+    sqlite_store: Store, tmp_path: Path, approved_by: str
+) -> None:
+    """Also detached, where nothing but the job writes the notes."""
+    rows = [row | {"review": "approve"} for row in make_rows(12)]
+    release = write_release(
+        tmp_path / "release",
+        models={"validation": {"model": "bm25", "sha256": None}},
+        filter={"reviews": "approved" if approved_by == "export" else "not-rejected"},
+    )
+    write_rows(release, rows)
+    config = {"models": ["bm25"], "release": str(release), "held_out": 0.5}
+    config |= {"held_out_groups": "approved" if approved_by == "choice" else "kept"}
+    result = evaluate(claim(sqlite_store, config, "evaluate"))
+    with sqlite_store.read() as session:
+        sentences = circular_sentences(session, newest_scores(session))
+    assert sentences == result["notes"]
+    assert [note.partition(":")[0] for note in sentences] == (
+        [f"Circular on {result['benchmark']}"] if approved_by == "nobody" else []
     )

@@ -46,7 +46,7 @@ def test_the_train_page_shows_the_intervals_and_what_is_ranked() -> None:
 
         _draw_scores(Job(kind="train", config={}, result=result))
 
-    at = AppTest.from_function(page, kwargs={"result": RESULT}).run()
+    at = AppTest.from_function(page, default_timeout=60, kwargs={"result": RESULT}).run()
     assert not at.exception
     assert at.dataframe[1].value[["Base from", "to"]].to_numpy().tolist() == [[0.25, 0.9]]
     captions = "\n".join(each.value for each in at.caption)

@@ -9,7 +9,6 @@ from grown_dataset import grown
 
 from analysis.embed import model_hash
 from analysis.embed.model_hash import DEFAULT_MODEL, model_sha256, named_model
-from app.models.independence import circular_sentence
 from curation.judging.independence import map_sentence
 from curation.run import plan
 from curation.run.plan import make_plan
@@ -17,6 +16,7 @@ from curation.run.starting import start_run
 from db.outcome.evaluations import Scored
 from db.run.runs import get_run
 from db.store.store import Store
+from trainer.records.circular import circular_sentence
 
 
 def test_starting_a_run_reads_no_weights(

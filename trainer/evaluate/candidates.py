@@ -92,10 +92,12 @@ def score_candidate(
     number: int,
     count: int,
     paraphrases: Mapping[str, Sequence[str]] | None = None,
+    held_out: Mapping[str, Any] | None = None,
 ) -> "tuple[dict[str, Any], Scores]":
     """Score one candidate on one benchmark and store the evaluation; its report and its scores.
 
-    number of count: for the progress. paraphrases: of instructions.
+    number of count: for the progress. paraphrases: of instructions. held_out: for the
+    record.
     """
     from trainer.evaluate.scoring import DEPTH, score_bm25, score_model
 
@@ -135,7 +137,9 @@ def score_candidate(
                 caches=_caches(handle.store, candidate, model),
                 paraphrases=paraphrases,
             )
-    record = _record(handle.config, candidate, scorer, benchmark, content, depth, paraphrases)
+    record = _record(
+        handle.config, candidate, scorer, benchmark, content, depth, paraphrases, held_out
+    )
     questions = about_questions(benchmark)
     means = following_means(scores.per_query, questions)
     with handle.store.write() as session:
@@ -185,6 +189,7 @@ def _record(
     content: dict[str, Any],
     depth: int,
     paraphrases: Mapping[str, Sequence[str]] | None,
+    held_out: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     template, model = scorer.template, scorer.model
     # of the smallest ids: the order of lines is no part of a benchmark's content
@@ -222,6 +227,7 @@ def _record(
         paraphrases=paraphrases if benchmark.groups and not scorer.run else None,
         applied=applied,
         bm25=convention_of(benchmark.language) if by_bm25 else None,
+        held_out=held_out,
     )
 
 

@@ -15,7 +15,7 @@ from analysis.figures import paired
 from analysis.text.bm25 import convention_of
 from db.errors import BadInput
 from db.jobs.runner import JobHandle
-from db.outcome.evaluations import record_evaluation
+from db.outcome.evaluations import Scored, record_evaluation
 from trainer.data.release_files import find_release, read_release
 from trainer.data.splitting import split_groups
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
@@ -26,6 +26,7 @@ from trainer.evaluate.dataset_benchmark import dataset_benchmark
 from trainer.evaluate.following import FOLLOWING, STABILITY, bm25_following, read_paraphrases
 from trainer.evaluate.question_clusters import about_questions
 from trainer.model.backbone import read_memory
+from trainer.records.circular import circular_sentence, held_out_record, validators_of_record
 from trainer.records.content import benchmark_content
 from trainer.records.likeness import differences
 from trainer.records.pinning import require_pinned
@@ -55,12 +56,13 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
     config = handle.config
     candidates = _candidates(config)
     split: dict[str, Any] | None = None
+    held_out: dict[str, Any] | None = None
     notes: list[str] = []
     if config.get("benchmark"):
         benchmarks, suite = _benchmarks(handle, str(config["benchmark"]), config.get("subset"))
         benchmarks = _in_language(benchmarks, config)
     else:
-        benchmark, split, notes = _held_out(handle, candidates)
+        benchmark, split, held_out, notes = _held_out(handle, candidates)
         benchmarks, suite = [benchmark], benchmark.name
     if config.get("qrels"):
         benchmarks = [judged_by(benchmarks, Path(config["qrels"]))]
@@ -102,13 +104,27 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
                 number * len(benchmarks) + part,
                 rounds,
                 paraphrases,
+                held_out if part < count else None,
             )
             for part, benchmark in enumerate(benchmarks)
         ]
         reports.append([report for report, _ in found])
         per_query.append([scores.per_query for _, scores in found])
     handle.report(len(candidates), len(candidates), "done")
-    about = {"held_out": split, "notes": notes}
+    scored = [
+        Scored(
+            report["model"],
+            benchmarks[0].name,
+            {},
+            report["checkpoint_id"],
+            candidate.memory["settings"]["base_model"] if candidate.memory else None,
+            weights_sha256=report["record"]["model"]["weights_sha256"],
+            held_out=held_out,
+        )
+        for candidate, (report, *_) in zip(candidates, reports, strict=True)
+    ]
+    sentence = circular_sentence(benchmarks[0].name, scored, validators_of_record(scored))
+    about = {"held_out": split, "notes": [*notes, *([sentence] if sentence else [])]}
     parts = [
         about
         | {
@@ -318,7 +334,8 @@ def _further_releases(candidate: Candidate) -> set[str]:
 
 def _held_out(
     handle: JobHandle, candidates: list[Candidate]
-) -> tuple[Benchmark, dict[str, Any], list[str]]:
+) -> tuple[Benchmark, dict[str, Any], dict[str, Any], list[str]]:
+    """(benchmark, its split, what the record keeps of it, notes)."""
     release = read_release(find_release(handle.store, str(handle.config.get("release") or "")))
     defaults, requested = TrainSettings(), handle.config.get("held_out_groups")
     split = {
@@ -365,4 +382,6 @@ def _held_out(
     )
     name = f"held-out {release.name} {release.content_sha256[:12]}"
     language = str(handle.config.get("bm25_language") or "en")
-    return held_out_benchmark(name, groups, language), {**split, "groups": len(groups)}, notes
+    split |= {"groups": len(groups)}
+    kept = held_out_record(release, split)
+    return held_out_benchmark(name, groups, language), split, kept, notes

@@ -77,6 +77,7 @@ def evaluation_record(
     applied: Mapping[str, Any],
     paraphrases: Mapping[str, Sequence[str]] | None = None,
     bm25: str | None = None,
+    held_out: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The record of one model on one benchmark.
 
@@ -85,7 +86,8 @@ def evaluation_record(
     documents of a ranking count.
     given_prefixes: those of this evaluation; None for a model that has its own. paraphrases: those
     of instructions that stability was measured with, None where it was not. bm25: the convention of
-    BM25 where it is the model or chose a reranker's candidates.
+    BM25 where it is the model or chose a reranker's candidates. held_out: of held-out groups
+    (`trainer.records.circular`).
     """
     documents = len(benchmark.corpus)
     if benchmark.candidates:
@@ -115,6 +117,7 @@ def evaluation_record(
         else _sha256(sorted((name, sorted(of)) for name, of in paraphrases.items())),
         "applied": dict(applied),
         "libraries": library_versions(),
+        "held_out": None if held_out is None else dict(held_out),
     }
 
 

@@ -293,7 +293,10 @@ def _with_circular(store: Store, result: Result) -> Result:
             if each.benchmark in benchmarks and each.model in names
         ]
         sentences = circular_sentences(session, scores)
-    return {**result, "notes": [*result["notes"], *sentences]}
+    # the job notes those validators that the release itself names
+    known = {note.partition(":")[0] for note in result["notes"]}
+    new = [sentence for sentence in sentences if sentence.partition(":")[0] not in known]
+    return {**result, "notes": [*result["notes"], *new]}
 
 
 def _write_queries(store: Store, result: Result, file: Path) -> None:
