@@ -1,8 +1,8 @@
-"""Key to the next item painted, in a real Chromium, on the judging card and on the review card.
+"""Key to the next item painted, in a real Chromium, on the judging card and on the workbench.
 
     .venv/bin/python bench/judging.py [--items 60] [--only judge|review]
 
-Makes a store of its own, serves it, and on the judging card and on the review card: answers ITEMS
+Makes a store of its own, serves it, and on the judging card and on the workbench: answers ITEMS
 items one after the other, each after the dwell time; presses a key 50 times, 30 ms apart; holds a
 key for two seconds. Times are taken in the browser, from the event's capture to after the frame in
 which the next item stood on the page. Every stored decision is compared with what was painted when
@@ -138,7 +138,7 @@ PAGES = {
         judged,
     ),
     "review": Desk(
-        "review?run=",
+        "groups?run=",
         "group",
         ".card .triplet",
         "a",

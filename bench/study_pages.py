@@ -206,11 +206,16 @@ def questions(study_id: int, judge_id: int) -> dict[str, Callable[[Session], obj
         "all items, disputed first": lambda session: adjudication.disputed_ids(
             session, study_id, include_agreed=True
         ),
-        "groups to review": lambda session: review_queue.queued_groups(
-            session, QueueFilter(1, "kept", review="none"), reviewer="a", blind=False, limit=6
+        "groups to review": lambda session: review_queue.listed_groups(
+            session,
+            QueueFilter(1, "kept", review="none"),
+            viewer="a",
+            blind=False,
+            offset=0,
+            limit=50,
         ),
-        "groups to review, blind": lambda session: review_queue.queued_groups(
-            session, QueueFilter(1, review="none"), reviewer="a", blind=True, limit=6
+        "groups to review, blind": lambda session: review_queue.listed_groups(
+            session, QueueFilter(1, review="none"), viewer="a", blind=True, offset=0, limit=50
         ),
     }
 

@@ -1,8 +1,10 @@
 """Opening the app's pages in AppTest as somebody: the cookie is put on the wire, nothing else."""
 
+import json
 import os
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from streamlit.runtime import context
@@ -84,6 +86,13 @@ def words(at: AppTest) -> str:
     parts += [element.proto.body for element in at.get("html")]
     parts += [element.proto.body for element in at.get("text")]
     return "\n".join(map(str, parts))
+
+
+def card_data(at: AppTest) -> dict[str, Any]:
+    """The data that the page sent to its card, the component with most of it."""
+    sent = [str(each.proto.json) for each in at.main if hasattr(each.proto, "json")]
+    found: dict[str, Any] = json.loads(max(sent, key=len))
+    return found
 
 
 def page_names() -> list[str]:

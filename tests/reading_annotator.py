@@ -15,7 +15,7 @@ from card_client import ANSWER_SECONDS, CardClient
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-PAGES = ("home", "review", "groups", "studies", "adjudicate", "agreement", "validators", "jobs")
+PAGES = ("home", "groups", "studies", "adjudicate", "agreement", "validators", "jobs")
 PATHS = ("/", "/judge", "/review?run=1&group=1", "/health", "/_stcore/health", "/_stcore/metrics")
 
 
@@ -64,7 +64,7 @@ class ReadingAnnotator(CardClient):
     async def read_pages(self, *queries: str) -> None:
         """Open every page by its name, also those that the menu does not list."""
         wanted = [(page, "") for page in PAGES]
-        wanted += [(page, query) for page in ("review", "groups") for query in queries]
+        wanted += [(page, query) for page in ("groups",) for query in queries]
         url = self.url.replace("http", "ws", 1) + "/_stcore/stream"
         async with aiohttp.ClientSession(cookies={"inf_session": self.cookie}) as session:
             for page, query in wanted:

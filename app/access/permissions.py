@@ -57,6 +57,7 @@ NEEDS: Mapping[str, Need] = {
     "analyze": Need(("curate",), "diversity, coverage, overlaps"),
     "studies": Need(("curate",), "create and manage studies, agreement, judging by models"),
     "show_verdicts": Need(("curate",), "show a run's verdicts to reviewers"),
+    "groups": Need(("curate", "review"), "list the groups of runs; blind without curate"),
     "review": Need(("review",), "approve, reject or edit single groups"),
     "review_many": Need(("curate", "review"), "review all groups of a filter", needs_all=True),
     "judge": Need(("judge",), "judge items of open studies"),

@@ -6,6 +6,8 @@ from analysis.agreement.answers import Decision
 from analysis.agreement.disagreement import ItemDisagreement, confusion_of, disagreements
 from analysis.figures.figures import confusion_heatmap
 from app.kit.figure import Origin, as_csv, draw_figure, draw_rows
+from app.kit.menu import view_file
+from app.text.numbers import counted
 from db.study.items import ItemPlace
 
 SHOWN = 200
@@ -44,6 +46,7 @@ def draw_items(found: list[ItemDisagreement], places: dict[int, ItemPlace], orig
     if not shown:
         st.caption("No item to list: none has two judgments, or they are hidden from you.")
         return
+    _draw_workbench_link(shown, places)
     judges = sorted({judge for each in shown for judge in each.labels})
     rows = [item_row(each, places[int(str(each.item))], judges) for each in shown]
     draw_rows(
@@ -62,6 +65,19 @@ def draw_items(found: list[ItemDisagreement], places: dict[int, ItemPlace], orig
     )
     if len(found) > SHOWN:
         st.caption(f"First {SHOWN} of {len(found):,} items; the CSV has all.")
+
+
+def _draw_workbench_link(shown: list[ItemDisagreement], places: dict[int, ItemPlace]) -> None:
+    """Link to the groups of the disputed items in the workbench."""
+    disputed = [places[int(str(each.item))] for each in shown if each.disagreement > 0]
+    groups = list(dict.fromkeys(str(place.group_id) for place in disputed))
+    if groups:
+        st.page_link(
+            view_file("groups"),
+            label=f"Open the {counted(len(groups), 'disputed group')}",
+            icon=":material/view_agenda:",
+            query_params={"run": str(disputed[0].run_id), "groups": ",".join(groups)},
+        )
 
 
 def item_row(each: ItemDisagreement, place: ItemPlace, judges: list[str]) -> dict[str, object]:

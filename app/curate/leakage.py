@@ -4,11 +4,12 @@ from typing import Any
 
 import streamlit as st
 
+from app.kit.menu import view_file
 from app.text.plain import plain
 from curation.run.leakage import leaking_sentence
 
 
-def draw_leakage(report: dict[str, Any] | None) -> None:
+def draw_leakage(report: dict[str, Any] | None, run_id: int) -> None:
     """The figures of a run's check and, above the limit, what they mean; nothing before it."""
     if report is None:
         return
@@ -44,3 +45,21 @@ def draw_leakage(report: dict[str, Any] | None) -> None:
         "A classifier that sees one text alone, cross-validated with folds split by pair. 0.5 is "
         "chance; intervals resample pairs."
     )
+    _draw_features(report, run_id)
+
+
+def _draw_features(report: dict[str, Any], run_id: int) -> None:
+    """Link from each typical text feature to the groups that contain it."""
+    found = [each.get("features", {}) for each in report["comparisons"].values()]
+    features = dict.fromkeys(
+        text.strip() for each in found for texts in each.values() for text in texts if text.strip()
+    )
+    if not features:
+        return
+    with st.expander("Groups with a typical feature"), st.container(horizontal=True):
+        for text in features:
+            st.page_link(
+                view_file("groups"),
+                label=plain(f"“{text}”"),
+                query_params={"run": str(run_id), "search": text, "in": "passages"},
+            )

@@ -173,7 +173,7 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         if not was_live:
             with open_store().read() as session:
                 report = stored_leakage(session, run.id)
-            draw_leakage(report)
+            draw_leakage(report, run.id)
         if found.pairs <= MAX_PAIRS:
             draw_results(run.id)
 

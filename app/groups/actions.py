@@ -1,11 +1,12 @@
-"""Actions of the Review page: the user's queue, storing reviews, reviewing in bulk.
+"""Actions of the workbench: lists, groups and reviews; many at once; opening hidden groups.
 
-Annotators review blind unless a curator shows the run's verdicts: nothing that is sent to their
-browser distinguishes kept from dropped. Button keys contain the group id, so that a click always
-applies to the group that was shown.
+Who may curate the dataset sees verdicts, calls and drop reasons. Others review blind unless a
+curator shows the run's verdicts: nothing that is sent to their browser distinguishes kept from
+dropped. A group of which a person may judge an item is shown to them neither way.
 """
 
 import hashlib
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,39 +17,52 @@ from sqlalchemy.orm import Session
 
 from app.access.identity import SessionUser
 from app.access.session_user import action, notify, record_read, require_permission
-from app.groups.outbox import answered_groups, put_off, store_reviews
+from app.groups.outbox import CALLS, VALIDATE, numbers_of, store_reviews, wanted_page
 from app.jobs import launching
 from app.jobs.actions import launch_job
+from app.jobs.kinds import KINDS
+from app.kit.outbox import event_of
 from app.text.numbers import counted
-from curation.judging.revalidation import check_edit
 from curation.recipe.rendered_call import rendered_messages
 from db.assignment import hidden
-from db.assignment.hidden import require_visible
-from db.errors import BadInput, Refused
+from db.corpus.texts import pair_sources
+from db.errors import InfError, Refused
 from db.jobs.jobs import list_jobs
 from db.review import queue as review_queue
-from db.review.queue import QueueFilter
-from db.review.reviews import approve_group, edit_group, reject_group
-from db.review.texts import FIELDS
+from db.review.queue import BulkPreview, QueueFilter
+from db.review.reviews import undo_bulk
 from db.run.group_detail import GroupDetail, get_group
-from db.run.groups import GroupPage, list_groups
-from db.run.revalidations import revalidation_of
+from db.run.revalidations import WAITING, revalidation_of
+from db.run.runs import RunSummary, funnel
 from db.store.store import Store, open_store
-from db.tables import Group, Run
+from db.tables import Group, Review, Run
 
-AHEAD = 6
+PAGE = 50
+MAX_DETAILS = 8
 DWELL_MS = 300
-LATER = "review.later"
-ANSWERED = "review.answered"
+LAST_BULK = "groups.last_bulk"
+LIVE_JOB = ("queued", "running")
 AsJson = Callable[..., Any]
+CallText = dict[str, str]
 
 
 @dataclass(frozen=True)
 class Desk:
-    """A review queue; `wanted_group` is the group that the URL names, if any."""
+    """The groups to list; `wanted_group` is the group that the URL names, if any."""
 
     wanted: QueueFilter
     wanted_group: int | None = None
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """What the session user may see and do with the groups of a run."""
+
+    user: SessionUser
+    run: Run
+    curates: bool
+    reviews: bool
+    blind: bool
 
 
 def is_blind(session: Session, user: SessionUser, run_id: int) -> bool:
@@ -57,88 +71,190 @@ def is_blind(session: Session, user: SessionUser, run_id: int) -> bool:
     return not user.rights.on_dataset("curate", run.dataset_id) and not run.verdicts_shown
 
 
-def card_data(desk: Desk, outbox: Mapping[str, Any], *, as_json: AsJson) -> dict[str, Any]:
-    """Store the card's reviews and return the next groups, in one transaction.
+def viewer_of(session: Session, run_id: int) -> Viewer:
+    """What the session user may do with a run's groups. Raises Refused without the permission."""
+    user = require_permission("groups")
+    run = session.get_one(Run, run_id)
+    return Viewer(
+        user,
+        run,
+        curates=user.rights.on_dataset("curate", run.dataset_id),
+        reviews=user.rights.on_dataset("review", run.dataset_id),
+        blind=is_blind(session, user, run_id),
+    )
+
+
+def filter_options(run: RunSummary, *, blind: bool) -> tuple[list[str], list[str]]:
+    """The sources of a run's pairs and its drop reasons; blind, no reasons."""
+    with open_store().read() as session:
+        return (
+            pair_sources(session, run.dataset_id),
+            [] if blind else list(funnel(session, run.id).dropped),
+        )
+
+
+def workbench_data(
+    desk: Desk,
+    outbox: Mapping[str, Any],
+    *,
+    row_as_json: AsJson,
+    as_json: AsJson,
+    calls_as_json: AsJson,
+) -> dict[str, Any]:
+    """Store the card's reviews; return a page of the list and the groups it asked for.
 
     `scope` separates the outboxes of different users and stores in the same browser.
     """
-    user = require_permission("review")
-    store, run_id = open_store(), desk.wanted.run_id
-    events = outbox.get("events")
-    with store.write() as session:
-        blind = is_blind(session, user, run_id)
-        acknowledged, edited = store_reviews(
-            session,
-            user.name,
-            events if isinstance(events, list) else [],
-            blind=blind,
-            run_id=run_id,
+    run_id = desk.wanted.run_id
+    with open_store().read() as session:
+        viewer = viewer_of(session, run_id)
+    acknowledged = _take(viewer, outbox.get("events"))
+    require_permission("groups")  # the scope of what is listed: storing has a narrower one
+    name, blind = viewer.user.name, viewer.blind
+    queue = str(desk)
+    with open_store().read() as session:
+        is_same = outbox.get("queue") == queue
+        offset = wanted_page(outbox, PAGE) if is_same else _offset_of(session, desk, viewer)
+        page = review_queue.listed_groups(
+            session, desk.wanted, viewer=name, blind=blind, offset=offset, limit=PAGE
         )
-        st.session_state.setdefault(ANSWERED, []).extend(answered_groups(events, acknowledged))
-        groups, total = _next_groups(session, desk, user, blind, put_off(outbox))
-        hidden.record_read(session, [group.id for group in groups], user.name)
-        shown = [
-            as_json(group, revalidation_of(session, group.id), blind=blind) for group in groups
+        ids = numbers_of(outbox, "want")[:MAX_DETAILS] if is_same else []
+        if not is_same:
+            first = [desk.wanted_group] if desk.wanted_group is not None else []
+            ids = list(dict.fromkeys([*first, *(row.id for row in page.rows)]))[:3]
+        shown = [each for each in ids if _may_see(session, viewer, each)]
+        asked = _groups_being_validated(session, run_id)
+        groups = [
+            as_json(
+                get_group(session, each, viewer=name),
+                revalidation_of(session, each),
+                blind=blind,
+                viewer=name,
+                carried_from_run=_run_of_original(session, each),
+                is_asked=None in asked or each in asked,
+                with_calls=viewer.curates,
+            )
+            for each in shown
         ]
-        run = session.get_one(Run, run_id)
-        offline, born = run.offline, run.created_at
-        session.commit()
-    if edited and offline:
-        _revalidate_soon(store, run_id, user.name)
-    scope = hashlib.sha256(f"{user.name} {run_id} {born}".encode())
+        calls = None
+        for wanted in numbers_of(outbox, CALLS)[:1]:
+            if viewer.curates and _may_see(session, viewer, wanted):
+                calls = calls_as_json(*_with_prompts(session, wanted, name))
+        run = viewer.run
+    record_read(shown, viewer.user)
+    scope = hashlib.sha256(f"{name} {run_id} {run.created_at}".encode())
     return {
         "scope": scope.hexdigest()[:16],
         "run": run_id,
-        "queue": str(desk),
-        "groups": shown,
+        "queue": queue,
+        "offset": offset,
+        "page": PAGE,
+        "total": page.total,
+        "rows": [row_as_json(row, blind=blind) for row in page.rows],
+        "at": desk.wanted_group if desk.wanted_group in shown else None,
+        "groups": groups,
+        "gone": [each for each in ids if each not in shown],
+        "calls": calls,
         "acknowledged": acknowledged,
-        "total": total,
+        "may_review": viewer.reviews,
+        "may_validate": viewer.curates,
         "dwell_ms": DWELL_MS,
     }
 
 
-def next_group(desk: Desk) -> tuple[GroupDetail | None, int, bool]:
-    """For the page without the card: the group to review, the queue length, whether blind."""
-    user = require_permission("review")
+def _take(viewer: Viewer, sent: Any) -> dict[str, str]:
+    """Store the reviews and start the validations that the card sent; the answer to each event."""
+    events = sent if isinstance(sent, list) else []
+    if not events:
+        return {}
+    if not viewer.reviews and not viewer.curates:
+        raise Refused("you have no right to review groups of this dataset")
+    run, name = viewer.run, viewer.user.name
+    answers: dict[str, str] = {}
+    reviews = [each for each in events if not _is_validation(each)]
+    if reviews and viewer.reviews:
+        require_permission("review")  # limits the session to datasets with this right
+        with open_store().write() as session:
+            answers, edited = store_reviews(
+                session, name, reviews, blind=viewer.blind, run_id=run.id
+            )
+            session.commit()
+        if edited and run.offline:
+            _revalidate_soon(open_store(), run.id, name)
+    elif reviews:
+        refusal = "you have no right to review groups of this dataset"
+        answers = {event: refusal for each in reviews if (event := event_of(each)) is not None}
+    for each in events:
+        event = event_of(each)
+        if _is_validation(each) and event is not None and each.get("run") == run.id:
+            try:
+                _validate(viewer, each)
+                answers[event] = ""
+            except InfError as error:
+                answers[event] = str(error)
+    return answers
+
+
+def _is_validation(entry: Any) -> bool:
+    return isinstance(entry, Mapping) and entry.get("kind") == VALIDATE
+
+
+def _validate(viewer: Viewer, entry: Mapping[str, Any]) -> None:
+    """Queue the run's validator for one group, unless such a job is queued or running.
+
+    Raises Refused without the right, and for texts that the validator has judged.
+    """
+    user = require_permission(KINDS["judge"].permission)
+    (group_id,) = numbers_of(entry, "group") or [0]
+    run_id = viewer.run.id
     with open_store().read() as session:
-        blind = is_blind(session, user, desk.wanted.run_id)
-        later = st.session_state.get(LATER, [])
-        groups, total = _next_groups(session, desk, user, blind, later, ahead=1)
-    record_read([group.id for group in groups], user)
-    return (groups[0] if groups else None), total, blind
+        if not viewer.curates or not _may_see(session, viewer, group_id):
+            raise Refused(f"group {group_id} is not in your queue")
+        if WAITING not in revalidation_of(session, group_id).values():
+            raise Refused(
+                f"the validator has judged exactly these texts of group {group_id}: edit one first"
+            )
+        asked = _groups_being_validated(session, run_id)
+    if not asked & {None, group_id}:
+        config = {"run_id": run_id, "group_id": group_id}
+        launching.launch(open_store(), "judge", config, started_by=user.name)
 
 
-def _next_groups(
-    session: Session,
-    desk: Desk,
-    user: SessionUser,
-    blind: bool,
-    passed_over: list[int],
-    ahead: int = AHEAD,
-) -> tuple[list[GroupDetail], int]:
-    ids, total = review_queue.queued_groups(
-        session,
-        desk.wanted,
-        reviewer=user.name,
-        blind=blind,
-        limit=ahead,
-        passed_over=passed_over,
+def _groups_being_validated(session: Session, run_id: int) -> set[int | None]:
+    """The groups that queued or running jobs let the validator judge; None: all edited ones."""
+    jobs = list_jobs(session, kind="judge", statuses=LIVE_JOB)
+    return {job.config.get("group_id") for job in jobs if job.config.get("run_id") == run_id}
+
+
+def _offset_of(session: Session, desk: Desk, viewer: Viewer) -> int:
+    if desk.wanted_group is None:
+        return 0
+    place = review_queue.place_in_list(
+        session, desk.wanted, desk.wanted_group, viewer=viewer.user.name, blind=viewer.blind
     )
-    if desk.wanted_group is not None and desk.wanted_group not in [
-        *passed_over,
-        *st.session_state.get(ANSWERED, []),
-    ]:
-        run = session.get_one(Run, desk.wanted.run_id)
-        if user.rights.on_dataset("curate", run.dataset_id):
-            # who opens groups at all may open this one, on its own page
-            require_visible(session, desk.wanted_group, user.name)
-        of_run = session.scalar(select(Group.run_id).where(Group.id == desk.wanted_group))
-        if of_run is not None and is_blind(session, user, of_run) and not blind:
-            raise Refused(f"group {desk.wanted_group} is of run {of_run}: choose that run")
-        if not review_queue.can_review(session, desk.wanted_group, reviewer=user.name, blind=blind):
-            raise Refused(f"group {desk.wanted_group} is not in your queue")
-        ids = [desk.wanted_group, *(each for each in ids if each != desk.wanted_group)]
-    return [get_group(session, group_id, viewer=user.name) for group_id in ids], total
+    return 0 if place is None else place // PAGE * PAGE
+
+
+def _may_see(session: Session, viewer: Viewer, group_id: int) -> bool:
+    """Whether a group of the viewer's run may be shown to them; blind, only a complete one."""
+    of_run = session.scalar(select(Group.run_id).where(Group.id == group_id))
+    return of_run == viewer.run.id and review_queue.can_review(
+        session, group_id, reviewer=viewer.user.name, blind=viewer.blind
+    )
+
+
+def _run_of_original(session: Session, group_id: int) -> int | None:
+    """The run whose group was reviewed, if the current review of this one is a copy of that."""
+    original = select(Review.carried_from).where(Review.group_id == group_id, Review.is_current)
+    query = select(Group.run_id).join(Review, Review.group_id == Group.id)
+    return session.scalar(query.where(Review.id == original.scalar_subquery()))
+
+
+def _with_prompts(
+    session: Session, group_id: int, viewer: str
+) -> tuple[GroupDetail, dict[int, list[CallText]]]:
+    group = get_group(session, group_id, viewer=viewer)
+    return group, {call.id: list(rendered_messages(session, call.id)) for call in group.calls}
 
 
 def _revalidate_soon(store: Store, run_id: int, name: str) -> None:
@@ -169,109 +285,59 @@ def show_verdicts(run_id: int) -> None:
 def review_many(wanted: QueueFilter, action: str, expected: int, reason: str) -> None:
     """Approve or reject every group that matches the filter, if their number was confirmed."""
     user = require_permission("review_many")
+    bulk = secrets.token_hex(8)
     with open_store().write() as session:
         done = review_queue.review_in_bulk(
-            session, wanted, action, expected=expected, reviewed_by=user.name, reason=reason
+            session,
+            wanted,
+            action,
+            expected=expected,
+            reviewed_by=user.name,
+            reason=reason,
+            bulk=bulk,
         )
         session.commit()
+    st.session_state[LAST_BULK] = (wanted.run_id, bulk, done)
     notify(f"{counted(done, 'group')} {'approved' if action == 'approve' else 'rejected'}.")
 
 
-def count_matching(wanted: QueueFilter) -> int:
-    """The number of groups that match the filter and are not hidden from the user."""
+@action
+def undo_many(run_id: int, bulk: str) -> None:
+    """Undo those reviews of a bulk that are still current."""
+    user = require_permission("review_many")
+    with open_store().write() as session:
+        undone = undo_bulk(session, run_id, bulk, reviewed_by=user.name)
+        session.commit()
+    st.session_state.pop(LAST_BULK, None)
+    notify(f"{counted(undone, 'review')} undone.")
+
+
+def preview_many(wanted: QueueFilter, action: str) -> BulkPreview:
+    """What a bulk review would change, without groups that are hidden from the user."""
     user = require_permission("review_many")
     with open_store().read() as session:
-        return review_queue.count_matching(session, wanted, reviewer=user.name)
+        return review_queue.preview_bulk(session, wanted, action, reviewer=user.name)
 
 
-def prompts_of(group: GroupDetail) -> dict[int, list[dict[str, str]]]:
+def prompts_of(group: GroupDetail) -> dict[int, list[CallText]]:
     """The messages sent in each call of the group, by call id."""
     with open_store().read() as session:
         return {call.id: list(rendered_messages(session, call.id)) for call in group.calls}
 
 
-def text_of(group: GroupDetail, field: str) -> str:
-    """The text of a group that an editable field refers to."""
-    role, column = FIELDS[field][0]
-    return str(getattr(group.triplets[role], column))
-
-
-@action
-def approve(group_id: int) -> None:
-    """Approve the group as the session user."""
-    _write(group_id, lambda session, name: approve_group(session, group_id, reviewed_by=name))
-    notify(f"Group {group_id} is approved.")
-
-
-@action
-def reject(group_id: int) -> None:
-    """Reject the group with the reason of the form."""
-    reason = st.session_state.get(f"review.reason-{group_id}") or ""
-    _write(
-        group_id,
-        lambda session, name: reject_group(session, group_id, reason=reason, reviewed_by=name),
-    )
-    notify(f"Group {group_id} is rejected.")
-
-
-@action
-def edit(group_id: int, before: dict[str, str]) -> None:
-    """Store the changed texts of the form; `before` are the texts it was filled with."""
-    now = {name: st.session_state[f"review.{name}-{group_id}"] or "" for name in before}
-    changes = {name: text for name, text in now.items() if text != before[name]}
-    if not changes:
-        raise BadInput("nothing was changed")
-
-    def write(session: Session, name: str) -> None:
-        check_edit(session, group_id, changes)
-        edit_group(session, group_id, changes, reviewed_by=name)
-
-    _write(group_id, write)
-    for name in now:
-        del st.session_state[f"review.{name}-{group_id}"]
-    st.query_params["group"] = str(group_id)
-    notify(f"Group {group_id} is edited. Approve it when the new text is correct.")
-
-
-def _write(group_id: int, change: Callable[[Session, str], object]) -> None:
-    user = require_permission("review")
-    with open_store().write() as session:
-        run_id = get_group(session, group_id, viewer=user.name).run_id
-        blind = is_blind(session, user, run_id)
-        if not review_queue.can_review(session, group_id, reviewer=user.name, blind=blind):
-            raise Refused(f"group {group_id} is not in your queue")
-        change(session, user.name)
-        session.commit()
-    st.query_params.pop("group", None)
-
-
 def count_hidden(run_id: int) -> int:
     """How many groups of a run are hidden from the user, whatever the filter: by verdict or text,
     the count would be their answer."""
-    user = require_permission("review")
+    user = require_permission("groups")
     with open_store().read() as session:
         return hidden.count_hidden(session, run_id, user.name)
 
 
-def visible_groups(
-    run_id: int, filters: Mapping[str, Any], *, offset: int, limit: int
-) -> GroupPage:
-    """A page of the run's groups that are not hidden from the user."""
-    user = require_permission("curate")
+def is_hidden(group_id: int) -> bool:
+    """Whether the group is hidden from the user."""
+    user = require_permission("groups")
     with open_store().read() as session:
-        without = hidden.hidden_pair(session, user.name, Group.pair_id)
-        return list_groups(session, run_id, **filters, without=without, offset=offset, limit=limit)
-
-
-def visible_group(group_id: int) -> GroupDetail | None:
-    """A group in full; None if it is hidden from the user. Raises NotFound."""
-    user = require_permission("curate")
-    with open_store().read() as session:
-        if hidden.is_hidden(session, group_id, user.name):
-            return None
-        found = get_group(session, group_id, viewer=user.name)
-    record_read([group_id], user)
-    return found
+        return hidden.is_hidden(session, group_id, user.name)
 
 
 @action
@@ -292,9 +358,3 @@ def open_run(run_id: int) -> None:
         opened = hidden.open_run(session, run_id, person=user.name)
         session.commit()
     notify(f"{counted(opened, 'group')} opened. You will not be given items of them to judge.")
-
-
-def later(group_id: int) -> None:
-    """Skip to another group of the queue without a review."""
-    st.session_state[LATER] = [*st.session_state.get(LATER, []), group_id]
-    st.query_params.pop("group", None)

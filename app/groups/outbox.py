@@ -1,4 +1,4 @@
-"""The review card's outbox: validate and store the reviews a browser sends, and answer them.
+"""The workbench's outbox: validate and store the reviews a browser sends, and answer them.
 
 Input from a browser may be forged or stale: each entry is checked and stored in its own savepoint.
 The answer to an event is "" if it was stored, else the reason for the refusal.
@@ -7,6 +7,7 @@ The answer to an event is "" if it was stored, else the reason for the refusal.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.kit.outbox import event_of
@@ -20,12 +21,15 @@ from db.review.reviews import (
     reject_group,
     require_seen,
     review_of_event,
+    undo_review,
 )
 from db.review.texts import FIELDS
+from db.tables import Group
 from db.values import is_storable
 
 MAX_EVENTS = 200
-MAX_LATER = 200
+CALLS = "calls"
+VALIDATE = "validate"
 MAX_EVENT_CHARACTERS = 64
 
 
@@ -44,7 +48,7 @@ def store_reviews(
             continue  # belongs to another run's page, which answers it
         try:
             with session.begin_nested():
-                _store(session, reviewer, entry, blind)
+                _store(session, reviewer, entry, blind, run_id)
             answers[event] = ""
             edited |= entry.get("kind") == "edit"
         except InfError as error:
@@ -52,32 +56,34 @@ def store_reviews(
     return answers, edited
 
 
-def answered_groups(events: Any, answers: Mapping[str, str]) -> list[int]:
-    """The groups whose reviews were stored."""
-    entries = events if isinstance(events, list) else []
-    return [
-        _number(entry, "group")
-        for entry in entries
-        if isinstance(entry, Mapping) and answers.get(str(entry.get("event"))) == ""
-    ]
+def numbers_of(sent: Mapping[str, Any], name: str) -> list[int]:
+    """The integers, or the integer, that the card sent under a name; anything else is left out."""
+    found = sent.get(name)
+    values = found if isinstance(found, list) else [found]
+    return [int(each) for each in values if _is_number(each)]
 
 
-def put_off(outbox: Mapping[str, Any]) -> list[int]:
-    """The groups that the card has postponed."""
-    later = outbox.get("later")
-    found = [each for each in later if _is_number(each)] if isinstance(later, list) else []
-    return [int(each) for each in found[-MAX_LATER:]]
+def wanted_page(sent: Mapping[str, Any], rows: int) -> int:
+    """The offset of the page that the card asks for: a multiple of `rows`."""
+    return max(0, *numbers_of(sent, "offset")[:1], 0) // rows * rows
 
 
-def _store(session: Session, reviewer: str, entry: Mapping[str, Any], blind: bool) -> None:
+def _store(
+    session: Session, reviewer: str, entry: Mapping[str, Any], blind: bool, run_id: int
+) -> None:
     if len(entry["event"]) > MAX_EVENT_CHARACTERS:
         raise BadInput("the event's id is too long")
     event_id = f"card:{reviewer}/{entry['event']}"
     if review_of_event(session, event_id, reviewer) is not None:
         return
     group_id = _number(entry, "group")
-    _require_current(session, reviewer, entry, group_id, blind)
+    if session.scalar(select(Group.run_id).where(Group.id == group_id)) != run_id:
+        raise Refused(f"group {group_id} is not in your queue")  # its run may be reviewed blind
     kind = entry.get("kind")
+    if kind == "undo":
+        _undo(session, reviewer, entry, group_id)
+        return
+    _require_current(session, reviewer, entry, group_id, blind)
     if kind == "approve":
         approve_group(session, group_id, reviewed_by=reviewer, event_id=event_id)
     elif kind == "reject":
@@ -91,14 +97,34 @@ def _store(session: Session, reviewer: str, entry: Mapping[str, Any], blind: boo
         raise BadInput(f"unknown kind of review: {str(kind)[:40]!r}")
 
 
+def _undo(session: Session, reviewer: str, entry: Mapping[str, Any], group_id: int) -> None:
+    """Undo the review of the event `after`, or the one that was shown; what is undone stays so."""
+    named = _own_event(entry, reviewer)
+    done = None if named is None else review_of_event(session, named, reviewer)
+    if done is not None and done.undone_at is not None and done.group_id == group_id:
+        return
+    if named is None:
+        require_seen(session, group_id, _number(entry, "seen"))
+    elif done is None:
+        return  # it was refused: nothing of it is stored
+    elif not done.is_current or done.group_id != group_id:
+        raise Refused(f"group {group_id} has a newer review: nothing was undone")
+    undo_review(session, group_id, reviewed_by=reviewer)
+
+
+def _own_event(entry: Mapping[str, Any], reviewer: str) -> str | None:
+    after = entry.get("after")
+    return f"card:{reviewer}/{after}" if isinstance(after, str) and after else None
+
+
 def _require_current(
     session: Session, reviewer: str, entry: Mapping[str, Any], group_id: int, blind: bool
 ) -> None:
     """Raise Refused unless the reviewed version is current and the reviewer may see the group."""
-    after = entry.get("after")
-    if isinstance(after, str) and after:
+    own = _own_event(entry, reviewer)
+    if own is not None:
         current = current_review(session, group_id)
-        if current is None or current.event_id != f"card:{reviewer}/{after}":
+        if current is None or current.event_id != own:
             raise Refused(f"group {group_id} has a newer review by someone else: check it again")
         return
     if not can_review(session, group_id, reviewer=reviewer, blind=blind):

@@ -1,92 +1,33 @@
-"""Groups page: the groups of a run, filtered, and one group in full."""
+"""Groups page: the workbench on a run's groups, with its filters, bulk reviews and settings.
+
+Who may not curate the dataset sees no verdict, and no list that reveals one, unless a curator
+allows it for the run.
+"""
 
 import streamlit as st
 
-from app.access.session_user import failures_shown
+from app.access.session_user import failures_shown, require_permission
 from app.groups import actions
+from app.groups.actions import Desk
+from app.groups.bulk import draw_bulk
+from app.groups.filters import draw_filters
 from app.groups.funnel import draw_funnel
-from app.groups.group import draw_group
 from app.groups.run_label import run_name
-from app.kit.choice import choose, draw_pages, page_offset
+from app.groups.workbench import draw_workbench
+from app.kit.choice import choose
+from app.kit.outbox_card import draw_lifeline
 from app.kit.page import draw_empty, draw_heading
 from app.text.numbers import counted
 from curation.recorded import NAME as RECORDED
-from db.corpus.texts import pair_sources
-from db.run.groups import GroupRow
-from db.run.runs import STAGES, Funnel, funnel, list_runs
+from db.errors import Refused
+from db.review.reviews import count_reviews
+from db.run.revalidations import waiting_items
+from db.run.runs import RunSummary, funnel, list_runs
 from db.store.store import open_store
+from db.tables import Group, Run
 
 ALL = "all"
-ROWS = 10  # fits a table without scrolling; the chosen group is directly below
-VERDICTS = (ALL, "kept", "dropped")
-REVIEWS = (ALL, "none", "approve", "reject", "edit")
-
-
-def read_reason_from_url(found: Funnel) -> None:
-    """Set the filter once from `?reason=`, which the links of a funnel use."""
-    wanted = st.query_params.get("reason")
-    if wanted is not None:
-        del st.query_params["reason"]
-        if wanted in found.dropped:
-            st.session_state["groups.reason"] = wanted
-
-
-def draw_filters(found: Funnel, sources: list[str]) -> dict[str, str | None]:
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        search = st.text_input(
-            "Search", key="groups.search", type="search", placeholder="in queries and instructions"
-        )
-        verdict = st.selectbox("Verdict", VERDICTS, key="groups.verdict", width=130)
-        reason = st.selectbox(
-            "Drop reason",
-            (ALL, *found.dropped),
-            format_func=lambda reason: reason.replace("_", " "),
-            key="groups.reason",
-            width=210,
-        )
-        stage = st.selectbox("Stage", (ALL, *STAGES), key="groups.stage", width=130)
-        review = st.selectbox("Review", REVIEWS, key="groups.review", width=130)
-        source = None
-        if len(sources) > 1:
-            source = st.selectbox("Source", (ALL, *sources), key="groups.source", width=160)
-    chosen = {
-        "verdict": verdict,
-        "reason": reason,
-        "stage": stage,
-        "review": review,
-        "source": source or ALL,
-    }
-    filters: dict[str, str | None] = {
-        name: None if value == ALL else value for name, value in chosen.items()
-    }
-    return {**filters, "search": search}
-
-
-def draw_rows(rows: list[GroupRow]) -> None:
-    """Draw the table; selecting a row opens the group."""
-    picked = st.dataframe(
-        [
-            {
-                "Group": row.id,
-                "Query": row.query_positive,
-                "Instruction": row.instruction_positive,
-                "Verdict": row.verdict or row.state,
-                "Drop reason": (row.drop_reason or "").replace("_", " "),
-                "Review": row.review or "",
-            }
-            for row in rows
-        ],
-        hide_index=True,
-        on_select="rerun",
-        selection_mode="single-row",
-        key="groups.table",
-        column_config={"Instruction": st.column_config.TextColumn(width="large")},
-    )
-    for index in picked.selection.rows:
-        if index < len(rows):
-            st.query_params["group"] = str(rows[index].id)
-
-
+LEAD = "Read a group; approve, reject with a reason, edit. Approved groups are released."
 WARNING = (
     "You may judge items of {} in a study that is not closed. If you open {}, you will see the "
     "answers: you are then never given the items, and answers you gave stay but can no longer be "
@@ -94,13 +35,16 @@ WARNING = (
 )
 
 
-def draw_hidden(run_id: int) -> None:
+def draw_hidden(run_id: int, *, curates: bool) -> None:
     """How many groups of the run are hidden from the user, and opening all of them."""
     number = actions.count_hidden(run_id)
     if not number:
         return
+    if not curates:
+        st.caption(f"{counted(number, 'group')} of the run hidden: you may judge them")
+        return
     with st.expander(
-        f"{counted(number, 'group')} hidden: you may judge them",
+        f"{counted(number, 'group')} of the run hidden: you may judge them",
         icon=":material/visibility_off:",
     ):
         st.warning(WARNING.format("these groups", "them"), icon=":material/warning:")
@@ -112,12 +56,8 @@ def draw_hidden(run_id: int) -> None:
         )
 
 
-def draw_named(group_id: int) -> None:
-    """The group, or the warning before one that is hidden from the user is opened."""
-    group = actions.visible_group(group_id)
-    if group is not None:
-        draw_group(group)
-        return
+def draw_warning(group_id: int) -> None:
+    """The warning before a group that is hidden from the user is opened."""
     st.warning(WARNING.format(f"group {group_id}", "it"), icon=":material/warning:")
     st.button(
         "Open the group",
@@ -127,49 +67,121 @@ def draw_named(group_id: int) -> None:
     )
 
 
+def draw_counts(run: RunSummary) -> None:
+    with open_store().read() as session:
+        counts = count_reviews(session, run.id)
+    summary = f"{sum(counts.values()):,} of {counted(run.kept + run.dropped, 'group')} reviewed"
+    names = {"approve": "approved", "reject": "rejected", "edit": "edited"}
+    summary += "".join(f" · {n:,} {names[action]}" for action, n in counts.items())
+    if open_groups := run.pairs - run.kept - run.dropped:
+        summary += f" · {counted(open_groups, 'group')} still in work"
+    st.caption(summary)
+
+
+def draw_curators_part(run: RunSummary) -> None:
+    """Draw the funnel, validation of edits, and the visibility of verdicts."""
+    with open_store().read() as session:
+        waiting = len(waiting_items(session, run.id))
+        shown = session.get_one(Run, run.id).verdicts_shown
+        found = funnel(session, run.id)
+    with st.expander("Funnel and drop reasons"):
+        draw_funnel(found)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.toggle(
+            "Show verdicts of this run to annotators",
+            shown,
+            key=f"review.verdicts_{run.id}",
+            on_change=actions.show_verdicts,
+            args=(run.id,),
+            help="Off: annotators get kept and dropped groups mixed, without the model's judgment.",
+        )
+        if waiting:
+            st.button(
+                f"Validate {counted(waiting, 'edited item')}",
+                key="review.revalidate",
+                on_click=actions.revalidate,
+                args=(run.id,),
+            )
+
+
+@st.fragment(key="groups-workbench")
+def draw_desk(desk: Desk) -> None:
+    with failures_shown():
+        draw_workbench(desk, key=f"groups.workbench_{desk.wanted.run_id}")
+
+
+def named_group() -> int | None:
+    """The group that the URL names."""
+    named = st.query_params.get("group", "")
+    return int(named) if named.isdecimal() and len(named) < 10 else None
+
+
+def read_run_of_group(runs: list[RunSummary]) -> None:
+    """Choose the run of the group that the URL names, if it names no run."""
+    group_id = named_group()
+    if group_id is None or "run" in st.query_params:
+        return
+    with open_store().read() as session:
+        group = session.get(Group, group_id)
+    if group is not None and any(run.id == group.run_id for run in runs):
+        st.session_state["groups.run"] = str(group.run_id)
+        st.query_params["run"] = str(group.run_id)
+
+
+def draw_page(runs: list[RunSummary]) -> None:
+    user = require_permission("groups")
+
+    def curates(run: RunSummary) -> bool:
+        return user.rights.on_dataset("curate", run.dataset_id)
+
+    place = st.container()
+    read_run_of_group(runs)
+    providers = sorted({run.provider for run in runs if curates(run)})
+    chosen, beside = st.columns([2, 3], vertical_alignment="bottom")
+    with chosen:
+        if len(providers) > 1:
+            provider = st.selectbox("Provider", (ALL, *providers), key="groups.provider")
+            runs = [run for run in runs if provider in (ALL, run.provider)]
+        run = choose(
+            "Run",
+            runs,
+            key="groups.run",
+            parameter="run",
+            ident=lambda run: run.id,
+            name=lambda run: run_name(run) if curates(run) else f"run {run.id} · {run.dataset}",
+        )
+    with place:
+        draw_heading("Groups", LEAD, offline=run.offline, recorded=run.provider == RECORDED)
+    with open_store().read() as session:
+        viewer = actions.viewer_of(session, run.id)
+    wanted = draw_filters(run, blind=viewer.blind, beside=beside)
+    draw_counts(run)
+    group_id = named_group()
+    if group_id is not None and actions.is_hidden(group_id):
+        if not viewer.curates:
+            raise Refused(f"group {group_id} is not in your queue")
+        draw_warning(group_id)
+        group_id = None
+    draw_desk(Desk(wanted, group_id))
+    draw_lifeline()
+    draw_hidden(run.id, curates=viewer.curates)
+    if viewer.curates and viewer.reviews:
+        draw_bulk(wanted)
+    if viewer.curates:
+        draw_curators_part(run)
+
+
 with open_store().read() as session:
-    runs = list_runs(session)
-chosen = None
-if not runs:
-    draw_heading("Groups", "Three triplets generated from each pair, kept or dropped as a whole.")
+    found = [run for run in list_runs(session) if run.kept + run.dropped]
+if found:
+    with failures_shown():
+        draw_page(found)
+else:
+    draw_heading("Groups", LEAD)
     draw_empty(
-        "No runs yet.",
+        "No groups yet.",
         "A curation run generates groups.",
         view="curate",
         link="Curate",
         command="inf curate --dataset NAME --provider offline",
     )
-    st.stop()
-place = st.container()
-providers = sorted({run.provider for run in runs})
-if len(providers) > 1:
-    provider = st.selectbox("Provider", (ALL, *providers), key="groups.provider", width=160)
-    runs = [run for run in runs if provider in (ALL, run.provider)]
-chosen = choose(
-    "Run", runs, key="groups.run", parameter="run", ident=lambda run: run.id, name=run_name
-)
-with place:
-    draw_heading(
-        "Groups",
-        "Three triplets generated from each pair, kept or dropped as a whole.",
-        offline=chosen.offline,
-        recorded=chosen.provider == RECORDED,
-    )
-with open_store().read() as session:
-    found = funnel(session, chosen.id)
-    with st.expander("Funnel and drop reasons"):
-        draw_funnel(found)
-    read_reason_from_url(found)
-    filters = draw_filters(found, pair_sources(session, chosen.dataset_id))
-    offset = page_offset("groups.page", ROWS)
-with failures_shown():
-    page = actions.visible_groups(chosen.id, filters, offset=offset, limit=ROWS)
-    st.caption(f"{counted(page.total, 'group')}. Select a row to open it.")
-    draw_rows(page.rows)
-    draw_pages(page.total, key="groups.page", rows=ROWS)
-    draw_hidden(chosen.id)
-    named = st.query_params.get("group", "")
-    if named.isdecimal() and len(named) < 10:
-        draw_named(int(named))
-    elif page.rows:
-        draw_named(page.rows[0].id)

@@ -73,7 +73,7 @@ def path_of(found: Overview) -> list[Step]:
             "inf analyze coverage --dataset NAME",
         ),
         Step(
-            "review",
+            "groups",
             "Review",
             found.reviews > 0,
             f"{counted(found.reviews, 'group')} reviewed",

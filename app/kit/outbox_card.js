@@ -1,4 +1,4 @@
-// Shared by the judging card and the review card: each is a class that extends this one, in a file
+// Shared by the judging card and the workbench: each is a class that extends this one, in a file
 // that follows this one in the same module (see outbox_card.py).
 //
 // Every decision stays in an outbox until the server confirms that it is stored. The outbox is

@@ -1,4 +1,4 @@
-"""Shared by the judging card and the review card (Streamlit components, version 2).
+"""Shared by the judging card and the workbench (Streamlit components, version 2).
 
 The outbox is component *state*: Streamlit sends it completely and keeps it over reruns, while a
 trigger value could be lost when updates are merged. It is read where the card is drawn, so that the

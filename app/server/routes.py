@@ -39,6 +39,12 @@ def health(request: Request) -> Response:
     return JSONResponse({"status": "ok", "revision": current(open_store())})
 
 
+def old_review_page(request: Request) -> Response:
+    """Redirect an address of the Review page, which the workbench replaced, with its query."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(f"/groups{query}", status_code=301)
+
+
 def sign_in_form(request: Request) -> Response:
     """The sign-in form; a user who is already signed in is redirected."""
     return_to = _local_path(request.query_params.get("next", "/"))
@@ -198,6 +204,7 @@ def _invitation_page(request: Request, token: str, fields: str, status: int) -> 
 ROUTES: Sequence[BaseRoute] = (
     LANGUAGE_ROUTE,
     Route("/health", health),
+    Route("/review", old_review_page, methods=["GET"]),
     Route("/sign-in", sign_in_form, methods=["GET"]),
     Route("/sign-in", sign_in, methods=["POST"]),
     Route("/sign-in/openid", to_provider, methods=["GET"]),

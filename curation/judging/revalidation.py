@@ -62,17 +62,18 @@ def check_edit(session: Session, group_id: int, changes: Mapping[str, str]) -> N
 
 
 def revalidate(handle: JobHandle) -> dict[str, Any]:
-    """Let a run's validator judge edited groups; the job handler of kind `judge` with `run_id`.
+    """Let a run's validator judge edited groups; the job handler of kind `judge` with `run_id`,
+    of one group with `group_id`.
 
     Continues where it stopped. Raises Refused for a run without a validator of ours.
     """
-    run_id = int(handle.config["run_id"])
+    run_id, group_id = int(handle.config["run_id"]), handle.config.get("group_id")
     judge = validator_of(handle.store, run_id)
     with handle.store.write() as session:
         judge_id = enrol(session, judge).id
         session.commit()
     with handle.store.read() as session:
-        waiting = waiting_items(session, run_id, judge_id)
+        waiting = waiting_items(session, run_id, judge_id, group_id)
     handle.report(0, len(waiting), judge.name)
     counts: Counter[str] = Counter()
 

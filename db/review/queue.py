@@ -1,4 +1,4 @@
-"""The review queue: which groups a person reviews next, and bulk reviews by a filter.
+"""The groups of a run as a person may list and review them, and bulk reviews by a filter.
 
 Note: an annotator reviews blind, unless the run's curator allows verdicts: kept and dropped groups
 are then mixed, and only complete ones are listed, since a group without its triplets was dropped. A
@@ -7,7 +7,7 @@ would see which passage is which.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Select, func, select
 from sqlalchemy.exc import IntegrityError
@@ -17,7 +17,7 @@ from db.assignment.hidden import hidden_pair
 from db.errors import BadInput, Refused
 from db.people.audit import record_audit
 from db.review.carrying import replace_reviews, same_texts
-from db.run.groups import complete_groups, matching_groups
+from db.run.groups import GroupPage, complete_groups, group_rows, matching_groups
 from db.run.runs import get_run, require_active_run
 from db.store.bulk import Row
 from db.tables import Group, Review, Run, utc_now
@@ -28,7 +28,7 @@ CHUNK = 1000
 @dataclass(frozen=True)
 class QueueFilter:
     """Filter of a run's groups: verdict, drop reason, source, review ("none": unreviewed), text;
-    `ids`: only these groups."""
+    `stage` it reached; `ids`: only these groups; `in_passages`: whether to search there, too."""
 
     run_id: int
     verdict: str | None = None
@@ -37,6 +37,8 @@ class QueueFilter:
     review: str | None = None
     search: str | None = None
     ids: tuple[int, ...] | None = None
+    stage: str | None = None
+    in_passages: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,29 +52,46 @@ class BulkPreview:
     left_out: int
 
 
-def queued_groups(
+def listed_groups(
     session: Session,
     wanted: QueueFilter,
     *,
-    reviewer: str,
+    viewer: str,
     blind: bool,
+    offset: int,
     limit: int,
-    passed_over: Sequence[int] = (),
-) -> tuple[list[int], int]:
-    """The next groups for a person, and how many there are; `passed_over` come last.
+) -> GroupPage:
+    """A page of the finished groups that match and are not hidden from the viewer, and their total.
 
-    Raises Refused if a blind reviewer filters by verdict.
+    Blind, rows are without verdict, reason, stage and whether texts are missing. Raises Refused for
+    a blind filter by any of these.
     """
-    if blind and (wanted.verdict or wanted.reason):
+    if blind and (wanted.verdict or wanted.reason or wanted.stage):
         raise Refused("this run is reviewed without verdicts")
-    query = _reviewable_by(session, wanted, reviewer=reviewer, blind=blind)
-    total = session.scalar(select(func.count()).select_from(query.subquery())) or 0
-    ahead = query.where(Group.id.not_in(passed_over)) if passed_over else query
-    ids = list(session.scalars(ahead.order_by(Group.id).limit(limit)))
-    if len(ids) < limit and passed_over:
-        later = query.where(Group.id.in_(passed_over)).order_by(Group.id)
-        ids += session.scalars(later.limit(limit - len(ids)))
-    return ids, total
+    query = _reviewable_by(session, wanted, reviewer=viewer, blind=blind)
+    if wanted.search:  # looked for once: the count and the page are of what was found
+        found = list(session.scalars(query.order_by(Group.id)))
+        total, ids = len(found), found[offset : offset + limit]
+    else:
+        total = session.scalar(select(func.count()).select_from(query.subquery())) or 0
+        ids = list(session.scalars(query.order_by(Group.id).offset(offset).limit(limit)))
+    rows = group_rows(session, ids)
+    if blind:
+        rows = [
+            replace(row, verdict=None, drop_reason=None, stage="", is_complete=True) for row in rows
+        ]
+    return GroupPage(rows, total)
+
+
+def place_in_list(
+    session: Session, wanted: QueueFilter, group_id: int, *, viewer: str, blind: bool
+) -> int | None:
+    """How many groups of the filter come before this one; None if it is not among them."""
+    query = _reviewable_by(session, wanted, reviewer=viewer, blind=blind)
+    if session.scalar(query.where(Group.id == group_id)) is None:
+        return None
+    before = query.where(Group.id < group_id).subquery()
+    return session.scalar(select(func.count()).select_from(before)) or 0
 
 
 def can_review(session: Session, group_id: int, *, reviewer: str, blind: bool) -> bool:
@@ -94,6 +113,8 @@ def _reviewable_by(
         source=wanted.source,
         review=wanted.review,
         search=wanted.search,
+        stage=wanted.stage,
+        in_passages=wanted.in_passages,
         without=hidden_pair(session, reviewer, Group.pair_id),
     ).where(Group.verdict.is_not(None))
     if blind:

@@ -129,6 +129,7 @@ def undo_bulk(session: Session, run_id: int, bulk: str, *, reviewed_by: str) -> 
 
     `bulk` is the name it was given (`db.review.queue.review_in_bulk`). Raises Refused for none.
     """
+    require_active_run(session, get_run(session, run_id))
     query = (
         select(Review)
         .join(Group, Group.id == Review.group_id)

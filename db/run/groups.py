@@ -9,14 +9,17 @@ from sqlalchemy.orm import Session, aliased
 
 from db.corpus.texts import pair_source
 from db.scenarios import LAST_ROLE
-from db.tables import Dataset, Group, Pair, Review, Triplet
+from db.tables import Dataset, Group, Pair, Passage, Review, Triplet
 
 BATCH = 500
 
 
 @dataclass(frozen=True)
 class GroupRow:
-    """A group as a list shows it; `instruction_positive` is "" where none was written."""
+    """A group as a list shows it; `instruction_positive` is "" where none was written.
+
+    `review_id` is that of its current review; `is_complete`: it has all its triplets.
+    """
 
     id: int
     query_id: str
@@ -27,6 +30,8 @@ class GroupRow:
     verdict: str | None
     drop_reason: str | None
     review: str | None
+    review_id: int | None = None
+    is_complete: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,12 @@ def list_groups(
     else:
         total = session.scalar(select(func.count()).select_from(query.subquery())) or 0
         ids = list(session.scalars(query.order_by(Group.id).offset(offset).limit(limit)))
-    positive = aliased(Triplet)
+    return GroupPage(group_rows(session, ids), total)
+
+
+def group_rows(session: Session, ids: Sequence[int]) -> list[GroupRow]:
+    """The given groups as a list shows them, by id."""
+    positive, last = aliased(Triplet), aliased(Triplet)
     rows = session.execute(
         select(
             Group.id,
@@ -80,14 +90,17 @@ def list_groups(
             Group.verdict,
             Group.drop_reason,
             Review.action,
+            Review.id,
+            last.id.is_not(None),
         )
         .join(Pair, Pair.id == Group.pair_id)
         .outerjoin(positive, and_(positive.group_id == Group.id, positive.role == "positive"))
+        .outerjoin(last, and_(last.group_id == Group.id, last.role == LAST_ROLE))
         .outerjoin(Review, and_(Review.group_id == Group.id, Review.is_current))
         .where(Group.id.in_(ids))
         .order_by(Group.id)
     )
-    return GroupPage([GroupRow(*row) for row in rows], total)
+    return [GroupRow(*row) for row in rows]
 
 
 def matching_groups(
@@ -99,13 +112,14 @@ def matching_groups(
     source: str | None = None,
     review: str | None = None,
     search: str | None = None,
+    in_passages: bool = False,
     without: ColumnElement[bool] | None = None,
 ) -> Select[int]:
     """The ids of groups of a run, `without` some: a condition on `Group.pair_id`, those hidden from
     a person (`db.assignment.hidden.hidden_pair`).
 
     `review` is an action, or "none" for unreviewed groups. `search` is a text, case-insensitive, in
-    the query, the instructions and Q-.
+    the query, the instructions and Q-, with `in_passages` in the passages, too.
     """
     query = select(Group.id).where(Group.run_id == run_id)
     if without is not None:
@@ -122,7 +136,7 @@ def matching_groups(
         query = query.where(Group.pair_id.in_(of_source))
     query = _reviewed(query, review)
     if search and search.strip():
-        query = query.where(Group.id.in_(_found(run_id, search.strip())))
+        query = query.where(Group.id.in_(_found(run_id, search.strip(), in_passages)))
     return query
 
 
@@ -140,7 +154,7 @@ def _reviewed(query: Select[int], review: str | None) -> Select[int]:
     return query.where(exists(current.where(Review.action == review)))
 
 
-def _found(run_id: int, text: str) -> Any:
+def _found(run_id: int, text: str, in_passages: bool) -> Any:
     """The ids of the run's groups whose pair or triplets contain the text."""
     escaped = text.lower().replace("\\", "\\\\").replace("%", r"\%").replace("_", r"\_")
 
@@ -157,7 +171,15 @@ def _found(run_id: int, text: str) -> Any:
         .join(Triplet, Triplet.group_id == Group.id)
         .where(Group.run_id == run_id, holds(Triplet.instruction, Triplet.query))
     )
-    return union(by_pair, by_triplet)
+    if not in_passages:
+        return union(by_pair, by_triplet)
+    by_passage = (
+        select(Group.id)
+        .join(Triplet, Triplet.group_id == Group.id)
+        .join(Passage, Passage.id == Triplet.passage_id)
+        .where(Group.run_id == run_id, holds(Passage.text))
+    )
+    return union(by_pair, by_triplet, by_passage)
 
 
 def groups_by_run(session: Session, group_ids: Sequence[int]) -> dict[int, list[int]]:

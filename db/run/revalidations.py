@@ -13,8 +13,11 @@ from db.tables import Group, Item, Judge, Judgment
 HOLDS, FAILS, WAITING = "holds", "fails", "waiting"
 
 
-def waiting_items(session: Session, run_id: int, judge_id: int | None = None) -> list[int]:
-    """Newest items of a run's edited groups that the judge, or any model, has not answered."""
+def waiting_items(
+    session: Session, run_id: int, judge_id: int | None = None, group_id: int | None = None
+) -> list[int]:
+    """Newest items of a run's edited groups, or of one of them, that the judge, or any model, has
+    not answered."""
     newer = aliased(Item)
     judged = select(Judgment.id).where(Judgment.item_id == Item.id, Judgment.is_current)
     if judge_id is None:
@@ -32,6 +35,8 @@ def waiting_items(session: Session, run_id: int, judge_id: int | None = None) ->
         .where(Group.run_id == run_id, Item.revision > 1, ~exists(superseded), ~exists(judged))
         .order_by(Item.id)
     )
+    if group_id is not None:
+        query = query.where(Group.id == group_id)
     return list(session.scalars(query))
 
 

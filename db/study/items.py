@@ -18,6 +18,7 @@ class ItemPlace(NamedTuple):
     query: str
     source: str = ""
     recipe: str = ""
+    run_id: int = 0
 
 
 def study_item_places(session: Session, study_id: int) -> dict[int, ItemPlace]:
@@ -31,6 +32,7 @@ def study_item_places(session: Session, study_id: int) -> dict[int, ItemPlace]:
             Item.query,
             pair_source(),
             Recipe.name,
+            Run.id,
         )
         .join(StudyItem, StudyItem.item_id == Item.id)
         .join(Group, Group.id == Item.group_id)
@@ -41,6 +43,6 @@ def study_item_places(session: Session, study_id: int) -> dict[int, ItemPlace]:
         .where(StudyItem.study_id == study_id)
     )
     return {
-        item_id: ItemPlace(group_id, scenario, instruction, query, source or "", recipe)
-        for item_id, group_id, scenario, instruction, query, source, recipe in rows
+        item_id: ItemPlace(group_id, scenario, instruction, query, source or "", recipe, run_id)
+        for item_id, group_id, scenario, instruction, query, source, recipe, run_id in rows
     }

@@ -1,4 +1,4 @@
-"""What the review card sends: stored once, refused where it is stale, forged or not theirs."""
+"""What the workbench sends: stored once, refused where it is stale, forged or not theirs."""
 
 from typing import Any
 
@@ -7,10 +7,11 @@ from records_world import group_ids, make_run
 from sqlalchemy import select
 from study_world import list_reviews
 
-from app.groups.outbox import answered_groups, put_off, store_reviews
-from app.groups.review_card import group_as_json
+from app.groups.outbox import numbers_of, store_reviews, wanted_page
+from app.groups.workbench import group_as_json, row_as_json
 from db.review.reviews import approve_group, count_reviews, current_review
 from db.run.group_detail import get_group
+from db.run.groups import GroupRow
 from db.store.store import Store
 from db.tables import Review
 
@@ -42,7 +43,6 @@ def test_each_event_is_stored_once_and_answered(store: Store) -> None:
         assert len(session.scalars(select(Review)).all()) == 3
         assert {row.reviewed_by for row in session.scalars(select(Review))} == {WHO}
         assert current_review(session, two).reason == "vague"  # type: ignore[union-attr]
-    assert answered_groups(sent, {"1": "", "2": "no"}) == [one]
 
 
 def test_an_edit_that_the_rules_refuse_is_answered_with_why(sqlite_store: Store) -> None:
@@ -64,7 +64,9 @@ def test_a_word_on_a_group_that_changed_meanwhile_is_refused(store: Store) -> No
     assert answers["2"] == "" and "since it was shown" in answers["3"]
 
 
-def test_undo_says_something_else_about_ones_own_review_only(sqlite_store: Store) -> None:
+def test_a_second_decision_names_the_first_where_its_answer_is_still_on_the_way(
+    sqlite_store: Store,
+) -> None:
     one = group_ids(sqlite_store, make_run(sqlite_store))[0]
     again = entry("2", one, "reject", reason="vague", after="1")
     assert send(sqlite_store, entry("1", one), again) == {"1": "", "2": ""}
@@ -74,6 +76,32 @@ def test_undo_says_something_else_about_ones_own_review_only(sqlite_store: Store
         session.commit()
     answers = send(sqlite_store, entry("3", one, after="2"))
     assert "newer review by someone else" in answers["3"]
+
+
+def test_an_undo_is_of_ones_own_review_and_done_once(store: Store) -> None:
+    one, two = group_ids(store, make_run(store))[:2]
+    sent = [entry("1", one), entry("2", one, "undo", after="1")]
+    for _ in range(2):  # the outbox comes again where the answer was lost
+        assert send(store, *sent) == {"1": "", "2": ""}
+    with store.write() as session:
+        assert current_review(session, one) is None and len(list_reviews(session, one)) == 1
+        seen = approve_group(session, two, reviewed_by="bob").id
+        session.commit()
+    answers = send(
+        store,
+        entry("3", two, "undo", seen=seen),
+        entry("4", two, "undo", seen=None),
+        entry("5", one, "reject", after="9", reason="x"),
+        entry("6", one, "undo", after="5"),  # of what was refused
+        entry("7", two, "undo", after="1"),  # of another group
+    )
+    assert "bob reviewed group" in answers["3"] and "is not an integer" in answers["4"]
+    assert "newer review" in answers["5"] and answers["6"] == ""
+    assert "nothing was undone" in answers["7"]
+    assert send(store, entry("8", one), entry("9", one, "undo", seen=None)) == {
+        "8": "",
+        "9": "the review's seen is not an integer: None",
+    }
 
 
 @pytest.mark.parametrize(
@@ -101,9 +129,18 @@ def test_what_is_forged_is_refused_with_words(
         assert session.scalars(select(Review)).all() == []
 
 
-def test_the_list_of_groups_put_off_is_read_with_care() -> None:
-    assert put_off({"later": [1, 2.0, "3", None, True, 1e30]}) == [1, 2]
-    assert put_off({"later": "1"}) == put_off({}) == []
+def test_a_group_of_another_run_is_refused(store: Store) -> None:
+    first = make_run(store)
+    other = group_ids(store, make_run(store, name="papers"))[0]
+    answers = send(store, entry("1", other), run_id=first)  # which may be reviewed blind
+    assert "not in your queue" in answers["1"]
+
+
+def test_what_the_card_asks_for_is_read_with_care() -> None:
+    assert numbers_of({"want": [1, 2.0, "3", None, True, 1e30]}, "want") == [1, 2]
+    assert numbers_of({"calls": 7}, "calls") == [7] and numbers_of({}, "calls") == []
+    assert wanted_page({"offset": 120}, 50) == 100
+    assert [wanted_page({"offset": value}, 50) for value in (-5, "x", None, [])] == [0] * 4
 
 
 def test_nothing_sent_to_a_blind_reviewer_tells_a_verdict(sqlite_store: Store) -> None:
@@ -114,13 +151,16 @@ def test_nothing_sent_to_a_blind_reviewer_tells_a_verdict(sqlite_store: Store) -
             group = get_group(session, group_ids(sqlite_store, run_id, verdict)[0])
             group.judgments[0].candidates["positive"] = "seen"
             shown = group_as_json(group, {"positive": "fails"}, blind=True)
-            told.append({name: value for name, value in shown.items() if name in ("notes", "link")})
+            told.append([shown[name] for name in ("notes", "labels", "calls", "missing")])
             told.append([(each["says"], each["state"]) for each in shown["columns"]])
-            told.append(shown["labels"])
-            open_one = group_as_json(group, {"positive": "fails"}, blind=False)
-            assert verdict in open_one["labels"] and open_one["link"]
+            open_one = group_as_json(group, {"positive": "fails"}, blind=False, with_calls=True)
+            assert verdict in open_one["labels"]
             assert "does not find" in open_one["columns"][0]["says"]
-    assert told[:3] == told[3:] == [{"notes": [], "link": ""}, [("", "")] * 3, ["offline"]]
+    assert told[:2] == told[2:] == [[[], ["offline"], False, []], [("", "")] * 3]
+    row = GroupRow(1, "q", "query", "", "negatives", "done", "dropped", "rule", None, None, False)
+    shown = row_as_json(row, blind=True)
+    assert set(shown) == {"id", "query", "review", "seen", "complete"} and shown["complete"]
+    assert row_as_json(row, blind=False)["verdict"] == "dropped"
     # A blind reviewer's word on a group that is not whole, as only dropped ones are, is refused.
     unwritten = group_ids(sqlite_store, run_id, "dropped")[-1]
     assert "not in your queue" in send(sqlite_store, entry("1", unwritten), blind=True)["1"]

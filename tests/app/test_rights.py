@@ -42,6 +42,7 @@ from db.people.sign_ins import start_session
 from db.release.releases import get_release
 from db.review.queue import show_verdicts
 from db.review.reviews import reject_group
+from db.run.group_detail import get_group
 from db.run.runs import list_runs, stop_run
 from db.store import schema, scope
 from db.store.store import Store, open_store
@@ -63,6 +64,7 @@ TAKES: dict[str, set[str]] = {
     "analyze": {"curate"},
     "studies": {"curate"},
     "show_verdicts": {"curate"},
+    "groups": {"curate", "review"},
     "review": {"review"},
     "review_many": {"and", "curate", "review"},
     "judge": {"judge"},
@@ -172,6 +174,7 @@ WRITES: dict[str, Callable[[Session, Place], Any]] = {
     "analyze": lambda session, place: require_places(session, {"datasets": [place.name]}),
     "studies": lambda session, place: set_status(session, place.study, "paused"),
     "show_verdicts": lambda session, place: show_verdicts(session, place.run, True, actor="x"),
+    "groups": lambda session, place: get_group(session, place.group),
     "review": review,
     "review_many": lambda session, place: reject_group(
         session, place.group, reason="x", reviewed_by="somebody"
@@ -399,7 +402,7 @@ def test_a_job_that_names_what_its_starter_may_not_see_is_refused(
 EXEMPT = {  # they change nothing of the store, or call one that requires a permission
     "app/training/actions.py": {"apply_preset"},
     "app/corpora/actions.py": {"start"},
-    "app/groups/actions.py": {"approve", "reject", "edit", "revalidate"},
+    "app/groups/actions.py": {"revalidate"},
     "app/studies/actions.py": {"start_judge"},
 }
 

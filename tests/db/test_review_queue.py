@@ -1,6 +1,7 @@
 """Who reviews which group next, blind or not; and reviewing many at once."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,24 +27,25 @@ from db.tables import Audit, Group, Item, Run
 Inf = Callable[..., Any]
 
 
-def queue(
-    store: Store, wanted: QueueFilter, *, blind: bool = False, limit: int = 20, passed: tuple = ()
+def listed(
+    store: Store, wanted: QueueFilter, *, blind: bool = False, offset: int = 0, limit: int = 20
 ) -> tuple[list[int], int]:
     with store.read() as session:
-        return review_queue.queued_groups(
-            session, wanted, reviewer="ann", blind=blind, limit=limit, passed_over=passed
+        page = review_queue.listed_groups(
+            session, wanted, viewer="ann", blind=blind, offset=offset, limit=limit
         )
+        return [row.id for row in page.rows], page.total
 
 
 def test_kept_and_dropped_come_mixed_and_whole_to_who_reviews_blind(store: Store) -> None:
     run_id = make_run(store, kept=3, dropped=2, unwritten=2)
     kept, dropped = group_ids(store, run_id), group_ids(store, run_id, "dropped")
     open_ones = QueueFilter(run_id, review="none")
-    assert queue(store, open_ones) == (sorted([*kept, *dropped]), 7)
-    ids, total = queue(store, open_ones, blind=True)
+    assert listed(store, open_ones) == (sorted([*kept, *dropped]), 7)
+    ids, total = listed(store, open_ones, blind=True)
     assert total == 5 and set(kept) < set(ids)
     with pytest.raises(Refused, match="without verdicts"):
-        queue(store, QueueFilter(run_id, verdict="kept"), blind=True)
+        listed(store, QueueFilter(run_id, verdict="kept"), blind=True)
     with store.read() as session:
         unwritten = next(each for each in dropped if each not in ids)
         assert not review_queue.can_review(session, unwritten, reviewer="ann", blind=True)
@@ -51,11 +53,42 @@ def test_kept_and_dropped_come_mixed_and_whole_to_who_reviews_blind(store: Store
         assert not review_queue.can_review(session, 999, reviewer="ann", blind=False)
 
 
-def test_groups_passed_over_come_last(sqlite_store: Store) -> None:
-    run_id = make_run(sqlite_store, kept=4, dropped=0, unwritten=0)
+def test_a_blind_list_has_nothing_that_tells_kept_from_dropped(store: Store) -> None:
+    run_id = make_run(store, kept=2, dropped=2, unwritten=2)
+    with store.read() as session:
+        page = review_queue.listed_groups(
+            session, QueueFilter(run_id), viewer="ann", blind=True, offset=0, limit=9
+        )
+        told = {(r.verdict, r.drop_reason, r.stage, r.is_complete, r.review) for r in page.rows}
+        assert told == {(None, None, "", True, None)} and page.total == 4
+        for wanted in ({"reason": "rule"}, {"stage": "negatives"}):
+            with pytest.raises(Refused, match="without verdicts"):
+                review_queue.listed_groups(
+                    session,
+                    QueueFilter(run_id, **wanted),
+                    viewer="ann",
+                    blind=True,
+                    offset=0,
+                    limit=9,
+                )
+
+
+def test_a_list_has_pages_and_the_place_of_a_group(sqlite_store: Store) -> None:
+    run_id = make_run(sqlite_store, kept=4, dropped=1, unwritten=0)
     one, two, three, four = group_ids(sqlite_store, run_id)
-    wanted = QueueFilter(run_id, verdict="kept", review="none")
-    assert queue(sqlite_store, wanted, limit=3, passed=(one, two)) == ([three, four, one], 4)
+    (dropped,) = group_ids(sqlite_store, run_id, "dropped")
+    wanted = QueueFilter(run_id, verdict="kept", search="book")
+    assert listed(sqlite_store, wanted, offset=1, limit=2) == ([two, three], 4)
+    assert listed(sqlite_store, QueueFilter(run_id, ids=(four, one, 999))) == ([one, four], 2)
+    passage = QueueFilter(run_id, search="PRINTED BY PRINTER 2")
+    assert listed(sqlite_store, passage) == ([], 0)
+    assert listed(sqlite_store, replace(passage, in_passages=True)) == ([three], 1)
+    with sqlite_store.read() as session:
+        places = [
+            review_queue.place_in_list(session, wanted, each, viewer="ann", blind=False)
+            for each in (one, three, dropped, 999)
+        ]
+    assert places == [0, 2, None, None]
 
 
 def test_a_group_is_not_shown_to_anyone_who_may_judge_an_item_of_it(store: Store) -> None:
@@ -72,7 +105,7 @@ def test_a_group_is_not_shown_to_anyone_who_may_judge_an_item_of_it(store: Store
         set_status(session, study.id, "closed")
         for name in ("ann", "bob"):
             assert review_queue.can_review(session, group_id, reviewer=name, blind=True)
-    assert group_id not in queue(store, QueueFilter(run_id))[0]
+    assert group_id not in listed(store, QueueFilter(run_id))[0]
 
 
 def test_a_review_sent_twice_is_stored_once_and_a_stale_one_is_refused(store: Store) -> None:
@@ -130,7 +163,7 @@ def test_unfinished_groups_are_in_no_queue(sqlite_store: Store) -> None:
         assert review_queue.count_matching(session, QueueFilter(run_id), reviewer="ann") == 1
         review_queue.show_verdicts(session, run_id, True, actor="cora")
         assert session.get_one(Run, run_id).verdicts_shown
-    assert queue(sqlite_store, QueueFilter(run_id))[1] == 1
+    assert listed(sqlite_store, QueueFilter(run_id))[1] == 1
 
 
 def test_the_command_reviews_many_only_when_told_yes(sqlite_store: Store, inf: Inf) -> None:

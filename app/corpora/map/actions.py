@@ -5,6 +5,7 @@ from typing import Any
 import streamlit as st
 
 from app.access.session_user import action, notify, require_permission
+from app.groups.filters import MAX_IDS
 from app.text.numbers import counted
 from curation.judging.independence import map_sentence
 from db.assignment.hidden import require_visible
@@ -51,6 +52,14 @@ def forget_selection() -> None:
     """Clear the selection; the card starts again under a new key."""
     st.session_state.pop("coverage.shape", None)
     st.session_state["coverage.drawing"] = st.session_state.get("coverage.drawing", 0) + 1
+
+
+def groups_of_one_run(groups: list[int]) -> tuple[int | None, list[int]]:
+    """The run that has most of the groups, and which; at most as many as an address takes."""
+    with open_store().read() as session:
+        by_run = groups_by_run(session, groups)
+    run_id, mine = next(iter(by_run.items()), (None, []))
+    return run_id, mine[:MAX_IDS]
 
 
 def list_for_study(groups: list[int]) -> None:

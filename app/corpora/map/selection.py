@@ -55,6 +55,7 @@ def draw_selection(points: pd.DataFrame, rows: list[int], origin: Origin, analys
         ):
             actions.list_for_study(groups)
             st.switch_page(view_file("studies"))
+        _draw_workbench_link(groups)
         _draw_exclusion(groups)
     listed = chosen.head(LISTED)[[name for name in COLUMNS if name in chosen]]
     rows_shown = [
@@ -78,6 +79,18 @@ def draw_selection(points: pd.DataFrame, rows: list[int], origin: Origin, analys
     )
     if len(chosen) > LISTED:
         st.caption(f"First {LISTED} of {len(chosen):,}; the CSV has all.")
+
+
+def _draw_workbench_link(groups: list[int]) -> None:
+    """Link to these groups in the workbench: those of the run that has most of them."""
+    run_id, mine = actions.groups_of_one_run(groups)
+    if run_id is not None:
+        st.page_link(
+            view_file("groups"),
+            label=f"Open {counted(len(mine), 'group')}",
+            icon=":material/view_agenda:",
+            query_params={"run": str(run_id), "groups": ",".join(map(str, mine))},
+        )
 
 
 def _draw_exclusion(groups: list[int]) -> None:

@@ -1,9 +1,11 @@
-"""The review card in a real browser: keys, a held key, an edit that is refused, a killed server."""
+"""The workbench in a real browser: keys, a rescue, a refused edit, a killed server, axe-core."""
 
 from itertools import count
+from pathlib import Path
 
 import pytest
 from browser import PATIENCE, wait_past_dwell, wait_until
+from exporting import export, rows_of
 from playwright.sync_api import Browser, Page, expect
 from records_world import make_run
 from restartable import Restartable
@@ -19,6 +21,13 @@ pytestmark = [
 ]
 
 NUMBERS = count()
+BY_HAND = {
+    "Instruction I+": "Find the author of this book.",
+    "Instruction I-": "Find the year of this book.",
+    "Query Q-": "who printed this book",
+    "Passage P1-": "It came out in the year 1909.",
+    "Passage P2-": "It was printed by a printer in Leeds.",
+}
 NASTY = "<script>document.title='x'</script> **bold** $\\LaTeX$ שלום 🙂"
 
 
@@ -30,7 +39,7 @@ def new_run(store: Store, kept: int) -> int:
 def open_card(browser: Browser, server: Restartable, run_id: int) -> Page:
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(PATIENCE)
-    page.goto(f"{server.url}/review?run={run_id}")
+    page.goto(f"{server.url}/groups?run={run_id}")
     expect(page.locator(".card .triplet")).to_have_count(3)
     return page
 
@@ -53,7 +62,7 @@ def press(page: Page, key: str) -> int:
     return group_id
 
 
-def test_keys_review_the_group_on_the_screen_and_undo_says_it_anew(
+def test_keys_review_the_group_on_the_screen_and_undo_takes_it_back(
     store: Store, served: Restartable, browser: Browser
 ) -> None:
     run_id = new_run(store, 6)
@@ -63,20 +72,57 @@ def test_keys_review_the_group_on_the_screen_and_undo_says_it_anew(
     rejected = press(page, "r")
     page.keyboard.type("the query is vague")
     page.keyboard.press("Enter")
-    put_off = press(page, "l")
-    assert put_off not in (approved, rejected) and group_on_screen(page) != put_off
-    page.keyboard.press("z")
-    expect(page.locator(".banner")).to_contain_text("rejected (the query is vague)")
-    assert group_on_screen(page) == rejected
+    passed = press(page, "j")
+    assert passed not in (approved, rejected) and group_on_screen(page) != passed
+    page.keyboard.press("k")
+    assert group_on_screen(page) == passed
+    page.keyboard.press("u")
+    expect(page.locator(".card")).to_have_attribute("data-group", str(rejected))
     press(page, "a")
-    expect(page.locator(".badge")).to_have_text("saved")
-    told = [(row.group_id, row.action, row.is_current) for row in reviews(store, run_id)]
+    expect(page.locator(".badge").first).to_have_text("saved")
+    wait_until(lambda: len(reviews(store, run_id)) == 3)
+    told = [
+        (row.group_id, row.action, row.is_current, row.undone_at is not None)
+        for row in reviews(store, run_id)
+    ]
     assert told == [
-        (approved, "approve", True),
-        (rejected, "reject", False),
-        (rejected, "approve", True),
+        (approved, "approve", True, False),
+        (rejected, "reject", False, True),
+        (rejected, "approve", True, False),
     ]
     page.close()
+
+
+def test_a_dropped_group_is_rescued_with_the_keyboard_and_is_in_the_release(
+    store: Store, served: Restartable, browser: Browser, tmp_path: Path
+) -> None:
+    name = f"books {next(NUMBERS)}"
+    run_id = make_run(store, kept=2, dropped=2, unwritten=1, name=name, offline=False)
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(PATIENCE)
+    # an address of before, with a filter
+    page.goto(f"{served.url}/review?run={run_id}&verdict=dropped&review=none")
+    expect(page.locator(".card .triplet")).to_have_count(3)
+    assert "/groups?" in page.url
+    expect(page.locator(".rows li")).to_have_count(3)
+    rescued = press(page, "a")
+    press(page, "j")
+    lacking = press(page, "a")
+    expect(page.locator(".voice")).to_contain_text("lacks I+, Q-, I-, P1-, P2-")
+    page.keyboard.press("e")
+    for label, text in BY_HAND.items():
+        page.get_by_label(label, exact=True).last.fill(text)
+    page.keyboard.press("Control+Enter")
+    wait_until(lambda: [row.action for row in reviews(store, run_id)] == ["approve", "edit"])
+    expect(page.locator(".label-badge.edited").first).to_be_visible()
+    expect(page.locator(".card p.banner")).to_have_count(0)
+    assert press(page, "a") == lacking
+    wait_until(lambda: len(reviews(store, run_id)) == 3)
+    page.close()
+    made = export(store, tmp_path / "out", dataset=name, format="jsonl")
+    assert (made["groups"], made["rescued"]) == (4, 2)
+    (rows,) = rows_of(tmp_path / "out").values()
+    assert {rescued, lacking} <= {row["group_id"] for row in rows if row["verdict"] == "dropped"}
 
 
 def test_a_held_key_and_a_burst_review_nothing_that_nobody_read(
@@ -90,7 +136,7 @@ def test_a_held_key_and_a_burst_review_nothing_that_nobody_read(
     page.keyboard.up("a")
     for _ in range(10):
         page.keyboard.press("a")
-    expect(page.locator(".badge")).to_have_text("saved")
+    expect(page.locator(".badge").first).to_have_text("saved")
     wait_until(lambda: len(reviews(store, run_id)) >= 1)
     stored = reviews(store, run_id)
     # Every review is of a group of its own; how many were read long enough is the clock's.
@@ -119,7 +165,7 @@ def test_an_edit_is_checked_and_what_was_written_is_kept(
     with store.read() as session:
         assert get_group(session, edited).triplets["query_negative"].query == f"{original} {NASTY}"
     assert reviews(store, run_id)[0].before == {"query_negative": original}
-    page.goto(f"{served.url}/review?run={run_id}&group={edited}")
+    page.goto(f"{served.url}/groups?run={run_id}&group={edited}")
     expect(page.locator(".card")).to_have_attribute("data-group", str(edited))
     expect(page.get_by_text(NASTY)).to_be_visible()
     assert page.title() != "x"
@@ -134,9 +180,9 @@ def test_what_was_decided_while_the_server_was_down_is_stored_once_it_is_back(
     page = open_card(browser, served, run_id)
     served.kill()
     decided = [press(page, "a"), press(page, "a")]
-    expect(page.locator(".badge")).to_have_text("2 unsent")
+    expect(page.locator(".badge").first).to_have_text("2 unsent")
     served.start()
     wait_until(lambda: len(reviews(store, run_id)) == 2)
-    expect(page.locator(".badge")).to_have_text("saved")
+    expect(page.locator(".badge").first).to_have_text("saved")
     assert [row.group_id for row in reviews(store, run_id)] == decided
     page.close()

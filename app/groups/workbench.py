@@ -1,0 +1,198 @@
+"""The workbench (a Streamlit component, version 2): rows, groups and model calls as JSON."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.groups.actions import CallText, Desk, workbench_data
+from app.groups.group import labels, title_of
+from app.kit.card_files import nothing
+from app.kit.outbox_card import card_component, outbox_of
+from app.text.texts import differences
+from db.review.texts import FIELDS, missing_texts
+from db.run.group_detail import GroupDetail, Texts
+from db.run.groups import GroupRow
+from db.scenarios import ROLES, SCENARIOS, TEXTS, Role
+
+CARD = card_component("workbench", "groups/workbench")
+FIELD_OF = {places[0]: name for name, places in FIELDS.items()}
+ACTIONS = {"approve": "approved", "reject": "rejected", "edit": "edited"}
+SAYS = {
+    "holds": "the validator finds this passage after the edit",
+    "fails": "the validator does not find this passage after the edit",
+    "waiting": "not yet validated",
+}
+
+
+def draw_workbench(desk: Desk, *, key: str) -> None:
+    """Store what the card sent and draw it. Raises Refused without the permission."""
+    data = workbench_data(
+        desk, outbox_of(key), row_as_json=row_as_json, as_json=group_as_json, calls_as_json=calls
+    )
+    CARD(key=key, data=data, on_outbox_change=nothing)
+
+
+def row_as_json(row: GroupRow, *, blind: bool) -> dict[str, Any]:
+    """A line of the list; blind, without anything that reveals the verdict."""
+    shown = {
+        "id": row.id,
+        "query": row.query_positive,
+        "review": row.review or "",
+        "seen": row.review_id,
+        "complete": True,
+    }
+    if blind:
+        return shown
+    return shown | {
+        "verdict": row.verdict or "",
+        "reason": (row.drop_reason or "").replace("_", " "),
+        "complete": row.is_complete,
+    }
+
+
+def group_as_json(
+    group: GroupDetail,
+    revalidation: Mapping[str, str],
+    *,
+    blind: bool,
+    viewer: str = "",
+    carried_from_run: int | None = None,
+    is_asked: bool = False,
+    with_calls: bool = False,
+) -> dict[str, Any]:
+    """The group as sent to the browser; blind, without anything that reveals the verdict.
+
+    `is_asked`: its validator is at work on it. `with_calls`: the viewer may ask for its calls.
+    """
+    review = group.review
+    known = _known(group)
+    return {
+        "id": group.id,
+        "name": group.query_id,
+        "seen": review.id if review else None,
+        "review": review.action if review else "",
+        "mine": review is not None and review.reviewed_by == viewer,
+        "labels": [
+            *([group.verdict] if group.verdict and not blind else []),
+            *(["offline"] if group.offline else []),
+        ],
+        "notes": _notes(group, blind, carried_from_run),
+        "missing": [text.sign for text in missing_texts(known)],
+        "calls": with_calls and bool(group.calls),
+        "columns": _columns(group, known, {} if blind else revalidation, blind, is_asked),
+        "before": _before(group),
+    }
+
+
+def calls(group: GroupDetail, prompts: Mapping[int, list[CallText]]) -> dict[str, Any]:
+    """The group's model calls with their prompts and raw answers."""
+    return {
+        "group": group.id,
+        "list": [
+            {
+                "title": f"{call.task} · {call.provider} {call.model} · {call.outcome} · "
+                f"{call.input_tokens + call.output_tokens:,} tokens · ${call.cost_usd:.4f}",
+                "parts": [
+                    *(
+                        [f"Prompt ({message['role']})", message["content"]]
+                        for message in prompts.get(call.id, ())
+                    ),
+                    ["Raw answer", call.answer],
+                ],
+            }
+            for call in group.calls
+        ],
+    }
+
+
+def _notes(group: GroupDetail, blind: bool, carried_from_run: int | None) -> list[str]:
+    review, notes = group.review, []
+    if not blind and group.drop_reason:
+        detail = f": {group.drop_detail}" if group.drop_detail else ""
+        notes.append(f"Dropped, {group.drop_reason.replace('_', ' ')}{detail}")
+    if review is not None:
+        reason = f": {review.reason}" if review.reason else ""
+        when = f"{review.created_at:%Y-%m-%d %H:%M}"
+        carried = ""
+        if review.carried_from is not None:
+            run = "another run" if carried_from_run is None else f"run {carried_from_run}"
+            carried = f", for the same texts in {run}"
+        who = f"by {review.reviewed_by}, {when}{carried}{reason}"
+        notes.append(f"{ACTIONS[review.action].capitalize()} {who}")
+        if not blind and group.verdict == "dropped" and review.action == "approve":
+            notes.append("Rescued: a release contains this group because it is approved.")
+    return notes
+
+
+def _known(group: GroupDetail) -> dict[str, str]:
+    """The group's texts by column, those of the pair too."""
+    known = {TEXTS["Q+"].column: group.query_positive, TEXTS["P+"].column: group.document_positive}
+    for text in TEXTS.values():
+        if text.introduced_by in group.triplets:
+            known[text.column] = getattr(group.triplets[text.introduced_by], text.field)
+    return known
+
+
+def _columns(
+    group: GroupDetail,
+    known: Mapping[str, str],
+    revalidation: Mapping[str, str],
+    blind: bool,
+    is_asked: bool,
+) -> list[dict[str, Any]]:
+    positive = Texts(*(known.get(text.column, "") for text in SCENARIOS["positive"].texts))
+    found = []
+    for role in ROLES:
+        texts = Texts(*(known.get(text.column, "") for text in SCENARIOS[role].texts))
+        says, state = _says(group, role, revalidation, blind)
+        found.append(
+            {
+                "title": SCENARIOS[role].title,
+                "scenario": SCENARIOS[role].label,
+                "says": says,
+                "state": state,
+                "asked": is_asked,
+                "parts": _parts(role, texts, None if role == "positive" else positive),
+            }
+        )
+    return found
+
+
+def _parts(role: Role, texts: Texts, other: Texts | None) -> list[dict[str, Any]]:
+    return [
+        {
+            "label": label,
+            "field": FIELD_OF.get((role, column)),
+            "text": text,
+            "other": unlike if other is not None else "",
+            "is_passage": column == "passage",
+            "pieces": [[text, False]] if other is None else differences(text, unlike),
+        }
+        for label, column, text, unlike in zip(
+            labels(role), texts._fields, texts, other or texts, strict=True
+        )
+    ]
+
+
+def _says(
+    group: GroupDetail, role: Role, revalidation: Mapping[str, str], blind: bool
+) -> tuple[str, str]:
+    """The validator's result for the scenario (after the last edit, if any) and its state."""
+    if blind:
+        return "", ""
+    if role in revalidation:
+        return SAYS[revalidation[role]], revalidation[role]
+    for judgment in group.judgments:
+        if judgment.scenario == role:
+            choice = judgment.choice
+            chose = title_of(choice) if choice in SCENARIOS else choice.replace("_", " ")
+            return f"{judgment.judge} chose {chose}", "holds" if judgment.agrees else "fails"
+    return "", ""
+
+
+def _before(group: GroupDetail) -> list[dict[str, str]]:
+    if group.review is None or group.review.action != "edit":
+        return []
+    return [
+        {"label": name.replace("_", " "), "text": str(text)}
+        for name, text in group.review.before.items()
+    ]
