@@ -39,7 +39,7 @@ def test_an_account_for_the_provider_only_is_made_by_command(
     sqlite_store: Store, inf: Callable[..., Ran]
 ) -> None:
     refused = inf("users", "add", "ann", "--role", "admin", "--no-password", "--json")
-    assert refused.code == 1 and "--email" in refused.json["error"]
+    assert refused.code == 2 and "--email" in refused.json["error"]
     made = inf(
         "users", "add", "ann", "--role", "admin", "--no-password", "--email", "a@b", "--json"
     )
