@@ -165,6 +165,25 @@ class Place:
         return files, str(root).rstrip("/")
 
 
+def local_file(given: str) -> Path:
+    """The path that is given, or a copy of the file that a URL names, in `$INF_HOME/fetched`.
+
+    A copy is made anew every time: a file, unlike a release, may change. Raises NotFound.
+    """
+    if given.lower().startswith("file://") or not _URL.match(given):
+        return Path(given[len("file://") :] if given.lower().startswith("file://") else given)
+    files, remote = Place(given)._remote()
+    if not files.isfile(remote):
+        raise NotFound(f"there is no file {given}")
+    key = hashlib.sha256(given.encode()).hexdigest()[:16]
+    copy = home() / "fetched" / f"file-{key}" / remote.rpartition("/")[2]
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    part = copy.with_name(f"{copy.name}.part-{os.getpid()}")
+    files.get_file(remote, str(part))
+    part.replace(copy)
+    return copy
+
+
 def place_of(given: str) -> Place:
     """The folder that a path or a URL names; `file://` is a path."""
     if given.lower().startswith("file://"):

@@ -9,6 +9,7 @@ import pytest
 from hub_server import Hub
 from sqlalchemy import select
 
+from analysis.files.storage import local_file
 from curation.hub.layouts import Wanted, layout_of, rows_of
 from curation.hub.pull import is_folder, pull
 from curation.sources.rows import LeftOut, SourcePair
@@ -205,3 +206,22 @@ def test_a_preset_is_pulled_from_the_hub_by_its_name(
     assert done.code == 0, done.out + done.err
     assert (done.json["layout"], done.json["imported"]) == ("followir", 2)
     assert done.json["left_out"] == {"label is neither true nor false": 1}
+
+
+def test_a_file_of_a_storage_is_copied_anew_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INF_HOME", str(tmp_path / "home"))
+    files = fsspec.filesystem("memory")
+    files.pipe_file("/bucket/pairs.jsonl", b"one")
+    try:
+        assert local_file("memory://bucket/pairs.jsonl").read_bytes() == b"one"
+        files.pipe_file("/bucket/pairs.jsonl", b"two")
+        copy = local_file("memory://bucket/pairs.jsonl")
+        assert (copy.read_bytes(), copy.name) == (b"two", "pairs.jsonl")
+        with pytest.raises(NotFound, match="there is no file"):
+            local_file("memory://bucket/missing.jsonl")
+    finally:
+        files.rm("/bucket", recursive=True)
+    assert local_file("pairs.jsonl") == Path("pairs.jsonl")
+    assert local_file("file:///srv/pairs.jsonl") == Path("/srv/pairs.jsonl")

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from analysis.files.storage import local_file
 from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import (
     Failed,
@@ -31,7 +32,19 @@ from curation.sources.converting import Conversion, write_files
 from db.errors import BadRow, BadRows
 from db.store.store import Store
 
-FILE = click.Path(path_type=Path)
+FOLDER = click.Path(path_type=Path)
+
+
+class FileOrUrl(click.Path):
+    """A path, or the URL of a file on any storage (s3://…), of which a copy is read."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and "://" in value:
+            value = str(local_file(value))
+        return super().convert(value, param, ctx)
+
+
+FILE = FileOrUrl(path_type=Path)
 SHOWN = 20
 SHOWN_CHARACTERS = 70
 
@@ -104,7 +117,7 @@ def _human_either(result: Result) -> str:
 @click.option("--dataset", "name", help="Name of the dataset; created if missing.")
 @click.option("--pairs", type=FILE, help="Columns query_id, query, passage_id, passage.")
 @click.option("--passages", type=FILE, help="Columns passage_id, text, title.")
-@click.option("--beir", type=FILE, help="Instead of pairs: a BEIR folder (corpus, queries, qrels).")
+@click.option("--beir", type=FOLDER, help="Instead of pairs: a BEIR folder.")
 @click.option("--split", help="Qrels of the BEIR folder: test, dev or train.")
 @click.option(
     "--column", "columns", multiple=True, metavar="OURS=THEIRS", help="Map a column; repeatable."
@@ -145,6 +158,7 @@ def import_(
 ) -> Result:
     """Read pairs (query and the passage that answers it) and passages into a dataset.
 
+    Each file is a path or a URL (s3://, gs://, hf://, https://).
     Files are JSONL, JSON, CSV (`,` or `;`), TSV, Excel or Parquet; text formats also as .gz. A pair
     may bring its passage inline in a column `passage`: a file of `query` and `passage` alone is
     enough. Further columns are kept. Importing the same rows again adds nothing. Every bad row is
