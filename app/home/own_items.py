@@ -54,11 +54,10 @@ def _draw_agreement(found: OwnItems) -> None:
         st.dataframe(
             [
                 {
-                    "Instruction": each.instruction,
-                    "Query": each.query,
                     "You chose": choice_text(each.own),
                     "The validator chose": choice_text(each.validator),
-                    "Written to fit": choice_text(each.scenario),
+                    "Instruction": each.instruction,
+                    "Query": each.query,
                 }
                 for each in differ
             ],
