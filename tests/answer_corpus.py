@@ -783,6 +783,7 @@ def _debris() -> Iterator[Case]:
     )
     for text in clear:
         yield Case(f"one choice with its reason: {text!r}", JUDGE, openai(text), want="2")
+    yield from _third_attack()
     kept = f'{P} He said: "Ring it." A board 12" wide hangs there (I\'ve kept a picture of it).'
     yield Case("quotes that belong to a passage", PASSAGE, openai(f"Passage: {kept}"), want=kept)
     for text in (
@@ -792,6 +793,75 @@ def _debris() -> Iterator[Case]:
         "Skip the end of the story; I want the building of it.",
     ):
         yield Case(f"a clean line: {text}", INSTRUCTION, vllm(f"Instruction: {text}"), want=text)
+
+
+def _third_attack() -> Iterator[Case]:
+    """What stayed, or was read wrongly, when it was attacked a third time."""
+    lines = (
+        *(f"{X} (new instruction)", f"New instruction - {X}", f"I+ {X}", f"{X} // negative"),
+        *(f"{X} *This contradicts the year.*", f"{X} Does this work for you?"),
+        *(f"{X} Happy to revise.", f"{X} Would that work?"),
+    )
+    for text in lines:
+        name = f"debris again: {text.replace(X, '…')}"
+        yield Case(name, INSTRUCTION, openai(f"Instruction: {text}"), drop="leftover")
+    yield Case(
+        "debris again: a negative query",
+        QUERY,
+        tgi(f"Query: {Q} — a negative query"),
+        drop="leftover",
+    )
+    tails = (
+        *("I hope this meets your requirements.", "Rewritten to omit the year."),
+        *("Please note I avoided figures.", "Feel free to tell me what you'd like changed."),
+        *("**Analysis:** it misses the year", "The passage above does not mention years."),
+        *("This text does not mention years, per the requirements.", "Will it do?"),
+        *("Stop generating", "</p"),
+    )
+    for tail in tails:
+        yield Case(
+            f"debris again: … {tail}", PASSAGE, vllm(f"Passage: {P}\n\n{tail}"), drop="leftover"
+        )
+    for text in (
+        f"<reflect>\n{DRAFT}</reflect>\nDone",
+        f"**Thinking**\n{DRAFT}\n\n**Final**\n{X}",
+        f"Draft:\n{DRAFT}\nRevised version: {X}",
+    ):
+        yield Case(
+            f"a draft and no answer: {text!r:.40}", INSTRUCTION, ollama(text), drop="unparsable"
+        )
+    yield Case(
+        "a tag for reflecting, then the answer",
+        INSTRUCTION,
+        ollama(f"<reflect>{DRAFT}</reflect>\nInstruction: {X}"),
+        want=X,
+    )
+    parts = [{"type": "text", "text": "Draft one."}, {"type": "text", "text": f"Instruction: {X}"}]
+    yield Case("two parts of text", INSTRUCTION, openai(parts), want=X)
+    thinking = {"type": "text", "text": "Instruction: a draft.", "thought": True}
+    yield Case("a part marked as a thought", INSTRUCTION, gemini([thinking, parts[1]]), want=X)
+    for text in (
+        "Choice: 2. Actually, 3.",
+        "Choice: 2.\nWait, on reflection it should be 3.",
+        "Choice: 2, though 3 is better",
+    ):
+        yield Case(f"a choice taken back: {text!r}", JUDGE, openai(text), drop="unparsable")
+    for text in (
+        "Choice: 2. Actually the only one that names the year.",
+        "Choice: 2\nThough short, it should be enough: it names the year.",
+        "Choice: 2, though only passage 2 is short.",
+    ):
+        yield Case(f"a choice with its reason: {text!r}", JUDGE, openai(text), want="2")
+    for text in (
+        "What is this passage of the river called and who named it?",
+        "Find texts about a rewritten constitution, not the new one.",
+        "Find texts in which a ship's captain stops a negative rumour.",
+    ):
+        yield Case(
+            f"a clean line again: {text}", INSTRUCTION, vllm(f"Instruction: {text}"), want=text
+        )
+    clean = f"{P} This passage through the hills never closed. The text above the door is worn."
+    yield Case("a passage about a passage", PASSAGE, openai(f"Passage: {clean}"), want=clean)
 
 
 def _bodies() -> Iterator[Case]:

@@ -83,7 +83,8 @@ class Server:
         assert schema in ("ignored", "taken", "refused", "object")
         self.thinking_bytes = 0  # of reasoning before each answer, as local servers send it
         self.down: tuple[int, int, str] | None = None  # after N answers, with status and code
-        self.poison: tuple[str, ...] = ()  # prompts that hold one of these always meet a 500
+        self.poison: tuple[str, ...] = ()  # prompts that hold one of these always meet this error
+        self.poison_error: tuple[int, str | None] = (500, None)  # status, parameter
         self.other_model: tuple[int, str] | None = None  # after N answers, reported by this name
         self.reply: Reply | None = None  # a test's own response to a request; None: as usual
         self.schema = schema
@@ -198,7 +199,8 @@ class Server:
         if self.down is not None and self.answered.total() >= self.down[0]:
             return _error(self.down[1], self.down[2], "out of order")
         if any(each in prompt for each in self.poison):
-            return _error(500, "server_error", "this prompt breaks the server")
+            status, param = self.poison_error
+            return _error(status, "server_error", "this prompt breaks the server", param)
         limited = self._over_the_limit()
         fault = self._fault(identity, tries)
         self.statuses[fault or ("limited" if limited else "ok")] += 1
@@ -398,8 +400,8 @@ def _line(prompt: str, label: str) -> str:
     return found.group(1).strip() if found else ""
 
 
-def _error(status: int, code: str, message: str) -> web.Response:
-    body = {"error": {"message": message, "type": code, "param": None, "code": code}}
+def _error(status: int, code: str, message: str, param: str | None = None) -> web.Response:
+    body = {"error": {"message": message, "type": code, "param": param, "code": code}}
     return web.json_response(body, status=status)
 
 

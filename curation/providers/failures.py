@@ -58,6 +58,18 @@ def raise_if_final(error: Exception, request: Request, server: str) -> None:
     raise error
 
 
+def may_be_about_one_request(error: Exception, *, task_works: bool) -> bool:
+    """Whether what `raise_if_final` takes for the whole run may concern this request alone.
+
+    A router or a moderating proxy answers 403 or 404 to one prompt; a refused parameter concerns
+    all requests of a task, unless some with the same parameters were answered (`task_works`).
+    """
+    if isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
+        return task_works
+    is_refusal = isinstance(error, openai.PermissionDeniedError | openai.NotFoundError)
+    return is_refusal and error_code(error) != QUOTA
+
+
 def may_be_about_form(error: Exception) -> bool:
     """Whether a refusal may concern the response format: servers word that in many ways.
 

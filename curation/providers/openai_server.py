@@ -23,6 +23,7 @@ from curation.providers.failures import (
     LIMIT_NAMES,
     max_retry_after,
     may_be_about_form,
+    may_be_about_one_request,
     raise_if_final,
     refuses_limit_name,
     retry_after_seconds,
@@ -83,6 +84,7 @@ class OpenAIProvider:
             concurrency, per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute
         )
         self._last_answer = time.monotonic()
+        self._answered_tasks: set[tuple[str, str]] = set()
         self._jitter = random.Random()
         self.failures = 0
         self._open_requests = 0  # requests without an answer yet, between attempts too
@@ -251,7 +253,12 @@ class OpenAIProvider:
                         self._trouble.retrying(None)
                         continue
                     passed_on = 0
-                    raise_if_final(error, request, endpoint.url)
+                    try:
+                        raise_if_final(error, request, endpoint.url)
+                    except ProviderError:
+                        if not await self._refuses_only(request, error):
+                            raise
+                        raise RowFailed("request_refused", describe(error)) from error
                     if isinstance(error, openai.RateLimitError):
                         self.gate.throttled(started, delay)
                     else:
@@ -262,6 +269,7 @@ class OpenAIProvider:
                         failed_at = time.monotonic()
                 else:
                     self._last_answer = time.monotonic()
+                    self._answered_tasks.add((request.model, request.task))
                     self.gate.worked()
                     self.endpoints.answered(endpoint)
                     endpoint.form[request.model] = max(form, endpoint.form.get(request.model, 0))
@@ -347,6 +355,13 @@ class OpenAIProvider:
             attempts=attempts,
             last_error=what,
         ) from failed
+
+    async def _refuses_only(self, request: Request, error: Exception) -> bool:
+        """Whether the server refuses this request and answers others: it must not end the run."""
+        task_works = (request.model, request.task) in self._answered_tasks
+        return may_be_about_one_request(
+            error, task_works=task_works
+        ) and await self._answers_a_probe(request)
 
     async def _answers_a_probe(self, request: Request) -> bool:
         """Whether an endpoint answers a small request to the same model."""

@@ -65,6 +65,17 @@ _DOUBT = re.compile(
     r"|or (?:maybe|perhaps|possibly|another)|not sure|cannot decide)\b",
     re.IGNORECASE,
 )
+# anywhere after the number: another number behind a word that takes the choice back
+_TAKEN_BACK = re.compile(
+    r"\b(?:wait|actually|though|rather|instead|correction|on reflection|should be)\b"
+    rf"\D{{0,60}}?({_NUMBER})",
+    re.IGNORECASE,
+)
+# after a labelled line: what stood there was a draft
+_FINAL_BEGINS = re.compile(
+    r"^\W*(?:final|revised|improved|better)(?: (?:version|answer|one))?\W{0,4}(?::|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _INVISIBLE = " \t\r\n\u200b\u200e\u200f\u2060\ufeff"
 MAX_DIGITS = 9  # of a candidate's number; `int` refuses thousands of them
 
@@ -243,6 +254,9 @@ def _one_of_labels(task: Task, gives: Gives, plain: str) -> str:
         if _REFUSAL.match(plain):
             raise Unparsable("refused", f"{task}: the model refused: {plain[:120]}")
         raise Unparsable("unparsable", f"{task}: no line starts with `{gives}:`")
+    label = list(_label_pattern(gives).finditer(plain))
+    if gives != "Passage" and label and _FINAL_BEGINS.search(plain, label[-1].end()):
+        raise Unparsable("unparsable", f"{task}: a final version follows the line `{gives}:`")
     if any(_unquoted(one) != _unquoted(found[0]) for one in found):
         raise Unparsable("unparsable", f"{task}: several lines start with `{gives}:` and differ")
     return found[0]
@@ -306,7 +320,8 @@ def _choice_of_text(task: Task, text: str) -> str:
     for one in found:
         if _MORE.match(text, one.end()):
             raise Unparsable("unparsable", f"{task}: more than one choice in a line")
-    if _DOUBT.match(text, last.end()):
+    back = _TAKEN_BACK.search(text, last.end())
+    if _DOUBT.match(text, last.end()) or (back and back[1].lstrip("0") != last[1].lstrip("0")):
         raise Unparsable("unparsable", f"{task}: the line of the choice takes it back")
     for one, other in pairwise(found):
         if one[1].lower() != other[1].lower() and "\n" not in text[one.end() : other.start()]:

@@ -6,6 +6,7 @@ here raises but for a body that is no completion at all.
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,14 +89,25 @@ def _content(content: Any) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "".join(_part(one) for one in content)
+        return _joined([text for text in map(_part, content) if text])
     return _dumped(content)
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """Parts that end between two words are one text; any other is a paragraph of its own."""
+    text = ""
+    for part in parts:
+        is_cut = not text or text[-1].isspace() or part[0].isspace()
+        text += part if is_cut else f"\n{part}"
+    return text
 
 
 def _part(part: Any) -> str:
     if isinstance(part, str):
         return part
     if not isinstance(part, dict) or part.get("type", "text") not in ("text", "output_text"):
+        return ""
+    if part.get("thought") is True:
         return ""
     text = part.get("text")
     return text if isinstance(text, str) else ""
@@ -104,8 +116,12 @@ def _part(part: Any) -> str:
 def _thinking_parts(content: Any) -> str:
     """The thinking among the parts of a content: a text, or a list of parts of its own."""
     parts = content if isinstance(content, list) else []
-    found = [one for one in parts if isinstance(one, dict) and one.get("type") == "thinking"]
+    found = [one for one in parts if isinstance(one, dict) and _is_thinking(one)]
     return "\n".join(_content(one.get("thinking") or one.get("text")) for one in found)
+
+
+def _is_thinking(part: dict[str, Any]) -> bool:
+    return part.get("type") == "thinking" or part.get("thought") is True
 
 
 def _tool_arguments(calls: Any) -> str:

@@ -49,8 +49,15 @@ _HEAD = re.compile(
 )
 _TAIL = re.compile(
     r"\blet me know\b(?: (?:if|whether|how|what|should)\b|\s*[!.]?\s*$)"
-    r"|\bfeel free to (?:ask|reach|let|adjust|modify|tweak|change|edit|use)"
-    r"|\b(?:i )?hope (?:this|that|it)(?: helps\b|(?: i|['’])s what you)"
+    r"|\bfeel free to (?:ask|reach|let|tell|adjust|modify|tweak|change|edit|use)"
+    r"|\b(?:i )?hope (?:this|that|it)(?: (?:helps|meets|works|fits|suits)\b|(?: i|['’])s what you)"
+    r"|\b(?:does|would|will) (?:this|that|it) (?:work|do|help|suit)\b[^.?\n]{0,30}\?\W*$"
+    r"|\bhappy to (?:revise|adjust|change|rewrite|tweak)\b|\bstop generating\W*$|</\w{0,12}$"
+    r"|\bplease note(?: that)? (?:i|this (?:passage|text|version)|the (?:passage|text))\b"
+    r"|(?:^|\n)\W*(?:rewritten|revised|modified|adapted|edited) to \w+"
+    r"|\b(?:the (?:passage|text) above|this (?:passage|text))"
+    r" (?:does not|doesn['’]t|never|avoids|omits|deliberately)\b"
+    r"|\bper the (?:requirements?|instructions?|request)\b"
     r"|\bis there (?:any|some)thing\b[^.\n]{0,40}\b(?:else|you['’]d like|you would like)\b"
     r"|\bwould you like (?:me|another|to see|any|some)\b|\bdo you (?:want|need) me to\b"
     r"|\bis this what you (?:wanted|had in mind|meant)\b|\bthank you\W*$"
@@ -64,6 +71,7 @@ _TAIL = re.compile(
     re.IGNORECASE,
 )
 _NOTE = re.compile(
+    r"^\s*(?:\*\*|__)(?:analysis|comments?|remarks?)\b\W{0,4}|"
     r"^\W*(?:notes?|explanation|reasoning|rationale|justification|word count|key differences"
     r"|differences|changes(?: made)?|why this(?: works)?|disclaimer)\b[^\n:]{0,30}:"
     r"|\bword count\s*:|^\W*end of (?:the )?(?:passage|text|document)\W*$"
@@ -80,13 +88,20 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _SCENARIO_SIGN = re.compile(
-    r"(?:^|\n)\W*(?:[IQP][12]?[-+−–]\s*:|P[12]?[-+−–]\s*(?:$|\n)|\((?:new|revised|rewritten)\))",
+    r"(?:^|\n)\W*(?:[IQP][12]?[-+−–]\s*:|P[12]?[-+−–]\s*(?:$|\n)|\((?:new|revised|rewritten)\))"
+    r"|^\W*[IQP][12]?[-+−–]\s+\S"
+    r"|^\W*(?:new|negative|positive|opposite|revised|search) (?:instruction|query|passage)\s+[-–—]",
     re.IGNORECASE,
 )
 _REMARK = re.compile(
     r"[(\[][^()\[\]\n]*\b(?:contradict\w*|revis(?:ed|ion)|rewritten|reversed|opposite|as requested"
     r"|(?:from|of) the original|original (?:focus|instruction|query))\b[^()\[\]\n]*[)\]]\W*$"
     r"|\s[-–—]\s*(?:the )?(?:opposite|reverse|contrary) of\b[^\n]*$"
+    r"|[(\[](?:an? |the )?(?:new|negative|positive|opposite|contradictory)"
+    r" (?:instruction|query)\W*$"
+    r"|(?://|\s[-–—])\s*(?:an? |the )?(?:new|negative|opposite|contradictory)"
+    r"(?: (?:instruction|query))?\W*$"
+    r"|\bthis (?:contradicts|reverses) the\b"
     r"|[.!?;]\s+(?:explanation|rationale|reasoning|note)\s*:",
     re.IGNORECASE,
 )
@@ -141,8 +156,20 @@ class _Sign:
 
 
 _DESCRIPTIONS = [plain_words(one) for one in DESCRIPTIONS.values()]  # of the schema's fields
-_NOTE_WORDS = (":", "end", "explanation", "reasoning", "rationale", "works", "note", "words", "key")
-_REMARK_WORDS = ("(", "[", " of ", ":")
+_NOTE_WORDS = (
+    ":",
+    "**",
+    "__",
+    "end",
+    "explanation",
+    "reasoning",
+    "rationale",
+    "works",
+    "note",
+    "words",
+    "key",
+)
+_REMARK_WORDS = ("(", "[", " of ", ":", "/", "-", "–", "—", "this ")
 _PROMPT_WORDS = ("instruction", "query", "passage")
 _CODE_SIGNS = (
     _Sign("a code fence", _FENCE, ("```", "~~~")),
@@ -158,7 +185,7 @@ _SIGNS = (
     _Sign("a tag", _PAGE_TAG, ("<",)),
     _Sign("a further turn of the dialogue", _TURN, (":",)),
     _Sign("a note next to the text", _NOTE, _NOTE_WORDS),
-    _Sign("a sign of the scenario", _SCENARIO_SIGN, ("-", "+", "−", "–", "(")),
+    _Sign("a sign of the scenario", _SCENARIO_SIGN, ("-", "+", "−", "–", "—", "(")),
     _Sign("a written-out character", _ENTITY, ("&",)),
     _Sign("a remark next to the instruction", _REMARK, _REMARK_WORDS, "Instruction"),
     _Sign("a remark next to the query", _REMARK, _REMARK_WORDS, "Query"),

@@ -8,7 +8,7 @@ tag to the *last* closing one everything goes, also where a thought names its ow
 
 import re
 
-_TAGS = "think|thinking|thought|thoughts|reasoning|reason|reflection|analysis|scratchpad|seed:think"
+_TAGS = "think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion)?|analysis|scratchpad|seed:think"
 _OPEN = re.compile(
     rf"<(?:{_TAGS})\b[^>]*>|<details\s+type=.?reasoning[^>]*>|◁think▷|\[THINK\]"
     r"|<\|channel>|<\|START_THINKING\|>|<\|begin_of_thought\|>|<unused94>",

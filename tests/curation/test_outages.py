@@ -18,7 +18,7 @@ from curation.run.engine import curate
 from curation.run.starting import resume_run, start_run
 from db.errors import BadInput, ProviderError
 from db.store.store import Store
-from db.tables import Group
+from db.tables import Group, Pair
 
 ASKED: dict[str, Any] = {
     "dataset": "small",
@@ -74,12 +74,27 @@ def test_one_row_that_always_fails_is_dropped_and_the_run_ends(
 ) -> None:
     add_dataset(sqlite_store, pairs=8)
     with sqlite_store.read() as session:
-        from db.tables import Pair
-
         server.poison = tuple(session.scalars(select(Pair.query).order_by(Pair.id).limit(1)))
     result = run_curation(sqlite_store, **ASKED)
     assert result["status"] == "done"
     assert result["dropped"] == {"server_error": 1} and result["kept"] == 7
+
+
+@pytest.mark.parametrize(
+    ("status", "param"),
+    [(403, None), (404, None), (400, "messages[0].content"), (422, "messages[0].content")],
+)
+def test_a_refusal_of_one_prompt_costs_its_group_and_not_the_run(
+    sqlite_store: Store, server: Server, status: int, param: str | None
+) -> None:
+    """A router that moderates: its 403 says nothing about the key, its 404 not about the model."""
+    add_dataset(sqlite_store, pairs=8)
+    with sqlite_store.read() as session:
+        poisoned = session.scalars(select(Pair.query).order_by(Pair.id.desc()).limit(1))
+        server.poison, server.poison_error = tuple(poisoned), (status, param)
+    result = run_curation(sqlite_store, **(ASKED | {"concurrency": 1}))
+    assert result["status"] == "done"
+    assert result["dropped"] == {"request_refused": 1} and result["kept"] == 7
 
 
 def test_a_server_that_takes_json_without_a_schema_is_asked_for_that(
