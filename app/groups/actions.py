@@ -101,7 +101,7 @@ def workbench_data(
     as_json: AsJson,
     calls_as_json: AsJson,
 ) -> dict[str, Any]:
-    """Store the card's reviews; return a page of the list and the groups it asked for.
+    """Store the card's reviews; return a page of the list and the groups it in_validation for.
 
     `scope` separates the outboxes of different users and stores in the same browser.
     """
@@ -123,7 +123,7 @@ def workbench_data(
             first = [desk.wanted_group] if desk.wanted_group is not None else []
             ids = list(dict.fromkeys([*first, *(row.id for row in page.rows)]))[:3]
         shown = [each for each in ids if _may_see(session, viewer, each)]
-        asked = _groups_being_validated(session, run_id)
+        in_validation = _groups_being_validated(session, run_id)
         groups = [
             as_json(
                 get_group(session, each, viewer=name),
@@ -131,7 +131,7 @@ def workbench_data(
                 blind=blind,
                 viewer=name,
                 carried_from_run=_run_of_original(session, each),
-                is_asked=None in asked or each in asked,
+                is_validating=None in in_validation or each in in_validation,
                 with_calls=viewer.curates,
             )
             for each in shown
@@ -214,8 +214,8 @@ def _validate(viewer: Viewer, entry: Mapping[str, Any]) -> None:
             raise Refused(
                 f"the validator has judged exactly these texts of group {group_id}: edit one first"
             )
-        asked = _groups_being_validated(session, run_id)
-    if not asked & {None, group_id}:
+        in_validation = _groups_being_validated(session, run_id)
+    if not in_validation & {None, group_id}:
         config = {"run_id": run_id, "group_id": group_id}
         launching.launch(open_store(), "judge", config, started_by=user.name)
 

@@ -40,9 +40,11 @@ WRITTEN = "groups.address"
 MAX_IDS = 800  # proxies refuse addresses of more than 8 KB
 
 
-def draw_filters(run: RunSummary, *, blind: bool, beside: DeltaGenerator) -> QueueFilter:
-    """Draw the views of a run's groups, and the filters in `beside`; blind, none that reveals a
-    verdict."""
+def draw_filters(run: RunSummary, *, blind: bool, place: DeltaGenerator) -> QueueFilter:
+    """Draw the views of a run's groups, and the filters in `place`.
+
+    Blind, none that reveals a verdict.
+    """
     sources, reasons = actions.filter_options(run, blind=blind)
     options = {
         "verdict": () if blind else ("kept", "dropped"),
@@ -55,7 +57,7 @@ def draw_filters(run: RunSummary, *, blind: bool, beside: DeltaGenerator) -> Que
     views = BLIND_VIEWS if blind else VIEWS
     chosen = {name: st.session_state.get(f"groups.{name}", ALL) for name in options}
     active = {name: value for name, value in chosen.items() if value != ALL}
-    with beside:
+    with place:
         search, in_passages = _draw_widgets(options, len(active))
     with st.container(horizontal=True, gap="small"):
         for number, (name, sets) in enumerate(views.items()):

@@ -137,7 +137,7 @@ def draw_page(runs: list[RunSummary]) -> None:
     place = st.container()
     read_run_of_group(runs)
     providers = sorted({run.provider for run in runs if curates(run)})
-    chosen, beside = st.columns([2, 3], vertical_alignment="bottom")
+    chosen, filters = st.columns([2, 3], vertical_alignment="bottom")
     with chosen:
         if len(providers) > 1:
             provider = st.selectbox("Provider", (ALL, *providers), key="groups.provider")
@@ -154,7 +154,7 @@ def draw_page(runs: list[RunSummary]) -> None:
         draw_heading("Groups", LEAD, offline=run.offline, recorded=run.provider == RECORDED)
     with open_store().read() as session:
         viewer = actions.viewer_of(session, run.id)
-    wanted = draw_filters(run, blind=viewer.blind, beside=beside)
+    wanted = draw_filters(run, blind=viewer.blind, place=filters)
     draw_counts(run)
     group_id = named_group()
     if group_id is not None and actions.is_hidden(group_id):

@@ -121,7 +121,7 @@ class Workbench extends OutboxCard {
   }
 
   isValidating() {
-    return Boolean(this.current?.columns.some((column) => column.state === "waiting" && column.asked));
+    return Boolean(this.current?.columns.some((column) => column.state === "waiting" && column.validating));
   }
 
   near() {
@@ -322,6 +322,7 @@ class Workbench extends OutboxCard {
       box.addEventListener("input", compare);
       compare();
       place.body.replaceChildren(box, changes);
+      for (const name of ["tabindex", "role", "aria-label"]) place.body.removeAttribute(name);
       this.boxes.set(field, box);
     }
     this.saveRow.hidden = false;
@@ -621,7 +622,8 @@ class Workbench extends OutboxCard {
     this.fillTexts();
     for (const old of group.before) {
       const details = make("details", "before");
-      details.append(make("summary", "", `${old.label} before the edit`), make("div", "text", old.text));
+      const text = make("div", "text whole", old.text);
+      details.append(make("summary", "", `${old.label} before the edit`), text);
       this.root.appendChild(details);
     }
     this.callsBox = make("div", "calls");
@@ -640,11 +642,6 @@ class Workbench extends OutboxCard {
       into.appendChild(make("h4", "label", part.label));
       const body = make("div", "text");
       body.dir = "auto";
-      if (part.is_passage) {
-        body.tabIndex = 0;
-        body.setAttribute("role", "group");
-        body.setAttribute("aria-label", part.label);
-      }
       into.appendChild(body);
       this.bodies.push({ body, part });
       if (part.field) this.places.set(part.field, { body, part });
@@ -654,6 +651,9 @@ class Workbench extends OutboxCard {
 
   fillTexts() {
     for (const { body, part } of this.bodies) {
+      body.tabIndex = 0; // a text that scrolls has to be reached by keyboard, too
+      body.setAttribute("role", "group");
+      body.setAttribute("aria-label", part.label);
       if (!part.text) {
         body.replaceChildren(make("em", "quiet", "not written"));
         continue;

@@ -56,12 +56,12 @@ def group_as_json(
     blind: bool,
     viewer: str = "",
     carried_from_run: int | None = None,
-    is_asked: bool = False,
+    is_validating: bool = False,
     with_calls: bool = False,
 ) -> dict[str, Any]:
     """The group as sent to the browser; blind, without anything that reveals the verdict.
 
-    `is_asked`: its validator is at work on it. `with_calls`: the viewer may ask for its calls.
+    `is_validating`: its validator is at work on it. `with_calls`: the viewer may ask for its calls.
     """
     review = group.review
     known = _known(group)
@@ -78,7 +78,7 @@ def group_as_json(
         "notes": _notes(group, blind, carried_from_run),
         "missing": [text.sign for text in missing_texts(known)],
         "calls": with_calls and bool(group.calls),
-        "columns": _columns(group, known, {} if blind else revalidation, blind, is_asked),
+        "columns": _columns(group, known, {} if blind else revalidation, blind, is_validating),
         "before": _before(group),
     }
 
@@ -137,7 +137,7 @@ def _columns(
     known: Mapping[str, str],
     revalidation: Mapping[str, str],
     blind: bool,
-    is_asked: bool,
+    is_validating: bool,
 ) -> list[dict[str, Any]]:
     positive = Texts(*(known.get(text.column, "") for text in SCENARIOS["positive"].texts))
     found = []
@@ -150,7 +150,7 @@ def _columns(
                 "scenario": SCENARIOS[role].label,
                 "says": says,
                 "state": state,
-                "asked": is_asked,
+                "validating": is_validating,
                 "parts": _parts(role, texts, None if role == "positive" else positive),
             }
         )

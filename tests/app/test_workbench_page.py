@@ -140,12 +140,12 @@ def test_edits_wait_for_the_validator_until_it_is_asked(
     monkeypatch.setattr(supervisors, "ensure_supervisor", lambda store: None)  # starts a process
     page = open_page("groups", review="edit")
     column = card_data(page)["groups"][0]["columns"][0]
-    assert (column["says"], column["asked"]) == ("not yet validated", False)
+    assert (column["says"], column["validating"]) == ("not yet validated", False)
     page.button(key="review.revalidate").click().run()
     with sqlite_store.read() as session:
         job = session.scalars(select(Job)).one()
     assert (job.kind, job.config) == ("judge", {"run_id": run_id})
-    assert card_data(page)["groups"][0]["columns"][0]["asked"] is True
+    assert card_data(page)["groups"][0]["columns"][0]["validating"] is True
 
 
 def test_hidden_groups_are_neither_listed_nor_opened_without_a_warning(

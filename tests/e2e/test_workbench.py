@@ -111,7 +111,7 @@ def test_a_dropped_group_is_rescued_with_the_keyboard_and_is_in_the_release(
     expect(page.locator(".voice")).to_contain_text("lacks I+, Q-, I-, P1-, P2-")
     page.keyboard.press("e")
     for label, text in BY_HAND.items():
-        page.get_by_label(label, exact=True).last.fill(text)
+        page.get_by_role("textbox", name=label, exact=True).fill(text)
     page.keyboard.press("Control+Enter")
     wait_until(lambda: [row.action for row in reviews(store, run_id)] == ["approve", "edit"])
     expect(page.locator(".label-badge.edited").first).to_be_visible()
