@@ -60,7 +60,7 @@ def numbers_of(sent: Mapping[str, Any], name: str) -> list[int]:
     """The integers, or the integer, that the card sent under a name; anything else is left out."""
     found = sent.get(name)
     values = found if isinstance(found, list) else [found]
-    return [int(each) for each in values if _is_number(each)]
+    return [int(str(each).partition(".")[0]) for each in values if _is_number(each)]
 
 
 def wanted_page(sent: Mapping[str, Any], rows: int) -> int:
