@@ -51,7 +51,8 @@ def embed(handle: JobHandle) -> dict[str, Any]:
 
 def diversity(handle: JobHandle) -> dict[str, Any]:
     """Describe corpora; config: `datasets`, `texts`, `run`, `groups`, `model`, and for samples of
-    equal size `sample` (texts per field; default: of the smallest corpus), `repeats`, `seed`."""
+    equal size `sample` (texts per field; default: half of the smallest corpus), `repeats`,
+    `seed`."""
     corpora = _corpora(handle)
     model = handle.config.get("model") or DEFAULT_MODEL
     size = handle.config.get("sample")

@@ -1,13 +1,13 @@
 """Coverage of the 95 % intervals of one model's means over clusters: docs/intervals.md.
 
-    python bench/mean_coverage.py [--simulations 4000] [--signed 1000] [--resamples 400]
+    python bench/mean_coverage.py [--simulations 4000] [--signed 4000] [--resamples 400]
 
 Shares (strict accuracy, flips, SICR): every cluster has a rate of its own, Beta distributed with
 intraclass correlation 0.3, and its values are 0 or 1. WISE: of documents whose three ranks follow
 a geometric law, an instruction that raises them with a chance of its own per cluster. p-MRR: the
 change of rank between two such ranks. The interval is that of `analysis.figures.means`; it has to
-hold the expectation. WISE and p-MRR, whose ranks are simulated one by one, have fewer cells and
-simulations. Seeds are fixed.
+hold the expectation. WISE and p-MRR, whose ranks are simulated one by one, have fewer cells. Seeds
+are fixed.
 """
 
 import argparse
@@ -126,7 +126,7 @@ def main() -> None:
     """Simulate every cell and print both tables."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--simulations", type=int, default=4000)
-    parser.add_argument("--signed", type=int, default=1000)
+    parser.add_argument("--signed", type=int, default=4000)
     parser.add_argument("--resamples", type=int, default=400)
     given = parser.parse_args()
     shares = [name for name in FIGURES if name.startswith("share")]

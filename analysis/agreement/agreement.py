@@ -91,6 +91,7 @@ def agreement_report(decisions: Iterable[Decision], *, resamples: int = DRAWS) -
         "judgments": len(answers.item),
         "labels": answers.labels,
         "resamples": resamples,
+        "pair_resamples": _pair_draws(len(kappas), resamples),
         "judges": _judges(answers),
         "pairs": [
             {
@@ -115,7 +116,16 @@ def agreement_report(decisions: Iterable[Decision], *, resamples: int = DRAWS) -
 def interval_caption(report: Mapping[str, Any]) -> str:
     """How the intervals of a report were computed; empty where it has none."""
     measures = [report["human_human"], *report["human_model"].values()]
-    return intervals_from([*measures, *report["pairs"]], report["resamples"])
+    caption = intervals_from([*measures, *report["pairs"]], report["resamples"])
+    of_pairs = report.get("pair_resamples", report["resamples"])
+    if caption and of_pairs != report["resamples"]:
+        caption += f", {of_pairs:,} for each pair of judges"
+    every = [*measures, *report["pairs"], *report["differences"]]
+    every += [*report["people"].values(), *report["all_judges"].values()]
+    undefined = max(each.get("undefined_resamples", 0) for each in every)
+    if undefined:
+        caption += f"; up to {undefined:,} draws of a figure have no value and are left out"
+    return caption
 
 
 class _Spread:
@@ -284,7 +294,12 @@ def _standard_error(influence: np.ndarray) -> float:
 def _pair_interval(table: np.ndarray, kappa: Kappa, pairs: int, draws: int) -> Interval | None:
     if kappa.value is None or not draws:
         return None
-    return kappa_interval(table, min(draws, FEW_DRAWS) if pairs > MAX_PAIRS else draws, SEED)
+    return kappa_interval(table, _pair_draws(pairs, draws), SEED)
+
+
+def _pair_draws(pairs: int, draws: int) -> int:
+    """Draws of each of so many pairs."""
+    return min(draws, FEW_DRAWS) if pairs > MAX_PAIRS else draws
 
 
 def _kappa(kappa: Kappa, interval: Interval | None) -> dict[str, Any]:
@@ -378,6 +393,10 @@ def _measures(answers: Answers, judges: Sequence[int], draws: int) -> dict[str, 
                 twice = int(weights[rows.sum(axis=1) >= 2].sum())
                 interval = limits(value, drawn[0][name], drawn[1][name], twice)
             found[name] = {"value": value, **_interval(interval)}
+            if draws and len(rows) > MAX_PATTERNS:
+                found[name]["reason"] = (
+                    f"no interval: {len(rows):,} patterns of answers, more than {MAX_PATTERNS:,}"
+                )
     return found
 
 

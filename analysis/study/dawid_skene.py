@@ -32,6 +32,7 @@ TOLERANCE: Final = 1e-7
 TINY: Final = 1e-300
 MIN_JUDGES: Final = 3
 MIN_ITEMS: Final = 10
+SPREAD: Final = 1e-12  # below it differences are rounding errors
 SIGNIFICANCE: Final = 0.05
 TWO_JUDGES: Final = "fewer than three judges: it is unknown which of two errs"
 FEW_ITEMS: Final = f"fewer than {MIN_ITEMS} items that others judged too"
@@ -165,10 +166,17 @@ def judge_quality(
         row["accuracy"], row["others"] = float(right[mine].mean()), float(others.mean())
         apart = right[mine] - others
         error = float(apart.std(ddof=1)) / len(mine) ** 0.5
-        row["p"] = two_sided_p(float(apart.mean()) / error, len(mine) - 1) if error else 1.0
+        row["p"] = _p_of(float(apart.mean()), error, len(mine))
         row |= _worst(answers, mine, apart, kinds, right)
     _mark_outliers(rows)
     return rows
+
+
+def _p_of(mean: float, error: float, items: int) -> float:
+    """Two-sided p by a paired t; where every item has the same difference, by the sign test."""
+    if error > SPREAD:
+        return two_sided_p(mean / error, items - 1)
+    return 1.0 if abs(mean) <= SPREAD else 2.0 ** (1 - items)
 
 
 def _worst(

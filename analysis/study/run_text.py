@@ -48,7 +48,8 @@ def estimate(share: Mapping[str, Any]) -> str:
     if share["value"] is None:
         return "undefined"
     if not share["interval"]:
-        return f"{share['value']:.1%} (too few groups for an interval)"
+        why = share.get("no_interval", "too few groups for an interval")
+        return f"{share['value']:.1%} ({why})"
     low, high = share["interval"]
     return f"{share['value']:.1%} ({low:.1%} to {high:.1%})"
 

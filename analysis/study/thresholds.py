@@ -105,8 +105,8 @@ def _recall(passing: Share, rest: Share) -> dict[str, Any]:
         if part.value is None and part.items:
             return {"value": None, "interval": None, "reason": part.reason}
     if not passing.items or passing.value is None:
-        return {"value": 0.0, "interval": None}
+        return {"value": 0.0, "interval": None, "no_interval": "no item passes"}
     if not rest.items or rest.value is None:
-        return {"value": 1.0, "interval": None}
+        return {"value": 1.0, "interval": None, "no_interval": "no item is left out"}
     value, interval = share_of_two(passing, rest)
     return {"value": value, "interval": interval}

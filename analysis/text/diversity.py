@@ -5,8 +5,8 @@ at white space), APS and INGF of 2- and 3-grams. Every text counts, duplicates t
 repeats itself is less diverse.
 
 Note: INGF grows with the number of texts, so corpora are compared on samples of one
-size (`sampled`: mean and standard deviation over repeats, taken without replacement). Where a
-corpus has no more texts than the sample, every repeat is the whole corpus and the deviation is 0.
+size (`sampled`: mean and standard deviation over repeats, taken without replacement), at most half
+of the smallest corpus, so that two disjoint samples of every corpus (`halves`) have that size, too.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from analysis.text.aps import average_pairwise_similarity
 from analysis.text.ingf import inverse_ngram_frequency
 from db.corpus.texts import CorpusText
 
-VERSION = 4  # of the definitions here: a change makes stored results another analysis
+VERSION = 5  # of the definitions here: a change makes stored results another analysis
 METRICS = ("aps", "ingf_2", "ingf_3")
 Vectors = Callable[[Sequence[str]], np.ndarray]
 
@@ -36,7 +36,7 @@ class Sampling:
 
 
 def sample_sizes(corpora: Sequence[Corpus], size: int | None) -> dict[str, int | None]:
-    """The sample size of each field: the given one, else the smallest corpus that has the field.
+    """The sample size of each field: the given one, else half of the smallest corpus that has it.
 
     Without a given size, a field that only one corpus has is not sampled.
     """
@@ -46,7 +46,9 @@ def sample_sizes(corpora: Sequence[Corpus], size: int | None) -> dict[str, int |
             counts.setdefault(field, []).append(sum(len(rows) for rows in roles.values()))
     if size is not None:
         return dict.fromkeys(counts, size)
-    return {field: min(each) if len(each) > 1 else None for field, each in counts.items()}
+    return {
+        field: max(1, min(each) // 2) if len(each) > 1 else None for field, each in counts.items()
+    }
 
 
 def describe_corpus(
@@ -112,10 +114,13 @@ def describe_halves(
 ) -> dict[str, Any]:
     """How far two disjoint samples of one corpus differ: the mean absolute difference per metric.
 
-    `size` texts each, at most half of the corpus. What two corpora differ by says nothing where it
-    is no more than this. None where a metric is undefined in a half.
+    `size` texts each, as the samples of `describe_sample`: INGF of other sizes is another measure.
+    What two corpora differ by says nothing where it is no more than this. None, with a reason,
+    where a corpus is smaller than two samples; None where a metric is undefined in a half.
     """
-    size = min(size, len(texts) // 2)
+    if len(texts) < 2 * size:
+        reason = f"{len(texts)} texts are fewer than two samples of {size}"
+        return {"size": size, "repeats": repeats, **dict.fromkeys(METRICS), "reason": reason}
     found: dict[str, list[float | None]] = {name: [] for name in METRICS}
     for repeat in range(repeats):
         places = np.random.default_rng([seed, repeat, 1]).permutation(len(texts))

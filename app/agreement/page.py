@@ -55,7 +55,7 @@ def state_text(state: JudgmentState) -> str:
     return f"{counted(state.judgments, 'judgment')}{last} · updates while people judge"
 
 
-@st.cache_data(max_entries=8, show_spinner="Resampling items …")
+@st.cache_data(max_entries=8, show_spinner="Computing posterior draws …")
 def computed(_rows: Sequence[JudgmentRow], version: tuple[object, ...]) -> dict[str, Any]:
     """The report and its windows; `version` identifies store, study, judgments and filter."""
     return {"report": agreement_report(decisions_of(_rows)), "windows": agreement_over_time(_rows)}

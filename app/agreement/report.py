@@ -53,7 +53,7 @@ def draw_pairs(report: dict[str, Any], origin: Origin) -> None:
         draw_figure(agreement_heatmap(report), pairs, origin, key="agreement.heatmap")
     else:
         st.caption("No pairs: fewer than two judges have answered.")
-    draw_differences(report["differences"], origin)
+    draw_differences(report["differences"], origin, who=persons_of(report).lower())
     draw_measures(report, origin)
 
 
@@ -122,11 +122,14 @@ def pair_rows(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def draw_differences(differences: list[dict[str, Any]], origin: Origin) -> None:
-    """A row per pair of models: the difference of their agreement with people."""
+def draw_differences(
+    differences: list[dict[str, Any]], origin: Origin, *, who: str = "people"
+) -> None:
+    """A row per pair of models: the difference of their agreement with people, or who stands for
+    them."""
     if not differences:
         return
-    st.subheader("Which model agrees more with people?", anchor=False)
+    st.subheader(f"Which model agrees more with {who}?", anchor=False)
     verdicts = {True: "yes", False: "no clear difference", None: ""}
     rows = [
         {
@@ -140,15 +143,16 @@ def draw_differences(differences: list[dict[str, Any]], origin: Origin) -> None:
         for row in differences
     ]
     draw_table(rows, origin, key="agreement.differences", reasons=differences)
-    st.caption("Paired: models and people are compared on the same resampled items.")
+    st.caption(f"Paired: both models are compared with {who} on the same posterior draws.")
 
 
 def draw_measures(report: dict[str, Any], origin: Origin) -> None:
     """The registered measures, among people and among all judges; help on each below."""
     st.subheader("All judges together", anchor=False)
+    persons = persons_of(report).lower()
     found = [
         (who, MEASURES[name].label, numbers)
-        for who, key in (("people", "people"), ("people and models", "all_judges"))
+        for who, key in ((persons, "people"), (f"{persons} and models", "all_judges"))
         for name, numbers in report[key].items()
     ]
     rows = [

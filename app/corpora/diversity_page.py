@@ -22,7 +22,7 @@ def draw_sampling() -> None:
             10_000_000,
             None,
             key="diversity.sample",
-            placeholder="smallest corpus",
+            placeholder="half of the smallest",
             width=180,
             help="INGF grows with corpus size, so corpora are compared on samples of one size, "
             "by default that of the smallest.",

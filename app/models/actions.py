@@ -13,7 +13,7 @@ from app.models.independence import circular_sentences
 from db.errors import BadInput, Refused
 from db.jobs import jobs
 from db.outcome.checkpoints import list_checkpoints
-from db.outcome.evaluations import Scored, get_evaluation, newest_scores
+from db.outcome.evaluations import Scored, get_evaluation, newest_scores, records_of
 from db.store.settings import home
 from db.store.store import open_store
 from db.tables import Evaluation
@@ -31,6 +31,14 @@ def read_circular(scores: Sequence[Scored]) -> list[str]:
     """Which of the scores are circular, a sentence per benchmark."""
     with open_store().read() as session:
         return circular_sentences(session, scores)
+
+
+def read_records(scores: Sequence[Scored]) -> dict[int, dict[str, Any]]:
+    """The records of these scores' evaluations, by evaluation id."""
+    with open_store().read() as session:
+        return records_of(
+            session, [each.evaluation_id for each in scores if each.evaluation_id is not None]
+        )
 
 
 def read_evaluations(scores: Sequence[Scored]) -> list[Evaluation]:

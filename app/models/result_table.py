@@ -3,11 +3,12 @@
 Columns of held-out groups: strict accuracy and instruction flip, their headline. Columns of any
 other benchmark as in the paper: its retrieval measure (FollowIR's score if available, nDCG@5
 for News21, MAP if instructions change, otherwise nDCG@10), then p-MRR if defined. Values times 100.
-A checkpoint follows its base model.
+A checkpoint follows its base model. A dagger marks what was evaluated unlike the column's others.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import streamlit as st
 
@@ -18,6 +19,7 @@ from app.models.compared.measures import model_name
 from app.text.plain import plain
 from db.outcome.evaluations import Scored
 from db.tables import Evaluation
+from trainer.records.likeness import differences
 
 P_MRR = "p-mrr"
 TITLES = {
@@ -42,6 +44,10 @@ SPECIAL = str.maketrans(
         "^": r"\textasciicircum{}",
     }
 )
+
+
+DAGGER, LATEX_DAGGER = "†", r"$^\dagger$"
+Unlike = Mapping[tuple[str, str], list[str]]  # by (model, benchmark), what differs
 
 
 @dataclass(frozen=True)
@@ -92,8 +98,57 @@ def ordered_models(scores: Sequence[Scored]) -> list[tuple[str, bool]]:
     return found
 
 
-def table_rows(scores: Sequence[Scored]) -> list[dict[str, str | float | None]]:
-    """A row per model: its name, then every column times 100, None if undefined."""
+def unlike_cells(
+    scores: Sequence[Scored], records: Mapping[int, Mapping[str, Any]]
+) -> dict[tuple[str, str], list[str]]:
+    """{(model, benchmark): what differs} of evaluations unlike the others of their benchmark.
+
+    The others are those like the one that most are like; where none is like another, all differ.
+    records: by evaluation id.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    for benchmark in dict.fromkeys(each.benchmark for each in scores):
+        theirs = [
+            (each.model, records.get(each.evaluation_id or 0, {}))
+            for each in scores
+            if each.benchmark == benchmark
+        ]
+        if len(theirs) < 2:
+            continue
+        apart = [
+            [differences(base, other) for _, other in theirs if other is not base]
+            for _, base in theirs
+        ]
+        like = [sum(not reasons for reasons in of) for of in apart]
+        place = like.index(max(like))
+        base_model, base = theirs[place]
+        for model, record in theirs:
+            reasons = differences(base, record)
+            if record is not base and reasons:
+                found[model, benchmark] = reasons
+        if not max(like):
+            found[base_model, benchmark] = apart[place][0]
+    return found
+
+
+def unlike_lines(unlike: Unlike) -> list[str]:
+    """A line per marked evaluation: what differs from the others of its column."""
+    return [
+        f"{DAGGER} {model_name(model)} on {benchmark}, not comparable with the column's others: "
+        + ", ".join(reasons)
+        for (model, benchmark), reasons in unlike.items()
+    ]
+
+
+def table_rows(
+    scores: Sequence[Scored], unlike: Unlike | None = None
+) -> list[dict[str, str | float | None]]:
+    """A row per model: its name, then every column times 100, None if undefined.
+
+    A benchmark with evaluations in `unlike` has a column more, with a dagger where it is so.
+    """
+    unlike = unlike or {}
+    marked = {benchmark for _, benchmark in unlike}
     values = {(each.model, each.benchmark): each.metrics for each in scores}
     rows: list[dict[str, str | float | None]] = []
     for model, is_trained in ordered_models(scores):
@@ -103,6 +158,9 @@ def table_rows(scores: Sequence[Scored]) -> list[dict[str, str | float | None]]:
         for column in columns_of(scores):
             value = values.get((model, column.benchmark), {}).get(column.measure)
             row[column.title] = None if value is None else 100 * float(value)
+            if column.benchmark in marked:
+                is_unlike = (model, column.benchmark) in unlike
+                row[f"{column.benchmark} {DAGGER}"] = DAGGER if is_unlike else ""
         rows.append(row)
     return rows
 
@@ -123,9 +181,12 @@ def best_by_test(
 def as_latex(scores: Sequence[Scored], evaluations: Sequence[Evaluation] = ()) -> str:
     """The table in LaTeX (booktabs): benchmarks above measures, one decimal, -- if undefined.
 
-    evaluations: of the scores, with values by query. Bold is what a test supports, and the line
-    below the table says which; without a test nothing is bold.
+    evaluations: of the scores, with values by query and records. Bold is what a test supports, and
+    the line below the table says which; without a test nothing is bold. A dagger marks evaluations
+    unlike the others of the column, and a line below says what differs.
     """
+    records = {each.id: each.record or {} for each in evaluations}
+    unlike = unlike_cells(scores, records) if records else {}
     columns, rows = columns_of(scores), table_rows(scores)
     bold = best_by_test(scores, evaluations)
     spans: dict[str, int] = {}
@@ -141,7 +202,8 @@ def as_latex(scores: Sequence[Scored], evaluations: Sequence[Evaluation] = ()) -
         if value is None:
             return "--"
         is_best = (column.benchmark, column.measure, model) in bold
-        return rf"\textbf{{{float(value):.1f}}}" if is_best else f"{float(value):.1f}"
+        mark = LATEX_DAGGER if (model, column.benchmark) in unlike else ""
+        return (rf"\textbf{{{float(value):.1f}}}" if is_best else f"{float(value):.1f}") + mark
 
     lines = [
         rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
@@ -157,6 +219,10 @@ def as_latex(scores: Sequence[Scored], evaluations: Sequence[Evaluation] = ()) -
         r"\bottomrule",
         r"\end{tabular}",
         rf"\par\smallskip{{\footnotesize {BOLD if bold else NOTHING_BOLD}}}",
+        *(
+            rf"\par{{\footnotesize {escaped(line).replace(DAGGER, LATEX_DAGGER)}}}"
+            for line in unlike_lines(unlike)
+        ),
     ]
     return "\n".join(lines) + "\n"
 
@@ -188,7 +254,8 @@ def draw_result_table() -> None:
         for each in scores
         if (not chosen or each.model in chosen) and (not wanted or each.benchmark in wanted)
     ]
-    rows = table_rows(shown)
+    unlike = unlike_cells(shown, actions.read_records(shown))
+    rows = table_rows(shown, unlike)
     if not rows:
         st.caption("No evaluations of these models on these benchmarks.")
         return
@@ -199,6 +266,8 @@ def draw_result_table() -> None:
         placeholder=MISSING,
         column_config={each.title: number for each in columns_of(shown)},
     )
+    for line in unlike_lines(unlike):
+        st.warning(plain(line), icon=":material/difference:")
     for sentence in actions.read_circular(shown):
         st.warning(plain(sentence), icon=":material/sync_problem:")
     st.caption(

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from analysis.agreement.agreement import Decision, agreement_report
+from analysis.agreement.agreement import Decision, agreement_report, interval_caption
 from analysis.agreement.measures import MEASURES
 from analysis.figures.numbers import score
 from analysis.map.coverage import points_frame
@@ -27,7 +27,6 @@ from db.release.choice import count_rescued
 from db.study.judgments import judgment_frame
 from db.tables import Analysis, Study
 
-RESAMPLES = 1000
 PICTURE = "coverage.png"
 
 
@@ -81,7 +80,8 @@ def _study(session: Session, study_id: int) -> str | None:
     ]
     if not any(row.kind == "person" for row in rows):
         return None
-    report = agreement_report(decisions, resamples=RESAMPLES)
+    report = agreement_report(decisions)
+    brackets = interval_caption(report)
     who = "**simulated** judges" if report["simulated"] else "people"
     lines = [f"| {who} with each other | {_interval_of(report['human_human'])} |"]
     lines += [
@@ -98,7 +98,8 @@ def _study(session: Session, study_id: int) -> str | None:
     return (
         f"{'Agreement' if scope.of_run else 'Agreement on chosen items'}, study {study_id} "
         f"({report['items']:,} items, {report['judgments']:,} judgments): mean pairwise Cohen's "
-        f"kappa and measures of all judges, with 95 % intervals. {scope.sentence}{warning}\n\n"
+        f"kappa and measures of all judges{brackets and f', with {brackets}'}. "
+        f"{scope.sentence}{warning}\n\n"
         "| | kappa |\n|---|---|\n"
         + "\n".join(lines)
         + f"\n\n{validator_sentence(session, study_id, report['human_model'])}".rstrip()
@@ -131,7 +132,7 @@ def _interval_of(found: dict[str, Any], name: str = "kappa") -> str:
     if found[name] is None:
         return f"undefined: {found.get('reason', '')}"
     if found.get("interval") is None:
-        return f"{found[name]:.3f}"
+        return f"{found[name]:.3f}" + (f" ({found['reason']})" if "reason" in found else "")
     low, high = found["interval"]
     return f"{found[name]:.3f} ({low:.3f} to {high:.3f})"
 

@@ -1,6 +1,6 @@
 """Scores of models on benchmarks, with per-query values for paired comparisons."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
@@ -132,3 +132,9 @@ def newest_scores(session: Session) -> list[Scored]:
         .order_by(Evaluation.benchmark, Evaluation.model)
     )
     return [Scored(*row) for row in session.execute(query)]
+
+
+def records_of(session: Session, evaluation_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """The records of evaluations by id, without their values by query."""
+    query = select(Evaluation.id, Evaluation.record).where(Evaluation.id.in_(evaluation_ids))
+    return {ident: record or {} for ident, record in session.execute(query)}

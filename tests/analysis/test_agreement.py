@@ -144,6 +144,9 @@ def test_with_too_many_patterns_the_standard_error_gives_the_same_interval(monke
         assert one["interval_from"] == "posterior"
         assert other["interval_from"] == "standard_error"
         assert other["interval"] == pytest.approx(one["interval"], abs=0.012)
+    for measure in by_error["people"].values():
+        assert measure["interval"] is None
+        assert "patterns of answers, more than 1" in measure["reason"]
 
 
 def test_the_measures_of_people_leave_the_models_out() -> None:

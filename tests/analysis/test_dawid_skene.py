@@ -11,6 +11,7 @@ from analysis.agreement.answers import Decision
 from analysis.study.dawid_skene import (
     FEW_ITEMS,
     TWO_JUDGES,
+    _p_of,
     consensus_rows,
     dawid_skene,
     judge_quality,
@@ -140,3 +141,10 @@ def test_whatever_the_answers_probabilities_sum_to_one(
     assert np.allclose(consensus.probability.sum(axis=1), 1)
     assert np.allclose(consensus.confusion.sum(axis=2), 1)
     assert np.isfinite(consensus.without_each()).all()
+
+
+def test_a_judge_who_is_always_below_the_others_alike_is_an_outlier_despite_zero_spread() -> None:
+    """Ten items, every difference -0.5: the sign test gives 2 · 0.5¹⁰ where t divides by 0."""
+    assert _p_of(-0.5, 0.0, 10) == pytest.approx(2 / 1024)
+    assert _p_of(-0.5, 1e-17, 10) == pytest.approx(2 / 1024)
+    assert _p_of(0.0, 0.0, 10) == 1.0

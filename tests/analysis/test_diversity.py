@@ -49,9 +49,9 @@ def test_a_field_is_the_whole_of_its_roles() -> None:
     assert "sampled" not in found
 
 
-def test_several_corpora_are_sampled_at_the_size_of_the_smallest() -> None:
+def test_several_corpora_are_sampled_at_half_the_size_of_the_smallest() -> None:
     corpora = [corpus("a", ["bee"] * 5, ["river"]), corpus("b", ["bee"] * 3)]
-    assert sample_sizes(corpora, None) == {"query": 3, "passage": None}
+    assert sample_sizes(corpora, None) == {"query": 1, "passage": None}  # half of 3
     assert sample_sizes(corpora, 2) == {"query": 2, "passage": 2}
     assert sample_sizes(corpora[1:], None) == {"query": None}
 
@@ -84,11 +84,26 @@ def test_a_sample_larger_than_the_corpus_is_undefined() -> None:
 
 def test_halves_of_one_corpus_differ_by_little_and_those_of_a_mixed_one_by_chance_alone() -> None:
     texts = [f"word{n % 7} word{n % 11} word{n % 13}" for n in range(60)]
-    found = describe_halves(texts, vectors, size=40, repeats=4, seed=0)
+    found = describe_halves(texts, vectors, size=30, repeats=4, seed=0)
     assert found["size"] == 30  # two disjoint halves of 60
     assert 0 < found["ingf_2"] < describe_texts(texts, vectors)["ingf_2"]
-    assert found == describe_halves(texts, vectors, size=40, repeats=4, seed=0)
+    assert found == describe_halves(texts, vectors, size=30, repeats=4, seed=0)
     assert describe_halves(["a b c"], vectors, size=5, repeats=2, seed=0)["aps"] is None
+
+
+def test_halves_have_the_size_of_the_samples_they_are_held_against() -> None:
+    """INGF grows with size: halves of 30 beside samples of 40 would differ by less."""
+    texts = [f"word{n % 7} word{n % 11} word{n % 13}" for n in range(60)]
+    found = describe_halves(texts, vectors, size=40, repeats=4, seed=0)
+    assert found["ingf_2"] is None
+    assert found["reason"] == "60 texts are fewer than two samples of 40"
+    texts = [f"{WORDS[n % 5]} {WORDS[n % 3]}" for n in range(60)]
+    corpora = [corpus("a", texts), corpus("b", texts[:20])]
+    sampling = Sampling(sample_sizes(corpora, None), 3, 0)
+    for each in corpora:
+        numbers = describe_corpus(each, vectors, sampling)["fields"]["query"]
+        assert numbers["sampled"]["size"] == numbers["halves"]["size"] == 10
+        assert "its own halves differ by" in _sampled_line(numbers["sampled"], numbers["halves"])
 
 
 def test_the_papers_row_stands_beside_a_corpus_named_after_it() -> None:

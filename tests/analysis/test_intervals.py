@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from analysis.agreement.agreement import agreement_report
+from analysis.agreement.agreement import agreement_report, interval_caption
 from analysis.agreement.answers import Decision, number_decisions, pair_tables, patterns
 from analysis.agreement.cohen import cohen_kappa, confusion
 from analysis.agreement.intervals import (
@@ -128,6 +128,24 @@ def test_a_caption_says_draws_only_where_draws_were_taken() -> None:
     assert "draws over" not in intervals_from([formula, {"interval": None}], 10_000)
     assert "by formula" in intervals_from([drawn, formula], 10_000)
     assert intervals_from([{"interval": None}], 10_000) == ""
+
+
+def test_a_caption_counts_the_draws_that_were_taken_and_those_without_a_value() -> None:
+    drawn = {"interval_from": "posterior", "undefined_resamples": 7}
+    report = {
+        "human_human": drawn,
+        "human_model": {},
+        "pairs": [],
+        "differences": [],
+        "people": {},
+        "all_judges": {},
+        "resamples": 10_000,
+        "pair_resamples": 2000,
+    }
+    assert interval_caption(report) == (
+        "95 % intervals from 10,000 posterior draws over the items, 2,000 for each pair of judges; "
+        "up to 7 draws of a figure have no value and are left out"
+    )
 
 
 @given(tables)

@@ -3,7 +3,9 @@
 import pytest
 
 from analysis.study.design import design_of
-from analysis.study.thresholds import explore_thresholds, spread_thresholds
+from analysis.study.run_estimates import Share
+from analysis.study.run_text import estimate
+from analysis.study.thresholds import _recall, explore_thresholds, spread_thresholds
 from db.errors import BadInput
 from db.scenarios import ROLES
 from db.study.run_items import ItemKind, JudgedItem
@@ -47,6 +49,13 @@ def test_recall_falls_by_the_confirmed_items_that_no_longer_pass() -> None:
     missed = [s for s in sample if not s.kind.passed]
     _, strict = explore_thresholds(kinds, confirmed + missed, RANDOM, votes)
     assert strict["recall"]["value"] == pytest.approx(70 / 80)  # 10 of 80 passed items had 2 votes
+
+
+def test_where_nothing_is_left_out_that_is_why_recall_has_no_interval() -> None:
+    kept = {"value": 1.0, "interval": None, "no_interval": "no item is left out"}
+    assert _recall(Share(1.0, 10, 10), Share(None, 0, 0)) == kept
+    assert estimate(kept) == "100.0% (no item is left out)"
+    assert estimate({"value": 0.5, "interval": None}) == "50.0% (too few groups for an interval)"
 
 
 def test_a_strictness_that_does_not_know_all_kept_items_is_refused() -> None:

@@ -19,7 +19,7 @@ from app.kit.figure import as_csv
 from app.models.compared.differences import difference_rows
 from app.models.headline import too_easy
 from app.models.ranking_plot import ranking_figure, ranking_rows
-from app.models.result_table import as_latex, best_by_test, table_rows
+from app.models.result_table import as_latex, best_by_test, table_rows, unlike_cells
 from app.models.sizes import named_parameters
 from app.models.trec_download import archive, kept_files
 from db.jobs import jobs
@@ -205,6 +205,36 @@ def test_figure_5_groups_models_by_size_and_ranks_each_group_by_p_mrr() -> None:
     bars, dots = ranking_figure(rows).data
     assert (bars.x[0], dots.x[0]) == pytest.approx((5.1, 1.65))
     assert list(bars.y[0])[:2] == ["below 1 B"] * 2
+
+
+@pytest.mark.parametrize(("templates", "marked"), [("aab", "b"), ("aaa", ""), ("ab", "ab")])
+def test_all_results_mark_what_was_evaluated_unlike_the_columns_others(
+    sqlite_store: Store, templates: str, marked: str
+) -> None:
+    with sqlite_store.write() as session:
+        for number, template in enumerate(templates):
+            record_evaluation(
+                session,
+                model=f"{template}{number}",
+                benchmark="F/Core17",
+                metrics=METRICS,
+                per_query={},
+                record=RECORD | {"template": template},
+            )
+        session.commit()
+        scores = newest_scores(session)
+        evaluations = list_evaluations(session)
+        latex = as_latex(scores, evaluations)
+        unlike = unlike_cells(scores, {each.id: each.record for each in evaluations})
+    assert {model[0] for model, _ in unlike} == set(marked)
+    assert latex.count(r"30.0$^\dagger$") == len(marked) == latex.count("not comparable with")
+    rows = table_rows(scores, unlike)
+    assert as_csv(rows).count("†") == (len(marked) + 1 if marked else 0)
+    assert rows[0]["F/Core17 · MAP"] == 30.0
+    if templates == "aab":
+        warned = "\n".join(each.value for each in open_page("evaluations").warning)
+        line = "† b2 on F/Core17, not comparable with the column's others: other template"
+        assert line in warned.replace("\\", "")
 
 
 def test_only_the_chosen_models_are_compared(sqlite_store: Store) -> None:
@@ -420,7 +450,7 @@ def test_latex_bolds_only_the_best_that_a_test_supports(sqlite_store: Store) -> 
         assert "textbf" not in as_latex(chance, evaluations)
         assert "Nothing is bold" in as_latex(chance, evaluations)
     (row,) = [line for line in latex.splitlines() if line.startswith("high")]
-    assert row == r"high & 33.0 & \textbf{40.5} & 40.5 \\"
+    assert row == r"high & 33.0 & \textbf{40.5} & 40.5$^\dagger$ \\"
     assert "after Holm's adjustment" in latex
 
 

@@ -154,6 +154,23 @@ def test_after_the_planners_additions_and_under_a_filter_no_kappa_is_of_the_run(
     assert added in shown and "no kappa with people is shown" in shown
 
 
+def test_a_random_sample_of_kept_groups_is_of_those_alone_on_card_and_page(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    make_run(sqlite_store, kept=12, dropped=6)
+    sampling = Sampling("random", only="kept")
+    make_study(sqlite_store, dataset="books", items=6, overlap=2, sampling=sampling)
+    judge_all(sqlite_store, 1)
+    export(sqlite_store, tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text()
+    warned = "\n".join(str(each.value) for each in open_page("agreement").warning)
+    for shown in (card, warned):
+        assert "no item from the run's 6 dropped groups" in shown.replace("\\", "")
+        assert NOT_OF_RUN in shown
+    assert "Agreement on chosen items, study 1" in card
+    assert "95 % intervals from 10,000 posterior draws" in card
+
+
 def test_validators_have_a_kappa_only_from_a_study_that_samples_the_run(
     sqlite_store: Store, inf: Callable[..., Ran]
 ) -> None:

@@ -19,7 +19,9 @@ from db.errors import BadInput
 from db.outcome.evaluations import get_evaluation, list_evaluations
 from db.store.store import Store
 from trainer.evaluate.benchmarks import Question
+from trainer.evaluate.intervals import following_means
 from trainer.evaluate.job import evaluate
+from trainer.evaluate.question_clusters import about_questions
 from trainer.evaluate.scoring import measure_run
 from trainer.suites.beir import retrieval_benchmark
 from trainer.suites.registry import SUBSETS, read_benchmarks, suite_means, take_subset
@@ -63,6 +65,9 @@ def test_robustness_is_the_lowest_over_a_querys_instructions(
     scores = measure_run(benchmark, run, {})
     assert scores.metrics["robustness@10"] == pytest.approx((0.63093 + 1) / 2, abs=1e-5)
     assert scores.metrics["ndcg@10"] == pytest.approx((1 + 0.63093 + 1) / 3, abs=1e-5)
+    mean = following_means(scores.per_query, about_questions(benchmark))["robustness@10"]
+    assert mean.value == pytest.approx(scores.metrics["robustness@10"])
+    assert (mean.queries, mean.clusters) == (2, 2) and mean.low is not None
 
 
 def test_ids_that_look_like_instructions_of_a_query_are_not_taken_for_them() -> None:

@@ -14,7 +14,7 @@ from app.cli.evaluate.command import report
 from db.errors import BadInput
 from db.outcome.evaluations import list_benchmarks, list_evaluations
 from db.store.store import Store
-from trainer.evaluate.job import evaluate
+from trainer.evaluate.job import evaluate, too_easy
 from trainer.launch.here import train
 
 
@@ -159,6 +159,17 @@ def test_bm25_is_a_baseline_by_name_and_differences_have_intervals(
     folder = write_followir(tmp_path / "Core17")
     handle = claim(sqlite_store, {"models": ["bm25"], "benchmark": str(folder)}, kind="evaluate")
     assert evaluate(handle)["models"][0]["metrics"]["p-mrr"] is not None
+
+
+def test_an_untrained_model_that_follows_every_group_makes_them_too_easy() -> None:
+    def notes(flip: float, model: dict[str, object]) -> list[str]:
+        metrics = {"instruction-flip": flip}
+        return too_easy([{"model": "m", "metrics": metrics, "record": {"model": model}}])
+
+    (note,) = notes(0.95, {"trained_on": None})
+    assert "m has instruction-flip 0.95" in note and "too easy" in note
+    assert notes(0.9, {"trained_on": None}) == notes(0.95, {"trained_on": "0a"}) == []
+    assert notes(0.95, {}) == []  # a TREC run: unknown
 
 
 def test_the_commands_report_says_in_words_what_a_difference_shows(

@@ -11,7 +11,8 @@ from trainer.evaluate.compliance import SICR, WISE
 from trainer.evaluate.following import FOLLOWING, INSTRUCTION_FLIP, STABILITY
 
 SIGNED = (WISE, P_MRR)  # from -1 to 1; the others are shares
-MEASURED = (*FOLLOWING, STABILITY, SICR, WISE, P_MRR)
+ROBUSTNESS = "robustness@10"
+MEASURED = (*FOLLOWING, STABILITY, SICR, WISE, P_MRR, ROBUSTNESS)
 GROUP_PASSAGES = "the group's 3 passages"
 HELD_OUT_INTERVALS = (
     "95 % intervals, groups that share a query as one cluster. Strict accuracy and the flips are "

@@ -7,6 +7,7 @@ checkpoint's training (its split is in `inf_embed.json`); models without one are
 models behind a server `openai:MODEL`.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,14 @@ from trainer.evaluate.candidates import Candidate, load_scorer, score_candidate
 from trainer.evaluate.compliance import COMPLIANCE
 from trainer.evaluate.dataset_benchmark import PREFIX as DATASET
 from trainer.evaluate.dataset_benchmark import dataset_benchmark
-from trainer.evaluate.following import FOLLOWING, STABILITY, bm25_following, read_paraphrases
+from trainer.evaluate.following import (
+    FOLLOWING,
+    INSTRUCTION_FLIP,
+    MAX_BASE_FLIP,
+    STABILITY,
+    bm25_following,
+    read_paraphrases,
+)
 from trainer.evaluate.question_clusters import about_questions
 from trainer.model.backbone import read_memory
 from trainer.records.circular import circular_sentence, held_out_record, validators_of_record
@@ -124,7 +132,8 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
         for candidate, (report, *_) in zip(candidates, reports, strict=True)
     ]
     sentence = circular_sentence(benchmarks[0].name, scored, validators_of_record(scored))
-    about = {"held_out": split, "notes": [*notes, *([sentence] if sentence else [])]}
+    notes += [sentence] if sentence else []
+    about = {"held_out": split, "notes": [*notes, *too_easy([first for first, *_ in reports])]}
     parts = [
         about
         | {
@@ -153,6 +162,18 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
     sha256 = content_together(contents[:count])["sha256"]
     together = _suite(handle, suite, benchmarks[:count], parts)
     return about | together | {"sha256": sha256, "ordinary": ordinary}
+
+
+def too_easy(reports: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A note per model known to be untrained that already follows nearly every held-out group."""
+    return [
+        f"{report['model']} has {INSTRUCTION_FLIP} {flip:.2f} without training: these held-out "
+        "groups are too easy to show an improvement"
+        for report in reports
+        if (flip := report["metrics"].get(INSTRUCTION_FLIP)) is not None
+        and flip > MAX_BASE_FLIP
+        and report["record"]["model"].get("trained_on", "unknown") is None
+    ]
 
 
 def _comparisons(

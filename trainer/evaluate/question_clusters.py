@@ -4,7 +4,7 @@ from trainer.evaluate.benchmarks import Benchmark
 
 
 def about_questions(benchmark: Benchmark) -> dict[str, dict[str, str | bool]]:
-    """{id: {cluster, scored}} of every question, query of p-MRR and group; stored per evaluation.
+    """{id: {cluster, scored}} of every question, query of p-MRR or robustness, and group; stored.
 
     `cluster`: questions belong together that are the original and the changed form of one query,
     ask one query under several instructions, are of one group, or have equal query texts.
@@ -29,7 +29,11 @@ def about_questions(benchmark: Benchmark) -> dict[str, dict[str, str | bool]]:
         parent[root(one)] = root(two)
     unscored = set(benchmark.changed.values()) | set(benchmark.reversed.values())
     unscored = unscored if benchmark.originals_count else set()
-    return {
+    of_base = {
+        query: {"cluster": root(f"query {query}"), "scored": True}
+        for query in benchmark.same_query.values()
+    }
+    return of_base | {
         name: {"cluster": root(f"id {name}"), "scored": name not in unscored}
         for name in [*benchmark.questions, *benchmark.original, *benchmark.groups]
     }

@@ -248,6 +248,8 @@ def measure_run(
     metrics["p-mrr"] = p_mrr(by_query)
     if lowest := robustness(per_query, benchmark.same_query):
         metrics["robustness@10"] = fmean(lowest.values())
+        for query, value in lowest.items():  # by base query, as its interval is
+            per_query.setdefault(query, {})["robustness@10"] = value
     for query, value in by_query.items():
         per_query.setdefault(query, {})["p-mrr"] = value
     reasons = {

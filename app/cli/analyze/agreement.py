@@ -60,6 +60,7 @@ def _shown_agreement(report: Result) -> str:
             f"{pair['items']:,} items"
         )
     who = "simulated" if report["simulated"] else "human"
+    persons = "simulated judges" if report["simulated"] else "people"
     lines.append(_mean_line(f"{who}–{who}", report["human_human"]))
     lines += [_mean_line(f"{who}–{model}", mean) for model, mean in report["human_model"].items()]
     for row in report["differences"]:
@@ -69,12 +70,12 @@ def _shown_agreement(report: Result) -> str:
     for name, found in report["people"].items():
         reason = f" ({found['reason']})" if "reason" in found else ""
         value = f"{score(found['value'])}{_interval(found)}{reason}"
-        lines.append(f"people, {MEASURES[name].label}: {value}")
+        lines.append(f"{persons}, {MEASURES[name].label}: {value}")
     for window in report.get("over_time", ()):
         mean = window["human_human"]
         lines.append(
             f"window {window['window']} to {window['to'][:16]}: {window['items']:,} items, "
-            f"people's kappa {score(mean['kappa'])}"
+            f"kappa of {persons} {score(mean['kappa'])}"
             + (f" ({mean['reason']})" if "reason" in mean else "")
         )
     for each in report.get("by_judge", ()):
@@ -83,7 +84,7 @@ def _shown_agreement(report: Result) -> str:
         lines.append(
             f"{each['judge']}: {each['judged']:,} judged, "
             + ("pace unknown" if pace is None else f"{pace:.1f} s each")
-            + f", kappa with people {score(each['with_people']['kappa'])}"
+            + f", kappa with {persons} {score(each['with_people']['kappa'])}"
             + (", no gold items" if gold is None else f", gold {gold:.3f} of {each['gold_seen']}")
             + (f", position bias undefined ({bias})" if p is None else f", position bias p {p:.4f}")
         )
@@ -107,7 +108,7 @@ DAY = click.DateTime(["%Y-%m-%d"])
     default=DRAWS,
     show_default=True,
     type=click.IntRange(min=0),
-    help="Bootstrap resamples; 0 omits the intervals.",
+    help="Posterior draws; 0 omits the intervals.",
 )
 @click.option(
     "--role",

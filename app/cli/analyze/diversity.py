@@ -27,7 +27,7 @@ def _shown_diversity(result: Result) -> str:
                     for role, of_role in numbers["by_role"].items()
                 ]
             if sampled := numbers.get("sampled"):
-                lines.append(_sampled_line(sampled))
+                lines.append(_sampled_line(sampled, numbers.get("halves")))
         for field, numbers in corpus["fields"].items():
             for metric, reason in numbers.get("reason", {}).items():
                 lines.append(f"{FIELD_SIGNS[field]}: {metric} is undefined: {reason}")
@@ -45,7 +45,7 @@ def _diversity_line(name: str, numbers: dict[str, Any]) -> str:
     )
 
 
-def _sampled_line(sampled: dict[str, Any]) -> str:
+def _sampled_line(sampled: dict[str, Any], halves: dict[str, Any] | None = None) -> str:
     parts = []
     for metric, name in (("aps", "APS"), ("ingf_2", "INGF-2"), ("ingf_3", "INGF-3")):
         if sampled[metric] is None:
@@ -53,8 +53,11 @@ def _sampled_line(sampled: dict[str, Any]) -> str:
         else:
             sd = sampled[metric]["sd"]
             spread = " (one draw)" if sd is None else f" ± {sd:.4g}"
-            parts.append(f"{name} {sampled[metric]['mean']:.6g}{spread}")
-    return f"     {sampled['repeats']} samples of {sampled['size']:,}: " + ", ".join(parts)
+            own = (halves or {}).get(metric)
+            apart = "" if own is None else f" (its own halves differ by {own:.4g})"
+            parts.append(f"{name} {sampled[metric]['mean']:.6g}{spread}{apart}")
+    why = f"; no halves: {halves['reason']}" if halves and "reason" in halves else ""
+    return f"     {sampled['repeats']} samples of {sampled['size']:,}: " + ", ".join(parts) + why
 
 
 @click.command()
@@ -62,7 +65,7 @@ def _sampled_line(sampled: dict[str, Any]) -> str:
 @click.option(
     "--sample",
     type=click.IntRange(min=2),
-    help="Texts per field in a sample (default: the size of the smallest corpus).",
+    help="Texts per field in a sample (default: half of the smallest corpus).",
 )
 @click.option("--repeats", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option("--seed", default=0, show_default=True, help="Seed of the samples.")

@@ -21,6 +21,7 @@ from trainer.data.splitting import HELD_OUT_CHOICES
 from trainer.evaluate.compliance import COMPLIANCE
 from trainer.evaluate.dataset_benchmark import PREFIX as DATASET
 from trainer.evaluate.following import CONTROLS, FOLLOWING, STABILITY
+from trainer.evaluate.intervals import ranked_over
 from trainer.settings.template import Template
 from trainer.suites.registry import DOWNLOAD_NAMES, LABELS, LAYOUTS, SUBSET_HELP, SUBSETS
 
@@ -60,7 +61,8 @@ def report(result: Result) -> str:
         )
         table.append(f"{name[-60:]:<{width}}  {cells}")
     intervals = [
-        f"{model['model'][-40:]}, {name}: {_mean(of)}"
+        f"{model['model'][-40:]}, {name}: {_mean(of)}, "
+        f"ranked over {ranked_over(name, model['metrics'], model['record'])}"
         for model in result["models"]
         for name, of in model["intervals"].items()
     ]
