@@ -17,14 +17,18 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from curation.recipe.tasks import STAGES as WRITING
+from curation.recipe.tasks import VALIDATION
 from db.run.runs import STAGES, Funnel
 from db.run.workers import Pace
+from db.scenarios import SCENARIOS
 
 RATE_SECONDS = 180.0
 MIN_SECONDS = 20.0
 MIN_ANSWERS = 20
 MIN_FINISHED = 10
-CALLS = {"instruction": 1, "negatives": 2, "passages": 2, "validation": 3}  # per group, one vote
+# per group, one vote
+CALLS = {stage: len(texts) for stage, texts in WRITING.items()} | {VALIDATION: len(SCENARIOS)}
 
 
 @dataclass(frozen=True)
