@@ -49,7 +49,7 @@ _HEAD = re.compile(
 )
 _TAIL = re.compile(
     r"\blet me know\b(?: (?:if|whether|how|what|should)\b|\s*[!.]?\s*$)"
-    r"|\bfeel free to (?:ask|reach|let|tell|adjust|modify|tweak|change|edit|use)"
+    r"|\bfeel free to (?:ask|reach|let|te(?:ll)|adjust|modify|tweak|change|edit|use)"
     r"|\b(?:i )?hope (?:this|that|it)(?: (?:helps|meets|works|fits|suits)\b|(?: i|['’])s what you)"
     r"|\b(?:does|would|will) (?:this|that|it) (?:work|do|help|suit)\b[^.?\n]{0,30}\?\W*$"
     r"|\bhappy to (?:revise|adjust|change|rewrite|tweak)\b|\bstop generating\W*$|</\w{0,12}$"
