@@ -50,4 +50,5 @@ def test_the_interval_holds_kappa_in_nineteen_of_twenty_studies(cell: bench.Cell
     assert covered.mean_kappa >= 0.94 - 2.5 * error
     assert covered.fleiss >= 0.94 - 2.5 * error
     assert covered.narrowest > 0
-    assert covered.refused <= 0.05
+    # one label throughout: at n = 10 and 80 % of one label up to 0.8¹⁰ = 0.107 of the studies
+    assert covered.refused <= (0.05 if cell.items >= 15 else 0.107)
