@@ -29,7 +29,7 @@ def about_questions(benchmark: Benchmark) -> dict[str, dict[str, str | bool]]:
         parent[root(one)] = root(two)
     unscored = set(benchmark.changed.values()) | set(benchmark.reversed.values())
     unscored = unscored if benchmark.originals_count else set()
-    of_base = {
+    of_base: dict[str, dict[str, str | bool]] = {
         query: {"cluster": root(f"query {query}"), "scored": True}
         for query in benchmark.same_query.values()
     }
