@@ -166,25 +166,40 @@ def find_command(words: list[str]) -> tuple[click.Command, list[str]]:
     return command, rest
 
 
+def require_options(line: str, where: object) -> bool:
+    """Whether the line is a call of `inf`; asserts that its command and options exist."""
+    words = shlex.split(re.split(r"\s[|>&]|\$\(", line.replace("…", ""))[0])
+    places = [number for number, word in enumerate(words) if Path(word).name == "inf"]
+    if not places:
+        return False
+    words = words[places[0] :]
+    command, rest = find_command(words[1:])
+    params = [*command.params]
+    if isinstance(command, click.Group):  # it runs one of its commands by default
+        for below in command.list_commands(click.Context(command)):
+            params += find_command([*words[1 : len(words) - len(rest)], below])[0].params
+    known = {name for one in params for name in (*one.opts, *one.secondary_opts)}
+    unknown = {word.split("=")[0] for word in rest if word.startswith("--")} - known
+    assert unknown - {"--help"} == set(), f"{where}: {line}"
+    return True
+
+
 def test_every_command_and_option_in_the_documents_exists() -> None:
-    seen = 0
-    for block in BLOCKS:
-        for line in command_lines(block):
-            words = shlex.split(re.split(r"\s[|>&]|\$\(", line.replace("…", ""))[0])
-            places = [number for number, word in enumerate(words) if Path(word).name == "inf"]
-            if not places:
-                continue
-            words = words[places[0] :]
-            command, rest = find_command(words[1:])
-            params = [*command.params]
-            if isinstance(command, click.Group):  # it runs one of its commands by default
-                for below in command.list_commands(click.Context(command)):
-                    params += find_command([*words[1 : len(words) - len(rest)], below])[0].params
-            known = {name for one in params for name in (*one.opts, *one.secondary_opts)}
-            unknown = {word.split("=")[0] for word in rest if word.startswith("--")} - known
-            assert unknown - {"--help"} == set(), f"{block}: {line}"
-            seen += 1
-    assert seen > 20
+    lines = [(line, block) for block in BLOCKS for line in command_lines(block)]
+    assert sum(require_options(line, block) for line, block in lines) > 20
+
+
+def calls_in_prose(path: Path) -> Iterator[str]:
+    """Calls of `inf` between backticks, outside of blocks; alternatives as their first one."""
+    prose = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for call in re.findall(r"`(inf [a-z][^`]*)`", prose):
+        line = " ".join(call.split())
+        yield re.sub(r"(?<=\w)(?:\|[\w-]+)+", "", line).replace("[", "").replace("]", "")
+
+
+def test_every_command_and_option_in_the_prose_exists() -> None:
+    found = [(call, path) for path in DOCUMENTS for call in calls_in_prose(path)]
+    assert sum(require_options(call, path.name) for call, path in found) > 50
 
 
 def test_every_file_that_the_documents_name_exists() -> None:
