@@ -211,6 +211,19 @@ STATUSES = (
     ),
     again("answers 500 once, Retry-After in seconds", error(500, Retry_After="0.02")),
     again("answers 408 once, Retry-After in seconds", error(408, Retry_After="0.02")),
+    *(
+        again(f"answers {status} once, Retry-After in seconds", error(status, Retry_After="0.02"))
+        for status in (409, 502, 504, 529)
+    ),
+    *(
+        again(
+            f"answers {status} once, Retry-After absurd (capped)",
+            error(status, Retry_After="1e9"),
+            environment=RETRY,
+        )
+        for status in (408, 500, 529)
+    ),
+    again("answers 529 once, Retry-After as a date that is past", error(529, Retry_After=PAST)),
     again("answers 504 once", error(504)),
     again("answers 529 once (overloaded)", error(529)),
     stops("answers 401 from then on", error(401, "invalid_api_key"), KEY),
