@@ -200,7 +200,10 @@ def _bound(
     """The AUC that chance exceeds with probability 1 - level, the scores being what they are.
 
     Of the truth shuffled among all rows (or one passage of each item chosen at random), mean and
-    variance of the ranks' sum are exact; its distribution is taken as normal.
+    variance of the ranks' sum are exact for scores that do not depend on the truth, and its
+    distribution is taken as normal. Scores out of fold do depend on it: what two folds share by
+    chance raises the first one's sum and the second one's alike, so each pair of folds counts
+    twice, and the variance is up to twice as large (1.37 squared in 60 simulations of 150 items).
     """
     ranks, n, positive = _ranks(scores), len(y), int(y.sum())
     if within is None:
@@ -209,5 +212,7 @@ def _bound(
         of_group = [ranks[within == group] for group in np.unique(within)]
         mean = sum(each.mean() for each in of_group)
         variance = sum(each.var() for each in of_group)
-    above = mean + NormalDist().inv_cdf(level) * variance**0.5 - positive * (positive + 1) / 2
+    above = (
+        mean + NormalDist().inv_cdf(level) * (2 * variance) ** 0.5 - positive * (positive + 1) / 2
+    )
     return float(above / (positive * (n - positive)))

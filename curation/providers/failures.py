@@ -66,8 +66,9 @@ def may_be_about_one_request(error: Exception, *, task_works: bool) -> bool:
     """
     if isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
         return task_works
-    is_refusal = isinstance(error, openai.PermissionDeniedError | openai.NotFoundError)
-    return is_refusal and error_code(error) != QUOTA
+    if not isinstance(error, openai.PermissionDeniedError | openai.NotFoundError):
+        return False
+    return error_code(error) != QUOTA
 
 
 def may_be_about_form(error: Exception) -> bool:

@@ -85,7 +85,7 @@ class GroupPair(NamedTuple):
     group_id: int
     query: str
     passage: str
-    verdict: str
+    verdict: str | None
     review: str | None
 
 
@@ -100,7 +100,10 @@ def pairs_of_groups(session: Session, group_ids: Sequence[int]) -> Iterator[list
     for start in range(0, len(group_ids), BATCH):
         ids = list(group_ids[start : start + BATCH])
         rows = session.execute(query.where(Group.id.in_(ids)).order_by(Group.id))
-        yield [GroupPair(*row) for row in rows]
+        yield [
+            GroupPair(group_id, query_text, passage, verdict, review)
+            for group_id, query_text, passage, verdict, review in rows
+        ]
 
 
 def count_rescued(session: Session, choice: Choice) -> int:
