@@ -298,7 +298,7 @@ def _pair_interval(table: np.ndarray, kappa: Kappa, pairs: int, draws: int) -> I
 
 
 def _pair_draws(pairs: int, draws: int) -> int:
-    """Draws of each of so many pairs."""
+    """Posterior draws for each pair where there are `pairs` of them."""
     return min(draws, FEW_DRAWS) if pairs > MAX_PAIRS else draws
 
 
