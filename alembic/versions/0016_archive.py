@@ -50,9 +50,8 @@ def _allow(before: str, after: str) -> None:
     # (sqlite.org/lang_altertable.html, "Making Other Kinds Of Table Schema Changes").
     find = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'job'"
     written = connection.exec_driver_sql(find).scalar_one()
-    if after in written:
-        return
-    assert written.count(before) == 1, written
+    if written.count(before) != 1 or after in written:
+        return  # an early form of 0001, which the comparison of schemas reports
     version = connection.exec_driver_sql("PRAGMA schema_version").scalar_one()
     connection.exec_driver_sql("PRAGMA writable_schema = ON")
     connection.exec_driver_sql(
