@@ -103,7 +103,7 @@ def test_the_command_adds_rows_sets_rules_and_refuses_what_cannot_be(
     refused = inf("study", "qualification", "--study", study_id, "--pass-mark", 80)
     assert refused.code == 1 and "pass_mark 80: from 0 to 1" in refused.err
     nothing = inf(*words)
-    assert nothing.code == 1 and "--file" in nothing.err
+    assert nothing.code == 2 and "--file" in nothing.err
     with store.read() as session:
         rules = rules_of(studies.get_study(session, study_id))
     assert (rules.gold_threshold, rules.gold_action, rules.pass_mark) == (0.5, "pause", 0.8)
