@@ -3,6 +3,8 @@
 from browser import settled
 from playwright.sync_api import Locator, Page, expect
 
+from app.kit.menu import MENU
+
 SLOW = 240_000  # milliseconds; a loaded machine embeds slowly
 
 
@@ -12,8 +14,15 @@ def place(page: Page, key: str) -> Locator:
 
 
 def open_view(page: Page, title: str) -> None:
-    """By the menu, as a person does."""
-    page.get_by_test_id("stSidebarNav").get_by_role("link", name=title, exact=True).click()
+    """By the menu and the tabs of its entry, as a person does."""
+    menu, tabs = page.get_by_test_id("stSidebarNav"), place(page, "frame-tabs")
+    listed = menu.get_by_role("link", name=title, exact=True)
+    tab = tabs.get_by_role("link", name=title, exact=True)
+    if not listed.count() and not tab.count():
+        section = next(view.section for view in MENU if view.title == title)
+        menu.get_by_role("link", name=section, exact=True).click()
+        tab.wait_for()
+    (listed if listed.count() else tab).click()
     expect(page.get_by_role("heading", level=1, name=title, exact=True)).to_be_visible(timeout=SLOW)
     settled(page)
 

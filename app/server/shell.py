@@ -9,9 +9,11 @@ import streamlit as st
 from app.access.identity import SessionUser
 from app.access.language import language_now, say
 from app.kit.card_files import card_css, card_js
+from app.kit.menu import Entry, title_of, view_file
 from app.text.languages import LANGUAGES
 
 STYLE = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
+MARKED = "color-mix(in srgb, var(--st-primary-color, #0f6e6e) 14%, transparent)"
 LOGO = Path(__file__).parent / "logo.svg"
 ICON = Path(__file__).parent / "icon.svg"
 
@@ -35,6 +37,24 @@ def draw_sidebar(user: SessionUser) -> None:
         )
     with st.sidebar:
         st.html(f'<p class="inf-user">{line}</p>')
+
+
+def draw_tabs(entry: Entry | None, name: str) -> None:
+    """The pages of the current menu entry as tabs, and the entry marked in the menu.
+
+    Streamlit marks only the page that the menu lists, which is the entry's first.
+    """
+    if entry is None or len(entry.views) == 1:
+        return
+    first = entry.views[0].name
+    link = f'[data-testid="stSidebarNavLink"][href$="/{first}"]'
+    st.html(
+        f"<style>{link} {{ background: {MARKED}; }} {link} span {{ font-weight: 600; }}</style>"
+    )
+    with st.container(horizontal=True, gap="small", key="frame-tabs"):
+        for view in entry.views:
+            with st.container(key=f"frame-tab-{'here-' if view.name == name else ''}{view.name}"):
+                st.page_link(view_file(view.name), label=title_of(view), width="content")
 
 
 SIGN_IN = st.components.v2.component(

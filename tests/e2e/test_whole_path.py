@@ -11,6 +11,7 @@ import pytest
 from browser import PATIENCE, chromium_browser, settled, wait_past_dwell
 from conftest import count_rows
 from live_server import serving
+from page_hands import open_view
 from playwright.sync_api import Page, expect
 
 from db.outcome.overview import overview
@@ -34,13 +35,6 @@ def judged_in_studies(store: Store) -> int:
     """Judgments that were made in a study, not by the validator."""
     with store.read() as session:
         return overview(session).judgments
-
-
-def open_view(page: Page, title: str) -> None:
-    """By the menu, as a person does."""
-    page.get_by_test_id("stSidebarNav").get_by_role("link", name=title, exact=True).click()
-    expect(page.get_by_role("heading", level=1, name=title)).to_be_visible(timeout=SLOW)
-    settled(page)
 
 
 def fill(page: Page, key: str, text: str) -> None:
@@ -124,7 +118,7 @@ def test_from_pairs_to_a_trained_and_evaluated_model_by_mouse_and_keyboard(
         wait_for_job(page, "coverage-follow")
         expect(page.locator(".st-key-coverage-map")).to_be_visible()
 
-        open_view(page, "Review")
+        open_view(page, "Groups")
         expect(page.locator(".card .triplet")).to_have_count(3)
         wait_past_dwell(page)
         page.keyboard.press("a")

@@ -154,7 +154,7 @@ TEXTS: Final = {
     "refused.other_message": "inzwischen kam eine andere Nachricht an (aus einem anderen Tab?): Diese wurde nicht gespeichert.",
     "refused.thread_closed": "die Studie „{study}“ ist geschlossen, ihre Nachrichten auch.",
     "refused.thread_full": "zu dieser Aufgabe gibt es zu viele Nachrichten.",
-    "menu.judging": "Beurteilung",
+    "menu.people": "Personen",
     "menu.no_accounts": "noch keine Konten",
     "menu.account": "Konto",
     "menu.sign_out": "abmelden",

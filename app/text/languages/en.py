@@ -154,7 +154,7 @@ TEXTS: Final = {
     "refused.other_message": "another message was sent meanwhile (in another tab?): this one was not stored.",
     "refused.thread_closed": "the study “{study}” is closed, and its messages are, too.",
     "refused.thread_full": "there are too many messages on this item.",
-    "menu.judging": "Judging",
+    "menu.people": "People",
     "menu.no_accounts": "no accounts yet",
     "menu.account": "account",
     "menu.sign_out": "sign out",
