@@ -29,13 +29,17 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from db.modules import run_module
+from db.scenarios import SCENARIOS
 
 ROOT = Path(__file__).parents[1]
 DEMO = ROOT / "curation" / "demo"
 SHARED = ROOT.parent / "shared" / "data" / "google_queries"
 GUARD_QUESTIONS = 500
+MAX_GROUPS = 10_000
 SEEDS = (1, 2, 3)
+HELD_OUT_JUDGE = "recorded:B"  # neither the run's validator (A) nor a relative of the base model
 COMMON = {"rows_per_batch": 8, "held_out": 0.2, "max_steps": 100, "learning_rate": 5e-5}
+HELD_OUT = {"held_out_groups": "all", "held_out_judge": HELD_OUT_JUDGE}
 RECIPE = {"objective": "P,I:multi", "instructions_sampled": 8}
 HEADLINE = ("strict", "instruction-flip", "query-flip", "natural-flip")
 FIRST = ("ndcg@10", "guard-ndcg@10")
@@ -100,9 +104,26 @@ def demo_release(folder: Path) -> Path:
     files = ("--pairs", DEMO / "pairs.jsonl", "--passages", DEMO / "passages.jsonl")
     about = ("--source", "InF Studio demo set", "--licence", "cc0-1.0")
     run_inf("import", "--dataset", "demo", *files, *about, home=home)
-    run_inf("curate", "--dataset", "demo", "--provider", "recorded", home=home)
+    run = run_inf("curate", "--dataset", "demo", "--provider", "recorded", home=home)["run_id"]
+    judge_all_items(folder, run, home)
     run_inf("export", "--dataset", "demo", "--out", release, "--include-dropped", home=home)
     return release
+
+
+def judge_all_items(folder: Path, run: int, home: Path) -> None:
+    """The judge of the held-out groups judges every item: a study takes one item of each group, so
+    there is one for each scenario."""
+    groups = run_inf("groups", "list", "--run", run, "--limit", MAX_GROUPS, home=home)
+    judged = [one["group_id"] for one in groups["groups"] if one["stage"] == "validation"]
+    for scenario in SCENARIOS:
+        items = folder / f"{scenario}.txt"
+        lines = (f"{group_id} {scenario}\n" for group_id in judged)
+        items.write_text("".join(lines), encoding="utf-8")
+        about = ("--sample", "list", "--list", items, "--overlap", 1, "--name", f"B, {scenario}")
+        study = run_inf("study", "create", "--dataset", "demo", *about, home=home)
+        run_inf(
+            "study", "judge", "--study", study["study_id"], "--judge", HELD_OUT_JUDGE, home=home
+        )
 
 
 def write_guard(source: Path, folder: Path) -> Path:
@@ -150,7 +171,7 @@ class Results:
 
     def of(self, way: Way, seed: int) -> dict[str, Any]:
         """The training's scores; runs it where no line has them."""
-        settings = COMMON | dict(way.settings) | {"seed": seed, "held_out_groups": "kept"}
+        settings = COMMON | dict(way.settings) | {"seed": seed} | HELD_OUT
         if settings.get("max_groups") == -1:
             settings["max_groups"] = kept_count(self.release)
         if way.guard and self.guard:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from analysis.text.splits import held_out
 from db.errors import BadInput
+from db.scenarios import SCENARIOS
+from trainer.data.confirmed import confirmed_by
 from trainer.data.groups import Group
 from trainer.data.mixing import MixedRelease
 from trainer.data.release_files import ReleaseData
@@ -46,6 +48,7 @@ def split_groups(
     seed: int,
     include_dropped: bool = False,
     held_out_groups: str = "kept",
+    held_out_judge: str = "",
 ) -> tuple[list[Group], list[Group]]:
     """(training groups, held-out groups); no query or passage is on both sides.
 
@@ -54,7 +57,8 @@ def split_groups(
     finds the same groups again: dropped groups take part in the split whether or not they train.
     held_out_groups, of the held-out side: `kept` by the validation, `all` of them (a validator that
     is the trained model's relative keeps what the model already ranks right), or those that people
-    `approved`. Raises BadInput where the groups cannot be split.
+    `approved`; held_out_judge: of these, the ones that this judge of the release's studies
+    confirmed (`trainer.data.confirmed`). Raises BadInput where the groups cannot be split.
     """
     groups = release.groups
     out = set_aside_of(release, fraction=fraction, seed=seed)
@@ -71,6 +75,14 @@ def split_groups(
             f"groups of {release.path}. Approve groups and export again, or give "
             "held_out_groups=kept"
         )
+    if held_out_judge and chosen:
+        confirmed = confirmed_by(release, held_out_judge)
+        if not (found := [group for group in chosen if group.group_id in confirmed]):
+            raise BadInput(
+                f"held_out_judge: {held_out_judge} confirmed none of the {len(chosen)} held-out "
+                f"groups of {release.path}: it must judge all {len(SCENARIOS)} items of a group"
+            )
+        chosen = found
     if not training or (fraction > 0 and not chosen):
         count = sum(include_dropped or not group.dropped for group in groups)
         raise BadInput(

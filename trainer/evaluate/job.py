@@ -363,6 +363,7 @@ def _held_out(
         "fraction": handle.config.get("held_out") or defaults.held_out,
         "seed": handle.config.get("held_out_seed", defaults.held_out_seed),
         "choice": requested or defaults.held_out_groups,
+        "judge": defaults.held_out_judge,
     }
     chosen_by = None
     notes = []
@@ -386,6 +387,7 @@ def _held_out(
             continue
         own = {key: candidate.memory["split"][key] for key in ("fraction", "seed")}
         own["choice"] = requested or candidate.memory["split"].get("choice", "kept")
+        own["judge"] = candidate.memory["split"].get("judge", "")
         if own["fraction"] == 0:
             notes.append(f"{candidate.name} was trained on all groups: its scores are not held out")
             continue
@@ -400,6 +402,7 @@ def _held_out(
         fraction=split["fraction"],
         seed=split["seed"],
         held_out_groups=split["choice"],
+        held_out_judge=split["judge"],
     )
     name = f"held-out {release.name} {release.content_sha256[:12]}"
     language = str(handle.config.get("bm25_language") or "en")

@@ -68,6 +68,7 @@ def groups_of(folder: Path, settings: TrainSettings, more: Sequence[Path] = ()) 
         seed=settings.held_out_seed,
         include_dropped=settings.dropped == "include",
         held_out_groups=settings.held_out_groups,
+        held_out_judge=settings.held_out_judge,
     )
     sides = set_aside_of(release, fraction=settings.held_out, seed=settings.held_out_seed)
     others = [read_release(path) for path in more]

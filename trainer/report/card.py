@@ -186,9 +186,12 @@ def _scores(
         return "No groups were held out: nothing was measured."
     lines = []
     if groups:
+        judge = held_out.get("judge")
+        confirmed = f" that the judge {_cell(judge)} confirmed" if judge else ""
         lines.append(
-            f"On {groups} held-out groups (no query or passage is shared with the training ones); "
-            "`query-alone:` and `instruction-alone:` are controls that read one half of the text:"
+            f"On {groups} held-out groups{confirmed} (no query or passage is shared with the "
+            "training ones); `query-alone:` and `instruction-alone:` are controls that read one "
+            "half of the text:"
         )
     intervals = held_out.get("intervals") or {}
     first, last = intervals.get("before") or {}, intervals.get("after") or {}

@@ -54,6 +54,7 @@ class HeldOutScores:
     ) -> None:
         self.template, self.check = settings.parsed_template, check
         self.choice, self.groups = settings.held_out_groups, len(groups.held_out)
+        self.judge = settings.held_out_judge
         self.circular = circular_of(settings, groups)
         self.best_by, self.guard_drop = settings.best_by, settings.guard_drop
         self.guard = read_benchmark(Path(settings.guard).expanduser()) if settings.guard else None
@@ -104,6 +105,7 @@ class HeldOutScores:
         found: dict[str, Any] = {"groups": self.groups, "before": self.before, "after": self.after}
         if self.benchmark:
             found["choice"] = self.choice
+            found |= {"judge": self.judge} if self.judge else {}
             found["bm25"] = bm25_following(self.benchmark, self.template)
             found["bm25_convention"] = convention_of(self.benchmark.language)
             found["intervals"] = self.intervals

@@ -50,6 +50,7 @@ def training_memory(
             "fraction": settings.held_out,
             "seed": settings.held_out_seed,
             "choice": settings.held_out_groups,
+            "judge": settings.held_out_judge,
             "training_groups": len(groups.training),
             "kept_away": groups.kept_away,
             "held_out_groups": len(groups.held_out),

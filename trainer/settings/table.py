@@ -386,6 +386,15 @@ class SettingFields:
         choices=("kept", "all", "approved"),
         advanced=True,
     )
+    held_out_judge: str = _setting(
+        "",
+        HELD_OUT,
+        "Judge of held-out groups",
+        "Score only the held-out groups that this judge of the release's studies confirmed in "
+        "every scenario, e.g. `recorded:B`; with all held-out groups, it alone decides. Empty: no "
+        "judge.",
+        advanced=True,
+    )
     natural_probe: str = _setting(
         "on",
         HELD_OUT,

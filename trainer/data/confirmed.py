@@ -1,0 +1,49 @@
+"""Which groups of a release a judge of its studies confirmed, for a held-out set of its choosing.
+
+Read from the release's `judgments` files. A group is confirmed where this judge judged every
+scenario of it and always chose the passage that was meant. Where the judge is neither the run's
+validator nor a relative of the base model, scores on these groups are independent of both.
+"""
+
+from collections import defaultdict
+
+from db.errors import BadInput
+from db.scenarios import SCENARIOS
+from trainer.data.release_files import SUFFIXES, ReleaseData, rows_of_file
+
+
+def confirmed_by(release: ReleaseData, judge: str) -> frozenset[str]:
+    """The ids of the groups that the judge confirmed.
+
+    Of an item that was judged in several revisions only the last counts. Raises BadInput where the
+    release has no judgment by that judge, naming those it has.
+    """
+    folder = release.path / "judgments"
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    judges: set[str] = set()
+    last: dict[tuple[str, str], tuple[int, bool]] = {}
+    for file in files:
+        if file.suffix not in SUFFIXES:
+            continue
+        for _, row in rows_of_file(file, file.relative_to(release.path)):
+            judges.add(str(row.get("judge")))
+            if row.get("judge") != judge:
+                continue
+            item = (str(row.get("group_id")), str(row.get("scenario")))
+            revision, as_meant = int(row.get("revision") or 0), row.get("choice") == item[1]
+            before = last.get(item, (-1, True))
+            if revision > before[0]:
+                last[item] = (revision, as_meant)
+            elif revision == before[0]:  # judged in two studies: both must confirm it
+                last[item] = (revision, as_meant and before[1])
+    if judge not in judges:
+        known = ", ".join(sorted(judges)) or "none"
+        raise BadInput(
+            f"held_out_judge: {release.path} has no judgment by {judge!r} (its judges: {known}). "
+            "Let it judge the groups in studies and export again with the configuration judgments"
+        )
+    scenarios: defaultdict[str, set[str]] = defaultdict(set)
+    for (group_id, scenario), (_, as_meant) in last.items():
+        if as_meant:
+            scenarios[group_id].add(scenario)
+    return frozenset(group for group, found in scenarios.items() if found >= set(SCENARIOS))
