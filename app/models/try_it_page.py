@@ -8,6 +8,8 @@ from app.access.session_user import failures_shown, require_permission
 from app.kit.page import draw_empty, draw_heading
 from app.models.compared.measures import model_name
 from app.models.try_it.client import Searched, search_with
+from app.models.try_it.example import draw_examples
+from app.models.try_it.example_actions import read_examples
 from app.models.try_it.ranks import moves
 from app.text.numbers import counted
 from app.text.plain import plain
@@ -68,6 +70,8 @@ if not datasets:
         link="Datasets",
     )
     st.stop()
+draw_examples(read_examples())
+st.subheader("Search yourself", anchor=False)
 names = [DEFAULT_BASE_MODEL, *dict.fromkeys(each.path for each in checkpoints)]
 with st.form("try_it.form"):
     first, second, third = st.columns(3)

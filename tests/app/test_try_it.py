@@ -3,11 +3,15 @@
 import json
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
 from app_pages import open_page, words
-from study_world import make_world
+from full_store import NASTY
+from sqlalchemy import delete, select
+from streamlit.testing.v1 import AppTest
+from study_world import make_world, sampled_study
 
 from app.models.try_it import client as model_client
 from app.models.try_it.client import search_with
@@ -15,6 +19,7 @@ from app.models.try_it.ranks import moves
 from db.errors import BadInput
 from db.store.settings import home
 from db.store.store import Store
+from db.tables import Checkpoint, Group, Item, Job, OpenedGroup, Release, Run, Study, StudyItem
 from trainer.model.tiny import PREFIX
 
 MODEL = f"{PREFIX}bert"
@@ -71,3 +76,103 @@ def test_arrows_say_how_a_ranking_moved() -> None:
 def test_the_page_says_in_words_what_is_missing(world: Store) -> None:
     at = open_page("try_it")
     assert "Change the instruction" in words(at)
+
+
+def example(group: int, query: str, after: tuple[str, str] = ("P+", "P1-")) -> dict[str, Any]:
+    """As a training stores it: the base ranks P+ first under both instructions."""
+    texts = {"Q+": query, "I+": "in figures", "I-": NASTY, "P+": "80 metres", "P1-": "oak"}
+    return {"group": str(group), "texts": texts, "before": ("P+", "P+"), "after": after}
+
+
+def found(works: list[dict[str, Any]], fails: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a training of ten groups stores."""
+    kinds = {"works": works, "fails": fails}
+    counts = {"groups": 10, "followed_before": 1, "followed": 10 - len(fails)}
+    return counts | {key: {"count": len(of), "examples": of} for key, of in kinds.items()}
+
+
+def add_training(store: Store, shown: dict[str, Any]) -> None:
+    """A checkpoint of the world's release whose job shows this."""
+    with store.write() as session:
+        run = session.scalars(select(Run)).one()
+        job = Job(kind="train", status="done", config={}, started_by="another", shown=shown)
+        release = Release(
+            dataset_id=run.dataset_id,
+            name="world-1",
+            content_sha256="0" * 64,
+            path="/nowhere/world-1",
+            format="parquet",
+            filter={},
+            counts={},
+            card="",
+            offline=True,
+        )
+        session.add_all([job, release])
+        session.flush()
+        about = {"config": {}, "summary": {}, "base_model": "the/base"}
+        session.add(Checkpoint(path="/the/trained", job_id=job.id, release_id=release.id, **about))
+        session.commit()
+
+
+def boxes(at: AppTest) -> str:
+    return "\n".join(str(each.value) for each in at.info)
+
+
+def test_the_page_opens_with_an_example_where_it_works_and_one_where_it_fails(
+    world: Store,
+) -> None:
+    fails = [example(2, "what fails", ("P+", "P+"))]
+    add_training(world, {"examples": found([example(1, "what works")], fails)})
+    at = open_page("try_it")
+    page = words(at)
+    assert "Of 10 held\\-out groups" in page
+    assert [tab.label for tab in at.tabs] == ["Where it works (1)", "Where it fails (1)"]
+    assert "what works" in page and "what fails" in page
+    assert "&lt;script&gt;" in page and "<script>" not in page
+    assert "the group with the fewest characters is shown" in page
+    with world.read() as session:  # who read them is never given their items
+        assert set(session.scalars(select(OpenedGroup.group_id))) == {1, 2}
+    at.button(key="try_it.use_fails").click().run()
+    assert at.text_input(key="try_it.query").value == "what fails"
+    assert at.text_input(key="try_it.instruction").value == "in figures"
+
+
+def test_the_page_says_plainly_that_there_is_no_example_of_a_kind(world: Store) -> None:
+    fails = [example(2, "what fails", ("P+", "P+"))]
+    add_training(world, {"examples": found([], fails)})
+    at = open_page("try_it")
+    assert "in none of the 10 held" in boxes(at).replace("\\", "")
+    assert "what fails" in words(at)
+
+
+def test_the_page_says_that_a_model_never_fails(world: Store) -> None:
+    add_training(world, {"examples": found([example(1, "what works")], [])})
+    assert "follows the instruction in all 10" in boxes(open_page("try_it")).replace("\\", "")
+
+
+def test_a_model_without_stored_examples_and_no_model_are_explained(world: Store) -> None:
+    assert "No example yet" in boxes(open_page("try_it"))
+    add_training(world, {})
+    assert "No example is stored for the/trained" in boxes(open_page("try_it")).replace("\\", "")
+
+
+def test_groups_that_the_reader_may_be_given_to_judge_are_passed_over(world: Store) -> None:
+    with world.write() as session:
+        run = session.scalars(select(Run)).one()
+        study = sampled_study(session, run_id=run.id, items=1, overlap=1)
+        item = session.scalars(select(StudyItem.item_id)).one()
+        group = session.scalars(select(Item.group_id).where(Item.id == item)).one()
+        free = session.scalars(select(Group.id).where(Group.id != group)).first()
+        study.status = "open"
+        session.commit()
+    assert free is not None
+    hidden = example(group, "the hidden one")
+    add_training(world, {"examples": found([hidden, example(free, "the free one")], [hidden])})
+    at = open_page("try_it")
+    assert "the hidden one" not in words(at) and "the free one" in words(at)
+    assert "hidden from you" in boxes(at)
+    with world.write() as session:
+        session.execute(delete(OpenedGroup))
+        session.get_one(Study, study.id).status = "closed"
+        session.commit()
+    assert "the hidden one" in words(open_page("try_it"))

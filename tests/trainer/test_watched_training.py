@@ -10,17 +10,18 @@ from db.jobs import jobs
 from db.store.store import Store
 from trainer.data.release_files import read_release
 from trainer.evaluate.benchmarks import held_out_benchmark
+from trainer.evaluate.following import INSTRUCTION_FLIP
 from trainer.launch.here import train
 from trainer.report.probes import choose_probes, describe_probes, probe_ranks
 
 
-def test_a_training_shows_its_terms_its_speed_a_batch_and_its_probes(
+def test_a_training_shows_its_terms_its_speed_a_batch_its_probes_and_its_examples(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
     """With the univariate objective the loss is the sum of its terms' (Eq. 6)."""
     config = config_for(tmp_path, objective="P,I:uni", max_steps="3", evaluate_steps="1")
     handle = claim(sqlite_store, config)
-    train(handle)
+    held_out = train(handle)["held_out"]
     with sqlite_store.read() as session:
         found = jobs.metric_series(session, [handle.id])[handle.id]
         shown = jobs.get_job(session, handle.id).shown
@@ -41,6 +42,13 @@ def test_a_training_shows_its_terms_its_speed_a_batch_and_its_probes(
     assert all(0 < len(rows) <= 3 for rows in texts.values())
     assert "bridge" in " ".join(texts["passages"]) and texts["passages"][0].startswith("<s>")
     assert not any("<pad>" in text for rows in texts.values() for text in rows)
+    examples = shown["examples"]  # they agree with the scores
+    assert examples["groups"] == held_out["groups"] == 2
+    for when, name in (("before", "followed_before"), ("after", "followed")):
+        assert examples[name] == pytest.approx(2 * held_out[when][INSTRUCTION_FLIP])
+    assert examples["fails"]["count"] == 2 - examples["followed"]
+    for each in examples["fails"]["examples"]:
+        assert "bridge" in each["texts"]["Q+"] and len(each["before"]) == 2
 
 
 def test_every_step_reports_progress_and_remaining_time(
@@ -50,6 +58,8 @@ def test_every_step_reports_progress_and_remaining_time(
     reports: list[tuple[int, int | None, str]] = []
     handle.report = lambda *words: reports.append(words)  # type: ignore[assignment]
     train(handle)
+    with sqlite_store.read() as session:  # without held-out groups there is no example
+        assert "examples" not in jobs.get_job(session, handle.id).shown
     steps = [(done, total) for done, total, words in reports if "left" in words]
     assert steps == [(1, 3), (2, 3), (3, 3)]
     for *_, words in reports:

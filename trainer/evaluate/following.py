@@ -94,14 +94,22 @@ def texts_of(benchmark: "Benchmark", template: Template, control: str = "") -> l
     return texts
 
 
+def group_scores(
+    benchmark: "Benchmark", template: Template, score: ScoreTexts, control: str = ""
+) -> dict[str, np.ndarray]:
+    """{group: scores (S, S) of its S scenarios for their passages}; empty without groups."""
+    texts = texts_of(benchmark, template, control)
+    wanted = [group.documents for group in benchmark.groups.values() for _ in group.questions]
+    scores = np.asarray(score(texts, wanted), dtype=np.float64).reshape(-1, len(ROLES), len(ROLES))
+    return dict(zip(benchmark.groups, scores, strict=True))
+
+
 def follow_by_group(
     benchmark: "Benchmark", template: Template, score: ScoreTexts, control: str = ""
 ) -> dict[str, dict[str, float]]:
     """{group: {measure: 0.0 or 1.0}}; empty for a benchmark without groups."""
-    texts = texts_of(benchmark, template, control)
-    wanted = [group.documents for group in benchmark.groups.values() for _ in group.questions]
-    scores = np.asarray(score(texts, wanted), dtype=np.float64).reshape(-1, len(ROLES), len(ROLES))
-    return {name: follows(of) for name, of in zip(benchmark.groups, scores, strict=True)}
+    found = group_scores(benchmark, template, score, control)
+    return {name: follows(of) for name, of in found.items()}
 
 
 def comply_by_group(

@@ -1,7 +1,7 @@
 """Scoring a model on a benchmark: encode, search, measure."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from trainer.evaluate.following import (
     bm25_scores,
     comply_by_group,
     follow_by_group,
+    group_scores,
     mean_following,
     stability_by_group,
     texts_of,
@@ -40,7 +41,9 @@ Progress = Callable[[int, int], None]
 class Scores:
     """Means, and the values of every query: {query id: {measure: value}}.
 
-    ranks: of the changed documents, by question. run: the rankings that were measured.
+    ranks: of the changed documents, by question. run: the rankings that were measured. of_groups:
+    of a benchmark with groups, what a model gave each one's texts for its own passages
+    (`following.group_scores`).
     """
 
     metrics: dict[str, float | None]
@@ -48,6 +51,7 @@ class Scores:
     reasons: dict[str, str]
     ranks: dict[str, dict[str, int]] = field(default_factory=dict)
     run: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    of_groups: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 def score_model(
@@ -110,7 +114,10 @@ def score_model(
 
     following = following_of(benchmark, template, score, controls)
     beside = beside_following(benchmark, template, score, paraphrases) if controls else {}
-    return measure_run(benchmark, run, ranks, following, beside)
+    scores = measure_run(benchmark, run, ranks, following, beside)
+    if not (benchmark.groups and controls):
+        return scores
+    return replace(scores, of_groups=group_scores(benchmark, template, score))
 
 
 def beside_following(

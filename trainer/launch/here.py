@@ -103,6 +103,8 @@ def _train(
         def score_after(model: "SentenceTransformer", step: int) -> None:
             handle.report(step, step, "scoring the held-out groups after training")
             stream(step, scores.score_after(model))
+            if examples := scores.shown_examples():
+                handle.show(examples=examples)
 
         done = fit(
             model,

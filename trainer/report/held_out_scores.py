@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from analysis.text.bm25 import convention_of
 from trainer.data.splitting import Groups
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
@@ -20,6 +22,7 @@ from trainer.evaluate.question_clusters import about_questions
 from trainer.evaluate.scoring import score_model, summary
 from trainer.loop.precision import uses_bf16
 from trainer.probe import natural
+from trainer.report.examples import choose_examples
 from trainer.report.origins import circular_origins, origins_of
 from trainer.report.probes import choose_probes, describe_probes, probe_ranks
 from trainer.settings.settings import TrainSettings
@@ -55,6 +58,7 @@ class HeldOutScores:
         self.template, self.check = settings.parsed_template, check
         self.choice, self.groups = settings.held_out_groups, len(groups.held_out)
         self.judge = settings.held_out_judge
+        self.held_out = groups.held_out
         self.circular = circular_of(settings, groups)
         self.best_by, self.guard_drop = settings.best_by, settings.guard_drop
         self.guard = read_benchmark(Path(settings.guard).expanduser()) if settings.guard else None
@@ -70,10 +74,17 @@ class HeldOutScores:
         self.after: dict[str, float | None] = {}
         self.intervals: dict[str, dict[str, tuple[float | None, float | None]]] = {}
         self.natural: dict[str, natural.ProbeScores] = {}
+        self.of_groups: dict[str, list[np.ndarray]] = {}
 
     def shown_probes(self) -> list[dict[str, Any]]:
         """The texts of the followed groups, for the pages."""
         return describe_probes(self.benchmark, self.probes) if self.benchmark else []
+
+    def shown_examples(self) -> dict[str, Any] | None:
+        """What the instruction changed, for Try it; None before both ends are scored."""
+        if self.of_groups.keys() != {"before", "after"}:
+            return None
+        return choose_examples(self.held_out, self.of_groups["before"], self.of_groups["after"])
 
     def score_before(self, model: "SentenceTransformer") -> dict[str, float]:
         """Score the untrained model with all controls; returns what its curves begin with."""
@@ -139,6 +150,7 @@ class HeldOutScores:
                 model, self.template, self.benchmark, check=self.check, controls=when != "now"
             )
         if when != "now":
+            self.of_groups[when] = list(scores.of_groups.values())  # in the order of the groups
             means = following_means(scores.per_query, about_questions(self.benchmark))
             self.intervals[when] = {
                 name: (means[name].low, means[name].high) for name in FOLLOWING if name in means

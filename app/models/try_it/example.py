@@ -1,0 +1,92 @@
+"""What the Try it page opens with: what a training changed, and where the model still fails."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from app.models.compared.measures import model_name
+from app.models.try_it.example_actions import FAILS, WORKS, Examples
+from app.text.numbers import counted
+from app.text.plain import plain
+from app.text.texts import draw_text
+from trainer.report.examples import NEITHER, RULE, SIGNS
+
+TITLES = {WORKS: "Where it works", FAILS: "Where it fails"}
+LETTERS = {SIGNS[0]: "A", SIGNS[1]: "B"}
+NOT_SEARCHED = (
+    "Fills the search below with this query and the first instruction. It searches the dataset's "
+    "own passages; B was generated and is not among them."
+)
+
+
+def verdict(model: str, first: str, right: str) -> tuple[str, bool]:
+    """(what the model ranks first, whether that is right)."""
+    if first == NEITHER:
+        return f"{model}: A and B equal", False
+    is_right = first == right
+    return f"{model}: {LETTERS[first]} first, {'right' if is_right else 'wrong'}", is_right
+
+
+def totals(examples: Examples) -> str:
+    """How many held-out groups the base and the trained model follow."""
+    found = examples.found
+    return (
+        f"Of {counted(found['groups'], 'held-out group')}, {model_name(examples.base)} follows the "
+        f"instruction in {found['followed_before']:,} and {model_name(examples.model)} in "
+        f"{found['followed']:,}."
+    )
+
+
+def draw_examples(examples: Examples) -> None:
+    """Both kinds side by side as tabs, each with its count, and the rule; or why there is none."""
+    names = {"model": model_name(examples.model), "base": model_name(examples.base)}
+    if examples.missing:
+        st.info(plain(examples.missing.format(**names)), icon=":material/lightbulb:")
+        return
+    st.subheader("What the training changed", anchor=False)
+    st.markdown(plain(totals(examples)))
+    found = examples.found
+    tabs = st.tabs([f"{TITLES[kind]} ({found[kind]['count']:,})" for kind in TITLES])
+    for kind, tab in zip(TITLES, tabs, strict=True):
+        with tab:
+            if kind in examples.shown:
+                _draw_example(kind, examples.shown[kind], examples)
+            else:
+                why = examples.why_not[kind].format(**names, groups=f"{found['groups']:,}")
+                st.info(plain(why), icon=":material/lightbulb:")
+    with st.expander("How the examples were chosen"):
+        st.markdown(plain(RULE))
+
+
+def _draw_example(kind: str, example: Mapping[str, Any], examples: Examples) -> None:
+    texts = example["texts"]
+    draw_text(texts["Q+"], label="Query")
+    for number, (column, sign) in enumerate(zip(st.columns(2), ("I+", "I-"), strict=True)):
+        right = SIGNS[number]
+        with column:
+            draw_text(texts[sign], label=f"Instruction {number + 1}: {LETTERS[right]} is right")
+            for model, firsts in (
+                (examples.base, example["before"]),
+                (examples.model, example["after"]),
+            ):
+                text, is_right = verdict(model_name(model), firsts[number], right)
+                st.badge(
+                    plain(text),
+                    icon=":material/check:" if is_right else ":material/close:",
+                    color="green" if is_right else "red",
+                )
+            draw_text(texts[right], label=f"Passage {LETTERS[right]}")
+    st.button(
+        "Use in the search",
+        key=f"try_it.use_{kind}",
+        on_click=_use,
+        args=(texts["Q+"], texts["I+"]),
+        help=NOT_SEARCHED,
+    )
+
+
+def _use(query: str, instruction: str) -> None:
+    """Fill the search form."""
+    st.session_state["try_it.query"] = query
+    st.session_state["try_it.instruction"] = instruction
