@@ -1,17 +1,29 @@
-"""What Home reads of the user's own items: to judge, or judged in a study that is closed."""
+"""What Home reads of the user's own work: items to judge or judged, and what waits for them."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from app.access.identity import SessionUser
 from app.access.permissions import NEEDS
 from app.access.scope import scope_kept
-from app.access.session_user import current_user, require_permission
+from app.access.session_user import current_user, record_read, require_permission
 from app.judge.actions import judge_of
 from db.answers.finishing import OwnChoice, own_choices
+from db.assignment.hidden import hidden_pair
 from db.assignment.progress import own_progress
+from db.assignment.threads import list_threads
+from db.store.scope import unscoped
 from db.store.store import open_store
+from db.study.blind_adjudication import ids_to_adjudicate
 from db.study.rules import rules_of
-from db.study.studies import get_study, list_studies
+from db.study.studies import StudySummary, get_study, list_studies
+from db.tables import Dataset, Group, Pair
+
+DEMO, EXAMPLE = "demo", "demo-016a"  # the dataset of `inf demo`, and a pair in no study of it
+MAX_STUDIES: Final = 3
+MAX_PLACES: Final = 5_000  # of a study of which the work is counted
 
 
 class OwnItems(NamedTuple):
@@ -47,3 +59,95 @@ def _newest(user: SessionUser) -> OwnItems | None:
             if left or choices:
                 return OwnItems(study.id, study.name, left, progress.done, choices)
     return None
+
+
+class Waiting(NamedTuple):
+    """Something that waits for the user: how many of what, and the page where it is done."""
+
+    number: int
+    what: str
+    view: str
+    study_id: int
+    study: str
+
+
+def read_waiting() -> list[Waiting]:
+    """The user's work in the newest studies: items to judge, disputed items, judges' messages.
+
+    Of larger studies nothing is counted, as that takes longer than Home may.
+    """
+    user = current_user()
+    if user is None:
+        return []
+    found: list[Waiting] = []
+    for permission, read in (
+        ("judge", _items_to_judge),
+        ("adjudicate", _disputed),
+        ("studies", _messages),
+    ):
+        if NEEDS[permission].is_met(user):
+            with scope_kept():
+                require_permission(permission)
+                with open_store().write() as session:
+                    found += read(session, user)
+                    session.commit()  # the user's judge, where they had none
+    return found
+
+
+def _newest_studies(session: Session) -> list[StudySummary]:
+    studies = list_studies(session, statuses=("open", "paused"))[:MAX_STUDIES]
+    return [study for study in studies if study.places <= MAX_PLACES]
+
+
+def _items_to_judge(session: Session, user: SessionUser) -> list[Waiting]:
+    found = []
+    for study in _newest_studies(session):
+        own = rules_of(get_study(session, study.id)).closes_when_done  # has a card of its own
+        if study.status != "open" or own:
+            continue
+        left = own_progress(session, study.id, judge_of(session, user).id).left
+        found.append(Waiting(left, "item to judge", "judge", study.id, study.name))
+    return [each for each in found if each.number]
+
+
+def _disputed(session: Session, user: SessionUser) -> list[Waiting]:
+    found = [
+        (study, len(ids_to_adjudicate(session, study.id, user.name, open_only=True)))
+        for study in _newest_studies(session)
+    ]
+    return [
+        Waiting(count, "disputed item", "adjudicate", study.id, study.name)
+        for study, count in found
+        if count
+    ]
+
+
+def _messages(session: Session, _: SessionUser) -> list[Waiting]:
+    found = [
+        (study, sum(each.unread for each in list_threads(session, study.id)))
+        for study in _newest_studies(session)
+    ]
+    return [
+        Waiting(count, "unread message", "studies", study.id, study.name)
+        for study, count in found
+        if count
+    ]
+
+
+def may_show_example(user: SessionUser) -> bool:
+    """Whether the example group is not hidden from the user; where the store has it, they read it
+    now: `db.assignment.hidden`."""
+    groups = (
+        select(Group.id)
+        .join(Pair, Pair.id == Group.pair_id)
+        .join(Dataset, Dataset.id == Pair.dataset_id)
+        .where(Dataset.name == DEMO, Pair.external_id == EXAMPLE)
+    )
+    with unscoped():  # hidden by a study of any dataset, whatever this page's permission shows
+        with open_store().read() as session:
+            hidden = groups.where(hidden_pair(session, user.name, Group.pair_id))
+            if session.scalars(hidden.limit(1)).first() is not None:
+                return False
+            found = list(session.scalars(groups))
+        record_read(found, user)
+    return True

@@ -1,42 +1,63 @@
-"""Home page: counts of the store, the next step, running jobs."""
+"""Home page: how good the data and the model are, what runs, what waits, and the next step."""
 
 import streamlit as st
 
+from app.access.identity import SessionUser
 from app.access.permissions import NEEDS
 from app.access.scope import begin_page
 from app.access.session_user import current_user
+from app.home.demo_actions import demo_loading
+from app.home.example import draw_example
 from app.home.own_items import draw_own_items
-from app.home.path import Step, next_step, path_of
+from app.home.path import Judged, Step, next_step, path_of
+from app.home.quality_actions import read_quality
+from app.home.quality_line import draw_light, draw_lights
+from app.home.start import draw_loading, draw_start
+from app.home.waiting import draw_waiting
 from app.jobs.card import follow_job
+from app.kit.menu import may_open, view_file
 from app.kit.page import draw_heading, draw_link
 from app.text.numbers import counted
+from app.text.plain import plain
 from db.jobs import jobs
 from db.outcome.overview import Overview, overview
 from db.store.store import open_store
 
 
-def draw_counts(found: Overview) -> None:
-    numbers = (
-        ("Pairs", found.pairs, f"in {counted(found.datasets, 'dataset')}"),
-        ("Groups kept", found.kept, f"of {found.kept + found.dropped:,} finished"),
-        ("Judgments", found.judgments, f"{found.simulated_judgments:,} simulated"),
-        ("Releases", found.releases, f"{counted(found.reviews, 'group')} reviewed"),
-        ("Checkpoints", found.checkpoints, counted(found.evaluations, "evaluation")),
+def counts_text(found: Overview) -> str:
+    """One line of what the store holds."""
+    return " · ".join(
+        (
+            f"{counted(found.pairs, 'pair')} in {counted(found.datasets, 'dataset')}",
+            f"{found.kept:,} of {counted(found.kept + found.dropped, 'finished group')} kept",
+            counted(found.judgments, "judgment"),
+            f"{counted(found.reviews, 'group')} reviewed",
+            counted(found.releases, "release"),
+            counted(found.checkpoints, "checkpoint"),
+        )
     )
-    with st.container(horizontal=True, gap="small"):
-        for label, number, more in numbers:
-            with st.container(border=True, width=150):
-                st.metric(label, f"{number:,}")
-                st.caption(more)
 
 
-def draw_step(step: Step, *, is_next: bool) -> None:
-    icon = ":material/check_circle:" if step.done else ":material/radio_button_unchecked:"
-    colour = "green" if step.done else ("primary" if is_next else "gray")
+def draw_next(step: Step | None, user: SessionUser) -> None:
+    """The next step with its one button, and the command that does the same."""
+    with st.container(border=True, key="home-next"):
+        if step is None:
+            st.markdown("**All steps are done.** See how the models perform.")
+            view, button, parameters = "evaluations", "See the evaluations", {}
+        else:
+            st.markdown(plain(f"Next: {step.title}") + f" — {plain(step.state)}")
+            view, button, parameters = step.view, step.button, dict(step.parameters)
+        if may_open(user, view) and st.button(button, type="primary", key="home.next"):
+            st.switch_page(view_file(view), query_params=parameters)
+        if step is not None:
+            st.code(step.command, language=None, wrap_lines=True)
+
+
+def draw_step(step: Step) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f":{colour}[{icon}]", width="content")
+        draw_light(step.level)
         draw_link(step.view, label=step.title)
-        st.caption(step.state if step.done else step.todo, width="stretch")
+        st.caption(plain(step.state), width="stretch")
 
 
 user = current_user()
@@ -51,33 +72,31 @@ begin_page(user, "jobs")  # "any" is met by one right, and would then count ever
 with open_store().read() as session:
     found = overview(session)
     running = jobs.list_jobs(session, statuses=("running", "queued"), limit=3)
-    failed = jobs.list_jobs(session, statuses=("failed", "lost"), limit=1)
 draw_heading(
     "Home",
     "From real query and passage pairs to trustworthy data and a model that follows instructions.",
     offline=found.offline_runs > 0,
     simulated=found.simulated_judgments > 0,
 )
-draw_counts(found)
+loading = demo_loading()
+if loading is not None:
+    draw_loading(loading)
+if not found.pairs:
+    if loading is None or loading.error:
+        draw_start(user)
+    draw_example(user, is_open=True)
+    st.stop()
+line = read_quality(user)
+st.caption(counts_text(found))
+judged = line.study and Judged(*line.study)
+steps = path_of(found, line.quality, judged)
+draw_next(next_step(steps), user)
+draw_lights(line.quality.lights)
 draw_own_items()
-steps = path_of(found)
-after = next_step(steps)
-with st.container(border=True):
-    if after is None:
-        st.markdown("**All steps are done.** See how the models perform.")
-        draw_link("evaluations", label="Open", icon=":material/arrow_forward:")
-    else:
-        st.markdown(f"**Next: {after.title}** — {after.todo}")
-        draw_link(after.view, label="Open", icon=":material/arrow_forward:")
-        st.code(after.command, language=None, wrap_lines=True)
 for job in running:
     follow_job(job.id, key=f"home.job-{job.id}")
-if failed:
-    draw_link(
-        "jobs",
-        label=f"Failed or lost jobs: {found.jobs_failed:,}",
-        icon=":material/error:",
-    )
+draw_waiting(user, found.jobs_failed)
+draw_example(user, is_open=not found.kept)
 st.subheader("The path", anchor=False)
 for step in steps:
-    draw_step(step, is_next=step is after)
+    draw_step(step)

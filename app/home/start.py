@@ -1,0 +1,60 @@
+"""An empty store: load the demo, or import data; and how far the demo is."""
+
+import streamlit as st
+
+from app.access.identity import SessionUser
+from app.access.permissions import NEEDS
+from app.access.session_user import failures_shown
+from app.home.demo_actions import Loading, demo_loading, load_demo
+from app.kit.menu import may_open, view_file
+from app.kit.page import draw_empty
+from app.text.plain import plain
+
+EVERY_SECONDS = 2.0
+
+
+def draw_start(user: SessionUser) -> None:
+    """The two ways to begin that the user may take."""
+    if not may_open(user, "datasets"):
+        draw_empty("Nothing here yet.", "Someone with the right curate imports a dataset first.")
+        return
+    with st.container(border=True, key="home-start"):
+        st.markdown("**Nothing here yet.** Look around first, or begin with your own data.")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            if NEEDS["server"].is_met(user):
+                st.button(
+                    "Load the demo",
+                    type="primary",
+                    icon=":material/play_arrow:",
+                    key="home.load_demo",
+                    on_click=load_demo,
+                    help="602 groups that a language model wrote and others judged, a study, a "
+                    "release and a training of a minute on this machine; no network. Takes about "
+                    "four minutes, the first pages a few seconds.",
+                )
+            if st.button("Import your data", icon=":material/upload_file:", key="home.import"):
+                st.switch_page(view_file("datasets"))
+        st.caption("Your data: queries with the passages that answer them (CSV, JSONL, Parquet …).")
+        st.code(
+            "inf demo\ninf import --dataset NAME --pairs pairs.jsonl --passages passages.jsonl",
+            language=None,
+        )
+
+
+def draw_loading(loading: Loading) -> None:
+    """The demo's step, refreshed while it loads; the page reruns with every step."""
+    if loading.error:
+        st.error(
+            plain(f"The demo stopped at {loading.step}: {loading.error}"), icon=":material/error:"
+        )
+        st.button("Go on with the demo", key="home.resume_demo", on_click=load_demo)
+        return
+    st.fragment(_draw_live, run_every=EVERY_SECONDS)(loading.step)
+
+
+def _draw_live(step_before: str) -> None:
+    with failures_shown():
+        now = demo_loading()
+        if now is None or now.error or now.step != step_before:
+            st.rerun()
+        st.info(plain(f"Loading the demo: {now.step}"), icon=":material/hourglass_top:")
