@@ -4,10 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from playwright.async_api import async_playwright
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-
-from app.kit.menu import MENU
 
 PROGRAM = "/usr/bin/chromium"
 FLAGS = [
@@ -55,15 +52,3 @@ def settled(page: Page) -> None:
     page.set_default_timeout(PATIENCE)
     page.wait_for_selector('[data-testid="stMain"] h1')
     page.wait_for_selector('[data-testid="stStatusWidget"]', state="detached")
-
-
-async def visit_every_page(url: str) -> None:
-    """Open every page of the menu once."""
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=PROGRAM, args=FLAGS)
-        page = await browser.new_page()
-        page.set_default_timeout(PATIENCE)
-        for view in MENU:
-            await page.goto(f"{url}/{'' if view.name == 'home' else view.name}")
-            await page.wait_for_selector('[data-testid="stMain"] h1')
-        await browser.close()

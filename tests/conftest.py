@@ -1,6 +1,7 @@
 """Fixtures for all tests: a migrated store on both engines, `inf` as a command, what is missing.
 
 `INF_TEST_REQUIRE=browser,postgres,ray` turns a skip for something missing into a failure.
+`INF_TEST_UNTIL=SECONDS` (since 1970) skips long tests that would start later (for_the_gate.py).
 """
 
 import io
@@ -18,6 +19,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from for_the_gate import ForTheGate
 from hub_server import Hub, hub_server
 from postgres_cluster import Cluster, missing_programs
 from sqlalchemy import text
@@ -114,7 +116,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         weight = next((w for name, w in WEIGHTS.items() if item.get_closest_marker(name)), 1.0)
         weights[item.path] = weights.get(item.path, 0) + weight
-    items.sort(key=lambda item: -weights[item.path])  # stable: the order within a file stays
+    # stable: the order within a file stays
+    items.sort(key=lambda item: -weights[item.path])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What the gate needs: names of failures at once, and an end in time."""
+    config.pluginmanager.register(ForTheGate(config))
 
 
 # What `INF_TEST_WITHOUT=torch` takes as given not to be here (.ci/python).
