@@ -9,8 +9,10 @@ import streamlit as st
 
 from analysis.figures.paired import P_MRR
 from app.kit.figure import MISSING
+from app.models.compared.conditions import dagger_lines, marked_names
 from app.models.compared.measures import NAMES, SOMETIMES, model_name
 from app.models.compared.trained import is_trained
+from app.text.plain import plain
 from db.tables import Evaluation
 from trainer.evaluate.compliance import COMPLIANCE
 from trainer.evaluate.following import (
@@ -43,16 +45,16 @@ CAPTION = (
 
 def headline_rows(evaluations: Sequence[Evaluation]) -> list[dict[str, object]]:
     """A row per model and measure: the mean over groups or queries, its 95 % interval, how many,
-    and what is ranked. p-MRR times 100."""
+    and what is ranked. p-MRR times 100. A dagger marks an evaluation unlike the others."""
     rows: list[dict[str, object]] = []
-    for each in evaluations:
+    for model, each in zip(marked_names(evaluations), evaluations, strict=True):
         for name, found in following_means(each.per_query, each.questions).items():
             if each.metrics.get(name) is None:
                 continue
             scale = 100 if name == P_MRR else 1
             rows.append(
                 {
-                    "Model": model_name(each.model),
+                    "Model": model,
                     "Measure": (SOMETIMES | NAMES)[name],
                     "Value": found.value * scale,
                     "from": None if found.low is None else found.low * scale,
@@ -88,6 +90,8 @@ def draw_headline(evaluations: Sequence[Evaluation]) -> None:
     number = st.column_config.NumberColumn(format="%.4f")
     columns = dict.fromkeys(("Value", "from", "to"), number)
     st.dataframe(rows, hide_index=True, placeholder=MISSING, column_config=columns)
+    for line in dagger_lines(evaluations):
+        st.caption(plain(line))
     st.caption(CAPTION)
     if sentence := too_easy(evaluations):
         st.warning(sentence, icon=":material/warning:")

@@ -14,12 +14,12 @@ import streamlit as st
 
 from app.kit.figure import MISSING, as_csv
 from app.models import actions
+from app.models.compared.conditions import DAGGER, unlike_the_others
 from app.models.compared.differences import clearly_best
 from app.models.compared.measures import model_name
 from app.text.plain import plain
 from db.outcome.evaluations import Scored
 from db.tables import Evaluation
-from trainer.records.likeness import differences
 
 P_MRR = "p-mrr"
 TITLES = {
@@ -46,7 +46,7 @@ SPECIAL = str.maketrans(
 )
 
 
-DAGGER, LATEX_DAGGER = "†", r"$^\dagger$"
+LATEX_DAGGER = r"$^\dagger$"
 Unlike = Mapping[tuple[str, str], list[str]]  # by (model, benchmark), what differs
 
 
@@ -103,31 +103,14 @@ def unlike_cells(
 ) -> dict[tuple[str, str], list[str]]:
     """{(model, benchmark): what differs} of evaluations unlike the others of their benchmark.
 
-    The others are those like the one that most are like; where none is like another, all differ.
     records: by evaluation id.
     """
     found: dict[tuple[str, str], list[str]] = {}
     for benchmark in dict.fromkeys(each.benchmark for each in scores):
-        theirs = [
-            (each.model, records.get(each.evaluation_id or 0, {}))
-            for each in scores
-            if each.benchmark == benchmark
-        ]
-        if len(theirs) < 2:
-            continue
-        apart = [
-            [differences(base, other) for _, other in theirs if other is not base]
-            for _, base in theirs
-        ]
-        like = [sum(not reasons for reasons in of) for of in apart]
-        place = like.index(max(like))
-        base_model, base = theirs[place]
-        for model, record in theirs:
-            reasons = differences(base, record)
-            if record is not base and reasons:
-                found[model, benchmark] = reasons
-        if not max(like):
-            found[base_model, benchmark] = apart[place][0]
+        of = [each for each in scores if each.benchmark == benchmark]
+        theirs = [records.get(each.evaluation_id or 0, {}) for each in of]
+        for place, reasons in unlike_the_others(theirs).items():
+            found[of[place].model, benchmark] = reasons
     return found
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import streamlit as st
 
 from app.kit.figure import MISSING
+from app.models.compared.conditions import dagger_lines, marked_names
 from app.models.compared.measures import NAMES, SOMETIMES, model_name
 from app.models.compared.trained import is_trained
 from app.models.headline import HELP
@@ -14,7 +15,10 @@ from db.tables import Evaluation
 
 
 def score_rows(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
-    """A row per evaluation; p-MRR times 100 as in the papers; undefined values are empty."""
+    """A row per evaluation; p-MRR times 100 as in the papers; undefined values are empty.
+
+    A dagger marks an evaluation unlike the others.
+    """
     sometimes = {
         name: title
         for name, title in SOMETIMES.items()
@@ -23,12 +27,12 @@ def score_rows(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
     titles = {**sometimes, "p-mrr": NAMES["p-mrr"], **NAMES}  # most important first
     return [
         {
-            "Model": model_name(each.model),
-            **{title: _shown(name, each.metrics) for name, title in titles.items()},
+            "Model": name,
+            **{title: _shown(measure, each.metrics) for measure, title in titles.items()},
             "Trained": is_trained(each),
             "Evaluated": each.created_at,
         }
-        for each in evaluations
+        for name, each in zip(marked_names(evaluations), evaluations, strict=True)
     ]
 
 
@@ -67,5 +71,7 @@ def draw_scores(evaluations: Sequence[Evaluation]) -> None:
             "Evaluated": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
         },
     )
+    for line in dagger_lines(evaluations):
+        st.caption(plain(line))
     if sentence := bm25_sentence(evaluations):
         st.caption(plain(sentence))

@@ -232,7 +232,12 @@ def test_all_results_mark_what_was_evaluated_unlike_the_columns_others(
     assert as_csv(rows).count("†") == (len(marked) + 1 if marked else 0)
     assert rows[0]["F/Core17 · MAP"] == 30.0
     if templates == "aab":
-        warned = "\n".join(each.value for each in open_page("evaluations").warning)
+        at = open_page("evaluations", benchmark="F/Core17")
+        warned = "\n".join(each.value for each in at.warning)
+        models = [frame.value["Model"] for frame in at.dataframe if "Evaluated" in frame.value]
+        assert [sorted(names) for names in models] == [["a0", "a1", "b2 †"]]
+        captions = [each.value.replace("\\", "") for each in at.caption if "† b2" in each.value]
+        assert captions and "is not comparable with the others: other template" in captions[0]
         line = "† b2 on F/Core17, not comparable with the column's others: other template"
         assert line in warned.replace("\\", "")
 
@@ -356,7 +361,7 @@ def test_the_page_shows_an_old_evaluation_and_why_it_is_not_compared(sqlite_stor
     assert set(rows[0]["Model"]) == {"like"}
     assert "like was evaluated with python 3.12 instead of 3.11" in words(at).replace("\\", "")
     scores = at.dataframe[0].value
-    assert set(scores["Model"]) == {"base", "like", "old"}
+    assert set(scores["Model"]) == {"base", "like", "old †"}
 
 
 def test_one_model_that_read_other_tokens_is_not_compared_with_itself() -> None:

@@ -2,8 +2,54 @@
 
 from collections.abc import Sequence
 
+from app.models.compared.measures import model_name
 from db.tables import Evaluation
-from trainer.records.likeness import differences, library_differences
+from trainer.records.likeness import Record, differences, library_differences
+
+DAGGER = "†"
+
+
+def unlike_the_others(records: Sequence[Record]) -> dict[int, list[str]]:
+    """By place what differs, for records unlike the others of the list.
+
+    The others are those like the one that most are like; where none is like another, all differ.
+    """
+    if len(records) < 2:
+        return {}
+    apart = [
+        [differences(base, other) for number, other in enumerate(records) if number != place]
+        for place, base in enumerate(records)
+    ]
+    like = [sum(not reasons for reasons in of) for of in apart]
+    place = like.index(max(like))
+    base = records[place]
+    found = {
+        number: reasons
+        for number, record in enumerate(records)
+        if number != place and (reasons := differences(base, record))
+    }
+    if not max(like):
+        found[place] = apart[place][0]
+    return dict(sorted(found.items()))
+
+
+def marked_names(evaluations: Sequence[Evaluation]) -> list[str]:
+    """The models' names, with a dagger where an evaluation is unlike the others of the table."""
+    unlike = unlike_the_others([each.record for each in evaluations])
+    return [
+        f"{model_name(each.model)} {DAGGER}" if place in unlike else model_name(each.model)
+        for place, each in enumerate(evaluations)
+    ]
+
+
+def dagger_lines(evaluations: Sequence[Evaluation]) -> list[str]:
+    """A line for every marked evaluation: what differs."""
+    unlike = unlike_the_others([each.record for each in evaluations])
+    return [
+        f"{DAGGER} {model_name(evaluations[place].model)}, evaluation {evaluations[place].id}, is "
+        f"not comparable with the others: {', '.join(reasons)}"
+        for place, reasons in unlike.items()
+    ]
 
 
 def unlike(base: Evaluation, others: Sequence[Evaluation]) -> dict[int, list[str]]:
