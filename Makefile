@@ -4,6 +4,8 @@
 # make test-long   the long ones: many kills, several processes or nodes, real models, journeys
 # make test-all    every test, as .ci/run does
 # make results     the tables of docs/results.md: base against trained, and more or fewer groups
+# make moving-picture, make contact-sheet   pictures of the app for README and docs, from a demo's
+#                  store (DEMO_HOME=.inf, or without it a demo of their own)
 # make docs        the site, in site/, with warnings as errors
 VENV := .venv
 PYTHON ?= python3
@@ -16,7 +18,7 @@ PYTEST ?= -n 2 --dist loadscope --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo install test test-fast test-long test-all lint wheel wheel-test docs results \
-  results-all clean
+  results-all moving-picture contact-sheet clean
 
 RUN_TESTS = OMP_WAIT_POLICY=PASSIVE $(VENV)/bin/python -m pytest $(PYTEST)
 
@@ -43,6 +45,9 @@ results: $(VENV)/.installed-dev
 
 results-all: $(VENV)/.installed-dev
 	$(VENV)/bin/python bench/results.py all
+
+moving-picture contact-sheet: $(VENV)/.installed-dev
+	$(VENV)/bin/python bench/$(subst -,_,$@).py $(if $(DEMO_HOME),--home $(DEMO_HOME))
 
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -P -m mkdocs build --strict --quiet --site-dir site

@@ -28,8 +28,9 @@ INTRODUCTION = """# The whole path on real questions
 
 3,315 real Google questions with the Wikipedia passage that answers them (900 from Natural
 Questions, 2,415 from BoolQ), through all ten steps, with the *offline* provider: rules write the
-groups, an embedding model (MiniLM) validates them, the people are simulated. The numbers show how
-the product works, not how good instruction-following data can be.
+groups, an embedding model (MiniLM) validates them, the people are simulated. No language model
+wrote or judged anything here: the numbers show how the product works, not how good
+instruction-following data can be. [Results](results.md) has the measures on written groups.
 
 Written by `bench/walkthrough.py`, which runs these commands one after the other and keeps what
 they print; the times are those of one run on 2 shared cores. `$DATA` is
