@@ -302,8 +302,8 @@ class JudgingCard extends OutboxCard {
     this.reason = reason;
     this.flagButton.setAttribute("aria-pressed", String(flagged));
     this.saveDraft();
-    const told = flagged ? this.t("card.flagged", { reason: this.t(`reason.${reason}`) }) : null;
-    this.say(told || this.t("card.unflagged"));
+    const message = flagged ? this.t("card.flagged", { reason: this.t(`reason.${reason}`) }) : null;
+    this.say(message || this.t("card.unflagged"));
   }
 
   // ---- keys
@@ -416,8 +416,8 @@ class JudgingCard extends OutboxCard {
       button.setAttribute("aria-pressed", String(this.marks === name));
     }
     this.fillPassages();
-    const told = { shared: "card.marked_shared", differences: "card.marked_unlike" }[this.marks];
-    this.say(this.t(told || "card.unmarked"));
+    const message = { shared: "card.marked_shared", differences: "card.marked_unlike" }[this.marks];
+    this.say(this.t(message || "card.unmarked"));
   }
 
   toggleHelp() {

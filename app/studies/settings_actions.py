@@ -31,7 +31,7 @@ HIDDEN_ITEM = "hidden: you may be given this item"
 PART_LABELS = {"training": "qualification", "gold": "gold"}
 
 
-def read_known_items(study_id: int) -> list[GoldItem]:
+def read_items_with_answer(study_id: int) -> list[GoldItem]:
     """The qualification and gold items of a study; without answers those hidden from the user."""
     hidden = hidden_from_user()
     with open_store().read() as session:
@@ -44,7 +44,7 @@ def read_known_items(study_id: int) -> list[GoldItem]:
     ]
 
 
-def known_item_template(study_id: int) -> str:
+def gold_template(study_id: int) -> str:
     """A JSONL file of items whose answers are to be filled in."""
     with open_store().read() as session:
         rows = template_rows(session, study_id, TEMPLATE_ROWS)

@@ -45,7 +45,7 @@ def draw_invite(study_id: int) -> None:
 
 def sample_gold_items(study: studies.StudySummary) -> None:
     """List the qualification and gold items; add some by sampling or from a file."""
-    found = settings_actions.read_known_items(study.id)
+    found = settings_actions.read_items_with_answer(study.id)
     counts = [
         f"{sum(one.part == part for one in found)} {settings_actions.PART_LABELS[part]}"
         for part in PARTS
@@ -94,7 +94,7 @@ def sample_gold_items(study: studies.StudySummary) -> None:
             )
             st.download_button(
                 "Download template",
-                lambda: settings_actions.known_item_template(study.id),
+                lambda: settings_actions.gold_template(study.id),
                 file_name=f"study-{study.id}-items.jsonl",
                 key="studies.known_template",
             )

@@ -14,6 +14,7 @@ from sqlalchemy import delete, false, func, literal, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
+from db.machine import process_exists
 from db.store.bulk import continue_numbering
 from db.store.secrets import redacted, refuse_secrets
 from db.tables import Base, Job, MetricPoint, utc_now
@@ -331,13 +332,7 @@ def is_this_process_alive(job: Job) -> bool | None:
     """Whether the job's process runs on this machine; None if it is on another."""
     if job.host != socket.gethostname() or job.pid is None:
         return None
-    try:
-        os.kill(job.pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    return process_exists(job.pid)  # `os.kill(pid, 0)` would end the process on Windows
 
 
 def _update(session: Session, job_id: int, attempt: int, **values: Any) -> None:
