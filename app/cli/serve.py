@@ -6,6 +6,7 @@ own).
 """
 
 import os
+import sys
 
 import click
 
@@ -17,6 +18,24 @@ from db.errors import Refused
 from db.jobs import jobs
 from db.machine import is_loopback
 from db.people import accounts
+from db.store import schema
+from db.store.store import Store, open_store
+
+
+def store_to_serve() -> Store:
+    """The store of the environment. Raises InfError if its schema is not current.
+
+    Where it has no tables they are made: in a file of our own (SQLite) at once, in a PostgreSQL
+    database on consent.
+    """
+    store = open_store()
+    question = "The PostgreSQL database is empty: create the tables of InF Studio in it?"
+    if schema.is_empty(store) and (
+        store.is_sqlite or (sys.stdin.isatty() and click.confirm(question, err=True))
+    ):
+        click.echo(f"creating the tables of the new {store.engine.dialect.name} store", err=True)
+        schema.upgrade(store)
+    return ready_store()
 
 
 @click.command()
@@ -29,7 +48,7 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
     """Serve the app on this machine, or for a team once there are accounts."""
     public_address()  # refuses one that no request could match
     proxies = trusted_proxies()
-    store = ready_store()
+    store = store_to_serve()
     with store.read() as session:
         has_accounts = accounts.has_accounts(session)
     if not has_accounts and not is_loopback(host):

@@ -19,9 +19,9 @@ from app.groups.funnel import draw_funnel
 from app.groups.run_label import LIVE as LIVE_RUN
 from app.groups.run_label import run_name, with_actual_status
 from app.jobs.card import LIVE, follow_job
-from app.kit.choice import choose
+from app.kit.choice import choose, take_from_url
 from app.kit.menu import view_file
-from app.kit.page import draw_empty, draw_heading, draw_labels, draw_status
+from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, draw_status
 from app.text.plain import plain
 from curation.providers.registry import PROVIDERS, describe_providers
 from curation.recipe.recipe import list_recipes
@@ -31,7 +31,16 @@ from curation.run.leakage import stored_leakage
 from curation.run.time_left import time_left
 from db.corpus.datasets import DatasetSummary, list_datasets
 from db.jobs import jobs
-from db.run.runs import Outcomes, RunSummary, funnel, get_run, list_runs, outcomes, votes_of_run
+from db.run.runs import (
+    Funnel,
+    Outcomes,
+    RunSummary,
+    funnel,
+    get_run,
+    list_runs,
+    outcomes,
+    votes_of_run,
+)
 from db.run.workers import worker_totals
 from db.store.store import open_store
 
@@ -60,6 +69,7 @@ NUMBERS = (
 
 def draw_form(found: list[DatasetSummary]) -> None:
     first, second, third = st.columns([2, 1, 1])
+    take_from_url("curate.dataset", "dataset", {each.name: each.name for each in found})
     first.selectbox("Dataset", [each.name for each in found], key="curate.dataset")
     provider = second.selectbox(
         "Provider", PROVIDERS.names(), key="curate.provider", help=describe_providers()
@@ -152,6 +162,18 @@ def draw_run(listed: RunSummary) -> None:
     st.fragment(draw_live, run_every=EVERY_SECONDS if is_live else None)(run, is_live)
 
 
+def draw_after_run(found: Funnel) -> None:
+    """What comes after a run: its largest group of dropped ones, a study, a release."""
+    with st.container(horizontal=True, key="curate-next"):
+        if found.dropped:
+            reason, count = next(iter(found.dropped.items()))  # the most frequent one is first
+            label = f"Review what was dropped for {reason.replace('_', ' ')} ({count:,})"
+            draw_hand_off("groups", label, run=found.run_id, reason=reason)
+        if found.kept:
+            draw_hand_off("studies", "Let people judge a sample", run=found.run_id)
+            draw_hand_off("releases", "Release what was kept", run=found.run_id)
+
+
 def draw_live(run: RunSummary, was_live: bool) -> None:
     with failures_shown():
         with open_store().read() as session:
@@ -166,6 +188,8 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         if was_live and not now.batch:
             draw_time_left(time_left(found, workers.pace, votes))
         draw_funnel(found)
+        if not was_live:
+            draw_after_run(found)
         if now.batch:
             draw_batches(run.id)
         draw_calls(run.id)
@@ -194,7 +218,8 @@ if not found:
         command="inf import --dataset NAME --pairs pairs.jsonl",
     )
     st.stop()
-with st.expander("New run", icon=":material/add:", expanded=not runs):
+is_new = not runs or "dataset" in st.query_params
+with st.expander("New run", icon=":material/add:", expanded=is_new):
     draw_form(found)
 job_id = live[0].id if live else st.session_state.get("curate.job")
 if job_id is not None:

@@ -4,7 +4,7 @@ import streamlit as st
 
 from app.datasets.import_form import draw_import_form
 from app.kit.choice import choose, draw_pages, page_offset
-from app.kit.page import draw_empty, draw_heading
+from app.kit.page import draw_empty, draw_hand_off, draw_heading
 from app.text.numbers import counted
 from app.text.texts import draw_text
 from db.corpus.browsing import list_pairs, list_passages
@@ -90,6 +90,9 @@ else:
 with st.expander("Import", icon=":material/upload_file:", expanded=not found):
     draw_import_form()
 if found:
+    newest = max(found, key=lambda each: each.created_at)
+    if newest.pairs:
+        draw_hand_off("curate", f"Curate the pairs of {newest.name}", dataset=newest.name)
     st.subheader("Browse", anchor=False)
     chosen = choose(
         "Dataset",

@@ -65,7 +65,8 @@ class Waiting(NamedTuple):
     """Something that waits for the user: how many of what, and the page where it is done."""
 
     number: int
-    what: str
+    one: str
+    many: str
     view: str
     study_id: int
     study: str
@@ -106,7 +107,9 @@ def _items_to_judge(session: Session, user: SessionUser) -> list[Waiting]:
         if study.status != "open" or own:
             continue
         left = own_progress(session, study.id, judge_of(session, user).id).left
-        found.append(Waiting(left, "item to judge", "judge", study.id, study.name))
+        found.append(
+            Waiting(left, "item to judge", "items to judge", "judge", study.id, study.name)
+        )
     return [each for each in found if each.number]
 
 
@@ -116,7 +119,7 @@ def _disputed(session: Session, user: SessionUser) -> list[Waiting]:
         for study in _newest_studies(session)
     ]
     return [
-        Waiting(count, "disputed item", "adjudicate", study.id, study.name)
+        Waiting(count, "disputed item", "disputed items", "adjudicate", study.id, study.name)
         for study, count in found
         if count
     ]
@@ -128,7 +131,7 @@ def _messages(session: Session, _: SessionUser) -> list[Waiting]:
         for study in _newest_studies(session)
     ]
     return [
-        Waiting(count, "unread message", "studies", study.id, study.name)
+        Waiting(count, "unread message", "unread messages", "studies", study.id, study.name)
         for study, count in found
         if count
     ]

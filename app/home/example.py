@@ -68,9 +68,9 @@ def draw_example(user: SessionUser, *, is_open: bool) -> None:
         ):
             with column.container(border=True):
                 st.markdown(f"**{title}**")
-                draw_text(texts[instruction], label="Instruction")
+                draw_text(texts[instruction], label="Instruction", whole=True)
                 draw_text(of_query, label="Query")
-                draw_text(texts[passage], label="Right passage")
+                draw_text(texts[passage], label="Right passage", whole=True)
         st.caption(CHECK)
 
 

@@ -45,17 +45,18 @@ def draw_next(step: Step | None, user: SessionUser) -> None:
             st.markdown("**All steps are done.** See how the models perform.")
             view, button, parameters = "evaluations", "See the evaluations", {}
         else:
-            st.markdown(plain(f"Next: {step.title}") + f" — {plain(step.state)}")
+            st.markdown(f"**Next: {plain(step.title)}** — {plain(step.state)}")
             view, button, parameters = step.view, step.button, dict(step.parameters)
         if may_open(user, view) and st.button(button, type="primary", key="home.next"):
             st.switch_page(view_file(view), query_params=parameters)
-        if step is not None:
+        if step is not None and step.command:
             st.code(step.command, language=None, wrap_lines=True)
 
 
 def draw_step(step: Step) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        draw_light(step.level)
+        with st.container(width=100):
+            draw_light(step.level, of_step=True)
         draw_link(step.view, label=step.title)
         st.caption(plain(step.state), width="stretch")
 

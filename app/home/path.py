@@ -18,7 +18,8 @@ ORDER: Final[tuple[Level, ...]] = ("problem", "unknown", "look", "good")  # the 
 
 @dataclass(frozen=True)
 class Step:
-    """A step: its page, title, how good it is, its state, the button to go on, and the command."""
+    """A step: its page, title, how good it is, its state, the button to go on, and the command
+    that does the same, if one does."""
 
     view: str
     title: str
@@ -131,6 +132,8 @@ def _exists(count: int) -> Level:
 def _measured(light: Light, todo: str) -> str:
     if light.level == "unknown":
         return f"{todo}: {light.why}"
+    if light.level == "good":
+        return f"{light.label} {light.value}"
     return f"{light.label} {light.value}: {light.why}"
 
 
@@ -165,7 +168,7 @@ def _judge(people: Light, judged: Judged | None) -> Step:
         level: Level = "problem" if people.level == "problem" else "unknown"
         why = f", {people.label} {people.value}" if level == "problem" else ""
         if judged.is_own:
-            return Step("judge", "Judge", level, count + why, "Judge them", command, parameters)
+            return Step("judge", "Judge", level, count + why, "Judge them", "", parameters)
         button = "Judge or invite people"
         return Step("studies", "Judge", level, count + why, button, command, parameters)
     state = f"{count}, {_measured(people, 'let a second person judge the same items')}"

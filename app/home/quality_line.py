@@ -17,9 +17,14 @@ LIGHTS: dict[Level, tuple[str, str, str]] = {
 }
 
 
-def draw_light(level: Level) -> None:
+STEP_WORDS: dict[Level, str] = {"good": "done", "unknown": "to do"}
+
+
+def draw_light(level: Level, *, of_step: bool = False) -> None:
     """The light as a label: an icon and a word, not a colour alone."""
     word, icon, colour = LIGHTS[level]
+    if of_step:
+        word = STEP_WORDS.get(level, word)
     st.badge(word, icon=icon, color=colour)  # type: ignore[arg-type]
 
 
@@ -28,7 +33,7 @@ def draw_lights(lights: Sequence[Light]) -> None:
     user = current_user()
     with st.container(horizontal=True, gap="small", key="home-lights"):
         for light in lights:
-            with st.container(border=True, width=370, key=f"home-light-{lights.index(light)}"):
+            with st.container(border=True, key=f"home-light-{lights.index(light)}"):
                 with st.container(horizontal=True, vertical_alignment="center", gap="small"):
                     if user is not None and may_open(user, light.view):
                         st.page_link(

@@ -19,7 +19,7 @@ def draw_waiting(user: SessionUser, failed_jobs: int) -> None:
     for each in found:
         st.page_link(
             view_file(each.view),
-            label=plain(f"{counted(each.number, each.what)} in {each.study}"),
+            label=plain(f"{counted(each.number, each.one, each.many)} in {each.study}"),
             icon=":material/inbox:",
             query_params={"study": str(each.study_id)},
         )

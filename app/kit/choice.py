@@ -1,6 +1,6 @@
 """Choosing a dataset, a run, or a page of a long list; the choice is kept in the URL."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import streamlit as st
@@ -37,6 +37,16 @@ def choose(
 
 def _write_to_url(key: str, parameter: str) -> None:
     st.query_params[parameter] = st.session_state[key]
+
+
+def take_from_url(key: str, parameter: str, options: Mapping[str, object]) -> None:
+    """Set a widget that is not drawn yet to what `?parameter=` in the URL names.
+
+    options: the widget's values by how the URL names them.
+    """
+    wanted = st.query_params.get(parameter, "")
+    if wanted in options and key not in st.session_state:
+        st.session_state[key] = options[wanted]
 
 
 def draw_pages(total: int, *, key: str, rows: int = PAGE_ROWS) -> int:

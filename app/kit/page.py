@@ -77,6 +77,18 @@ def draw_link(view: str, *, label: str, icon: str | None = None, width: Any = "c
         st.markdown(plain(label), width=width)
 
 
+def draw_hand_off(view: str, label: str, **parameters: object) -> None:
+    """Draw the link to what comes next, with its choice made; nothing for who may not open it."""
+    user = current_user()
+    if user is not None and may_open(user, view):
+        st.page_link(
+            view_file(view),
+            label=plain(label),
+            icon=":material/arrow_forward:",
+            query_params={name: str(value) for name, value in parameters.items()},
+        )
+
+
 def draw_empty(what: str, then: str, *, command: str = "", view: str = "", link: str = "") -> None:
     """Draw an empty state: what is missing and what to do next, with a page link or a command."""
     with st.container(border=True):

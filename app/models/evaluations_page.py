@@ -4,7 +4,7 @@ import streamlit as st
 
 from analysis.text.bm25 import LANGUAGES, NO_LANGUAGE
 from app.jobs.card import follow_job
-from app.kit.choice import choose
+from app.kit.choice import choose, take_from_url
 from app.kit.page import draw_empty, draw_heading
 from app.models import actions
 from app.models.compared.measures import model_name
@@ -27,6 +27,8 @@ from trainer.suites.registry import DOWNLOAD_NAMES, LABELS, SUBSET_HELP, SUBSETS
 def draw_start(checkpoints: list[Checkpoint]) -> None:
     names = {each.path: f"checkpoint {each.id} · {model_name(each.path)}" for each in checkpoints}
     names[DEFAULT_BASE_MODEL] = DEFAULT_BASE_MODEL
+    wanted = {str(each.id): [each.path] for each in checkpoints}
+    take_from_url("evaluations.models", "checkpoint", wanted)
     with st.form("evaluations.start", border=False):
         st.multiselect(
             "Models",
@@ -127,5 +129,6 @@ else:
     draw_trec_files(newest_of_each(evaluations))
     draw_records(newest_of_each(evaluations))
     draw_result_table()
-with st.expander("Evaluate", icon=":material/add:", expanded=not benchmarks):
+is_new = not benchmarks or "checkpoint" in st.query_params
+with st.expander("Evaluate", icon=":material/add:", expanded=is_new):
     draw_start(checkpoints)

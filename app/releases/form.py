@@ -6,6 +6,7 @@ from typing import Any
 import streamlit as st
 
 from app.groups.run_label import run_name
+from app.kit.choice import take_from_url
 from app.kit.page import draw_link
 from app.releases import actions
 from app.text.numbers import counted
@@ -23,6 +24,7 @@ REVIEWED = {"": "not reviewed", "approve": "approved", "edit": "edited", "reject
 def draw_release_form(runs: list[RunSummary], number: int) -> None:
     """Filter, splits and format of a release of one of the runs."""
     by_id = {run.id: run for run in runs}
+    take_from_url("releases.run", "run", {str(number): number for number in by_id})
     run_id = st.selectbox(
         "Run", list(by_id), format_func=lambda n: run_name(by_id[n]), key="releases.run"
     )

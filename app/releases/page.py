@@ -4,7 +4,7 @@ import streamlit as st
 
 from app.jobs.card import follow_job
 from app.kit.choice import choose
-from app.kit.page import draw_empty, draw_heading, draw_labels
+from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels
 from app.releases.diff import draw_release_diff
 from app.releases.form import draw_release_form
 from app.releases.push import draw_pushes
@@ -37,6 +37,9 @@ def draw_release(release: Release) -> None:
         icon=":material/download:",
         help="All files of the release, after a check that the folder is as exported.",
     )
+    with st.container(horizontal=True, key="releases-next"):
+        draw_hand_off("train", "Train on it", release=release.id)
+        draw_hand_off("releases", "Push it to the Hub", release=release.id, push=1)
     st.code(
         f'from datasets import load_dataset\ndata = load_dataset("{release.path}")',
         language="python",
@@ -57,7 +60,8 @@ if not runs and not found:
         command="inf export --dataset NAME --out DIR --format parquet",
     )
 if runs:
-    with st.expander("New release", icon=":material/add:", expanded=not found):
+    is_new = not found or "run" in st.query_params
+    with st.expander("New release", icon=":material/add:", expanded=is_new):
         draw_release_form(runs, len(found) + 1)
 if "releases.job" in st.session_state:
     follow_job(st.session_state["releases.job"], key="releases.follow")

@@ -27,7 +27,8 @@ def draw_pushes(release: Release, arrived: list[Job]) -> None:
         st.caption(
             plain(f"{result.get('repo') or ''} · {where}{tag} · {job.finished_at:%Y-%m-%d %H:%M}")
         )
-    with st.expander("Push", icon=":material/cloud_upload:"):
+    is_wanted = "push" in st.query_params
+    with st.expander("Push", icon=":material/cloud_upload:", expanded=is_wanted):
         _draw_form(release)
     job_id = st.session_state.get("releases.push_job")
     if job_id is not None:

@@ -39,7 +39,7 @@ def draw_sidebar(user: SessionUser) -> None:
         st.html(f'<p class="inf-user">{line}</p>')
 
 
-def draw_tabs(entry: Entry | None, name: str) -> None:
+def draw_tabs(entry: Entry | None) -> None:
     """The pages of the current menu entry as tabs, and the entry marked in the menu.
 
     Streamlit marks only the page that the menu lists, which is the entry's first.
@@ -53,8 +53,7 @@ def draw_tabs(entry: Entry | None, name: str) -> None:
     )
     with st.container(horizontal=True, gap="small", key="frame-tabs"):
         for view in entry.views:
-            with st.container(key=f"frame-tab-{'here-' if view.name == name else ''}{view.name}"):
-                st.page_link(view_file(view.name), label=title_of(view), width="content")
+            st.page_link(view_file(view.name), label=title_of(view), width="content")
 
 
 SIGN_IN = st.components.v2.component(

@@ -4,7 +4,7 @@ import streamlit as st
 
 from app.groups.run_label import run_name
 from app.jobs.card import follow_job
-from app.kit.choice import choose
+from app.kit.choice import choose, take_from_url
 from app.kit.page import draw_empty, draw_heading, draw_status
 from app.studies import actions
 from app.studies.desk import draw_changes, draw_quality
@@ -24,6 +24,7 @@ JUDGES = ("offline:embedding", "simulated:1", "simulated:2", "simulated:3")
 
 def draw_create(runs: list[RunSummary], found: list[studies.StudySummary]) -> None:
     by_id = {run.id: run for run in runs}
+    take_from_url("studies.run", "run", {str(number): number for number in by_id})
     run_id = st.selectbox(
         "Run", list(by_id), format_func=lambda n: run_name(by_id[n]), key="studies.run"
     )
@@ -84,7 +85,7 @@ def draw_study(study: studies.StudySummary) -> None:
     draw_changes(study)
     sample_gold_items(study)
     draw_rules(study)
-    draw_invite(study.id)
+    draw_invite(study)
 
 
 def draw_judges(study: studies.StudySummary) -> None:
@@ -119,7 +120,8 @@ if not runs:
         command="inf curate --dataset NAME --provider offline",
     )
 else:
-    with st.expander("New study", icon=":material/add:", expanded=not found):
+    is_new = not found or "run" in st.query_params
+    with st.expander("New study", icon=":material/add:", expanded=is_new):
         draw_create(runs, found)
 if found:
     chosen = choose(

@@ -14,6 +14,7 @@ from curation.judging.gold_item_file import add_from_file, template_rows
 from db.assignment.hidden import open_groups
 from db.errors import BadInput
 from db.people import invitations
+from db.people.accounts import has_accounts
 from db.people.audit import record_audit
 from db.store.store import open_store
 from db.study import gold_items
@@ -63,6 +64,12 @@ def read_rules(study_id: int) -> StudyRules:
     """The rules of a study."""
     with open_store().read() as session:
         return rules_of(get_study(session, study_id))
+
+
+def read_has_accounts() -> bool:
+    """Whether people sign in; without accounts everyone is the local admin."""
+    with open_store().read() as session:
+        return has_accounts(session)
 
 
 @action

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from app.kit.page import draw_hand_off
 from app.studies import settings_actions
 from db.people import invitations
 from db.study import studies
@@ -15,10 +16,25 @@ from db.study.rules import (
 )
 
 
-def draw_invite(study_id: int) -> None:
-    """Create invitation links, one per person, shown once."""
+def draw_invite(study: studies.StudySummary) -> None:
+    """The link for who has an account, and invitation links, one per person, shown once.
+
+    Without accounts only the way to the first one: everyone who opened a link would be admin.
+    """
     links = st.session_state.pop(settings_actions.LINKS, [])
-    with st.expander("Invite people", icon=":material/person_add:", expanded=bool(links)):
+    is_new = study.status == "open" and not study.done
+    with st.expander("Invite people", icon=":material/person_add:", expanded=bool(links) or is_new):
+        if not settings_actions.read_has_accounts():
+            st.caption(
+                "To invite people, first create your own admin account: without accounts this app "
+                "listens on this machine only, and everyone who opens it is admin. Then sign in, "
+                "and the links are created here."
+            )
+            draw_hand_off("accounts", "Create the admin account")
+            return
+        base = (st.context.url or "").split("/studies")[0].rstrip("/")
+        st.caption("For people who have an account and the right to judge:")
+        st.code(f"{base}/judge?study={study.id}", language=None, wrap_lines=True)
         with st.container(horizontal=True, vertical_alignment="bottom"):
             st.number_input(
                 "People",
@@ -35,11 +51,10 @@ def draw_invite(study_id: int) -> None:
                 "Create links",
                 key="studies.invite",
                 on_click=settings_actions.invite,
-                args=(study_id,),
+                args=(study.id,),
             )
         if links:
             st.caption("Send each link to one person. A link works once and is not shown again.")
-            base = (st.context.url or "").split("/studies")[0].rstrip("/")
             st.code("\n".join(base + path for path in links), language=None, wrap_lines=True)
 
 

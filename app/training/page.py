@@ -4,8 +4,8 @@ import streamlit as st
 
 from app.jobs.card import follow_job
 from app.jobs.curves import draw_curves
-from app.kit.choice import choose
-from app.kit.page import draw_empty, draw_heading, draw_labels
+from app.kit.choice import choose, take_from_url
+from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels
 from app.models.compared.measures import model_name
 from app.text.plain import plain
 from app.training import actions
@@ -43,6 +43,7 @@ def draw_release(release: Release) -> None:
 
 def draw_new(releases: list[Release]) -> None:
     by_id = {release.id: release for release in releases}
+    take_from_url("train.release", "release", {str(number): number for number in by_id})
     chosen = st.selectbox(
         "Release",
         list(by_id),
@@ -98,6 +99,13 @@ def with_linked_training(trainings: list[Job]) -> list[Job]:
     return [*trainings, older] if older.kind == "train" else trainings
 
 
+def draw_after_training(job: Job) -> None:
+    """The link to the comparison of the trained model with its base."""
+    for each in checkpoints:
+        if each.job_id == job.id:
+            draw_hand_off("evaluations", "Compare with its base", checkpoint=each.id)
+
+
 def draw_watch(trainings: list[Job]) -> None:
     """One training and its curves, with those of others for comparison."""
     st.subheader("Progress", anchor=False)
@@ -119,6 +127,7 @@ def draw_watch(trainings: list[Job]) -> None:
         key="train.others",
     )
     if job := follow_job(shown, key="train.job"):
+        draw_after_training(job)
         draw_curves([shown, *others], key="train.curves", names=names)
         draw_watched(job)
 
@@ -160,7 +169,8 @@ if not releases:
         command="inf export --dataset NAME --out DIR --format parquet",
     )
 else:
-    with st.expander("New training", icon=":material/add:", expanded=not trainings):
+    is_new = not trainings or "release" in st.query_params
+    with st.expander("New training", icon=":material/add:", expanded=is_new):
         draw_new(releases)
 if trainings:
     draw_watch(trainings)

@@ -92,6 +92,11 @@ def current(store: Store) -> str | None:
         return MigrationContext.configure(connection).get_current_revision()
 
 
+def is_empty(store: Store) -> bool:
+    """Whether the store has no table at all: neither ours nor another program's."""
+    return current(store) is None and not inspect(store.engine).get_table_names()
+
+
 def require_current(store: Store) -> None:
     """Raise StoreBehind unless the store's schema is the one this version writes.
 
@@ -103,7 +108,7 @@ def require_current(store: Store) -> None:
         if differences:
             raise StoreBehind(_differing(store, at, differences))
         return
-    if at is None and not inspect(store.engine).get_table_names():
+    if is_empty(store):
         raise StoreBehind("the store is empty: create its tables with `inf db upgrade`")
     raise StoreBehind(
         f"the store is at revision {at}, this version of InF Studio needs {head()}: "

@@ -13,12 +13,15 @@ from live_server import Server, serving
 from starlette.routing import Route
 
 from app.access.identity import COOKIE
+from app.cli.serve import store_to_serve
 from app.server.routes import ROUTES, _local_path
+from db.errors import StoreBehind
 from db.people.accounts import add_account, get_account
 from db.people.audit import list_audit
 from db.people.invitations import invite
 from db.people.passwords import create_password_link
 from db.people.sign_ins import list_sessions
+from db.store import schema
 from db.store.store import Store, open_store
 
 HTML = {"accept": "text/html"}
@@ -303,9 +306,22 @@ def test_it_listens_elsewhere_only_when_there_are_accounts(
 def test_it_refuses_a_store_that_is_behind_with_the_command_to_run(
     inf_process: Callable[..., Ran], tmp_path: Path
 ) -> None:
-    ran = inf_process("serve", timeout=180, INF_DATABASE_URL=f"sqlite:///{tmp_path / 'new.db'}")
+    url = f"sqlite:///{tmp_path / 'old.db'}"
+    schema.upgrade(open_store(url), "0015")
+    ran = inf_process("serve", timeout=180, INF_DATABASE_URL=url)
     assert ran.code == 1
     assert "inf db upgrade" in ran.err
+
+
+def test_a_new_home_gets_its_sqlite_store_and_an_empty_postgresql_database_only_on_consent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("INF_DATABASE_URL", f"sqlite:///{tmp_path / 'home' / 'inf.db'}")
+    assert schema.current(store_to_serve()) == schema.head()
+    monkeypatch.setenv("INF_DATABASE_URL", f"sqlite:///{tmp_path / 'other.db'}")
+    monkeypatch.setattr(Store, "is_sqlite", False)
+    with pytest.raises(StoreBehind, match="inf db upgrade"):
+        store_to_serve()  # no terminal to ask on
 
 
 def test_every_route_of_ours_is_open_on_purpose() -> None:

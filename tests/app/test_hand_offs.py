@@ -1,0 +1,79 @@
+"""What a page offers after an action: the next page, with the choice made; never a dead end."""
+
+import pytest
+from app_pages import MAIN, open_page, send_cookies, sign_in, words
+from full_store import fill
+from streamlit.proto.PageLink_pb2 import PageLink
+from streamlit.testing.v1 import AppTest
+from study_world import make_world
+
+from db.people.accounts import add_account
+from db.store.store import Store
+
+
+def links(at: AppTest) -> dict[str, PageLink]:
+    """The links of a page by their label, without Markdown's backslashes."""
+    return {
+        each.proto.label.replace("\\", ""): each.proto for each in at.main if is_link(each.type)
+    }
+
+
+def is_link(kind: str) -> bool:
+    return kind == "page_link"
+
+
+def test_every_result_leads_to_the_next_page_with_its_choice_made(sqlite_store: Store) -> None:
+    fill(sqlite_store)
+    make_world(sqlite_store, 5, name="another")
+    for page, label, wanted in (
+        ("datasets", "Curate the pairs of another", "dataset=another"),
+        ("curate", "Let people judge a sample", "run=2"),
+        ("curate", "Release what was kept", "run=2"),
+        ("releases", "Train on it", "release=1"),
+        ("releases", "Push it to the Hub", "push=1"),
+        ("train", "Compare with its base", "checkpoint=1"),
+    ):
+        found = links(open_page(page))
+        assert label in found, (page, list(found))
+        assert wanted in found[label].query_string, (label, found[label].query_string)
+    dropped = [label for label in links(open_page("curate")) if label.startswith("Review what")]
+    assert len(dropped) == 1 and dropped[0].endswith("(2)")
+
+
+def test_the_page_a_link_leads_to_takes_its_choice_and_no_other(sqlite_store: Store) -> None:
+    fill(sqlite_store)
+    make_world(sqlite_store, 5, name="another")
+    names = [open_page("curate").selectbox("curate.dataset").value]
+    names += [
+        open_page("curate", dataset=name).selectbox("curate.dataset").value
+        for name in ("another", "nobody")
+    ]
+    assert sorted(names) == sorted([names[0], "another", names[0]])
+    assert open_page("studies", run="1").selectbox("studies.run").value == 1
+    assert open_page("studies", run="77").selectbox("studies.run").value == 2
+    chosen = open_page("evaluations", checkpoint="1").multiselect("evaluations.models").value
+    assert chosen == ["/nowhere/checkpoint-1"]
+
+
+def test_inviting_without_accounts_leads_to_the_admin_account_and_makes_no_link(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(sqlite_store)
+    before = open_page("studies")
+    assert "Create the admin account" in links(before)
+    assert "studies.invite" not in {button.key for button in before.button}
+    sign_in(sqlite_store, monkeypatch, "curator")
+    after = open_page("studies")
+    assert "studies.invite" in {button.key for button in after.button}
+    assert "/judge?study=1" in words(after)
+
+
+def test_who_is_signed_out_is_sent_nowhere(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(sqlite_store)
+    with sqlite_store.write() as session:
+        add_account(session, "root", "correct horse battery", role="admin", actor="test")
+        session.commit()
+    send_cookies(monkeypatch, {})
+    assert links(AppTest.from_file(str(MAIN)).run()) == {}
