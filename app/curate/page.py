@@ -187,9 +187,9 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         draw_trouble(workers.trouble, live=was_live)
         if was_live and not now.batch:
             draw_time_left(time_left(found, workers.pace, votes))
-        draw_funnel(found)
         if not was_live:
             draw_after_run(found)
+        draw_funnel(found)
         if now.batch:
             draw_batches(run.id)
         draw_calls(run.id)

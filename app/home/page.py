@@ -55,9 +55,10 @@ def draw_next(step: Step | None, user: SessionUser) -> None:
 
 def draw_step(step: Step) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        with st.container(width=100):
+        with st.container(width=90):
             draw_light(step.level, of_step=True)
-        draw_link(step.view, label=step.title)
+        with st.container(width=110):
+            draw_link(step.view, label=step.title)
         st.caption(plain(step.state), width="stretch")
 
 
@@ -97,7 +98,7 @@ draw_own_items()
 for job in running:
     follow_job(job.id, key=f"home.job-{job.id}")
 draw_waiting(user, found.jobs_failed)
-draw_example(user, is_open=not found.kept)
+draw_example(user, is_open=not found.reviews)
 st.subheader("The path", anchor=False)
 for step in steps:
     draw_step(step)
