@@ -19,7 +19,7 @@ from db.store.store import open_store
 from db.study.blind_adjudication import ids_to_adjudicate
 from db.study.rules import rules_of
 from db.study.studies import StudySummary, get_study, list_studies
-from db.tables import Dataset, Group, Pair
+from db.tables import Dataset, Group, Judge, Pair
 
 DEMO, EXAMPLE = "demo", "demo-016a"  # the dataset of `inf demo`, and a pair in no study of it
 MAX_STUDIES: Final = 3
@@ -89,9 +89,8 @@ def read_waiting() -> list[Waiting]:
         if NEEDS[permission].is_met(user):
             with scope_kept():
                 require_permission(permission)
-                with open_store().write() as session:
+                with open_store().read() as session:
                     found += read(session, user)
-                    session.commit()  # the user's judge, where they had none
     return found
 
 
@@ -101,12 +100,15 @@ def _newest_studies(session: Session) -> list[StudySummary]:
 
 
 def _items_to_judge(session: Session, user: SessionUser) -> list[Waiting]:
-    found = []
+    found: list[Waiting] = []
+    judge_id = session.scalar(select(Judge.id).where(Judge.name == user.name))
+    if judge_id is None:  # `read_own_items` makes it
+        return found
     for study in _newest_studies(session):
         own = rules_of(get_study(session, study.id)).closes_when_done  # has a card of its own
         if study.status != "open" or own:
             continue
-        left = own_progress(session, study.id, judge_of(session, user).id).left
+        left = own_progress(session, study.id, judge_id).left
         found.append(
             Waiting(left, "item to judge", "items to judge", "judge", study.id, study.name)
         )

@@ -228,3 +228,14 @@ def test_the_example_is_a_kept_group_in_no_study_of_the_demo_and_hidden_from_its
         sampled_study(session, run_id=run_id, items=4, overlap=2, name="of the demo")
         session.commit()
     assert "What is a group?" not in [each.label for each in open_page("home").get("expander")]
+
+
+def test_what_waits_is_counted_for_its_person_and_links_to_its_study(sqlite_store: Store) -> None:
+    fill(sqlite_store)
+    (link,) = [
+        each.proto
+        for each in open_page("home").main
+        if each.type == "page_link" and "to judge" in each.proto.label
+    ]
+    assert link.label.replace("\\", "") == "6 items to judge in first study"
+    assert "study=1" in link.query_string
