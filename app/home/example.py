@@ -48,7 +48,7 @@ def draw_example(user: SessionUser, *, is_open: bool) -> None:
     query = texts["query"]
     with st.expander("What is a group?", icon=":material/help:", expanded=is_open):
         st.markdown(plain(LEAD.format(query)))
-        columns = st.columns(3)
+        columns = st.container(key="side_by_side-home-example").columns(3)
         for column, title, instruction, of_query, passage in (
             (columns[0], "The real pair", "instruction_positive", query, "passage_positive"),
             (

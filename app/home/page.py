@@ -40,7 +40,7 @@ def counts_text(found: Overview) -> str:
 
 def draw_next(step: Step | None, user: SessionUser) -> None:
     """The next step with its one button, and the command that does the same."""
-    with st.container(border=True, key="home-next"):
+    with st.container(border=True, key="home-step"):
         if step is None:
             st.markdown("**All steps are done.** See how the models perform.")
             view, button, parameters = "evaluations", "See the evaluations", {}
