@@ -15,6 +15,7 @@ from study_world import make_world, sampled_study
 
 from app.models.try_it import client as model_client
 from app.models.try_it.client import search_with
+from app.models.try_it.example import verdict
 from app.models.try_it.ranks import moves
 from db.errors import BadInput
 from db.store.settings import home
@@ -135,6 +136,12 @@ def test_the_page_opens_with_an_example_where_it_works_and_one_where_it_fails(
     at.button(key="try_it.use_fails").click().run()
     assert at.text_input(key="try_it.query").value == "what fails"
     assert at.text_input(key="try_it.instruction").value == "in figures"
+
+
+def test_a_verdict_says_which_passage_is_first_and_whether_that_is_right() -> None:
+    assert verdict("Base", "P1-", "P+") == ("Base: B first, wrong", False)
+    assert verdict("Trained", "P1-", "P1-") == ("Trained: B first, right", True)
+    assert verdict("Trained", "", "P+") == ("Trained: A and B equal", False)
 
 
 def test_the_page_says_plainly_that_there_is_no_example_of_a_kind(world: Store) -> None:

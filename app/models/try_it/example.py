@@ -21,7 +21,7 @@ NOT_SEARCHED = (
 
 
 def verdict(model: str, first: str, right: str) -> tuple[str, bool]:
-    """(what the model ranks first, whether that is right)."""
+    """(what the model ranks first, whether that is right); short, as a badge cuts off its end."""
     if first == NEITHER:
         return f"{model}: A and B equal", False
     is_right = first == right
@@ -32,9 +32,9 @@ def totals(examples: Examples) -> str:
     """How many held-out groups the base and the trained model follow."""
     found = examples.found
     return (
-        f"Of {counted(found['groups'], 'held-out group')}, {model_name(examples.base)} follows the "
-        f"instruction in {found['followed_before']:,} and {model_name(examples.model)} in "
-        f"{found['followed']:,}."
+        f"Of {counted(found['groups'], 'held-out group')}, the base model "
+        f"({model_name(examples.base)}) follows the instruction in {found['followed_before']:,}, "
+        f"the trained one ({model_name(examples.model)}) in {found['followed']:,}."
     )
 
 
@@ -66,11 +66,8 @@ def _draw_example(kind: str, example: Mapping[str, Any], examples: Examples) -> 
         right = SIGNS[number]
         with column:
             draw_text(texts[sign], label=f"Instruction {number + 1}: {LETTERS[right]} is right")
-            for model, firsts in (
-                (examples.base, example["before"]),
-                (examples.model, example["after"]),
-            ):
-                text, is_right = verdict(model_name(model), firsts[number], right)
+            for model, firsts in (("Base", example["before"]), ("Trained", example["after"])):
+                text, is_right = verdict(model, firsts[number], right)
                 st.badge(
                     plain(text),
                     icon=":material/check:" if is_right else ":material/close:",
