@@ -42,6 +42,13 @@ def scrolled(share: float) -> Callable[[Page], None]:
     return scroll
 
 
+def show_pairs(page: Page) -> None:
+    """Scroll to the table of kappas; above it stand figures of people, and the demo has none."""
+    heading = page.get_by_role("heading", name="Pairs of judges")
+    heading.evaluate("node => node.scrollIntoView()")
+    page.wait_for_timeout(600)
+
+
 def pick(page: Page) -> None:
     """Choose the first passage of the judging card, which stores no judgment yet."""
     page.locator(".card .pick").first.hover()
@@ -62,9 +69,9 @@ SCENES = (
     Scene("3 · Workbench: read and review each group", "groups", (stay, scrolled(0.5))),
     Scene("4 · Judge the same items blind", f"judge?study={OWN_STUDY}", (stay, pick)),
     Scene(
-        "5 · Agreement: Cohen's kappa with its interval",
+        "5 · Agreement: Cohen's kappa, here of two models",
         f"agreement?study={STUDY}",
-        (stay, scrolled(0.5)),
+        (show_pairs,),
     ),
     Scene("6 · Train on the release", "train", (stay, scrolled(0.6), scrolled(0.6))),
     Scene("7 · Try it: what the instruction changes now", "try_it", (stay, scrolled(0.45))),
