@@ -28,7 +28,8 @@ def test_a_checkpoint_is_scored_beside_its_base_model_on_its_split(
     )
     result = evaluate(handle)
     assert [model["model"] for model in result["models"]] == ["tiny-random-bert", trained["path"]]
-    assert result["held_out"] == {"fraction": 0.25, "seed": 5, "choice": "kept", "groups": 3}
+    chosen = {"choice": "kept", "judge": "", "groups": 3}
+    assert result["held_out"] == {"fraction": 0.25, "seed": 5, **chosen}
     assert result["queries"] == 9 and result["documents"] == 9 and result["notes"] == []
     base, own = result["models"]
     for name, value in trained["held_out"]["after"].items():

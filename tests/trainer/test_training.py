@@ -72,6 +72,7 @@ def test_the_card_states_the_models_origin(sqlite_store: Store, tmp_path: Path) 
         "fraction": 0.2,
         "seed": 42,
         "choice": "kept",
+        "judge": "",
         "training_groups": 8,
         "held_out_groups": 2,
         "kept_away": 0,
@@ -274,6 +275,7 @@ def test_minilm_learns_from_a_release_and_is_scored_beside_its_base(
         "fraction": 0.25,
         "seed": 42,
         "choice": "kept",
+        "judge": "",
         "groups": 6,
     }
     with sqlite_store.read() as session:
