@@ -1,12 +1,13 @@
 """Does training help? The tables of docs/results.md and of the README, from trainings run here.
 
-    .venv/bin/python bench/results.py [PART …] [--folder DIR] [--release DIR] [--guard DIR]
+    .venv/bin/python bench/results.py [PART …] [--folder DIR] [--release DIR] [--guard DIR] \
+        [--side-by-side N]
 
 PART: `recipe` (base against trained, three seeds), `dose` (number of groups), `objectives`, `plain`
 (rows without instruction mixed in), `filter` (kept, all and a random choice of equal size: the
 paper's Figure 6), or `all`; without one, `recipe` and `dose`. Every training is `inf train` on the
-demo's release with the same held-out groups (by pair and near-duplicate), and every line of a table
-names its settings. A training that ended is a line of DIR/runs.jsonl and is not run again: an
+demo's release with the same held-out groups, which share no query or passage with the others and
+which judge B confirmed. A training that ended is a line of DIR/runs.jsonl and is not run again: an
 interrupted command continues. Seeds are 1, 2, 3; none is chosen by its result. Without --release,
 the demo set is curated (recorded answers) and exported into DIR first, dropped groups too.
 
@@ -22,8 +23,10 @@ import os
 import random
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -38,7 +41,14 @@ GUARD_QUESTIONS = 500
 MAX_GROUPS = 10_000
 SEEDS = (1, 2, 3)
 HELD_OUT_JUDGE = "recorded:B"  # neither the run's validator (A) nor a relative of the base model
-COMMON = {"rows_per_batch": 8, "held_out": 0.2, "max_steps": 100, "learning_rate": 5e-5}
+COMMON = {
+    "rows_per_batch": 8,
+    "held_out": 0.2,
+    "max_steps": 100,
+    "learning_rate": 1e-4,
+    "passage_tokens": 192,
+    "query_tokens": 96,
+}
 HELD_OUT = {"held_out_groups": "all", "held_out_judge": HELD_OUT_JUDGE}
 RECIPE = {"objective": "P,I:multi", "instructions_sampled": 8}
 HEADLINE = ("strict", "instruction-flip", "query-flip", "natural-flip")
@@ -57,8 +67,9 @@ class Way(NamedTuple):
 
 PARTS: dict[str, tuple[Way, ...]] = {
     "recipe": (Way("the recipe", RECIPE, guard=True),),
+    # One seed: three of them would take make results beyond its hour.
     "dose": tuple(
-        Way(f"{count} groups" if count else "all groups", RECIPE | {"max_groups": count})
+        Way(f"{count} groups" if count else "all groups", RECIPE | {"max_groups": count}, SEEDS[:1])
         for count in (50, 100, 200, 400, 0)
     ),
     "objectives": (
@@ -83,9 +94,9 @@ PARTS: dict[str, tuple[Way, ...]] = {
 }
 
 
-def run_inf(*arguments: object, home: Path) -> Any:
-    """The result of `inf … --json` in a store of its own."""
-    environment = os.environ | {"INF_HOME": str(home), "OMP_WAIT_POLICY": "PASSIVE"}
+def run_inf(*arguments: object, home: Path, **more: str) -> Any:
+    """The result of `inf … --json` in a store of its own; more: variables of its environment."""
+    environment = os.environ | {"INF_HOME": str(home), "OMP_WAIT_POLICY": "PASSIVE"} | more
     environment.pop("INF_DATABASE_URL", None)
     command = [sys.executable, *run_module("app.cli.main"), *map(str, arguments), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -168,9 +179,24 @@ class Results:
         self.done: dict[str, dict[str, Any]] = {row["key"]: row for row in rows}
         content = (release / "release.json").read_bytes()
         self.release_hash = hashlib.sha256(content).hexdigest()
+        self.writing = threading.Lock()
+
+    def run(self, ways: Sequence[Way], side_by_side: int) -> None:
+        """Run what is missing, each training on a core of its own; the same settings once."""
+        wanted = {self._settings(way, seed)[0]: (way, seed) for way in ways for seed in way.seeds}
+        with ThreadPoolExecutor(side_by_side) as pool:
+            for done in [pool.submit(self.of, *each) for each in wanted.values()]:
+                done.result()
 
     def of(self, way: Way, seed: int) -> dict[str, Any]:
         """The training's scores; runs it where no line has them."""
+        key, given = self._settings(way, seed)
+        if key not in self.done:
+            self.done[key] = self._run(key, way.name, given)
+        return self.done[key]
+
+    def _settings(self, way: Way, seed: int) -> tuple[str, list[str]]:
+        """(key, settings as `inf train` takes them)."""
         settings = COMMON | dict(way.settings) | {"seed": seed} | HELD_OUT
         if settings.get("max_groups") == -1:
             settings["max_groups"] = kept_count(self.release)
@@ -178,15 +204,14 @@ class Results:
             settings["guard"] = str(self.guard)
         given = [f"{name}={value}" for name, value in sorted(settings.items())]
         key = hashlib.sha256("\n".join([self.release_hash, *given]).encode()).hexdigest()[:16]
-        if key not in self.done:
-            self.done[key] = self._run(key, way.name, given)
-        return self.done[key]
+        return key, given
 
     def _run(self, key: str, name: str, given: list[str]) -> dict[str, Any]:
-        home, started = self.folder / "home", time.monotonic()
+        home, started = self.folder / "homes" / key, time.monotonic()
         run_inf("db", "upgrade", home=home)
         out = self.folder / "models" / key
-        result = run_inf("train", "--release", self.release, "--out", out, *given, home=home)
+        words = ("train", "--release", self.release, "--out", out, *given)
+        result = run_inf(*words, home=home, OMP_NUM_THREADS="1")
         row = {
             "key": key,
             "name": name,
@@ -194,7 +219,7 @@ class Results:
             "seconds": round(time.monotonic() - started),
             "result": result,
         }
-        with self.path.open("a", encoding="utf-8") as file:
+        with self.writing, self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         print(f"{name}: {json.dumps(scores_of(result, 'after'))}", file=sys.stderr)
         return row
@@ -253,6 +278,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=ROOT / ".results")
     parser.add_argument("--release", type=Path)
     parser.add_argument("--guard", type=Path, default=SHARED)
+    parser.add_argument("--side-by-side", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
     names = given.parts or ["recipe", "dose"]
     names = list(PARTS) if "all" in names else names
@@ -263,6 +289,7 @@ def main() -> None:
     release = given.release.resolve() if given.release else demo_release(folder)
     guard = write_guard(given.guard, folder / "google_queries") if given.guard.is_dir() else None
     results = Results(folder, release, guard)
+    results.run([way for name in names for way in PARTS[name]], given.side_by_side)
     for name in names:
         print(f"\n## {name}\n\n{table(results, PARTS[name])}", flush=True)
         if name == "recipe":
