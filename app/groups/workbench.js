@@ -79,9 +79,9 @@ class Workbench extends OutboxCard {
   }
 
   takeDetail(group) {
-    const before = this.pending.get(group.id);
-    const isWaiting = before && [...this.outbox.keys()].includes(before.event);
-    if (isWaiting) return; // what is shown is newer than what the server knew
+    // what is shown is newer than what the server knew: a decision, or one that is undone
+    const isNews = (entry) => entry.group === group.id && entry.kind !== "validate";
+    if ([...this.outbox.values()].some(isNews)) return;
     this.pending.delete(group.id);
     this.details.set(group.id, group);
     const row = this.row(group.id);
@@ -259,7 +259,8 @@ class Workbench extends OutboxCard {
       else this.pending.delete(past.id);
       const row = this.row(past.id);
       if (row && past.row) Object.assign(row, past.row);
-      if (this.details.has(past.id)) this.details.get(past.id).review = past.row?.review ?? "";
+      const detail = this.details.get(past.id);
+      if (detail) Object.assign(detail, { review: past.row?.review ?? "", seen: past.entry.seen });
       this.show(past.id);
     } else if (this.current?.mine) {
       this.postUndo(this.at, { after: "", seen: this.current.seen });

@@ -13,9 +13,9 @@ from db.corpus.datasets import text_sha256
 from db.corpus.texts import CorpusText, pair_texts, run_texts
 from db.errors import BadInput, BadRows, NotFound
 from db.outcome.analyses import (
+    analyses_of_dataset,
     find_analysis,
     get_analysis,
-    latest_analysis,
     list_analyses,
     store_analysis,
 )
@@ -132,10 +132,9 @@ def test_the_same_inputs_are_kept_once(store: Store) -> None:
         session.commit()
     with store.read() as session:
         assert find_analysis(session, "diversity", "y") is None
-        latest = latest_analysis(session, "diversity", dataset.id)
-        assert latest is not None
-        assert latest.id == first.id
-        assert latest_analysis(session, "coverage", dataset.id) is None
+        of_dataset = analyses_of_dataset(session, "diversity", dataset.id)
+        assert next(of_dataset).id == first.id
+        assert not list(analyses_of_dataset(session, "coverage", dataset.id))
         assert [row.id for row in list_analyses(session, "coverage")] == [coverage.id]
         assert get_analysis(session, coverage.id).payload == b"points"
         with pytest.raises(NotFound, match="no analysis 99"):

@@ -1,5 +1,7 @@
 """The workbench in a real browser: keys, a rescue, a refused edit, a killed server, axe-core."""
 
+import os
+import signal
 from itertools import count
 from pathlib import Path
 
@@ -91,6 +93,32 @@ def test_keys_review_the_group_on_the_screen_and_undo_takes_it_back(
         (rejected, "reject", False, True),
         (rejected, "approve", True, False),
     ]
+    page.close()
+
+
+def test_what_is_undone_and_decided_anew_before_the_server_answers_is_stored(
+    store: Store, served: Restartable, browser: Browser
+) -> None:
+    run_id = new_run(store, 3)
+    page = open_card(browser, served, run_id)
+    rejected = press(page, "r")
+    page.keyboard.type("the query is vague")
+    page.keyboard.press("Enter")
+    wait_until(lambda: len(reviews(store, run_id)) == 1)
+    expect(page.locator(".badge").first).to_have_text("saved")
+    page.keyboard.press("k")
+    expect(page.locator(".card")).to_have_attribute("data-group", str(rejected))
+    page.wait_for_timeout(1500)  # the group's details come anew, with its review
+    assert served.process
+    os.kill(served.process.pid, signal.SIGSTOP)
+    try:
+        page.keyboard.press("u")
+        press(page, "a")
+    finally:
+        os.kill(served.process.pid, signal.SIGCONT)
+    wait_until(lambda: len(reviews(store, run_id)) == 2)
+    rows = [(row.action, row.is_current) for row in reviews(store, run_id)]
+    assert rows == [("reject", False), ("approve", True)]
     page.close()
 
 
