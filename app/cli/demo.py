@@ -72,6 +72,8 @@ def steps() -> list[Step]:
 @click.option("--no-serve", is_flag=True, help="Stop after the last step; do not open the app.")
 def demo(port: int, no_serve: bool) -> None:
     """Run every step on the demo set (recorded answers, no network), then open the app."""
+    if no_serve:
+        signal.signal(signal.SIGTERM, _interrupt)
     store = open_store()
     schema.upgrade(store)
     started = time.monotonic()
@@ -106,7 +108,12 @@ def _end(rest: subprocess.Popen[bytes]) -> None:
     try:
         rest.wait(SECONDS_TO_END)
     except subprocess.TimeoutExpired:
-        rest.send_signal(signal.SIGINT)
+        rest.terminate()  # SIGINT is ignored by whatever a shell started in the background
+
+
+def _interrupt(*_: object) -> None:
+    """End as Ctrl-C does: the running job stops and can be resumed."""
+    raise KeyboardInterrupt
 
 
 def _walk(store: Store, until: str | None) -> bool:
