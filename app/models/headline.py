@@ -9,7 +9,7 @@ import streamlit as st
 
 from analysis.figures.paired import P_MRR
 from app.kit.figure import MISSING
-from app.models.compared.conditions import dagger_lines, marked_names
+from app.models.compared.conditions import marked
 from app.models.compared.measures import NAMES, SOMETIMES, model_name
 from app.models.compared.trained import is_trained
 from app.text.plain import plain
@@ -43,11 +43,13 @@ CAPTION = (
 )
 
 
-def headline_rows(evaluations: Sequence[Evaluation]) -> list[dict[str, object]]:
+def headline_rows(
+    evaluations: Sequence[Evaluation], names: Sequence[str]
+) -> list[dict[str, object]]:
     """A row per model and measure: the mean over groups or queries, its 95 % interval, how many,
-    and what is ranked. p-MRR times 100. A dagger marks an evaluation unlike the others."""
+    and what is ranked. p-MRR times 100. names: the models', in the same order."""
     rows: list[dict[str, object]] = []
-    for model, each in zip(marked_names(evaluations), evaluations, strict=True):
+    for model, each in zip(names, evaluations, strict=True):
         for name, found in following_means(each.per_query, each.questions).items():
             if each.metrics.get(name) is None:
                 continue
@@ -84,13 +86,14 @@ def too_easy(evaluations: Sequence[Evaluation]) -> str:
 
 def draw_headline(evaluations: Sequence[Evaluation]) -> None:
     """The table with its caption; nothing for a benchmark without such measures."""
-    rows = headline_rows(evaluations)
+    names, lines = marked(evaluations)
+    rows = headline_rows(evaluations, names)
     if not rows:
         return
     number = st.column_config.NumberColumn(format="%.4f")
     columns = dict.fromkeys(("Value", "from", "to"), number)
     st.dataframe(rows, hide_index=True, placeholder=MISSING, column_config=columns)
-    for line in dagger_lines(evaluations):
+    for line in lines:
         st.caption(plain(line))
     st.caption(CAPTION)
     if sentence := too_easy(evaluations):

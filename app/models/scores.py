@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from app.kit.figure import MISSING
-from app.models.compared.conditions import dagger_lines, marked_names
+from app.models.compared.conditions import marked
 from app.models.compared.measures import NAMES, SOMETIMES, model_name
 from app.models.compared.trained import is_trained
 from app.models.headline import HELP
@@ -14,10 +14,10 @@ from app.text.plain import plain
 from db.tables import Evaluation
 
 
-def score_rows(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
+def score_rows(evaluations: Sequence[Evaluation], names: Sequence[str]) -> list[dict[str, Any]]:
     """A row per evaluation; p-MRR times 100 as in the papers; undefined values are empty.
 
-    A dagger marks an evaluation unlike the others.
+    names: the models', in the same order.
     """
     sometimes = {
         name: title
@@ -32,7 +32,7 @@ def score_rows(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
             "Trained": is_trained(each),
             "Evaluated": each.created_at,
         }
-        for name, each in zip(marked_names(evaluations), evaluations, strict=True)
+        for name, each in zip(names, evaluations, strict=True)
     ]
 
 
@@ -58,8 +58,9 @@ def bm25_sentence(evaluations: Sequence[Evaluation]) -> str:
 
 def draw_scores(evaluations: Sequence[Evaluation]) -> None:
     """Render the table."""
+    names, lines = marked(evaluations)
     st.dataframe(
-        score_rows(evaluations),
+        score_rows(evaluations, names),
         hide_index=True,
         placeholder=MISSING,
         column_config={
@@ -71,7 +72,7 @@ def draw_scores(evaluations: Sequence[Evaluation]) -> None:
             "Evaluated": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
         },
     )
-    for line in dagger_lines(evaluations):
+    for line in lines:
         st.caption(plain(line))
     if sentence := bm25_sentence(evaluations):
         st.caption(plain(sentence))

@@ -64,6 +64,14 @@ def press(page: Page, key: str) -> int:
     return group_id
 
 
+def reject(page: Page) -> int:
+    """Reject the group with a reason; which group that was."""
+    group_id = press(page, "r")
+    page.keyboard.type("the query is vague")
+    page.keyboard.press("Enter")
+    return group_id
+
+
 def test_keys_review_the_group_on_the_screen_and_undo_takes_it_back(
     store: Store, served: Restartable, browser: Browser
 ) -> None:
@@ -71,9 +79,7 @@ def test_keys_review_the_group_on_the_screen_and_undo_takes_it_back(
     page = open_card(browser, served, run_id)
     approved = press(page, "a")
     expect(page.locator(".card")).not_to_have_attribute("data-group", str(approved))
-    rejected = press(page, "r")
-    page.keyboard.type("the query is vague")
-    page.keyboard.press("Enter")
+    rejected = reject(page)
     passed = press(page, "j")
     assert passed not in (approved, rejected)
     expect(page.locator(".card")).not_to_have_attribute("data-group", str(passed))
@@ -101,9 +107,7 @@ def test_what_is_undone_and_decided_anew_before_the_server_answers_is_stored(
 ) -> None:
     run_id = new_run(store, 3)
     page = open_card(browser, served, run_id)
-    rejected = press(page, "r")
-    page.keyboard.type("the query is vague")
-    page.keyboard.press("Enter")
+    rejected = reject(page)
     wait_until(lambda: len(reviews(store, run_id)) == 1)
     expect(page.locator(".badge").first).to_have_text("saved")
     page.keyboard.press("k")

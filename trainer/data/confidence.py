@@ -12,24 +12,19 @@ from dataclasses import replace
 
 from db.errors import BadInput
 from trainer.data.groups import Group
-from trainer.data.release_files import SUFFIXES, ReleaseData, rows_of_file
+from trainer.data.release_files import ReleaseData, rows_of_configuration
 
 
 def confidence_of(release: ReleaseData) -> dict[str, float]:
     """{group id: confidence} of the groups that have one. Raises BadInput where none has."""
-    folder = release.path / "provenance"
-    files = sorted(folder.iterdir()) if folder.is_dir() else []
     found: dict[str, float] = {}
     shares: dict[str, float] = {}
-    for file in files:
-        if file.suffix not in SUFFIXES:
-            continue
-        for _, row in rows_of_file(file, file.relative_to(release.path)):
-            group_id, judged = str(row.get("group_id")), row.get("judgments")
-            if (confidence := row.get("confidence")) is not None:
-                found[group_id] = float(confidence)
-            elif judged:
-                shares[group_id] = (row.get("judgments_as_meant") or 0) / judged
+    for row in rows_of_configuration(release, "provenance"):
+        group_id, judged = str(row.get("group_id")), row.get("judgments")
+        if (confidence := row.get("confidence")) is not None:
+            found[group_id] = float(confidence)
+        elif judged:
+            shares[group_id] = (row.get("judgments_as_meant") or 0) / judged
     found = found or shares
     if not found:
         raise BadInput(

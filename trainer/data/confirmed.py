@@ -9,7 +9,7 @@ from collections import defaultdict
 
 from db.errors import BadInput
 from db.scenarios import SCENARIOS
-from trainer.data.release_files import SUFFIXES, ReleaseData, rows_of_file
+from trainer.data.release_files import ReleaseData, rows_of_configuration
 
 
 def confirmed_by(release: ReleaseData, judge: str) -> frozenset[str]:
@@ -18,24 +18,19 @@ def confirmed_by(release: ReleaseData, judge: str) -> frozenset[str]:
     Of an item that was judged in several revisions only the last counts. Raises BadInput where the
     release has no judgment by that judge, naming those it has.
     """
-    folder = release.path / "judgments"
-    files = sorted(folder.iterdir()) if folder.is_dir() else []
     judges: set[str] = set()
     last: dict[tuple[str, str], tuple[int, bool]] = {}
-    for file in files:
-        if file.suffix not in SUFFIXES:
+    for row in rows_of_configuration(release, "judgments"):
+        judges.add(str(row.get("judge")))
+        if row.get("judge") != judge:
             continue
-        for _, row in rows_of_file(file, file.relative_to(release.path)):
-            judges.add(str(row.get("judge")))
-            if row.get("judge") != judge:
-                continue
-            item = (str(row.get("group_id")), str(row.get("scenario")))
-            revision, as_meant = int(row.get("revision") or 0), row.get("choice") == item[1]
-            before = last.get(item, (-1, True))
-            if revision > before[0]:
-                last[item] = (revision, as_meant)
-            elif revision == before[0]:  # judged in two studies: both must confirm it
-                last[item] = (revision, as_meant and before[1])
+        item = (str(row.get("group_id")), str(row.get("scenario")))
+        revision, as_meant = int(row.get("revision") or 0), row.get("choice") == item[1]
+        before = last.get(item, (-1, True))
+        if revision > before[0]:
+            last[item] = (revision, as_meant)
+        elif revision == before[0]:  # judged in two studies: both must confirm it
+            last[item] = (revision, as_meant and before[1])
     if judge not in judges:
         known = ", ".join(sorted(judges)) or "none"
         raise BadInput(

@@ -143,3 +143,11 @@ def _sha256(groups: list[Group]) -> str:
     for group in groups:
         whole.update(json.dumps(group.row(), sort_keys=True, ensure_ascii=False).encode())
     return whole.hexdigest()
+
+
+def rows_of_configuration(release: ReleaseData, name: str) -> Iterator[dict[str, Any]]:
+    """The rows of a configuration other than `default`; nothing where the release lacks it."""
+    folder = release.path / name
+    for file in sorted(folder.iterdir()) if folder.is_dir() else []:
+        if file.suffix in SUFFIXES:
+            yield from (row for _, row in rows_of_file(file, file.relative_to(release.path)))

@@ -33,23 +33,17 @@ def unlike_the_others(records: Sequence[Record]) -> dict[int, list[str]]:
     return dict(sorted(found.items()))
 
 
-def marked_names(evaluations: Sequence[Evaluation]) -> list[str]:
-    """The models' names, with a dagger where an evaluation is unlike the others of the table."""
+def marked(evaluations: Sequence[Evaluation]) -> tuple[list[str], list[str]]:
+    """The models' names, with a dagger where an evaluation is unlike the others of the table, and
+    a line for every dagger: what differs."""
     unlike = unlike_the_others([each.record for each in evaluations])
-    return [
-        f"{model_name(each.model)} {DAGGER}" if place in unlike else model_name(each.model)
-        for place, each in enumerate(evaluations)
-    ]
-
-
-def dagger_lines(evaluations: Sequence[Evaluation]) -> list[str]:
-    """A line for every marked evaluation: what differs."""
-    unlike = unlike_the_others([each.record for each in evaluations])
-    return [
-        f"{DAGGER} {model_name(evaluations[place].model)}, evaluation {evaluations[place].id}, is "
-        f"not comparable with the others: {', '.join(reasons)}"
+    names = [model_name(each.model) for each in evaluations]
+    lines = [
+        f"{DAGGER} {names[place]}, evaluation {evaluations[place].id}, is not comparable with the "
+        f"others: {', '.join(reasons)}"
         for place, reasons in unlike.items()
     ]
+    return [f"{name} {DAGGER}" if n in unlike else name for n, name in enumerate(names)], lines
 
 
 def unlike(base: Evaluation, others: Sequence[Evaluation]) -> dict[int, list[str]]:
