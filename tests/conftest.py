@@ -183,6 +183,16 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
+@pytest.fixture(autouse=True)
+def own_main() -> Iterator[None]:
+    """The program stays pytest: an AppTest leaves its page as `__main__`, and a process that a later
+    test starts (multiprocessing) would begin by drawing it.
+    """
+    program = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = program
+
+
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("template") / "inf.db"
