@@ -24,7 +24,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
-from browser import chromium_browser  # noqa: E402
+from browser import chromium_browser, wait_past_dwell  # noqa: E402
 from playwright.sync_api import Page  # noqa: E402
 from records_world import make_run  # noqa: E402
 from restartable import restartable  # noqa: E402
@@ -182,9 +182,9 @@ def measure_card(page: Page, kind: Desk, store: Store, base: str, items: int) ->
 
     def press_all() -> None:
         for number in range(items):
+            wait_past_dwell(page)
             page.keyboard.press(kind.key)
             wait_for_times(page, number + 1)
-            page.wait_for_timeout(400)
 
     def burst() -> None:
         for _ in range(50):
