@@ -26,7 +26,7 @@ from db.assignment.threads import Message, messages_of, unread_replies
 from db.errors import Refused
 from db.store.store import open_store
 from db.study.judgments import get_or_create_judge
-from db.tables import Judge
+from db.tables import Judge, Study, StudyJudge
 
 LEASED_AHEAD = 5
 DWELL_MS = 300
@@ -59,6 +59,8 @@ def card_data(
     in_qualification: QualificationState | None = None
     with open_store().write() as session:
         judge = judge_of(session, user)
+        # a session's hold on its rows is weak: what is read again and again is held here
+        _held = session.get(Study, study_id), session.get(StudyJudge, (study_id, judge.id))
         examples = answer_examples(session, judge.id, events, reword=reword)
         stored = store_outbox(session, judge.id, examples.others, reword=reword, notices=notices)
         acknowledged = {**examples.answers, **stored}

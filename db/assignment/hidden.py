@@ -9,8 +9,20 @@ before can no longer be changed.
 """
 
 from collections.abc import Collection, Sequence
+from functools import cache
 
-from sqlalchemy import ColumnElement, Select, exists, func, literal, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Integer,
+    Select,
+    String,
+    bindparam,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+)
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from db.assignment.known_pairs import opened_pair, reviewed_pair, saw_choices
@@ -103,15 +115,20 @@ def count_hidden(session: Session, run_id: int, person: str) -> int:
 
 def was_opened(session: Session, item_id: int, person: str) -> bool:
     """Whether the person has opened a group of the item's pair, or seen others' choices on it."""
-    query = (
+    return session.scalar(_opened(), {"item_id": item_id, "person": person}) is not None
+
+
+@cache  # every answer of every judge needs it, and building it takes longer than its answer
+def _opened() -> Select[int]:
+    person = bindparam("person", type_=String)
+    return (
         select(Item.id)
         .join(STUDIED, STUDIED.id == Item.group_id)
         .where(
-            Item.id == item_id,
+            Item.id == bindparam("item_id", type_=Integer),
             or_(saw_choices(Item.id, person), opened_pair(STUDIED.pair_id, person)),
         )
     )
-    return session.scalar(query) is not None
 
 
 def open_groups(

@@ -13,12 +13,15 @@ from db.tables import Assignment, Judge, Study, StudyItem
 
 
 def lock_study(session: Session, study_id: int) -> Study:
-    """The study, with a row lock (PostgreSQL; on SQLite a writing session is alone anyway)."""
-    get_study(session, study_id)
+    """The study, with a row lock (PostgreSQL; on SQLite a writing session is alone anyway).
+
+    Raises NotFound, naming the existing ones.
+    """
     # key_share: inserts of judgments, which refer to the study, need not wait for this lock
     query = select(Study).where(Study.id == study_id).with_for_update(key_share=True)
     # populate_existing: while this waited for the lock, another session may have closed the study
-    return session.scalars(query.execution_options(populate_existing=True)).one()
+    found = session.scalar(query.execution_options(populate_existing=True))
+    return found or get_study(session, study_id)  # which names the existing ones
 
 
 def own_assignments(study_id: int, judge_id: int) -> Select[Assignment]:
