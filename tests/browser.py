@@ -52,3 +52,5 @@ def settled(page: Page) -> None:
     page.set_default_timeout(PATIENCE)
     page.wait_for_selector('[data-testid="stMain"] h1')
     page.wait_for_selector('[data-testid="stStatusWidget"]', state="detached")
+    # the widget above comes late on a loaded machine: the texts of the page before may still stand
+    page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')

@@ -31,7 +31,9 @@ EXAMPLES = 2
 GOLD = 5
 GOLD_EVERY = 20
 PEOPLE = ("ada", "ben", "cleo")
-DISPUTED = "tea"  # on this subject, cleo takes another view of the positive scenario
+# On these subjects, cleo takes another view of the positive scenario. Two of them: the sample is a
+# random one, and of every 200 samples one has no positive item of a single subject.
+DISPUTED = ("tea", "rain")
 PASSWORD = "correct horse battery"
 
 pytestmark = [
@@ -159,7 +161,7 @@ def judge_one(page: Page, differs: bool) -> None:
     wait_past_dwell(page)
     before = card.get_attribute("data-item")
     instruction, passages = asked(page)
-    is_about_it = f" about {DISPUTED} " in passages[0]
+    is_about_it = any(f" about {subject} " in passages[0] for subject in DISPUTED)
     takes_another_view = differs and instruction == "Find the positive text." and is_about_it
     page.keyboard.press("0" if takes_another_view else right_key(page))
     expect(card).not_to_have_attribute("data-item", before or "")
@@ -221,7 +223,8 @@ def test_three_people_do_a_study_from_the_links_to_the_adjudicated_result(
 
 
 def is_disputed(item: Item) -> bool:
-    return item.scenario == "positive" and f"what is {DISPUTED} " in item.query
+    is_about_it = any(f"what is {subject} " in item.query for subject in DISPUTED)
+    return item.scenario == "positive" and is_about_it
 
 
 def check_the_store(store: Store, study_id: int, decided: int) -> None:
