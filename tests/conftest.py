@@ -185,8 +185,9 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def own_main() -> Iterator[None]:
-    """The program stays pytest: an AppTest leaves its page as `__main__`, and a process that a later
-    test starts (multiprocessing) would begin by drawing it.
+    """The program stays pytest: an AppTest leaves its page as `__main__`.
+
+    A process that a later test starts (multiprocessing) would begin by drawing that page.
     """
     program = sys.modules["__main__"]
     yield
