@@ -116,6 +116,12 @@ def test_no_folder_holds_more_files_than_a_reader_takes_in() -> None:
     assert {folder: count for folder, count in counts.items() if count > MAX_FILES} == {}
 
 
+def test_every_folder_of_code_is_a_package() -> None:
+    """Import-linter does not see another: its contracts would not hold there."""
+    folders = {path.parent for path in sources()}
+    assert [str(one) for one in sorted(folders) if not (one / "__init__.py").is_file()] == []
+
+
 def test_nothing_is_pickled() -> None:
     dangerous = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
     assert {str(path) for path in sources() if imports(path) & dangerous} == set()

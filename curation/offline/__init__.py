@@ -1,0 +1,1 @@
+"""Rules that write instructions and hard negatives without a model: the offline provider."""
