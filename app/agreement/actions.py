@@ -1,15 +1,53 @@
-"""Actions of the Agreement page: plan more judgments, add the planned items."""
+"""Actions of the Agreement page: choose its study, plan more judgments, add the planned items."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
-from app.access.session_user import action, notify, require_permission
+from app.access.session_user import action, current_user, notify, require_permission
 from app.text.numbers import counted
 from curation.judging.about_run import extend_by_plan, plan_for, plan_numbers
+from db.assignment.hidden import hidden_items_of_study
+from db.assignment.members import is_member
+from db.errors import Refused
 from db.people.audit import record_audit
 from db.store.store import open_store
-from db.study.studies import get_study
+from db.study.judgments import items_of_two_judges, judgment_state
+from db.study.studies import StudySummary, get_study
+
+
+def read_hidden(study_id: int) -> tuple[set[int], bool]:
+    """The study's items that are hidden from the user, and whether figures leave them out, too.
+
+    They do for members: who sees how a figure changes with each answer of theirs learns whether it
+    was right.
+    """
+    user = current_user()
+    if user is None:
+        raise Refused("you are signed out: sign in again")
+    with open_store().read() as session:
+        items = hidden_items_of_study(session, study_id, user.name)
+        return items, bool(items) and is_member(session, study_id, user.name)
+
+
+def study_to_show(found: Sequence[StudySummary]) -> StudySummary:
+    """The newest study with an item of two judges that figures may count for the user.
+
+    Where none has one, the newest with any judgment; else the newest. found: newest first, at least
+    one.
+    """
+    judged = []
+    for study in found:
+        with open_store().read() as session:
+            if not judgment_state(session, study.id).judgments:
+                continue
+            compared = items_of_two_judges(session, study.id)
+        judged.append(study)
+        hidden, from_figures = read_hidden(study.id)
+        if compared - (hidden if from_figures else set()):
+            return study
+    return (judged or found)[0]
 
 
 def read_plan(study_id: int, target: str, reach: float) -> dict[str, Any]:

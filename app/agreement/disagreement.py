@@ -19,6 +19,7 @@ def draw_disagreement(
     """The confusion matrix of two judges, then the items, but for `hidden` ones."""
     judges = sorted({row.judge for row in decisions})
     if len(judges) < 2:
+        st.caption("No disagreement to show: fewer than two judges have answered.")
         return
     st.subheader("Confusion matrix of two judges", anchor=False)
     with st.container(horizontal=True):

@@ -13,9 +13,10 @@ from app.text.plain import plain
 
 def draw_over_time(windows: Sequence[dict[str, Any]], origin: Origin) -> None:
     """The lines, and the number of undefined values."""
-    if not windows:
-        return
     st.subheader("Over time", anchor=False)
+    if not windows:
+        st.caption("Too few judged items for windows of time.")
+        return
     rows = window_rows(windows)
     if not any(row["Kappa"] is not None for row in rows):
         st.caption(plain(f"Kappa is undefined in every window: {rows[0]['Reason if undefined']}."))

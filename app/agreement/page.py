@@ -11,7 +11,7 @@ from analysis.agreement.agreement import Decision, agreement_report
 from analysis.agreement.judge_profile import judge_profiles
 from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
 from analysis.agreement.over_time import agreement_over_time
-from app.access.session_user import current_user
+from app.agreement.actions import read_hidden, study_to_show
 from app.agreement.consensus import draw_consensus
 from app.agreement.disagreement import draw_disagreement
 from app.agreement.filters import draw_filters
@@ -30,9 +30,6 @@ from curation.judging.about_run import about_run, thresholds_of
 from curation.judging.consensus import study_consensus
 from curation.judging.independence import validator_sentence
 from curation.judging.scope import of_filtered, study_scope
-from db.assignment.hidden import hidden_items_of_study
-from db.assignment.members import is_member
-from db.errors import Refused
 from db.run.position_bias import study_choices
 from db.store.store import open_store
 from db.study.items import study_item_places
@@ -43,6 +40,7 @@ from db.study.studies import list_studies
 LEAD = (
     "Cohen's kappa of every pair of judges, over the items both judged: 0 is chance, 1 is perfect."
 )
+TABS = ("Over time", "Judges", "Items")
 
 
 def read_state(study_id: int) -> JudgmentState:
@@ -76,20 +74,6 @@ def whole_study(
         }
 
 
-def hidden_items(study_id: int) -> tuple[set[int], bool]:
-    """The study's items that are hidden from the user, and whether figures leave them out, too.
-
-    They do for members: who sees how a figure changes with each answer of theirs learns whether it
-    was right.
-    """
-    user = current_user()
-    if user is None:
-        raise Refused("you are signed out: sign in again")
-    with open_store().read() as session:
-        items = hidden_items_of_study(session, study_id, user.name)
-        return items, bool(items) and is_member(session, study_id, user.name)
-
-
 with open_store().read() as session:
     found = list_studies(session)
 if not found:
@@ -110,6 +94,7 @@ study = choose(
     parameter="study",
     ident=lambda study: study.id,
     name=lambda study: f"study {study.id} · {study.name} · {study.dataset}",
+    default=lambda: study_to_show(found),
 )
 state = read_state(study.id)
 with open_store().read() as session:
@@ -117,10 +102,12 @@ with open_store().read() as session:
     places = study_item_places(session, study.id)
     scope = study_scope(session, study.id)
     circular = validator_sentence(session, study.id, {row.judge for row in every})
-hidden, from_figures = hidden_items(study.id)
+hidden, from_figures = read_hidden(study.id)
 judged_and_hidden = hidden & {row.item_id for row in every}
 left_out = frozenset(judged_and_hidden if from_figures else ())
-chosen = draw_filters(every, places)
+top = st.container()
+with st.expander("Filters", icon=":material/filter_alt:"):
+    chosen = draw_filters(every, places)
 scope = scope if chosen == JudgmentFilter() else of_filtered(scope)
 rows = [row for row in chosen_rows(every, places, chosen) if row.item_id not in left_out]
 version = (str(open_store().engine.url), study.id, state, left_out, chosen)
@@ -133,31 +120,35 @@ with place:
         offline=any(judge["offline"] for judge in report["judges"]),
         simulated=report["simulated"],
     )
-follow(lambda: read_state(study.id), state, label=state_text)
-if judged_and_hidden:
-    st.caption(
-        f"Without {counted(len(judged_and_hidden), 'item')} that you may judge yourself, until the "
-        f"study is closed{'' if from_figures else ': they count in figures, no table lists them'}."
-    )
+with top:
+    follow(lambda: read_state(study.id), state, label=state_text)
+    if judged_and_hidden:
+        st.caption(
+            f"Without {counted(len(judged_and_hidden), 'item')} that you may judge yourself, until "
+            "the study is closed"
+            + ("." if from_figures else ": they count in figures, no table lists them.")
+        )
 if not rows and left_out:
-    draw_empty(
-        "Every judged item is hidden from you.",
-        "You judge in this study: figures over its items would show whether your answers are right."
-        " Close the study, or remove a filter.",
-        view="studies",
-        link="Studies",
-    )
+    with top:
+        draw_empty(
+            "Every judged item is hidden from you.",
+            "You judge in this study: figures over its items would show whether your answers are "
+            "right. Close the study, or remove a filter.",
+            view="studies",
+            link="Studies",
+        )
 elif not rows:
     is_empty = not every
-    draw_empty(
-        "No judgments in this study yet." if is_empty else "No judgment matches these filters.",
-        "People judge on the Judge page; model judges are started on the Studies page."
-        if is_empty
-        else "Remove a filter.",
-        view="judge",
-        link="Judge",
-        command=f"inf study judge --study {study.id} --judge offline:embedding",
-    )
+    with top:
+        draw_empty(
+            "No judgments in this study yet." if is_empty else "No judgment matches these filters.",
+            "People judge on the Judge page; model judges are started on the Studies page."
+            if is_empty
+            else "Remove a filter.",
+            view="judge",
+            link="Judge",
+            command=f"inf study judge --study {study.id} --judge offline:embedding",
+        )
 else:
     command = agreement_command(study.id, chosen.options())
     origin = Origin(
@@ -167,28 +158,48 @@ else:
     )
     whole = whole_study(study.id, study.run_id, left_out, version[:4])
     about = whole["about_run"]
-    draw_verdict(report, about, scope, circular)
-    draw_report(report, origin)
-    if about is not None:
+    compared = any(pair["items"] for pair in report["pairs"])
+    with top:
+        draw_verdict(report, about, scope, circular, compared=compared)
+        if compared:
+            draw_report(report, origin)
+        else:
+            draw_empty(
+                "No item has judgments of two judges yet.",
+                "Agreement compares judges on the same items: have another person judge them, or "
+                "start a model judge on the Studies page.",
+                view="judge",
+                link="Judge",
+                command=f"inf study judge --study {study.id} --judge offline:embedding",
+            )
+    has_estimates = about is not None and bool(about["known"])
+    names = ["Pairs"] * compared + ["Whole run"] * has_estimates
+    tabs = dict(zip((*names, *TABS), st.tabs([*names, *TABS]), strict=True))
+    if compared:
+        with tabs["Pairs"]:
+            draw_pairs(report, origin)
+    if about is not None and has_estimates:
         estimate = replace(origin, command=f"inf study estimate --study {study.id} --json")
-        draw_about_run(about, estimate)
-        if about["known"]:
+        stricter = replace(origin, command=f"inf study thresholds --study {study.id} --json")
+        with tabs["Whole run"]:
+            draw_about_run(about, estimate)
             draw_plan(study.id)
-            stricter = replace(origin, command=f"inf study thresholds --study {study.id} --json")
             draw_thresholds(whole["thresholds"], stricter)
-    draw_pairs(report, origin)
-    draw_over_time(windows, replace(origin, command=f"{command} --over-time"))
+    with tabs["Over time"]:
+        draw_over_time(windows, replace(origin, command=f"{command} --over-time"))
     with open_store().read() as session:
         quality, choices = judge_quality(session, study.id), study_choices(session, study.id)
     profiles = judge_profiles(report, quality, choices)
-    draw_judges(profiles, replace(origin, command=f"{command} --by-judge"))
-    draw_consensus(
-        whole["consensus"],
-        hidden,
-        replace(origin, command=f"inf study consensus --study {study.id} --json"),
-    )
+    with tabs["Judges"]:
+        draw_judges(profiles, replace(origin, command=f"{command} --by-judge"))
+        draw_consensus(
+            whole["consensus"],
+            hidden,
+            replace(origin, command=f"inf study consensus --study {study.id} --json"),
+        )
     decisions: list[Decision] = decisions_of(rows)
-    draw_disagreement(decisions, places, origin, hidden=hidden)
+    with tabs["Items"]:
+        draw_disagreement(decisions, places, origin, hidden=hidden)
     st.download_button(
         "Download as JSON",
         json.dumps({"study_id": study.id, **report}, ensure_ascii=False),

@@ -5,6 +5,7 @@ import streamlit as st
 from analysis.study import run_text
 from analysis.study.planning import TARGETS
 from app.agreement.actions import add_planned, read_plan
+from app.kit.table import draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.errors import InfError
@@ -41,7 +42,7 @@ def draw_plan(study_id: int) -> None:
         st.markdown(plain(run_text.plan_sentence(found)))
         if not found["items"]:
             return
-        st.dataframe(
+        draw_table(
             [
                 {
                     "Items": cell["items"],
@@ -54,7 +55,6 @@ def draw_plan(study_id: int) -> None:
                 }
                 for cell in found["cells"]
             ],
-            hide_index=True,
         )
         st.button(
             f"Add {counted(found['items'], 'item')} to the study",

@@ -12,11 +12,12 @@ from app.kit.figure import Origin, draw_figure, draw_rows
 from app.text.numbers import counted
 from app.text.plain import plain
 
+MAX_PAIR_CARDS = 6
 KAPPA = st.column_config.NumberColumn(format="%.4f")
 
 
 def draw_report(report: dict[str, Any], origin: Origin) -> None:
-    """The means and their figure."""
+    """The means and their figure; where no mean is defined, the pairs of judges that have one."""
     if report["simulated"]:
         st.warning(
             "The people of this study are simulated judges: a demonstration, not evidence.",
@@ -27,16 +28,21 @@ def draw_report(report: dict[str, Any], origin: Origin) -> None:
     who = persons_of(report)
     means = [(f"{who} with {who[0].lower()}{who[1:]}", report["human_human"])]
     means += [(f"{who} with {name}", mean) for name, mean in report["human_model"].items()]
+    is_known = any(mean["kappa"] is not None for _, mean in means)
+    pairs = [] if is_known else [pair for pair in report["pairs"] if pair["kappa"] is not None]
     with st.container(horizontal=True):
-        for label, mean in means:
+        for label, mean in means * (not pairs):
             draw_mean(label, mean)
+        for pair in pairs[:MAX_PAIR_CARDS]:
+            draw_mean(f"{pair['judge_a']} with {pair['judge_b']}", pair)
     brackets = interval_caption(report)
     st.caption(
         f"{report['judgments']:,} judgments of {report['items']:,} items"
         + (f" · in brackets: {brackets}" if brackets else "")
     )
-    st.subheader(f"Models with {who[0].lower()}{who[1:]}", anchor=False)
-    draw_figure(human_model_bars(report), bar_rows(report), origin, key="agreement.bars")
+    if is_known:
+        st.subheader(f"Models with {who[0].lower()}{who[1:]}", anchor=False)
+        draw_figure(human_model_bars(report), bar_rows(report), origin, key="agreement.bars")
 
 
 def persons_of(report: Mapping[str, Any]) -> str:
@@ -49,7 +55,7 @@ def draw_pairs(report: dict[str, Any], origin: Origin) -> None:
     st.subheader("Pairs of judges", anchor=False)
     pairs = pair_rows(report["pairs"])
     if pairs:
-        draw_table(pairs, origin, key="agreement.pairs", reasons=report["pairs"])
+        draw_values(pairs, origin, key="agreement.pairs", reasons=report["pairs"])
         draw_figure(agreement_heatmap(report), pairs, origin, key="agreement.heatmap")
     else:
         st.caption("No pairs: fewer than two judges have answered.")
@@ -58,18 +64,23 @@ def draw_pairs(report: dict[str, Any], origin: Origin) -> None:
 
 
 def draw_mean(label: str, mean: dict[str, Any]) -> None:
-    """Mean kappa over the pairs in which it is defined."""
+    """Mean kappa over the pairs in which it is defined, or the kappa of one pair."""
     with st.container(border=True, width=260):
         kappa = mean["kappa"]
         st.metric(label, "undefined" if kappa is None else f"{kappa:.3f}")
         if kappa is None:
             st.caption(plain(mean["reason"]))
         else:
-            undefined = mean["undefined_pairs"]
+            undefined = mean.get("undefined_pairs")
             rest = f", {undefined} undefined" if undefined else ""
             raw = mean["agreement"]
             agreement = "" if raw is None else f"raw agreement {raw:.1%} · "
-            st.caption(f"{interval_text(mean)}{agreement}{counted(mean['pairs'], 'pair')}{rest}")
+            basis = (
+                counted(mean["pairs"], "pair")
+                if "pairs" in mean
+                else counted(mean["items"], "item")
+            )
+            st.caption(f"{interval_text(mean)}{agreement}{basis}{rest}")
 
 
 def interval_text(numbers: dict[str, Any]) -> str:
@@ -142,7 +153,7 @@ def draw_differences(
         }
         for row in differences
     ]
-    draw_table(rows, origin, key="agreement.differences", reasons=differences)
+    draw_values(rows, origin, key="agreement.differences", reasons=differences)
     st.caption(f"Paired: both models are compared with {who} on the same posterior draws.")
 
 
@@ -165,7 +176,7 @@ def draw_measures(report: dict[str, Any], origin: Origin) -> None:
         }
         for who, measure, numbers in found
     ]
-    draw_table(
+    draw_values(
         rows,
         origin,
         key="agreement.coefficients",
@@ -181,7 +192,7 @@ def draw_measures(report: dict[str, Any], origin: Origin) -> None:
             )
 
 
-def draw_table(
+def draw_values(
     rows: list[dict[str, Any]], origin: Origin, *, key: str, reasons: list[dict[str, Any]]
 ) -> None:
     """Values with four digits; the column of reasons only if one is given."""

@@ -15,14 +15,23 @@ SHARE = st.column_config.NumberColumn(format="percent")
 
 
 def draw_verdict(
-    report: Mapping[str, Any], about: Mapping[str, Any] | None, scope: Scope, circular: str
+    report: Mapping[str, Any],
+    about: Mapping[str, Any] | None,
+    scope: Scope,
+    circular: str,
+    *,
+    compared: bool = True,
 ) -> None:
-    """What the study says: about the run, and how much judges agree on which items."""
+    """What the study says: about the run, and how much judges agree on which items.
+
+    compared: whether any item has two judges; without one, there is no agreement to tell of.
+    """
     if about is not None and about["known"] and about["precision"]["value"] is not None:
         st.markdown(f"**{plain(run_text.headline(about))}**")
     elif about is not None:
         st.markdown(plain(run_text.headline(about)))
-    st.markdown(plain(agreement_sentence(report, scope)))
+    if compared:
+        st.markdown(plain(agreement_sentence(report, scope)))
     if scope.of_run:
         st.caption(plain(scope.sentence))
     else:
@@ -45,7 +54,11 @@ def agreement_sentence(report: Mapping[str, Any], scope: Scope) -> str:
         name: found for name, found in report["human_model"].items() if found["kappa"] is not None
     }
     if not models:
-        return first
+        pairs = [pair for pair in report["pairs"] if pair["kappa"] is not None]
+        if mean["kappa"] is not None or not pairs:
+            return first
+        pair = max(pairs, key=lambda pair: pair["kappa"])
+        return f"{first} {pair['judge_a']} and {pair['judge_b']} agree{where} at {_kappa(pair)}."
     best = max(models, key=lambda name: models[name]["kappa"])
     return f"{first} Of the models, {best} agrees most with them: {_kappa(models[best])}."
 

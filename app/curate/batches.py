@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app.curate import actions
+from app.kit.table import draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.run.batches import OPEN, BatchSummary
@@ -20,7 +21,7 @@ def draw_batches(run_id: int) -> None:
         summary = "No open batches"
     st.caption(plain(f"{summary}. A batch takes at most 24 hours; this page need not stay open."))
     if found and st.toggle("Batches", key="curate.show_batches"):
-        st.dataframe([_row(each) for each in found], hide_index=True)
+        draw_table([_row(each) for each in found])
 
 
 def _row(each: BatchSummary) -> dict[str, object]:

@@ -5,6 +5,7 @@ from datetime import timedelta
 import streamlit as st
 
 from app.curate import actions
+from app.kit.table import draw_table
 from app.text.numbers import duration, money
 from app.text.plain import plain
 from curation.run.estimate import Estimate, StageEstimate, prices_for
@@ -56,9 +57,8 @@ def _draw_table(estimate: Estimate, *, offline: bool) -> None:
     ]
     if offline:
         rows = [{key: row[key] for key in ("Stage", "Model", "Calls")} for row in rows]
-    st.dataframe(
+    draw_table(
         rows,
-        hide_index=True,
         column_config={
             "Calls": st.column_config.NumberColumn(format="localized"),
             "Tokens in": st.column_config.NumberColumn(format="localized"),

@@ -5,6 +5,7 @@ from typing import Any
 import streamlit as st
 
 from app.kit.menu import view_file
+from app.kit.table import draw_table
 from app.text.plain import plain
 from curation.run.leakage import leaking_sentence
 
@@ -33,9 +34,8 @@ def draw_leakage(report: dict[str, Any] | None, run_id: int) -> None:
                 "Undefined because": found.get("reason", ""),
             }
         )
-    st.dataframe(
+    draw_table(
         rows,
-        hide_index=True,
         column_config={
             name: st.column_config.NumberColumn(format="%.3f")
             for name in ("AUC", "95 % from", "to", "AUC of length alone")

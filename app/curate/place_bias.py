@@ -4,6 +4,7 @@ import streamlit as st
 
 from analysis.agreement.judge_profile import place_bias
 from app.curate import actions
+from app.kit.table import draw_table
 from app.text.plain import plain
 from db.run.position_bias import MAX_JUDGMENTS, PlaceCount
 
@@ -18,7 +19,7 @@ def draw_place_bias(run_id: int) -> None:
     if not places:
         st.caption("No answers of the judge yet.")
         return
-    st.dataframe(
+    draw_table(
         [
             {
                 "Position": each.place,
@@ -28,7 +29,6 @@ def draw_place_bias(run_id: int) -> None:
             }
             for each in places
         ],
-        hide_index=True,
         column_config={
             "Found when here": st.column_config.ProgressColumn(format="percent", color="primary")
         },

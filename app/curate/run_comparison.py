@@ -6,6 +6,7 @@ from app.curate import actions
 from app.groups.run_label import run_name
 from app.kit.choice import draw_pages, page_offset
 from app.kit.menu import view_file
+from app.kit.table import draw_table
 from app.text.numbers import counted
 from app.text.texts import draw_text
 from db.run.runs import STAGES, Funnel, RunSummary
@@ -33,9 +34,8 @@ def _draw_both(first: RunSummary, second: RunSummary) -> None:
         first.id, second.id, offset=page_offset("curate.changed"), limit=20
     )
     names = tuple(f"Run {each.id}" for each in (first, second))
-    st.dataframe(
+    draw_table(
         [dict(zip(("", *names), row, strict=True)) for row in _rows((first, second), funnels)],
-        hide_index=True,
         height="content",
     )
     if not shared:

@@ -6,6 +6,7 @@ import streamlit as st
 
 from app.curate import actions
 from app.groups.run_label import LIVE
+from app.kit.table import draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.run.calls import CallTotals
@@ -145,9 +146,8 @@ def draw_calls(run_id: int) -> None:
     if not totals:
         st.caption("No finished groups yet.")
         return
-    st.dataframe(
+    draw_table(
         [_row(each, stages.get(each.task, {})) for each in totals],
-        hide_index=True,
         column_config={
             "Accepted": st.column_config.ProgressColumn(format="percent", color="primary"),
             "USD": st.column_config.NumberColumn(format="%.4f"),

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import streamlit as st
 
+from app.kit.table import draw_table
 from app.text.numbers import counted, duration
 from app.text.plain import plain
 from curation.run.time_left import TimeLeft
@@ -13,7 +14,7 @@ def draw_time_left(left: TimeLeft) -> None:
     """Draw the remaining time with its basis, and the phases on request."""
     st.caption(plain(summary(left)))
     if st.toggle("Time left by phase", key="curate.show_phases"):
-        st.dataframe(
+        draw_table(
             [
                 {
                     "Phase": phase.stage,
@@ -25,7 +26,6 @@ def draw_time_left(left: TimeLeft) -> None:
                 }
                 for phase in left.phases
             ],
-            hide_index=True,
         )
 
 

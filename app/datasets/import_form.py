@@ -4,6 +4,7 @@ import streamlit as st
 
 from app.access.session_user import current_user, failures_shown, notify
 from app.datasets.actions import Sources, import_from_page, preview_from_page
+from app.kit.table import draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
 from curation.importing.preview import ImportPreview
@@ -74,7 +75,7 @@ def draw_preview(preview: ImportPreview) -> None:
     pairs, passages = counted(preview.pairs, "pair"), counted(preview.passages, "passage")
     st.info(f"{pairs} and {passages} would be imported. Nothing was stored.")
     if preview.rows:
-        st.dataframe(preview.rows, hide_index=True)
+        draw_table(preview.rows)
     if preview.bad:
         st.warning(f"{counted(len(preview.bad), 'row')} would be refused:")
         _draw_bad(preview.bad)
@@ -118,7 +119,6 @@ def _import(sources: Sources, *, name: str, source: str, licence: str, skip_bad:
 
 
 def _draw_bad(rows: list[BadRow]) -> None:
-    st.dataframe(
+    draw_table(
         [{"File": row.file, "Line": row.line, "Reason": row.reason} for row in rows[:500]],
-        hide_index=True,
     )

@@ -5,6 +5,7 @@ import streamlit as st
 from app.datasets.import_form import draw_import_form
 from app.kit.choice import choose, draw_pages, page_offset
 from app.kit.page import draw_empty, draw_hand_off, draw_heading
+from app.kit.table import draw_table
 from app.text.numbers import counted
 from app.text.texts import draw_text
 from db.corpus.browsing import list_pairs, list_passages
@@ -29,7 +30,7 @@ def draw_list(found: list[DatasetSummary]) -> None:
         for each in found
     ]
     dates = {"Imported": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm")}
-    st.dataframe(rows, hide_index=True, column_config=dates)
+    draw_table(rows, column_config=dates)
 
 
 def draw_pairs(dataset_id: int) -> None:

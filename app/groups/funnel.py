@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app.kit.menu import view_file
+from app.kit.table import draw_table
 from db.run.runs import STAGES, Funnel
 
 STAGE_TITLES = {
@@ -26,7 +27,7 @@ def _draw_stages(found: Funnel) -> None:
     steps = [("Pairs", found.pairs)]
     steps += [(STAGE_TITLES[stage], found.reached[stage]) for stage in STAGES]
     steps += [("Kept", found.kept)]
-    st.dataframe(
+    draw_table(
         [
             {
                 "Stage": name,
@@ -35,7 +36,6 @@ def _draw_stages(found: Funnel) -> None:
             }
             for name, count in steps
         ],
-        hide_index=True,
         column_config={
             "Share": st.column_config.ProgressColumn(format="percent", color="primary"),
             "Groups": st.column_config.NumberColumn(format="localized"),

@@ -4,6 +4,7 @@ import streamlit as st
 
 from app.groups.actions import prompts_of
 from app.kit.page import draw_labels, draw_status
+from app.kit.table import draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
@@ -76,7 +77,7 @@ def draw_judgments(group: GroupDetail) -> None:
     if not group.judgments:
         return
     st.markdown("**The validator's choices**")
-    st.dataframe([_row(judgment) for judgment in group.judgments], hide_index=True)
+    draw_table([_row(judgment) for judgment in group.judgments])
     with st.expander("Candidates in the order shown"):
         for judgment in group.judgments:
             st.markdown(f"**{title_of(judgment.scenario)}**")

@@ -6,6 +6,7 @@ from analysis.figures.means import share_interval
 from app.home.actions import OwnItems, read_own_items
 from app.kit.menu import view_file
 from app.kit.page import draw_link
+from app.kit.table import draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.scenarios import SIGNS, TEXTS
@@ -51,7 +52,7 @@ def _draw_agreement(found: OwnItems) -> None:
     )
     differ = [each for each in found.choices if not each.is_same]
     if differ:
-        st.dataframe(
+        draw_table(
             [
                 {
                     "You chose": choice_text(each.own),
@@ -61,7 +62,6 @@ def _draw_agreement(found: OwnItems) -> None:
                 }
                 for each in differ
             ],
-            hide_index=True,
             key="home.own_items",
         )
     draw_link("agreement", label="See the agreement of all judges", icon=":material/handshake:")

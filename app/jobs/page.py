@@ -12,6 +12,7 @@ from app.jobs.launching import log_tail
 from app.jobs.processes import command_of
 from app.kit.choice import draw_pages, page_offset
 from app.kit.page import draw_empty, draw_heading
+from app.kit.table import draw_table
 from app.text.plain import plain
 from db.jobs import jobs
 from db.store.store import open_store
@@ -70,9 +71,8 @@ def draw_list() -> None:
             }
             for job in found
         ]
-        picked = st.dataframe(
+        picked = draw_table(
             rows,
-            hide_index=True,
             on_select="rerun",
             selection_mode="single-row",
             key="jobs.table",
@@ -130,7 +130,7 @@ def draw_used(job_id: int) -> None:
             st.markdown("**Resources**" if job.finished_at is None else "**Resources at the end**")
             st.caption(plain(usage))
         if len(rows := part_rows(job)) > 1:
-            st.dataframe(rows, hide_index=True)
+            draw_table(rows)
 
 
 def draw_log(job_id: int) -> None:

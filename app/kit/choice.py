@@ -17,13 +17,19 @@ def choose(
     parameter: str,
     ident: Callable[[T], object],
     name: Callable[[T], str],
+    default: Callable[[], T] | None = None,
 ) -> T:
-    """A select box over the options; `?parameter=` in the URL sets the initial choice."""
+    """A select box over the options; `?parameter=` in the URL sets the initial choice.
+
+    Without it, the initial choice is what `default` returns, or the first option.
+    """
     by_id = {str(ident(option)): option for option in options}
     ids = list(by_id)
     wanted = st.query_params.get(parameter)
     if st.session_state.get(key) not in by_id:
-        st.session_state[key] = wanted if wanted in by_id else ids[0]
+        if wanted not in by_id:
+            wanted = ids[0] if default is None else str(ident(default()))
+        st.session_state[key] = wanted
     chosen = st.selectbox(
         label,
         ids,

@@ -18,10 +18,10 @@ import streamlit as st
 from pandas.api import types as pd_types
 from streamlit.delta_generator import DeltaGenerator
 
+from app.kit.table import draw_table
 from app.text.plain import plain
 
 PICTURES = ("svg", "png")
-MISSING = "–"  # in cells without a value
 BUTTONS = [["toImage"], ["zoom2d", "pan2d", "resetScale2d"]]
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -86,7 +86,7 @@ def draw_rows(
     `whole` returns the CSV if `rows` are only the first ones or formatted for display.
     `table` goes to `st.dataframe`.
     """
-    st.dataframe(rows, hide_index=True, key=f"{key}.table", placeholder=MISSING, **table)
+    draw_table(rows, key=f"{key}.table", **table)
     draw_origin(whole or rows, origin, key=key)
 
 

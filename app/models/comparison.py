@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app.kit.figure import MISSING, Origin, as_csv, draw_figure
+from app.kit.figure import Origin, as_csv, draw_figure
+from app.kit.table import draw_table
 from app.models import actions
 from app.models.compared.conditions import library_notes, unlike
 from app.models.compared.differences import METHOD, difference_rows
@@ -125,10 +126,8 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
     base = by_model[chosen_base]
     rows = difference_rows(base, [each for each in found if each is not base])
     number = st.column_config.NumberColumn(format="%+.4f")
-    st.dataframe(
+    draw_table(
         rows,
-        hide_index=True,
-        placeholder=MISSING,
         column_config={
             "Difference": number,
             "from": number,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app.kit.figure import MISSING
+from app.kit.table import draw_table
 from app.models import actions
 from app.models.compared.ordinary import NOT_MEASURED, ordinary_rows
 from app.models.compared.trained import is_trained
@@ -22,10 +22,8 @@ def draw_ordinary(evaluations: Sequence[Evaluation]) -> None:
         st.caption(f"{NOT_MEASURED[0].upper()}{NOT_MEASURED[1:]}.")
         return
     number = st.column_config.NumberColumn(format="%+.4f")
-    st.dataframe(
+    draw_table(
         rows,
-        hide_index=True,
-        placeholder=MISSING,
         column_config={
             "nDCG@10": st.column_config.NumberColumn(format="%.4f"),
             **dict.fromkeys(("Difference", "from", "to"), number),

@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.kit.figure import MISSING
+from app.kit.table import draw_table
 from app.models.compared.measures import model_name
 from app.text.plain import plain
 from db.tables import Evaluation
@@ -69,4 +69,4 @@ def draw_records(evaluations: Sequence[Evaluation]) -> None:
             "Evaluations are compared only where data, pool, depth, template and prefixes are the "
             "same. Query and document as read: the first text as the model's tokens."
         )
-        st.dataframe(record_rows(evaluations), hide_index=True, placeholder=MISSING)
+        draw_table(record_rows(evaluations))

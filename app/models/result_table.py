@@ -12,7 +12,8 @@ from typing import Any
 
 import streamlit as st
 
-from app.kit.figure import MISSING, as_csv
+from app.kit.figure import as_csv
+from app.kit.table import draw_table
 from app.models import actions
 from app.models.compared.conditions import DAGGER, unlike_the_others
 from app.models.compared.differences import clearly_best
@@ -243,10 +244,8 @@ def draw_result_table() -> None:
         st.caption("No evaluations of these models on these benchmarks.")
         return
     number = st.column_config.NumberColumn(format="%.1f")
-    st.dataframe(
+    draw_table(
         rows,
-        hide_index=True,
-        placeholder=MISSING,
         column_config={each.title: number for each in columns_of(shown)},
     )
     for line in unlike_lines(unlike):

@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.kit.figure import MISSING
+from app.kit.table import draw_table
 from app.models.compared.conditions import marked
 from app.models.compared.measures import NAMES, SOMETIMES, model_name
 from app.models.compared.trained import is_trained
@@ -59,10 +59,8 @@ def bm25_sentence(evaluations: Sequence[Evaluation]) -> str:
 def draw_scores(evaluations: Sequence[Evaluation]) -> None:
     """Render the table."""
     names, lines = marked(evaluations)
-    st.dataframe(
+    draw_table(
         score_rows(evaluations, names),
-        hide_index=True,
-        placeholder=MISSING,
         column_config={
             **{
                 title: st.column_config.NumberColumn(format="%.4f", help=HELP.get(name))

@@ -6,6 +6,7 @@ import streamlit as st
 
 from app.kit.choice import draw_pages, page_offset
 from app.kit.page import draw_empty, draw_heading
+from app.kit.table import draw_table
 from db.people.audit import audit_actions, list_audit
 from db.store.store import open_store
 
@@ -21,7 +22,7 @@ with open_store().read() as session:
 if not rows:
     draw_empty("No entries yet.", "Sign-ins, launches, reviews and exports appear here.")
 else:
-    st.dataframe(
+    draw_table(
         [
             {
                 "When": row.created_at,
@@ -32,7 +33,6 @@ else:
             }
             for row in rows
         ],
-        hide_index=True,
         column_config={
             "When": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm:ss"),
             "Detail": st.column_config.TextColumn(width="large"),

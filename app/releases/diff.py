@@ -4,6 +4,7 @@ from collections import Counter
 
 import streamlit as st
 
+from app.kit.table import draw_table
 from app.releases import actions
 from app.text.plain import plain
 from db.tables import Release
@@ -34,9 +35,8 @@ def draw_release_diff(release: Release, others: list[Release]) -> None:
         return
     counts = Counter(row.change for row in rows)
     st.caption(plain(", ".join(f"{change} {number:,}" for change, number in counts.items())))
-    st.dataframe(
+    draw_table(
         [{"Query": row.query_id, "Change": row.change, "Reason": row.why} for row in rows[:SHOWN]],
-        hide_index=True,
     )
     if len(rows) > SHOWN:
         st.caption(f"First {SHOWN}. `inf releases diff {before} {release.id}` lists all.")

@@ -8,6 +8,7 @@ import streamlit as st
 from app.groups.run_label import run_name
 from app.kit.choice import take_from_url
 from app.kit.page import draw_link
+from app.kit.table import draw_table
 from app.releases import actions
 from app.text.numbers import counted
 from app.text.plain import plain
@@ -167,5 +168,6 @@ def _draw_preview(config: dict[str, Any]) -> None:
     splits = ", ".join(f"{name} {count:,}" for name, count in found.splits.items())
     st.caption(plain(f"Splits: {splits}"))
     rows, card = st.tabs(["First rows", "Card"])
-    rows.dataframe(found.rows, hide_index=True)
+    with rows:
+        draw_table(found.rows)
     card.code(found.card, language="markdown", height=420, wrap_lines=True)

@@ -5,6 +5,7 @@ import streamlit as st
 from app.jobs.card import follow_job
 from app.kit.choice import choose
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels
+from app.kit.table import draw_table
 from app.releases.diff import draw_release_diff
 from app.releases.form import draw_release_form
 from app.releases.push import draw_pushes
@@ -66,7 +67,7 @@ if runs:
 if "releases.job" in st.session_state:
     follow_job(st.session_state["releases.job"], key="releases.follow")
 if found:
-    st.dataframe(
+    draw_table(
         [
             {
                 "Release": each.id,
@@ -81,7 +82,6 @@ if found:
             }
             for each in found
         ],
-        hide_index=True,
         column_config={
             "Release": st.column_config.NumberColumn(width=70),
             "Groups": st.column_config.NumberColumn(width=80),

@@ -21,7 +21,7 @@ with failures_shown():
         page = st.navigation(pages(user))
         begin_page(user, permission_of(page.url_path))
         draw_sidebar(user)
-        draw_tabs(entry_of(user, page.url_path))
+        draw_tabs(entry_of(user, page.url_path), page.url_path)
         show_notices()
         is_translated = page.url_path in IN_EVERY_LANGUAGE
         with failures_shown(language_now() if is_translated else DEFAULT):

@@ -13,7 +13,6 @@ from app.kit.menu import Entry, title_of, view_file
 from app.text.languages import LANGUAGES
 
 STYLE = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
-MARKED = "color-mix(in srgb, var(--st-primary-color, #0f6e6e) 14%, transparent)"
 LOGO = Path(__file__).parent / "logo.svg"
 ICON = Path(__file__).parent / "icon.svg"
 
@@ -39,17 +38,20 @@ def draw_sidebar(user: SessionUser) -> None:
         st.html(f'<p class="inf-user">{line}</p>')
 
 
-def draw_tabs(entry: Entry | None) -> None:
-    """The pages of the current menu entry as tabs, and the entry marked in the menu.
+def draw_tabs(entry: Entry | None, name: str) -> None:
+    """The pages of the current menu entry as tabs, and entry and tab marked; name: the page's.
 
-    Streamlit marks only the page that the menu lists, which is the entry's first.
+    Streamlit marks only the page that the menu lists, which is the entry's first, and tabs in grey.
     """
     if entry is None or len(entry.views) == 1:
         return
-    first = entry.views[0].name
-    link = f'[data-testid="stSidebarNavLink"][href$="/{first}"]'
+    link = f'[data-testid="stSidebarNavLink"][href$="/{entry.views[0].name}"]'
+    tab = f'.st-key-frame-tabs [data-testid="stPageLink-NavLink"][href$="{name}"]'
+    mark = "background: var(--inf-mark); box-shadow: inset"
     st.html(
-        f"<style>{link} {{ background: {MARKED}; }} {link} span {{ font-weight: 600; }}</style>"
+        f"<style>{link}, {link}:hover {{ {mark} 3px 0 0 var(--inf-accent); }} "
+        f"{link} span {{ font-weight: 600; }} "
+        f"{tab}, {tab}:hover {{ {mark} 0 -2px 0 var(--inf-accent); }}</style>"
     )
     with st.container(horizontal=True, gap="small", key="frame-tabs"):
         for view in entry.views:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from app.kit.page import draw_labels
+from app.kit.table import draw_table
 from app.studies import actions
 from app.text.numbers import counted
 from app.text.plain import plain
@@ -20,9 +21,8 @@ def draw_quality(study: studies.StudySummary) -> None:
     if not judges:
         st.caption("No judgments in this study yet.")
         return
-    st.dataframe(
+    draw_table(
         [_row(each, study) for each in judges],
-        hide_index=True,
         column_config={
             "Share": st.column_config.ProgressColumn(format="percent", color="primary"),
             "Seconds": st.column_config.NumberColumn(
@@ -126,7 +126,7 @@ def _draw_fast(study_id: int, fastest: float) -> None:
     with st.expander(
         f"{counted(len(found), 'answer')} in less than {fastest:g} s", icon=":material/bolt:"
     ):
-        st.dataframe(
+        draw_table(
             [
                 {
                     "Judge": one.judge,
@@ -137,7 +137,6 @@ def _draw_fast(study_id: int, fastest: float) -> None:
                 }
                 for one in found
             ],
-            hide_index=True,
             column_config={
                 "Seconds": st.column_config.NumberColumn(format="%.2f"),
                 "When": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm:ss"),

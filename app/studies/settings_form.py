@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app.kit.page import draw_hand_off
+from app.kit.table import draw_table
 from app.studies import settings_actions
 from db.people import invitations
 from db.study import studies
@@ -114,7 +115,7 @@ def sample_gold_items(study: studies.StudySummary) -> None:
                 key="studies.known_template",
             )
         if found:
-            st.dataframe(
+            draw_table(
                 [
                     {
                         "Part": settings_actions.PART_LABELS[one.part],
@@ -125,7 +126,6 @@ def sample_gold_items(study: studies.StudySummary) -> None:
                     }
                     for one in found
                 ],
-                hide_index=True,
             )
 
 

@@ -5,6 +5,7 @@ from dataclasses import asdict
 import pandas as pd
 import streamlit as st
 
+from app.kit.table import draw_table
 from app.studies.work_actions import read_work
 from db.study.studies import StudySummary
 from db.study.work import MAX_ITEM_SECONDS
@@ -26,7 +27,7 @@ def draw_work(study: StudySummary) -> None:
             st.caption("No work in this time.")
             return
         table = pd.DataFrame([asdict(each) for each in rows])
-        st.dataframe(table, hide_index=True, key="studies.work_table")
+        draw_table(table, key="studies.work_table")
         st.download_button(
             "Download as CSV",
             table.to_csv(index=False).encode(),

@@ -6,6 +6,7 @@ from app.jobs.card import follow_job
 from app.jobs.curves import draw_curves
 from app.kit.choice import choose, take_from_url
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels
+from app.kit.table import draw_table
 from app.models.compared.measures import model_name
 from app.text.plain import plain
 from app.training import actions
@@ -134,7 +135,7 @@ def draw_watch(trainings: list[Job]) -> None:
 
 def draw_checkpoints(found: list[Checkpoint]) -> None:
     st.subheader("Checkpoints", anchor=False)
-    st.dataframe(
+    draw_table(
         [
             {
                 "Checkpoint": each.id,
@@ -148,7 +149,6 @@ def draw_checkpoints(found: list[Checkpoint]) -> None:
             }
             for each in found
         ],
-        hide_index=True,
         column_config={"Created": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm")},
     )
 

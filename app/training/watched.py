@@ -10,7 +10,7 @@ from app.access.session_user import failures_shown
 from app.jobs.actions import read_job
 from app.jobs.card import LIVE
 from app.jobs.curves import PROBE
-from app.kit.figure import MISSING
+from app.kit.table import draw_table
 from app.text.plain import plain
 from app.text.texts import draw_text
 from app.training import actions
@@ -102,10 +102,8 @@ def _draw_scores(job: Job) -> None:
         return
     titles = ("Measure", "Base", "Trained", "Query alone", "Instruction alone", "BM25")
     named = [(MEASURES.get(name, name), *values) for name, *values in rows]
-    st.dataframe(
+    draw_table(
         [dict(zip(titles, row, strict=True)) for row in named],
-        hide_index=True,
-        placeholder=MISSING,
         column_config={name: st.column_config.NumberColumn(format="%.4f") for name in titles[1:]},
     )
     st.caption(
@@ -113,10 +111,8 @@ def _draw_scores(job: Job) -> None:
         "one of them also reaches shows no joint reading of both."
     )
     if intervals := interval_rows(job.result or {}):
-        st.dataframe(
+        draw_table(
             [row | {"Measure": MEASURES.get(row["Measure"], row["Measure"])} for row in intervals],
-            hide_index=True,
-            placeholder=MISSING,
             column_config={
                 name: st.column_config.NumberColumn(format="%.4f") for name in INTERVAL_COLUMNS[1:]
             },
@@ -129,7 +125,7 @@ def _draw_scores(job: Job) -> None:
 def _draw_probes(job_id: int, probes: Sequence[Mapping[str, Any]]) -> None:
     names = [f"{PROBE}{number}/{name}" for number in range(len(probes)) for name in UNDER]
     ranks = actions.read_series(job_id, names)
-    st.dataframe(probe_rows(probes, ranks), hide_index=True, placeholder=MISSING)
+    draw_table(probe_rows(probes, ranks))
     st.caption(
         "Fixed held-out groups. P+ should rank first under I+ and drop under I-, which excludes "
         "it. They are ranked before and after the training, and every `evaluate_steps` steps."

@@ -214,6 +214,13 @@ def judgment_state(session: Session, study_id: int) -> JudgmentState:
     return JudgmentState(judgments, last_id or 0, last_at)
 
 
+def items_of_two_judges(session: Session, study_id: int) -> set[int]:
+    """The items with judgments of two judges or more, as `judgment_frame` counts them."""
+    query = judgments_that_count(study_id, Judgment.item_id)
+    several = func.count(Judgment.judge_id.distinct()) > 1
+    return set(session.scalars(query.group_by(Judgment.item_id).having(several)))
+
+
 def judgments_that_count(study_id: int, *columns: Any) -> Select[Any]:
     """A query of these columns over the judgments of a study that agreement counts.
 

@@ -19,7 +19,7 @@ from db.study.judgments import (
     record_judgment,
 )
 from db.study.studies import set_status
-from db.tables import Item, Judge, StudyItem
+from db.tables import Item, Judge, Study, StudyItem
 
 
 def test_a_full_study_shows_its_means_tables_and_items(sqlite_store: Store) -> None:
@@ -75,12 +75,58 @@ def test_a_study_that_nobody_judged_yet_says_so(sqlite_store: Store) -> None:
     assert "No judgments in this study yet" in words(page)
 
 
-def test_one_judge_all_equal_and_gaps_give_sentences_and_no_number(sqlite_store: Store) -> None:
+def test_one_judge_gives_no_figure_but_says_who_is_missing_and_what_to_do(
+    sqlite_store: Store,
+) -> None:
     judged(sqlite_store, {"ann": "pppp...."})
     page = open_page("agreement")
-    assert not page.exception
-    assert [metric.value for metric in page.metric] == ["undefined"]
+    assert not page.exception and not page.metric and not page.get("plotly_chart")
+    assert "No item has judgments of two judges yet" in words(page)
+    assert "inf study judge --study 1" in words(page)
+
+
+def test_models_alone_are_compared_and_no_card_is_undefined(sqlite_store: Store) -> None:
+    """p_o 3/4; marginals p 2/4 and 3/4: p_e 2/4·3/4 + 2/4·1/4 = 1/2; kappa 1/2."""
+    judged(sqlite_store, {"GPT": "ppnn", "O3": "ppnp"})
+    page = open_page("agreement")
+    assert {each.label: each.value for each in page.metric} == {"GPT with O3": "0.500"}
     assert "fewer than two people have judged" in words(page)
+    assert "GPT and O3 agree at kappa 0\\.500" in words(page)
+    assert "Models with people" not in [head.value for head in page.subheader]
+
+
+def test_the_page_opens_on_the_newest_study_with_figures_for_this_person(
+    sqlite_store: Store,
+) -> None:
+    judged(sqlite_store, {"ann": "ppnn", "bob": "ppnp", "GPT": "ppnp", "O3": "pppp"})
+    with sqlite_store.write() as session:
+        first = session.scalars(select(Study)).one()
+        for name in ("nobody judged", "I judge"):
+            session.add(
+                Study(dataset_id=first.dataset_id, run_id=first.run_id, name=name, overlap=1)
+            )
+        session.flush()
+        for item_id in session.scalars(select(StudyItem.item_id)).all():  # models judged them
+            session.add(StudyItem(study_id=3, item_id=item_id))
+        add_member(session, 3, get_or_create_judge(session, "local admin", kind="person").id)
+        session.commit()
+    page = open_page("agreement")
+    assert page.selectbox(key="agreement.study").value == "1" and page.metric
+    page = open_page("agreement", study="3")  # the address wins
+    assert page.selectbox(key="agreement.study").value == "3"
+    assert "Every judged item is hidden from you" in words(page)
+    with sqlite_store.write() as session:
+        for study_id in (1, 3):  # while either is open, its items may still be given to me
+            set_status(session, study_id, "closed")
+        session.commit()
+    assert open_page("agreement").selectbox(key="agreement.study").value == "3"
+
+
+def test_the_results_stand_above_the_filters(sqlite_store: Store) -> None:
+    judged(sqlite_store, {"ann": "ppnnppnn", "bob": "ppnnppnp"})
+    page = open_page("agreement")
+    kinds = [getattr(each, "key", None) or each.type for each in page.main]
+    assert kinds.index("metric") < kinds.index("agreement.scenarios")
 
 
 def test_judges_who_never_met_or_always_say_the_same_are_undefined(sqlite_store: Store) -> None:
@@ -120,7 +166,8 @@ def test_a_filter_changes_the_numbers_and_stands_in_the_command(sqlite_store: St
 def test_a_filter_that_leaves_nothing_says_so(sqlite_store: Store) -> None:
     judged(sqlite_store, {"ann": "pp", "bob": "pn"})
     page = open_page("agreement")
-    page.get("button_group")[0].set_value(["query_negative"]).run()
+    roles = next(each for each in page.get("button_group") if each.key == "agreement.scenarios")
+    roles.set_value(["query_negative"]).run()
     assert not page.exception
     assert "No judgment matches these filters" in words(page)
 

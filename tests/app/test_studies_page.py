@@ -4,7 +4,7 @@ from app_pages import open_page, words
 from conftest import count_rows
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
-from study_world import make_world, sampled_study
+from study_world import LABELS, make_world, sampled_study
 
 from db.assignment.hidden import open_groups
 from db.review.reviews import approve_group
@@ -158,3 +158,24 @@ def test_the_sampled_examples_are_as_many_as_all_rounds_ask(sqlite_store: Store)
         session.commit()
     page = open_page("studies")
     assert page.number_input(key="studies.known_count_training").value == 8
+
+
+def test_a_judge_without_times_has_a_dash_for_them_and_no_none(sqlite_store: Store) -> None:
+    run_id = make_world(sqlite_store, 4)
+    with sqlite_store.write() as session:
+        study_id = sampled_study(session, run_id=run_id, items=2, overlap=1).id
+        judge = get_or_create_judge(session, "GPT", kind="model")
+        for item_id in session.scalars(select(StudyItem.item_id)).all():
+            record_judgment(
+                session,
+                judge_id=judge.id,
+                item_id=item_id,
+                choice="none",
+                order_shown=list(LABELS),
+                event_id=str(item_id),
+                study_id=study_id,
+            )
+        session.commit()
+    found = [frame for frame in open_page("studies").dataframe if "Too fast" in frame.value]
+    assert found[0].value[["Seconds", "Too fast"]].isna().all().all()
+    assert found[0].proto.placeholder == "–"
