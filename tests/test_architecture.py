@@ -51,7 +51,7 @@ def test_only_the_room_of_providers_imports_openai() -> None:
 
 def test_tables_show_a_dash_for_a_missing_value_as_all_are_drawn_in_one_place() -> None:
     found = [path for path in sources() if ".dataframe(" in path.read_text()]
-    assert found == [ROOT / "app" / "kit" / "table.py"]
+    assert found == [ROOT / "app" / "kit" / "page.py"]
 
 
 # Told apart by names in strings elsewhere: the table of commands, and a type of the other file.

@@ -5,7 +5,7 @@ import streamlit as st
 from analysis.study import run_text
 from analysis.study.planning import TARGETS
 from app.agreement.actions import add_planned, read_plan
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.errors import InfError

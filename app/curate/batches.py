@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.curate import actions
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.run.batches import OPEN, BatchSummary

@@ -5,7 +5,7 @@ from datetime import timedelta
 import streamlit as st
 
 from app.curate import actions
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from app.text.numbers import duration, money
 from app.text.plain import plain
 from curation.run.estimate import Estimate, StageEstimate, prices_for

@@ -5,7 +5,7 @@ from typing import Any
 import streamlit as st
 
 from app.kit.menu import view_file
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from app.text.plain import plain
 from curation.run.leakage import leaking_sentence
 

@@ -4,7 +4,7 @@ import streamlit as st
 
 from analysis.agreement.judge_profile import place_bias
 from app.curate import actions
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from app.text.plain import plain
 from db.run.position_bias import MAX_JUDGMENTS, PlaceCount
 

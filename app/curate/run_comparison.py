@@ -6,7 +6,7 @@ from app.curate import actions
 from app.groups.run_label import run_name
 from app.kit.choice import draw_pages, page_offset
 from app.kit.menu import view_file
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from app.text.numbers import counted
 from app.text.texts import draw_text
 from db.run.runs import STAGES, Funnel, RunSummary

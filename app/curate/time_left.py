@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import streamlit as st
 
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from app.text.numbers import counted, duration
 from app.text.plain import plain
 from curation.run.time_left import TimeLeft

@@ -4,7 +4,7 @@ import streamlit as st
 
 from app.access.session_user import current_user, failures_shown, notify
 from app.datasets.actions import Sources, import_from_page, preview_from_page
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
 from curation.importing.preview import ImportPreview

@@ -4,8 +4,7 @@ import streamlit as st
 
 from app.datasets.import_form import draw_import_form
 from app.kit.choice import choose, draw_pages, page_offset
-from app.kit.page import draw_empty, draw_hand_off, draw_heading
-from app.kit.table import draw_table
+from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_table
 from app.text.numbers import counted
 from app.text.texts import draw_text
 from db.corpus.browsing import list_pairs, list_passages

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.kit.menu import view_file
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from db.run.runs import STAGES, Funnel
 
 STAGE_TITLES = {

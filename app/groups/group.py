@@ -3,8 +3,7 @@
 import streamlit as st
 
 from app.groups.actions import prompts_of
-from app.kit.page import draw_labels, draw_status
-from app.kit.table import draw_table
+from app.kit.page import draw_labels, draw_status, draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text

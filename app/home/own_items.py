@@ -5,8 +5,7 @@ import streamlit as st
 from analysis.figures.means import share_interval
 from app.home.actions import OwnItems, read_own_items
 from app.kit.menu import view_file
-from app.kit.page import draw_link
-from app.kit.table import draw_table
+from app.kit.page import draw_link, draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.scenarios import SIGNS, TEXTS

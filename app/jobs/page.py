@@ -11,8 +11,7 @@ from app.jobs.card import follow_job, part_rows, spent, used
 from app.jobs.launching import log_tail
 from app.jobs.processes import command_of
 from app.kit.choice import draw_pages, page_offset
-from app.kit.page import draw_empty, draw_heading
-from app.kit.table import draw_table
+from app.kit.page import draw_empty, draw_heading, draw_table
 from app.text.plain import plain
 from db.jobs import jobs
 from db.store.store import open_store

@@ -18,7 +18,7 @@ import streamlit as st
 from pandas.api import types as pd_types
 from streamlit.delta_generator import DeltaGenerator
 
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from app.text.plain import plain
 
 PICTURES = ("svg", "png")

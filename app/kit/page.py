@@ -1,4 +1,4 @@
-"""Heading, labels and empty state of a page."""
+"""Heading, labels, tables and empty state of a page."""
 
 from typing import Any
 
@@ -9,6 +9,7 @@ from app.kit.menu import may_open, view_file
 from app.text.plain import plain
 from curation.recorded import NOTE as RECORDED_NOTE
 
+MISSING = "–"  # in cells without a value; Streamlit's own is "None"
 STATUS_COLOURS = {
     "queued": "gray",
     "created": "gray",
@@ -98,3 +99,11 @@ def draw_empty(what: str, then: str, *, command: str = "", view: str = "", link:
             draw_link(view, label=link, icon=":material/arrow_forward:")
         if command:
             st.code(command, language=None, wrap_lines=True)
+
+
+def draw_table(rows: Any, **table: Any) -> Any:
+    """Draw the rows, or a frame, as a table. Returns the selection if one is asked for.
+
+    `table` goes to `st.dataframe`.
+    """
+    return st.dataframe(rows, hide_index=True, placeholder=MISSING, **table)

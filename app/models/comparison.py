@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from app.kit.figure import Origin, as_csv, draw_figure
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from app.models import actions
 from app.models.compared.conditions import library_notes, unlike
 from app.models.compared.differences import METHOD, difference_rows

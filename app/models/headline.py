@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from analysis.figures.paired import P_MRR
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from app.models.compared.conditions import marked
 from app.models.compared.measures import NAMES, SOMETIMES, model_name
 from app.models.compared.trained import is_trained

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from app.models import actions
 from app.models.compared.ordinary import NOT_MEASURED, ordinary_rows
 from app.models.compared.trained import is_trained

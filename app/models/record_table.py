@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from app.models.compared.measures import model_name
 from app.text.plain import plain
 from db.tables import Evaluation

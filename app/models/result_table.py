@@ -13,7 +13,7 @@ from typing import Any
 import streamlit as st
 
 from app.kit.figure import as_csv
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from app.models import actions
 from app.models.compared.conditions import DAGGER, unlike_the_others
 from app.models.compared.differences import clearly_best

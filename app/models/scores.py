@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from app.models.compared.conditions import marked
 from app.models.compared.measures import NAMES, SOMETIMES, model_name
 from app.models.compared.trained import is_trained

@@ -5,8 +5,7 @@ import json
 import streamlit as st
 
 from app.kit.choice import draw_pages, page_offset
-from app.kit.page import draw_empty, draw_heading
-from app.kit.table import draw_table
+from app.kit.page import draw_empty, draw_heading, draw_table
 from db.people.audit import audit_actions, list_audit
 from db.store.store import open_store
 

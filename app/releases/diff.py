@@ -4,7 +4,7 @@ from collections import Counter
 
 import streamlit as st
 
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from app.releases import actions
 from app.text.plain import plain
 from db.tables import Release

@@ -7,8 +7,7 @@ import streamlit as st
 
 from app.groups.run_label import run_name
 from app.kit.choice import take_from_url
-from app.kit.page import draw_link
-from app.kit.table import draw_table
+from app.kit.page import draw_link, draw_table
 from app.releases import actions
 from app.text.numbers import counted
 from app.text.plain import plain

@@ -4,8 +4,7 @@ import streamlit as st
 
 from app.jobs.card import follow_job
 from app.kit.choice import choose
-from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels
-from app.kit.table import draw_table
+from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, draw_table
 from app.releases.diff import draw_release_diff
 from app.releases.form import draw_release_form
 from app.releases.push import draw_pushes

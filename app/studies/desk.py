@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app.kit.page import draw_labels
-from app.kit.table import draw_table
+from app.kit.page import draw_labels, draw_table
 from app.studies import actions
 from app.text.numbers import counted
 from app.text.plain import plain

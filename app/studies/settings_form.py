@@ -2,8 +2,7 @@
 
 import streamlit as st
 
-from app.kit.page import draw_hand_off
-from app.kit.table import draw_table
+from app.kit.page import draw_hand_off, draw_table
 from app.studies import settings_actions
 from db.people import invitations
 from db.study import studies

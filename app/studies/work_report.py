@@ -5,7 +5,7 @@ from dataclasses import asdict
 import pandas as pd
 import streamlit as st
 
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from app.studies.work_actions import read_work
 from db.study.studies import StudySummary
 from db.study.work import MAX_ITEM_SECONDS

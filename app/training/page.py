@@ -5,8 +5,7 @@ import streamlit as st
 from app.jobs.card import follow_job
 from app.jobs.curves import draw_curves
 from app.kit.choice import choose, take_from_url
-from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels
-from app.kit.table import draw_table
+from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, draw_table
 from app.models.compared.measures import model_name
 from app.text.plain import plain
 from app.training import actions

@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.training import actions

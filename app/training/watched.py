@@ -10,7 +10,7 @@ from app.access.session_user import failures_shown
 from app.jobs.actions import read_job
 from app.jobs.card import LIVE
 from app.jobs.curves import PROBE
-from app.kit.table import draw_table
+from app.kit.page import draw_table
 from app.text.plain import plain
 from app.text.texts import draw_text
 from app.training import actions
