@@ -32,13 +32,11 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from db.modules import run_module
-from db.scenarios import SCENARIOS
 
 ROOT = Path(__file__).parents[1]
 DEMO = ROOT / "curation" / "demo"
 SHARED = ROOT.parent / "shared" / "data" / "google_queries"
 GUARD_QUESTIONS = 500
-MAX_GROUPS = 10_000
 SEEDS = (1, 2, 3)
 HELD_OUT_JUDGE = "recorded:B"  # neither the run's validator (A) nor a relative of the base model
 COMMON = {
@@ -116,25 +114,10 @@ def demo_release(folder: Path) -> Path:
     about = ("--source", "InF Studio demo set", "--licence", "cc0-1.0")
     run_inf("import", "--dataset", "demo", *files, *about, home=home)
     run = run_inf("curate", "--dataset", "demo", "--provider", "recorded", home=home)["run_id"]
-    judge_all_items(folder, run, home)
+    # every item of a group: a study takes one
+    run_inf("study", "judge", "--run", run, "--judge", HELD_OUT_JUDGE, home=home)
     run_inf("export", "--dataset", "demo", "--out", release, "--include-dropped", home=home)
     return release
-
-
-def judge_all_items(folder: Path, run: int, home: Path) -> None:
-    """The judge of the held-out groups judges every item: a study takes one item of each group, so
-    there is one for each scenario."""
-    groups = run_inf("groups", "list", "--run", run, "--limit", MAX_GROUPS, home=home)
-    judged = [one["group_id"] for one in groups["groups"] if one["stage"] == "validation"]
-    for scenario in SCENARIOS:
-        items = folder / f"{scenario}.txt"
-        lines = (f"{group_id} {scenario}\n" for group_id in judged)
-        items.write_text("".join(lines), encoding="utf-8")
-        about = ("--sample", "list", "--list", items, "--overlap", 1, "--name", f"B, {scenario}")
-        study = run_inf("study", "create", "--dataset", "demo", *about, home=home)
-        run_inf(
-            "study", "judge", "--study", study["study_id"], "--judge", HELD_OUT_JUDGE, home=home
-        )
 
 
 def write_guard(source: Path, folder: Path) -> Path:

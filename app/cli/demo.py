@@ -39,7 +39,11 @@ OWN_STUDY = "Ten items for you"
 JUDGE = "recorded:B"
 SECONDS_TO_END = 2
 BESIDE_THE_APP = "Train for a minute on the CPU"
-TRAINING = "epochs=20 max_seconds=60 rows_per_batch=8 held_out=0.2"
+TRAINING = (
+    "epochs=20 max_seconds=60 rows_per_batch=8 "
+    # confirmed by a judge that is neither the run's validator nor a relative of the base model
+    f"held_out=0.2 held_out_groups=all held_out_judge={JUDGE}"
+)
 
 
 class Step(NamedTuple):
@@ -59,6 +63,7 @@ def steps() -> list[Step]:
         Step(f"Judge as {JUDGE}", _judged, _judge),
         Step("Reserve ten items for you", _reserved, _reserve),
         Step("Agreement of the judges", _released, _agreement),
+        Step(f"Let {JUDGE} judge every group, for the held-out set", _released, _judge_all),
         Step("Create a release", _released, _release),
         Step(BESIDE_THE_APP, _trained, _train),
         Step("Evaluate against the base model", _evaluated, _evaluate),
@@ -198,6 +203,10 @@ def _judged(session: Session) -> bool:
 
 def _judge(session: Session) -> Sequence[object]:
     return ("study", "judge", "--study", _study_id(session), "--judge", JUDGE)
+
+
+def _judge_all(session: Session) -> Sequence[object]:
+    return ("study", "judge", "--run", _run_with(session, "done"), "--judge", JUDGE)
 
 
 def _reserved(session: Session) -> bool:

@@ -223,7 +223,11 @@ def _validate(viewer: Viewer, entry: Mapping[str, Any]) -> None:
 def _groups_being_validated(session: Session, run_id: int) -> set[int | None]:
     """The groups that queued or running jobs let the validator judge; None: all edited ones."""
     jobs = list_jobs(session, kind="judge", statuses=LIVE_JOB)
-    return {job.config.get("group_id") for job in jobs if job.config.get("run_id") == run_id}
+    return {
+        job.config.get("group_id")
+        for job in jobs
+        if job.config.get("run_id") == run_id and "judge" not in job.config  # a second judge
+    }
 
 
 def _offset_of(session: Session, desk: Desk, viewer: Viewer) -> int:
@@ -261,7 +265,8 @@ def _revalidate_soon(store: Store, run_id: int, name: str) -> None:
     """Queue the validator for edited groups, unless such a job is queued already."""
     with store.read() as session:
         queued = list_jobs(session, kind="judge", statuses=("queued",))
-    if not any(job.config.get("run_id") == run_id for job in queued):
+    configs = [job.config for job in queued]
+    if not any(one.get("run_id") == run_id and "judge" not in one for one in configs):
         launching.launch(store, "judge", {"run_id": run_id}, started_by=name)
 
 

@@ -1,4 +1,4 @@
-"""The job handlers of kinds `judge` (a study's items, or a run's edited ones) and `study`."""
+"""The job handlers of kinds `judge` (items of a study, or of a run) and `study`."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ from sqlalchemy import select
 
 from curation.judging.revalidation import revalidate
 from curation.judging.sampling import Sampling
+from curation.judging.second_judge import judge_run
 from curation.judging.studies import describe_created, judge_study, make_study
 from db.corpus.datasets import get_dataset
 from db.jobs.runner import JobHandle
@@ -13,8 +14,10 @@ from db.tables import Study
 
 
 def judge(handle: JobHandle) -> dict[str, Any]:
-    """Run a revalidation if the config has `run_id`, else judge a study."""
-    return revalidate(handle) if "run_id" in handle.config else judge_study(handle)
+    """Judge a study, or all of a run; without a judge, let the validator judge its edited items."""
+    if "study_id" in handle.config:
+        return judge_study(handle)
+    return judge_run(handle) if "judge" in handle.config else revalidate(handle)
 
 
 def create_study(handle: JobHandle) -> dict[str, Any]:

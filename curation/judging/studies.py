@@ -138,6 +138,34 @@ def judge_study(handle: JobHandle) -> dict[str, Any]:
         session.commit()
     with handle.store.read() as session:
         total, waiting = unjudged_items(session, study_id, judge_id)
+    counted = judge_all(
+        handle,
+        judge,
+        judge_id,
+        waiting,
+        total,
+        place=str(study_id),
+        study_id=study_id,
+        guideline_id=guideline_id,
+    )
+    return {"study_id": study_id, **counted}
+
+
+def judge_all(
+    handle: JobHandle,
+    judge: ItemJudge,
+    judge_id: int,
+    waiting: Sequence[int],
+    total: int,
+    *,
+    place: str,
+    study_id: int | None = None,
+    guideline_id: int | None = None,
+) -> dict[str, Any]:
+    """Let a judge answer these items of `total`, and count its answers; reports progress.
+
+    `place` tells the events of this study, or run, from those of others.
+    """
     before = total - len(waiting)
     handle.report(before, total, judge.name)
     counts: Counter[str] = Counter()
@@ -148,7 +176,7 @@ def judge_study(handle: JobHandle) -> dict[str, Any]:
             shown,
             choice,
             judge_id=judge_id,
-            event_id=f"{judge.name}@{study_id}/{shown.item_id}",
+            event_id=f"{judge.name}@{place}/{shown.item_id}",
             study_id=study_id,
             guideline_id=guideline_id,
         )
@@ -156,7 +184,6 @@ def judge_study(handle: JobHandle) -> dict[str, Any]:
 
     unusable = judge_waiting(handle, judge, judge_id, waiting, record, before=before)
     return {
-        "study_id": study_id,
         "judge": judge.name,
         "kind": judge.kind,
         "simulated": judge.simulated,

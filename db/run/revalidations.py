@@ -1,10 +1,10 @@
-"""Revalidation of edited groups: which items wait for the validator, and its answers.
+"""Revalidation of edited groups, and second judges: which items wait for a judge, and its answers.
 
 An edit creates items of the next revision; the run's verdict does not change: it was given to the
 text before the edit.
 """
 
-from sqlalchemy import and_, exists, func, select
+from sqlalchemy import Select, and_, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
 from db.run.new_items import in_order_of_roles
@@ -18,26 +18,42 @@ def waiting_items(
 ) -> list[int]:
     """Newest items of a run's edited groups, or of one of them, that the judge, or any model, has
     not answered."""
-    newer = aliased(Item)
     judged = select(Judgment.id).where(Judgment.item_id == Item.id, Judgment.is_current)
     if judge_id is None:
         judged = judged.join(Judge, Judge.id == Judgment.judge_id).where(Judge.kind == "model")
     else:
         judged = judged.where(Judgment.judge_id == judge_id)
+    query = _newest_items(run_id).where(Item.revision > 1, ~exists(judged))
+    if group_id is not None:
+        query = query.where(Group.id == group_id)
+    return list(session.scalars(query))
+
+
+def items_of_run(session: Session, run_id: int, judge_id: int) -> tuple[int, list[int]]:
+    """How many newest items the groups of a run have, and those that the judge has not answered."""
+    judged = (
+        exists(select(Judgment.id))
+        .where(Judgment.item_id == Item.id)
+        .where(Judgment.judge_id == judge_id, Judgment.is_current)
+    )
+    rows = session.execute(_newest_items(run_id).add_columns(judged)).all()
+    return len(rows), [item_id for item_id, is_judged in rows if not is_judged]
+
+
+def _newest_items(run_id: int) -> Select[int]:
+    """The items of a run's groups, each in its last revision: a query of their ids, in order."""
+    newer = aliased(Item)
     superseded = select(newer.id).where(
         newer.group_id == Item.group_id,
         newer.scenario == Item.scenario,
         newer.revision > Item.revision,
     )
-    query = (
+    return (
         select(Item.id)
         .join(Group, Group.id == Item.group_id)
-        .where(Group.run_id == run_id, Item.revision > 1, ~exists(superseded), ~exists(judged))
+        .where(Group.run_id == run_id, ~exists(superseded))
         .order_by(Item.id)
     )
-    if group_id is not None:
-        query = query.where(Group.id == group_id)
-    return list(session.scalars(query))
 
 
 def revalidation_of(session: Session, group_id: int) -> dict[str, str]:

@@ -37,5 +37,5 @@ def test_the_app_opens_before_the_training_and_an_interrupted_demo_goes_on(
     _, alive = psutil.wait_procs(beside, timeout=30)
     assert not [each for each in alive if "demo" in each.cmdline()]
     text = server.log.read_text()
-    assert "a language model" in text and "[7/11] Create a release" in text
+    assert "a language model" in text and "[8/12] Create a release" in text
     store.close()

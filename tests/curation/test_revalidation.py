@@ -1,20 +1,21 @@
-"""An edit before the rules of its run, and before its validator again."""
+"""An edit before the rules of its run, and its validator again; a second judge of a whole run."""
 
 from collections.abc import Callable
 
 import pytest
 from conftest import Ran
 from records_world import group_ids, make_run
-from sqlalchemy import select
+from sqlalchemy import func, select
 from trainer_jobs import claim
 
 from curation.judging.job import judge
 from curation.judging.revalidation import check_edit, validator_of
 from db.errors import BadInput, Refused
+from db.release.rows import group_judgments
 from db.review.reviews import edit_group
 from db.run.revalidations import revalidation_of, waiting_items
 from db.store.store import Store
-from db.tables import Group, Judgment, Run
+from db.tables import Group, Item, Judge, Judgment, Run
 
 
 @pytest.mark.parametrize(
@@ -106,3 +107,40 @@ def test_the_command_refuses_and_revalidates(sqlite_store: Store, inf: Callable[
     assert done.code == 0, done.err
     assert (done.json["items"], done.json["judge"]) == (3, "offline:embedding")
     assert inf("review", "--revalidate", run_id, "--group", group_id).code == 2
+
+
+def test_a_second_judge_answers_every_group_once_and_is_not_the_validator(store: Store) -> None:
+    run_id = make_run(store)
+    group_id = group_ids(store, run_id)[0]
+    with store.write() as session:
+        edit_group(
+            session, group_id, {"instruction_positive": "Name who wrote it."}, reviewed_by="ada"
+        )
+        session.commit()
+    config = {"run_id": run_id, "judge": "simulated:1"}
+    done = judge(claim(store, config, kind="judge"))
+    with store.read() as session:
+        newest = select(func.max(Item.revision)).where(Item.group_id == group_id)
+        assert session.scalar(newest) == 2
+        answered = select(Judgment).join(Judge).where(Judge.name == "simulated:1")
+        rows = session.scalars(answered).all()
+        items = {row.item_id: session.get_one(Item, row.item_id) for row in rows}
+        # of the edited group only the last texts, and what it says decides nothing of the run's
+        assert {one.revision for one in items.values() if one.group_id == group_id} == {2}
+        groups = {one.group_id for one in items.values()}
+        assert len(rows) == len(items) == 3 * len(groups) == done["judged"] == done["items"]
+        assert {(row.run_id, row.study_id) for row in rows} == {(None, None)}
+        assert set(revalidation_of(session, group_id).values()) == {"waiting"}
+        assert group_judgments(session, [group_id])[group_id][-1].simulated  # a release has them
+    again = judge(claim(store, config, kind="judge"))
+    assert (again["judged"], again["judged_before"]) == (0, done["items"])
+
+
+def test_the_command_takes_a_study_or_a_run(sqlite_store: Store, inf: Callable[..., Ran]) -> None:
+    run_id = make_run(sqlite_store)
+    judged = inf("study", "judge", "--run", run_id, "--judge", "simulated:1", "--json").json
+    assert (judged["run_id"], judged["judged"] > 0) == (run_id, True)
+    for words in ((), ("--run", run_id, "--study", 1)):
+        refused = inf("study", "judge", *words, "--judge", "simulated:1")
+        assert (refused.code, "either --study or --run" in refused.err) == (2, True)
+    assert inf("study", "judge", "--run", 99, "--judge", "simulated:1").code == 1

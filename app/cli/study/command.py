@@ -29,6 +29,7 @@ from db.corpus.datasets import get_dataset
 from db.errors import BadInput
 from db.jobs.jobs import LOCAL
 from db.people.audit import record_audit
+from db.run.runs import get_run
 from db.study import studies
 from db.values import STUDY_STATUSES, VERDICTS
 
@@ -315,7 +316,8 @@ def _judged(result: Result) -> str:
 
 
 @study.command("judge")
-@study_option
+@click.option("--study", "study_id", type=int, help="Id of the study.")
+@click.option("--run", "run_id", type=int, help="Instead of a study: every group of this run.")
 @click.option(
     "--judge",
     required=True,
@@ -324,12 +326,21 @@ def _judged(result: Result) -> str:
 )
 @detach_option
 @reporting(_judged)
-def judge_(study_id: int, judge: str, detach: bool) -> Result:
-    """Run a model judge on every item of a study that it has not judged yet."""
+def judge_(study_id: int | None, run_id: int | None, judge: str, detach: bool) -> Result:
+    """Run a model judge on every item of a study that it has not judged yet.
+
+    With --run, on all items of the run's groups, as a second judge next to the validator: with its
+    answers in a release, held_out_judge=JUDGE trains with held-out groups that it confirmed.
+    """
+    if (study_id is None) == (run_id is None):
+        raise click.UsageError("give either --study or --run")
     store = ready_store()
+    config: dict[str, int | str] = {"judge": judge}
     with store.read() as session:
-        studies.get_study(session, study_id)
-    config = {"study_id": study_id, "judge": judge}
+        if study_id is not None:
+            config["study_id"] = studies.get_study(session, study_id).id
+        if run_id is not None:
+            config["run_id"] = get_run(session, run_id).id
     return work(store, "judge", config, detach=detach, title=f"judging as {judge}")
 
 
