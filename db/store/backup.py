@@ -12,6 +12,7 @@ checkpoints, logs) are not in a backup.
 import base64
 import hashlib
 import json
+import os
 import zipfile
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -52,7 +53,8 @@ Progress = Callable[[int, int], None]
 def write_backup(store: Store, path: Path, *, progress: Progress | None = None) -> dict[str, Any]:
     """Write the whole store to `path`, which must not exist. Returns the manifest.
 
-    The file gets its name when it is complete. Raises Refused, BadInput.
+    The file gets its name when it is complete and on disk: a purge deletes rows after it. Raises
+    Refused, BadInput.
     """
     if path.exists():
         raise Refused(f"{path} exists: a backup never overwrites, give another name")
@@ -65,7 +67,9 @@ def write_backup(store: Store, path: Path, *, progress: Progress | None = None) 
     try:
         with store.read() as session:
             manifest = _write(session, unfinished, progress)
+        _to_disk(unfinished)
         unfinished.rename(path)
+        _to_disk(path.parent)
     except OSError as error:
         raise BadInput(f"the backup cannot be written to {path}: {error}") from error
     finally:
@@ -183,6 +187,15 @@ def _write(session: Session, path: Path, progress: Progress | None) -> dict[str,
         }
         file.writestr(MANIFEST, json.dumps(manifest, indent=1))
     return manifest
+
+
+def _to_disk(path: Path) -> None:
+    """Wait until a file, or the names in a folder, would survive a power cut."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def _not_own(table: Table, own_job: int | None) -> list[ColumnElement[bool]]:

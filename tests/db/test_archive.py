@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from conftest import count_rows
+from purged_world import NAME, everything, fill, in_write
 from sqlalchemy import event, select, text
 from sqlalchemy.orm import Session
-from study_world import make_world, sampled_study
+from study_world import sampled_study
 
 from db.archive.archiving import archive, unarchive
 from db.archive.dependents import dependents
@@ -25,10 +26,7 @@ from db.run.runs import begin_run, choose_run, create_run, latest_run, list_runs
 from db.store.backup import read_manifest, restore_backup
 from db.store.store import Store
 from db.tables import (
-    Base,
-    Call,
     Group,
-    GroupCall,
     Item,
     Judge,
     Judgment,
@@ -40,66 +38,11 @@ from db.tables import (
     Study,
 )
 
-NAME = "two words 世界"
-
-
-def everything(store: Store) -> dict[str, int]:
-    """The rows of each table."""
-    return {table.name: count_rows(store, table.name) for table in Base.metadata.sorted_tables}
-
-
-def in_write(store: Store, change: Callable[[Session], Any]) -> None:
-    with store.write() as session:
-        change(session)
-        session.commit()
-
 
 @pytest.fixture
 def world(store: Store) -> Store:
-    """Two datasets with a run each; the first was validated and has calls of its own."""
-    make_world(store, groups=3, name=NAME)
-    make_world(store, groups=3, name="other")
-
-    def add(session: Session) -> None:
-        judge = Judge(name="validator", kind="model", offline=True)
-        session.add(judge)
-        session.flush()
-        for group in session.scalars(select(Group)):
-            call = Call(
-                key=f"own-{group.id}",
-                task="t",
-                provider="p",
-                model="m",
-                prompt_sha256="",
-                request={},
-                answer="a",
-            )
-            shared = session.scalar(select(Call).where(Call.key == "shared")) or Call(
-                key="shared",
-                task="t",
-                provider="p",
-                model="m",
-                prompt_sha256="",
-                request={},
-                answer="a",
-            )
-            session.add_all([call, shared])
-            session.flush()
-            session.add(GroupCall(group_id=group.id, task="own", call_id=call.id))
-            session.add(GroupCall(group_id=group.id, task="shared", call_id=shared.id))
-            for item in session.scalars(select(Item).where(Item.group_id == group.id)):
-                session.add(
-                    Judgment(
-                        event_id=f"validation-{item.id}",
-                        judge_id=judge.id,
-                        item_id=item.id,
-                        run_id=group.run_id,
-                        choice="none",
-                        order_shown=[],
-                    )
-                )
-
-    in_write(store, add)
+    """Two datasets with a run each, validated, with calls of their own and a shared one."""
+    fill(store)
     return store
 
 
@@ -333,38 +276,38 @@ def test_a_purged_run_leaves_the_dataset_with_its_pairs(world: Store, tmp_path: 
         assert session.get(Run, 2) is not None
 
 
-def test_a_purge_that_fails_at_any_statement_deletes_nothing(world: Store, tmp_path: Path) -> None:
-    """As a kill does: the transaction ends without a commit."""
-    in_write(world, lambda s: archive(s, dataset=NAME, rights=ALL_RIGHTS, actor="me"))
+def test_a_purge_that_fails_after_any_statement_deletes_nothing(
+    world: Store, tmp_path: Path
+) -> None:
+    """Each statement that writes, from the archiving on; kills are in test_killed_purge.py."""
     before, left, fails = everything(world), 0, 0
 
     def count_down(_c: Any, _cursor: Any, statement: str, *_: Any) -> None:
         nonlocal left
-        if statement.startswith("DELETE") or "INSERT INTO audit" in statement:
+        if statement.startswith(("UPDATE", "INSERT", "DELETE")):
             left -= 1
             if left == 0:
-                raise RuntimeError("killed here")
+                raise RuntimeError("ended here")
 
-    event.listen(world.engine, "before_cursor_execute", count_down)
+    event.listen(world.engine, "after_cursor_execute", count_down)
     try:
         while True:
-            left = fails + 1
+            left, file = fails + 1, tmp_path / f"{fails}.zip"
             try:
-                purge(
-                    world,
-                    dataset=NAME,
-                    rights=ALL_RIGHTS,
-                    actor="me",
-                    backup=tmp_path / f"{fails}.zip",
-                )
+                done = purge(world, dataset=NAME, rights=ALL_RIGHTS, actor="me", backup=file)
                 break
             except RuntimeError:
                 fails += 1
                 left = 0
-                assert everything(world) == before
+                archived = fails > 2  # by an UPDATE and a row of the audit log
+                assert everything(world) == before | {"audit": int(archived)}
+                assert file.exists() == archived
     finally:
-        event.remove(world.engine, "before_cursor_execute", count_down)
-    assert fails > 10 and everything(world)["dataset"] == 1
+        event.remove(world.engine, "after_cursor_execute", count_down)
+    assert fails > 12 and everything(world)["dataset"] == 1
+    for number in range(2, fails):
+        held = read_manifest(tmp_path / f"{number}.zip")["content_sha256"]
+        assert held == done["content_sha256"], "a backup of a failed purge holds what it deletes"
 
 
 def test_what_is_added_while_the_backup_is_written_is_not_lost(
