@@ -29,11 +29,15 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
     names[DEFAULT_BASE_MODEL] = DEFAULT_BASE_MODEL
     wanted = {str(each.id): [each.path] for each in checkpoints}
     take_from_url("evaluations.models", "checkpoint", wanted)
+    # its own release: of another one, the held-out groups may have been in its training
+    listed = {each.id for each in releases}
+    of = {str(each.id): each.release_id for each in checkpoints if each.release_id in listed}
+    take_from_url("evaluations.release", "checkpoint", of)
+    st.session_state.setdefault("evaluations.models", list(names)[:1])
     with st.form("evaluations.start", border=False):
         st.multiselect(
             "Models",
             list(names),
-            default=list(names)[:1],
             format_func=lambda path: names.get(path, path),
             accept_new_options=True,
             key="evaluations.models",

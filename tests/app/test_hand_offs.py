@@ -9,6 +9,7 @@ from study_world import make_world
 
 from db.people.accounts import add_account
 from db.store.store import Store
+from db.tables import Release
 
 
 def links(at: AppTest) -> dict[str, PageLink]:
@@ -51,8 +52,20 @@ def test_the_page_a_link_leads_to_takes_its_choice_and_no_other(sqlite_store: St
     assert sorted(names) == sorted([names[0], "another", names[0]])
     assert open_page("studies", run="1").selectbox("studies.run").value == 1
     assert open_page("studies", run="77").selectbox("studies.run").value == 2
-    chosen = open_page("evaluations", checkpoint="1").multiselect("evaluations.models").value
-    assert chosen == ["/nowhere/checkpoint-1"]
+    with sqlite_store.write() as session:  # a later release, whose held-out groups it trained on
+        found = session.get_one(Release, 1)
+        facts = {"path": "/nowhere/later", "content_sha256": "later", "name": "later"}
+        same = {
+            column.name: getattr(found, column.name)
+            for column in Release.__table__.columns
+            if column.name not in ("id", "created_at", *facts)
+        }
+        session.add(Release(**same, **facts))
+        session.commit()
+    page = open_page("evaluations", checkpoint="1")
+    assert page.multiselect("evaluations.models").value == ["/nowhere/checkpoint-1"]
+    assert page.selectbox("evaluations.release").value == 1
+    assert open_page("evaluations").selectbox("evaluations.release").value == 2
 
 
 def test_inviting_without_accounts_leads_to_the_admin_account_and_makes_no_link(

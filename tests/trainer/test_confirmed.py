@@ -59,6 +59,12 @@ def test_the_last_revision_counts_and_two_studies_must_agree(tmp_path: Path) -> 
     assert confirmed_by(released(tmp_path, late + early + twice + rest), "openai:b") == {"3"}
 
 
+def test_texts_that_were_edited_after_the_judge_saw_them_are_not_confirmed(tmp_path: Path) -> None:
+    edited = judgment(4, "positive", judge="openai:a", revision=2)
+    release = released(tmp_path, [*all_of(3), *all_of(4), edited])
+    assert confirmed_by(release, "openai:b") == {"3"}
+
+
 def test_the_judge_alone_decides_with_all_held_out_groups(tmp_path: Path) -> None:
     release = released(tmp_path, [row for group in range(1000, 1020, 2) for row in all_of(group)])
     training, everything = split_groups(release, fraction=0.5, seed=1, held_out_groups="all")

@@ -15,17 +15,20 @@ from trainer.data.release_files import ReleaseData, rows_of_configuration
 def confirmed_by(release: ReleaseData, judge: str) -> frozenset[str]:
     """The ids of the groups that the judge confirmed.
 
-    Of an item that was judged in several revisions only the last counts. Raises BadInput where the
+    Of an item whose texts were edited, only the last revision that anybody judged counts: who has
+    judged an earlier one alone did not see what the release holds. Raises BadInput where the
     release has no judgment by that judge, naming those it has.
     """
     judges: set[str] = set()
+    newest: dict[tuple[str, str], int] = {}
     last: dict[tuple[str, str], tuple[int, bool]] = {}
     for row in rows_of_configuration(release, "judgments"):
         judges.add(str(row.get("judge")))
-        if row.get("judge") != judge:
-            continue
         item = (str(row.get("group_id")), str(row.get("scenario")))
         revision, as_meant = int(row.get("revision") or 0), row.get("choice") == item[1]
+        newest[item] = max(revision, newest.get(item, 0))
+        if row.get("judge") != judge:
+            continue
         before = last.get(item, (-1, True))
         if revision > before[0]:
             last[item] = (revision, as_meant)
@@ -38,7 +41,7 @@ def confirmed_by(release: ReleaseData, judge: str) -> frozenset[str]:
             "Let it judge the groups in studies and export again with the configuration judgments"
         )
     scenarios: defaultdict[str, set[str]] = defaultdict(set)
-    for (group_id, scenario), (_, as_meant) in last.items():
-        if as_meant:
+    for (group_id, scenario), (revision, as_meant) in last.items():
+        if as_meant and revision == newest[group_id, scenario]:
             scenarios[group_id].add(scenario)
     return frozenset(group for group, found in scenarios.items() if found >= set(SCENARIOS))
