@@ -10,8 +10,9 @@ from analysis.embed.model_hash import NamedModel, model_sha256, named_model, sam
 from app.models.independence import circular_sentences
 from db.outcome.evaluations import Scored, newest_scores
 from db.store.store import Store
+from trainer.data.release_files import read_release
 from trainer.evaluate.job import evaluate
-from trainer.records.circular import circular_sentence, validators_of_record
+from trainer.records.circular import circular_sentence, held_out_record, validators_of_record
 
 
 def folder(path: Path, content: bytes, name: str = "model.safetensors") -> str:
@@ -92,6 +93,23 @@ def test_groups_that_people_approved_are_circular_for_nobody(tmp_path: Path) -> 
         return circular_sentence("held-out a 123", scored, validators_of_record(scored))
 
     assert "Circular" in sentence(False) and sentence(True) == ""
+
+
+def test_a_record_names_the_judge_that_chose_the_groups_instead_of_the_validator(
+    tmp_path: Path,
+) -> None:
+    base, other = folder(tmp_path / "base", b"weights"), folder(tmp_path / "other", b"others")
+    release = read_release(write_release(tmp_path / "release", 4))
+    release.manifest["models"] = {"validation": {"model": base, "sha256": model_sha256(base)}}
+
+    def sentence(choice: str, judge: str) -> str:
+        record = held_out_record(release, {"choice": choice, "judge": judge})
+        scored = [Scored(base, "held-out a 123", {}, None, None, held_out=record)]
+        return circular_sentence("held-out a 123", scored, validators_of_record(scored))
+
+    assert sentence("all", f"transformers:{other}") == ""
+    assert "Circular" in sentence("kept", f"transformers:{other}")
+    assert "Circular" in sentence("all", f"transformers:{base}")
 
 
 @pytest.mark.parametrize("approved_by", ["choice", "export", "nobody"])

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.embed.model_hash import model_sha256
-from trainer.report.origins import circular_origins, origin_rows, origins_of
+from trainer.report.origins import circular_held_out, circular_origins, origin_rows, origins_of
 from trainer.settings.settings import parse_settings
 
 
@@ -66,3 +66,23 @@ def test_the_card_names_every_part_with_its_hash_and_what_is_unknown(tmp_path: P
     assert rows["Wrote (generation)"] == "gpt-x, weights not on this machine"
     assert rows["Judged (validation)"] == "not stated by the release"
     assert rows["Base"] == f"{base}, weights sha256 `{model_sha256(base)}`"
+
+
+def test_a_judge_that_alone_chose_the_held_out_groups_stands_for_the_validator(
+    tmp_path: Path,
+) -> None:
+    base, other = weights(tmp_path / "base", b"x"), weights(tmp_path / "other", b"y")
+    validator = {"validation": named(base, model_sha256(base))}
+
+    def sentences(judge: str, choice: str = "all") -> list[str]:
+        wanted = {"base_model": base, "held_out_groups": choice, "held_out_judge": judge}
+        settings = parse_settings(wanted)
+        return circular_held_out(settings, origins_of(settings, {"models": validator}))
+
+    assert sentences(f"transformers:{other}") == []  # the validator, here the base, chose nothing
+    (circular,) = sentences(f"transformers:{base}:pointwise")
+    assert "the base model is also transformers:" in circular and "confirmed" in circular
+    (unknown,) = sentences("openai:gpt-x")
+    assert unknown.startswith("Unknown: whether openai:gpt-x, which confirmed")
+    (both,) = sentences(f"transformers:{other}", "kept")
+    assert "also the validator that chose the groups" in both

@@ -7,6 +7,7 @@ validator nor a relative of the base model, scores on these groups are independe
 
 from collections import defaultdict
 
+from analysis.embed.model_hash import DEFAULT_MODEL, NamedModel, named_model
 from db.errors import BadInput
 from db.scenarios import SCENARIOS
 from trainer.data.release_files import ReleaseData, rows_of_configuration
@@ -45,3 +46,13 @@ def confirmed_by(release: ReleaseData, judge: str) -> frozenset[str]:
         if as_meant and revision == newest[group_id, scenario]:
             scenarios[group_id].add(scenario)
     return frozenset(group for group, found in scenarios.items() if found >= set(SCENARIOS))
+
+
+def judge_model(judge: str) -> NamedModel:
+    """The model that answers under a judge's name (`FAMILY:MODEL`), with its hash if it is here."""
+    family, _, rest = judge.partition(":")
+    if judge == "offline:embedding":
+        return named_model(DEFAULT_MODEL)
+    if family == "transformers":
+        rest = rest.removesuffix(":pointwise")
+    return named_model(rest or judge)

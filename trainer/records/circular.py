@@ -5,6 +5,7 @@ from typing import Any
 
 from analysis.embed.model_hash import NamedModel, named_model, same_model
 from db.outcome.evaluations import Scored
+from trainer.data.confirmed import judge_model
 from trainer.data.release_files import ReleaseData
 
 VALIDATION = "validation"
@@ -12,13 +13,17 @@ VALIDATION = "validation"
 
 def held_out_record(release: ReleaseData, split: Mapping[str, Any]) -> dict[str, Any]:
     """What a record keeps of held-out groups: their choice, whether people approved them (by that
-    choice or as the release has approved groups only), and the validators the release names."""
+    choice or as the release has approved groups only), and who else chose them: the validators that
+    the release names, the judge of held-out groups, or with all of them this judge alone."""
     manifest = release.manifest
     validators = {
         str(of["model"]): of.get("sha256")
         for run in manifest.get("runs") or [manifest]
         if (of := (run.get("models") or {}).get(VALIDATION)) and of.get("model")
     }
+    if judge := split.get("judge"):
+        chose = judge_model(judge)
+        validators = ({} if split["choice"] == "all" else validators) | {chose.name: chose.sha256}
     exported_approved = (manifest.get("filter") or {}).get("reviews") == "approved"
     return {
         **split,

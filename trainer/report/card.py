@@ -12,7 +12,7 @@ from trainer.data.release_files import ReleaseData
 from trainer.data.splitting import Groups
 from trainer.evaluate.intervals import HELD_OUT_INTERVALS
 from trainer.objectives.names import parse_objective
-from trainer.report.origins import circular_origins, origin_rows, origins_of
+from trainer.report.origins import circular_held_out, decides_alone, origin_rows, origins_of
 from trainer.report.public_name import public_name, shown_name, without_folders
 from trainer.settings.settings import TrainSettings
 
@@ -32,6 +32,7 @@ WIDGET = {
 INDEPENDENT = (
     "The validator is none of the base model, the teacher, the writers and the map's model."
 )
+CONFIRMED = "The held-out groups are those that the judge {} confirmed in every scenario."
 APPROVED = (
     "The held-out groups are those that people approved: scores on them do not depend on the "
     "validator."
@@ -120,10 +121,12 @@ def _origins(settings: TrainSettings, release: ReleaseData) -> str:
     origins = without_folders(origins_of(settings, release.manifest))
     rows = "\n".join(f"| {part} | {_cell(model)} |" for part, model in origin_rows(origins))
     approved = settings.held_out_groups == "approved"
-    sentences = circular_origins(origins, approved=approved) or (
-        [] if approved else [INDEPENDENT if _all_judged(origins) else UNKNOWN]
+    others_chose = approved or decides_alone(settings)
+    sentences = circular_held_out(settings, origins) or (
+        [] if others_chose else [INDEPENDENT if _all_judged(origins) else UNKNOWN]
     )
     sentences += [APPROVED] if approved else []
+    sentences += [CONFIRMED.format(settings.held_out_judge)] if settings.held_out_judge else []
     return f"| | |\n|---|---|\n{rows}\n\n" + "\n\n".join(sentences)
 
 

@@ -23,7 +23,7 @@ from trainer.evaluate.scoring import score_model, summary
 from trainer.loop.precision import uses_bf16
 from trainer.probe import natural
 from trainer.report.examples import choose_examples
-from trainer.report.origins import circular_origins, origins_of
+from trainer.report.origins import circular_held_out, origins_of
 from trainer.report.probes import choose_probes, describe_probes, probe_ranks
 from trainer.settings.settings import TrainSettings
 from trainer.settings.table import GUARD_MEASURE
@@ -44,7 +44,7 @@ def circular_of(settings: TrainSettings, groups: Groups) -> list[str]:
     found = [
         sentence
         for release in releases
-        for sentence in circular_origins(origins_of(settings, release.manifest))
+        for sentence in circular_held_out(settings, origins_of(settings, release.manifest))
     ]
     return list(dict.fromkeys(found))
 

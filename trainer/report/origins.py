@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.embed.model_hash import NamedModel, model_sha256, same_model
+from trainer.data.confirmed import judge_model
 from trainer.evaluate.reranking import plain_name
 from trainer.settings.settings import TrainSettings
 
@@ -42,7 +43,8 @@ def circular_origins(origins: Mapping[str, Any], *, approved: bool = False) -> l
     """A sentence for every pair of parts that one model has, and one for those of which it is
     unknown; empty where all are independent.
 
-    approved: people approved the held-out groups, so base model and teacher may be the validator.
+    approved: people approved the held-out groups, or a judge alone decided on them
+    (`circular_judge`), so base model and teacher may be the validator.
     """
     if "runs" in origins:
         of_runs = (circular_origins(each, approved=approved) for each in origins["runs"])
@@ -74,6 +76,38 @@ def circular_origins(origins: Mapping[str, Any], *, approved: bool = False) -> l
         found.append(
             f"Unknown: whether the validator is also {', '.join(unknown)}. The names differ, and "
             "weights that are not on this machine have no hash to compare."
+        )
+    return found
+
+
+def circular_held_out(settings: TrainSettings, origins: Mapping[str, Any]) -> list[str]:
+    """The sentences on held-out groups as these settings choose them."""
+    judge, choice = settings.held_out_judge, settings.held_out_groups
+    approved = choice == "approved"
+    found = circular_origins(origins, approved=approved or decides_alone(settings))
+    return found + (circular_judge(origins, judge) if judge and not approved else [])
+
+
+def decides_alone(settings: TrainSettings) -> bool:
+    """Whether the judge of held-out groups chose them, whatever the validator said."""
+    return bool(settings.held_out_judge) and settings.held_out_groups == "all"
+
+
+def circular_judge(origins: Mapping[str, Any], judge: str) -> list[str]:
+    """The same of the judge that confirmed the held-out groups, and base model and teacher."""
+    model, found = judge_model(judge), []
+    parts = [(BASE, origins["base"]), (TEACHER, origins["teacher"])]
+    pairs = {label: same_model(model, _as_model(of)) for label, of in parts if of}
+    for label in (label for label, same in pairs.items() if same):
+        found.append(
+            f"Circular: {label} is also {judge}, which confirmed the held-out groups, so scores on "
+            "them are too high for the base. Independent is another judge."
+        )
+    if unknown := [label for label, same in pairs.items() if same is None]:
+        found.append(
+            f"Unknown: whether {judge}, which confirmed the held-out groups, is also "
+            f"{', '.join(unknown)}. The names differ, and weights that are not on this machine "
+            "have no hash to compare."
         )
     return found
 
