@@ -22,8 +22,15 @@ def draw_style() -> None:
     st.html(f"<style>{STYLE}</style>")
 
 
+FOLDING = st.components.v2.component(
+    "inf_sidebar",
+    js=(Path(__file__).parent / "sidebar.js").read_text(encoding="utf-8"),
+    isolate_styles=False,
+)
+
+
 def draw_sidebar(user: SessionUser) -> None:
-    """The logo above the menu, the user below it."""
+    """The logo above the menu, the user below it; folded at first in a narrow window."""
     st.logo(str(LOGO), size="large")
     name = escape(user.name)
     if user.account_id is None:
@@ -36,6 +43,7 @@ def draw_sidebar(user: SessionUser) -> None:
         )
     with st.sidebar:
         st.html(f'<p class="inf-user">{line}</p>')
+        FOLDING(key="frame.folding")
 
 
 def draw_tabs(entry: Entry | None, name: str) -> None:

@@ -1,10 +1,11 @@
-"""The form of a training: every setting with its help text, checked while typing.
+"""The form of a training: four settings and a preset, all others folded; checked while typing.
 
 Numbers are text fields: Streamlit's number field reports its value only when it loses focus, and
 silently restores the old number in place of an invalid one.
 """
 
 import re
+from collections.abc import Sequence
 
 import streamlit as st
 
@@ -19,9 +20,10 @@ from trainer.objectives.names import ALL_OBJECTIVES
 from trainer.settings.experiment_files import list_experiments
 from trainer.settings.setting import Setting
 from trainer.settings.settings import TrainSettings
-from trainer.settings.table import GROUPS, OBJECTIVE, settings_of
+from trainer.settings.table import GROUPS, SETTINGS, settings_of
 
-COLUMNS = 3
+COLUMNS = 4
+MAIN = ("base_model", "objective", "epochs", "max_steps")  # the others are under Advanced
 OBJECTIVE_LABELS = {name: objective.label for name, objective in ALL_OBJECTIVES.items()}
 
 
@@ -41,23 +43,29 @@ def draw_form() -> TrainSettings | None:
         settings = actions.chosen_settings()
     except BadInput as error:
         wrong = str(error)
-    for group in GROUPS:
-        members = settings_of(group)
-        is_open = not all(setting.advanced for setting in members)
-        with st.expander(group, expanded=is_open):
-            for first in range(0, len(members), COLUMNS):
-                row = members[first : first + COLUMNS]
-                for setting, column in zip(row, st.columns(COLUMNS), strict=False):
-                    with column:
-                        message = wrong if is_about(wrong, setting.name) else ""
-                        draw_field(setting, message, is_set=is_set)
-            if group == OBJECTIVE:
-                st.latex(equation(ALL_OBJECTIVES[st.session_state["train.objective"]]))
+    _draw_fields([SETTINGS[name] for name in MAIN], wrong, is_set=is_set)
+    st.latex(equation(ALL_OBJECTIVES[st.session_state["train.objective"]]))
+    with st.expander("Advanced", icon=":material/tune:"):
+        for group, tab in zip(GROUPS, st.tabs(list(GROUPS)), strict=True):
+            with tab:
+                members = [each for each in settings_of(group) if each.name not in MAIN]
+                _draw_fields(members, wrong, is_set=is_set)
     if (launcher := chosen_launcher()) != LOCAL:
         _draw_workers(launcher, wrong if is_about(wrong, "workers") else "")
     if wrong:
         st.error(plain(wrong), icon=":material/error:")
     return settings
+
+
+def _draw_fields(members: Sequence[Setting], wrong: str, *, is_set: bool) -> None:
+    """The fields in rows of as many columns as there are."""
+    columns = min(COLUMNS, len(members))
+    for first in range(0, len(members), columns):
+        row = members[first : first + columns]
+        for setting, column in zip(row, st.columns(columns), strict=False):
+            with column:
+                message = wrong if is_about(wrong, setting.name) else ""
+                draw_field(setting, message, is_set=is_set)
 
 
 def is_about(wrong: str, name: str) -> bool:

@@ -53,28 +53,28 @@ def draw_new(releases: list[Release]) -> None:
     release = by_id[chosen] if chosen is not None else releases[0]
     draw_release(release)
     settings = draw_form()
-    found = None
-    if settings is not None:
-        found = actions.estimate_for(settings, release.id)
-        st.caption(plain(actions.estimate_text(found)))
+    found = None if settings is None else actions.estimate_for(settings, release.id)
     if found is not None and not found.fits:
         st.error("This training cannot fit into the available memory. Choose a smaller model.")
-    st.button(
-        "Train",
-        type="primary",
-        key="train.start",
-        on_click=actions.start,
-        args=(release.id,),
-        disabled=found is None or not found.fits,
-    )
-    st.button(
-        "Measure memory and time",
-        key="train.estimate",
-        on_click=actions.start_estimate,
-        args=(release.id,),
-        disabled=found is None or not found.fits,
-        help="Runs a few steps as a job, without training.",
-    )
+    with st.container(key="train-launch", horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Train",
+            type="primary",
+            key="train.start",
+            on_click=actions.start,
+            args=(release.id,),
+            disabled=found is None or not found.fits,
+        )
+        st.button(
+            "Measure memory and time",
+            key="train.estimate",
+            on_click=actions.start_estimate,
+            args=(release.id,),
+            disabled=found is None or not found.fits,
+            help="Runs a few steps as a job, without training.",
+        )
+        if found is not None:
+            st.caption(plain(actions.estimate_text(found)), width="stretch")
     if settings is not None:
         with st.expander("Equivalent file and command"):
             st.code(actions.as_toml(settings), language="toml")

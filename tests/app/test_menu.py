@@ -2,8 +2,10 @@
 
 import re
 import tomllib
+from pathlib import Path
 
 import pytest
+import streamlit as st
 
 from app.access.identity import SessionUser
 from app.kit.menu import APP, MENU, entries_for, entry_of, views_for
@@ -74,6 +76,22 @@ def test_the_mark_of_the_current_entry_is_the_themes_colour_and_is_legible_on_it
             fill = tuple(0.18 * a + 0.82 * b for a, b in zip(ink, paper, strict=True))
             assert contrast(channels(theme[scheme]["textColor"]), fill) >= 4.5
             assert contrast(ink, paper) >= 3
+
+
+def test_the_menu_is_folded_in_a_narrow_window_by_what_streamlit_calls_its_parts() -> None:
+    """The style hides the menu exactly where the script folds it, and both find its parts."""
+    script = (APP / "server" / "sidebar.js").read_text()
+    narrow = "(min-width: 768.1px) and (max-width: 1000px)"
+    assert f'NARROW = "{narrow}"' in script
+    assert (
+        f"@media {narrow} {{\n  html:not([data-inf-sidebar])"
+        in (APP / "server" / "style.css").read_text()
+    )
+    assert "dataset.infSidebar = " in script
+    static = Path(st.__file__).parent / "static" / "static" / "js"
+    frontend = "".join(path.read_text() for path in static.glob("index.*.js"))
+    for part in ("stSidebarCollapseButton", "stExpandSidebarButton", "stSidebarCollapsed-"):
+        assert part in script and part in frontend
 
 
 def channels(colour: str) -> tuple[float, ...]:

@@ -11,6 +11,7 @@ from app.jobs.curves import smoothed
 from app.training.actions import as_command, as_toml, combinations
 from app.training.equation import equation
 from app.training.estimate import Estimate, estimate
+from app.training.form import MAIN
 from app.training.sweeps import job_name, leaderboard
 from db.errors import BadInput
 from db.jobs import jobs
@@ -20,7 +21,7 @@ from db.tables import Checkpoint, Job
 from trainer.objectives.names import ALL_OBJECTIVES, OBJECTIVES
 from trainer.settings.experiment_files import list_experiments, read_experiment
 from trainer.settings.settings import TrainSettings, parse_settings
-from trainer.settings.table import SETTINGS
+from trainer.settings.table import GROUPS, SETTINGS
 
 
 @pytest.fixture
@@ -44,6 +45,22 @@ def test_every_setting_of_the_table_has_a_field_with_its_label_and_help(
     for name, setting in SETTINGS.items():
         assert labels[f"train.{name}"] == setting.label
         assert setting.help.replace("`", "") in shown.replace("`", "")
+
+
+def test_four_settings_and_the_preset_are_open_and_the_estimate_stands_beside_the_button(
+    sqlite_store: Store,
+) -> None:
+    fill(sqlite_store)
+    at = open_page("train")
+    (advanced,) = [each for each in at.expander if each.label == "Advanced"]
+    folded = {field.key for field in (*advanced.text_input, *advanced.selectbox)}
+    shown = {f"train.{name}" for name in SETTINGS} - folded
+    assert shown == {f"train.{name}" for name in MAIN} and len(MAIN) == 4
+    assert not advanced.proto.expanded and "train.preset" not in folded
+    assert [tab.label for tab in advanced.tabs] == list(GROUPS)
+    order = [getattr(each, "key", None) or str(getattr(each, "value", "")) for each in at.main]
+    place = order.index("train.estimate")
+    assert order[place - 1] == "train.start" and order[place + 1].startswith("about ")
 
 
 def test_the_form_becomes_a_job_with_all_its_settings(
