@@ -129,10 +129,12 @@ def table_rows(
 ) -> list[dict[str, str | float | None]]:
     """A row per model: its name, then every column times 100, None if undefined.
 
-    A benchmark with evaluations in `unlike` has a column more, with a dagger where it is so.
+    A benchmark with evaluations in `unlike` has a column more after its others, with a
+    dagger where it is so.
     """
     unlike = unlike or {}
     marked = {benchmark for _, benchmark in unlike}
+    last = {column.benchmark: column for column in columns_of(scores)}
     values = {(each.model, each.benchmark): each.metrics for each in scores}
     rows: list[dict[str, str | float | None]] = []
     for model, is_trained in ordered_models(scores):
@@ -142,7 +144,7 @@ def table_rows(
         for column in columns_of(scores):
             value = values.get((model, column.benchmark), {}).get(column.measure)
             row[column.title] = None if value is None else 100 * float(value)
-            if column.benchmark in marked:
+            if column.benchmark in marked and column == last[column.benchmark]:
                 is_unlike = (model, column.benchmark) in unlike
                 row[f"{column.benchmark} {DAGGER}"] = DAGGER if is_unlike else ""
         rows.append(row)

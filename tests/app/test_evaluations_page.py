@@ -231,6 +231,9 @@ def test_all_results_mark_what_was_evaluated_unlike_the_columns_others(
     rows = table_rows(scores, unlike)
     assert as_csv(rows).count("†") == (len(marked) + 1 if marked else 0)
     assert rows[0]["F/Core17 · MAP"] == 30.0
+    assert not marked or list(rows[0])[-1] == "F/Core17 †"  # after all columns of the benchmark
+    for (model, _), reasons in unlike.items():  # each line names its own template first
+        assert reasons[0].startswith(f"other template ({model[0]} instead of ")
     if templates == "aab":
         at = open_page("evaluations", benchmark="F/Core17")
         warned = "\n".join(each.value for each in at.warning)

@@ -29,7 +29,7 @@ def unlike_the_others(records: Sequence[Record]) -> dict[int, list[str]]:
         if number != place and (reasons := differences(base, record))
     }
     if not max(like):
-        found[place] = apart[place][0]
+        found[place] = differences(records[1], base)  # place is 0: its own instead of another's
     return dict(sorted(found.items()))
 
 
