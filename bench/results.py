@@ -65,7 +65,7 @@ class Way(NamedTuple):
 
 PARTS: dict[str, tuple[Way, ...]] = {
     "recipe": (Way("the recipe", RECIPE, guard=True),),
-    # One seed: three of them would take make results beyond its hour.
+    # One seed: a training takes three quarters of an hour on a core.
     "dose": tuple(
         Way(f"{count} groups" if count else "all groups", RECIPE | {"max_groups": count}, SEEDS[:1])
         for count in (50, 100, 200, 400, 0)
