@@ -35,6 +35,7 @@ from db.store.store import open_store
 from db.study.items import study_item_places
 from db.study.judgments import JudgmentRow, JudgmentState, judgment_frame, judgment_state
 from db.study.quality import judge_quality
+from db.study.run_items import estimate_state
 from db.study.studies import list_studies
 
 LEAD = (
@@ -156,7 +157,9 @@ else:
         state.last_at,
         command,
     )
-    whole = whole_study(study.id, study.run_id, left_out, version[:4])
+    with open_store().read() as session:
+        estimated = estimate_state(session, study.id)
+    whole = whole_study(study.id, study.run_id, left_out, (*version[:4], estimated))
     about = whole["about_run"]
     compared = any(pair["items"] for pair in report["pairs"])
     with top:

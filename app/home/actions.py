@@ -1,5 +1,6 @@
 """What Home reads of the user's own work: items to judge or judged, and what waits for them."""
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from sqlalchemy import select
@@ -9,16 +10,18 @@ from app.access.identity import SessionUser
 from app.access.permissions import NEEDS
 from app.access.scope import scope_kept
 from app.access.session_user import current_user, record_read, require_permission
+from app.home.seen_actions import SeenStudies
 from app.judge.actions import judge_of
 from db.answers.finishing import OwnChoice, own_choices
 from db.assignment.hidden import hidden_pair
+from db.assignment.members import may_be_given_items
 from db.assignment.progress import own_progress
 from db.assignment.threads import list_threads
 from db.store.scope import unscoped
 from db.store.store import open_store
 from db.study.blind_adjudication import ids_to_adjudicate
 from db.study.rules import rules_of
-from db.study.studies import StudySummary, get_study, list_studies
+from db.study.studies import StudySummary, get_study
 from db.tables import Dataset, Group, Judge, Pair
 
 DEMO, EXAMPLE = "demo", "demo-016a"  # the dataset of `inf demo`, and a pair in no study of it
@@ -36,25 +39,26 @@ class OwnItems(NamedTuple):
     choices: list[OwnChoice]
 
 
-def read_own_items() -> OwnItems | None:
+def read_own_items(seen: SeenStudies) -> OwnItems | None:
     """The newest such study in which the user has something to do or to see; None if none."""
     user = current_user()
     if user is None or not NEEDS["judge"].is_met(user):
         return None
     with scope_kept():
         require_permission("judge")
-        return _newest(user)
+        return _newest(user, seen.under("judge", "open", "closed"))
 
 
-def _newest(user: SessionUser) -> OwnItems | None:
+def _newest(user: SessionUser, studies: Sequence[StudySummary]) -> OwnItems | None:
     with open_store().write() as session:
         judge_id = judge_of(session, user).id
         session.commit()
-        for study in list_studies(session, statuses=("open", "closed")):
+        for study in studies:
             if not rules_of(get_study(session, study.id)).closes_when_done:
                 continue
             progress = own_progress(session, study.id, judge_id)
-            left = progress.left if study.status == "open" else 0
+            is_given = study.status == "open" and may_be_given_items(session, study.id, judge_id)
+            left = progress.left if is_given else 0
             choices = own_choices(session, study.id, judge_id)
             if left or choices:
                 return OwnItems(study.id, study.name, left, progress.done, choices)
@@ -72,7 +76,7 @@ class Waiting(NamedTuple):
     study: str
 
 
-def read_waiting() -> list[Waiting]:
+def read_waiting(seen: SeenStudies) -> list[Waiting]:
     """The user's work in the newest studies: items to judge, disputed items, judges' messages.
 
     Of larger studies nothing is counted, as that takes longer than Home may.
@@ -89,24 +93,23 @@ def read_waiting() -> list[Waiting]:
         if NEEDS[permission].is_met(user):
             with scope_kept():
                 require_permission(permission)
+                studies = seen.under(permission, "open", "paused")[:MAX_STUDIES]
+                counted = [study for study in studies if study.places <= MAX_PLACES]
                 with open_store().read() as session:
-                    found += read(session, user)
+                    found += read(session, user, counted)
     return found
 
 
-def _newest_studies(session: Session) -> list[StudySummary]:
-    studies = list_studies(session, statuses=("open", "paused"))[:MAX_STUDIES]
-    return [study for study in studies if study.places <= MAX_PLACES]
-
-
-def _items_to_judge(session: Session, user: SessionUser) -> list[Waiting]:
+def _items_to_judge(
+    session: Session, user: SessionUser, studies: Sequence[StudySummary]
+) -> list[Waiting]:
     found: list[Waiting] = []
     judge_id = session.scalar(select(Judge.id).where(Judge.name == user.name))
     if judge_id is None:  # `read_own_items` makes it
         return found
-    for study in _newest_studies(session):
+    for study in studies:
         own = rules_of(get_study(session, study.id)).closes_when_done  # has a card of its own
-        if study.status != "open" or own:
+        if study.status != "open" or own or not may_be_given_items(session, study.id, judge_id):
             continue
         left = own_progress(session, study.id, judge_id).left
         found.append(
@@ -115,10 +118,12 @@ def _items_to_judge(session: Session, user: SessionUser) -> list[Waiting]:
     return [each for each in found if each.number]
 
 
-def _disputed(session: Session, user: SessionUser) -> list[Waiting]:
+def _disputed(
+    session: Session, user: SessionUser, studies: Sequence[StudySummary]
+) -> list[Waiting]:
     found = [
         (study, len(ids_to_adjudicate(session, study.id, user.name, open_only=True)))
-        for study in _newest_studies(session)
+        for study in studies
     ]
     return [
         Waiting(count, "disputed item", "disputed items", "adjudicate", study.id, study.name)
@@ -127,10 +132,9 @@ def _disputed(session: Session, user: SessionUser) -> list[Waiting]:
     ]
 
 
-def _messages(session: Session, _: SessionUser) -> list[Waiting]:
+def _messages(session: Session, _: SessionUser, studies: Sequence[StudySummary]) -> list[Waiting]:
     found = [
-        (study, sum(each.unread for each in list_threads(session, study.id)))
-        for study in _newest_studies(session)
+        (study, sum(each.unread for each in list_threads(session, study.id))) for study in studies
     ]
     return [
         Waiting(count, "unread message", "unread messages", "studies", study.id, study.name)

@@ -4,6 +4,7 @@ import streamlit as st
 
 from analysis.figures.means import share_interval
 from app.home.actions import OwnItems, read_own_items
+from app.home.seen_actions import SeenStudies
 from app.kit.menu import view_file
 from app.kit.page import draw_link, draw_table
 from app.text.numbers import counted
@@ -12,9 +13,9 @@ from db.scenarios import SIGNS, TEXTS
 from db.values import NONE
 
 
-def draw_own_items() -> None:
+def draw_own_items(seen: SeenStudies) -> None:
     """The invitation while items are left; the agreement once the study is closed."""
-    found = read_own_items()
+    found = read_own_items(seen)
     if found is None:
         return
     with st.container(border=True):

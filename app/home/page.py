@@ -1,5 +1,7 @@
 """Home page: how good the data and the model are, what runs, what waits, and the next step."""
 
+from functools import partial
+
 import streamlit as st
 
 from app.access.identity import SessionUser
@@ -9,9 +11,10 @@ from app.access.session_user import current_user
 from app.home.demo_actions import demo_loading
 from app.home.example import draw_example
 from app.home.own_items import draw_own_items
-from app.home.path import Judged, Step, next_step, path_of
+from app.home.path import Step, next_step, path_of
 from app.home.quality_actions import read_quality
 from app.home.quality_line import draw_light, draw_lights
+from app.home.seen_actions import SeenStudies
 from app.home.start import draw_loading, draw_start
 from app.home.waiting import draw_waiting
 from app.jobs.card import follow_job
@@ -42,8 +45,9 @@ def draw_next(step: Step | None, user: SessionUser) -> None:
     """The next step with its one button, and the command that does the same."""
     with st.container(border=True, key="home-step"):
         if step is None:
-            st.markdown("**All steps are done.** See how the models perform.")
             view, button, parameters = "evaluations", "See the evaluations", {}
+            then = " See how the models perform." if may_open(user, view) else ""
+            st.markdown(f"**All steps are done.**{then}")
         else:
             st.markdown(f"**Next: {plain(step.title)}** — {plain(step.state)}")
             view, button, parameters = step.view, step.button, dict(step.parameters)
@@ -64,10 +68,12 @@ def draw_step(step: Step) -> None:
 
 user = current_user()
 assert user is not None
+seen = SeenStudies(user)
 if not NEEDS["jobs"].is_met(user):
     draw_heading(f"Welcome, {user.name}", "Judge which passage answers an instruction best.")
     draw_link("judge", label="Go to your items", icon=":material/gavel:")
-    draw_own_items()
+    draw_own_items(seen)
+    draw_waiting(user, seen)
     st.stop()
 
 begin_page(user, "jobs")  # "any" is met by one right, and would then count everything
@@ -82,22 +88,21 @@ draw_heading(
 )
 loading = demo_loading()
 if loading is not None:
-    draw_loading(loading)
+    draw_loading(user, loading)
 if not found.pairs:
     if loading is None or loading.error:
         draw_start(user)
     draw_example(user, is_open=True)
     st.stop()
-line = read_quality(user)
+line = read_quality(user, seen)
 st.caption(counts_text(found))
-judged = line.study and Judged(*line.study)
-steps = path_of(found, line.quality, judged)
+steps = path_of(found, line.quality, line.judged, may_open=partial(may_open, user))
 draw_next(next_step(steps), user)
 draw_lights(line.quality.lights)
-draw_own_items()
+draw_own_items(seen)
 for job in running:
     follow_job(job.id, key=f"home.job-{job.id}")
-draw_waiting(user, found.jobs_failed)
+draw_waiting(user, seen, found.jobs_failed)
 draw_example(user, is_open=not found.reviews)
 st.subheader("The path", anchor=False)
 for step in steps:

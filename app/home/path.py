@@ -1,18 +1,21 @@
 """The steps from pairs to an evaluated model: which are done and good, and which is next. Pure.
 
-A step is done when its quality is there: 10 of 90 judgments, or a kappa of 0.05, are no tick.
+A step is done when its quality is there: 10 of 90 judgments, or a kappa of 0.05, are no tick. A
+step says "to do" only where something can be done in it: what is measured as far as it can be, of
+too few, deserves a look.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from app.home.quality import Level, Light, Quality
+from app.home.quality import HIDDEN, TOO_MANY, Level, Light, Quality
 from app.text.numbers import counted
 from db.outcome.overview import Overview
 
 JUDGED_ENOUGH: Final = 0.9  # of a study's planned judgments
 REVIEWED_ENOUGH: Final = 20  # groups
+NOT_HERE = (HIDDEN, TOO_MANY)  # why a kappa is not known though people judged enough
 ORDER: Final[tuple[Level, ...]] = ("problem", "unknown", "look", "good")  # the worst first
 
 
@@ -37,13 +40,18 @@ class Step:
 
 @dataclass(frozen=True)
 class Judged:
-    """How far the judging of a study is: judgments by people, of those planned; `is_own`: one that
-    closes with its judge's last answer."""
+    """How far the judging of a study is: judgments by people, of those planned.
+
+    `is_own`: one for the user that closes with the last answer; `is_closed`: it takes no more;
+    `other_id`: another study that is open, has places left and is no such one.
+    """
 
     study_id: int
     done: int
     planned: int
     is_own: bool = False
+    is_closed: bool = False
+    other_id: int | None = None
 
     @property
     def is_enough(self) -> bool:
@@ -51,9 +59,18 @@ class Judged:
         return self.planned > 0 and self.done >= JUDGED_ENOUGH * self.planned
 
 
-def path_of(found: Overview, quality: Quality, judged: Judged | None = None) -> list[Step]:
-    """The ten steps with their state in this store."""
-    return [
+def path_of(
+    found: Overview,
+    quality: Quality,
+    judged: Judged | None = None,
+    *,
+    may_open: Callable[[str], bool] = lambda view: True,
+) -> list[Step]:
+    """The steps with their state in this store: all ten, or those whose page the user may open.
+
+    What a user may not see is left out: it is neither to do nor done.
+    """
+    steps = [
         Step(
             "datasets",
             "Import",
@@ -64,17 +81,9 @@ def path_of(found: Overview, quality: Quality, judged: Judged | None = None) -> 
             "Import your data",
             "inf import --dataset NAME --pairs pairs.jsonl --passages passages.jsonl",
         ),
-        _curate(quality),
-        _judge(quality.people, judged),
-        Step(
-            "agreement",
-            "Agreement",
-            quality.precision.level,
-            _measured(quality.precision, "estimate how much of the kept data people confirm"),
-            "See the agreement",
-            "inf analyze agreement --study ID",
-            quality.precision.parameters,
-        ),
+        *_curate(quality.kept, quality.leakage),
+        *_judge(quality.people, judged),
+        *_agreement(quality.precision, judged),
         Step(
             "diversity",
             "Diversity",
@@ -114,15 +123,9 @@ def path_of(found: Overview, quality: Quality, judged: Judged | None = None) -> 
             "Train a model",
             "inf train --release DIR --out MODEL_DIR",
         ),
-        Step(
-            "evaluations",
-            "Evaluate",
-            quality.flip.level,
-            _measured(quality.flip, "compare the base model and the trained model"),
-            "Compare with the base model",
-            "inf evaluate --model MODEL_DIR --release DIR",
-        ),
+        *_evaluate(quality.flip),
     ]
+    return [step for step in steps if may_open(step.view)]
 
 
 def _exists(count: int) -> Level:
@@ -137,43 +140,83 @@ def _measured(light: Light, todo: str) -> str:
     return f"{light.label} {light.value}: {light.why}"
 
 
-def _curate(quality: Quality) -> Step:
+def _curate(kept: Light | None, leakage: Light | None) -> list[Step]:
     """The worse of what was kept and how it leaks; the drop reasons where too little was kept."""
-    worst = min((quality.kept, quality.leakage), key=lambda light: ORDER.index(light.level))
+    if kept is None or leakage is None:
+        return []
+    worst = min((kept, leakage), key=lambda light: ORDER.index(light.level))
     command = "inf curate --dataset NAME --provider offline"
-    if quality.kept.level == "unknown" and quality.kept.value == "–":
+    if kept.level == "unknown" and kept.value == "–":
         todo = "generate instructions and hard negatives from the pairs, and validate them"
-        return Step("curate", "Curate", "unknown", todo, "Curate these pairs", command)
-    state = _measured(worst, f"{quality.kept.label} {quality.kept.value}")
-    if worst is quality.kept and worst.level in ("look", "problem"):
+        return [Step("curate", "Curate", "unknown", todo, "Curate these pairs", command)]
+    state = _measured(worst, f"{kept.label} {kept.value}")
+    if worst is kept and worst.level in ("look", "problem"):
         parameters = {**worst.parameters, "verdict": "dropped"}
         button = "Review what was dropped"
-        return Step("groups", "Curate", worst.level, state, button, command, parameters)
+        return [Step("groups", "Curate", worst.level, state, button, command, parameters)]
     if worst.level == "good":
-        state = f"{quality.kept.value} kept, leakage {quality.leakage.value}"
-    return Step(
-        "curate", "Curate", worst.level, state, "Look at the run", command, worst.parameters
-    )
+        state = f"{kept.value} kept, leakage {leakage.value}"
+    button = "Look at the run"
+    return [Step("curate", "Curate", worst.level, state, button, command, worst.parameters)]
 
 
-def _judge(people: Light, judged: Judged | None) -> Step:
+def _judge(people: Light | None, judged: Judged | None) -> list[Step]:
     """Judged to the end, and with people who agree."""
+    if people is None:
+        return []
     command = "inf study create --dataset NAME --items 50 --overlap 3"
     if judged is None:
         todo = "let people and models pick the right passage"
-        return Step("studies", "Judge", "unknown", todo, "Create a study", command)
+        return [Step("studies", "Judge", "unknown", todo, "Create a study", command)]
     parameters = {"study": str(judged.study_id)}
-    count = f"{judged.done:,} of {counted(judged.planned, 'judgment')} by people"
-    if not judged.is_enough:
+    state = f"{judged.done:,} of {counted(judged.planned, 'judgment')} by people"
+    is_undefined = people.level == "unknown" and people.why not in NOT_HERE
+    if is_undefined and (judged.is_enough or judged.is_closed):
+        return [_judge_elsewhere(state, judged.other_id, command)]
+    if not judged.is_enough and not judged.is_closed:
         level: Level = "problem" if people.level == "problem" else "unknown"
-        why = f", {people.label} {people.value}" if level == "problem" else ""
+        state += f", {people.label} {people.value}" if level == "problem" else ""
         if judged.is_own:
-            return Step("judge", "Judge", level, count + why, "Judge them", "", parameters)
+            return [Step("judge", "Judge", level, state, "Judge them", "", parameters)]
         button = "Judge or invite people"
-        return Step("studies", "Judge", level, count + why, button, command, parameters)
-    state = f"{count}, {_measured(people, 'let a second person judge the same items')}"
-    button = "See where people disagree" if people.level == "problem" else "See the study"
-    return Step("studies", "Judge", people.level, state, button, command, parameters)
+        return [Step("studies", "Judge", level, state, button, command, parameters)]
+    level = people.level
+    if level == "unknown" or not judged.is_enough:  # closed early, or its figures show elsewhere
+        level = "problem" if level == "problem" else "look"
+    state += f", {_measured(people, 'agreement')}"
+    button = "See where people disagree" if level == "problem" else "See the study"
+    return [Step("studies", "Judge", level, state, button, command, parameters)]
+
+
+def _judge_elsewhere(state: str, other_id: int | None, command: str) -> Step:
+    """What is left where no two people judged the same items, and none will in this study."""
+    if other_id is None:
+        todo = f"{state}; create a study in which several people judge the same items"
+        return Step("studies", "Judge", "unknown", todo, "Create a study", command)
+    todo = f"{state}; let several people judge the items of study {other_id}"
+    button, parameters = "Judge or invite people", {"study": str(other_id)}
+    return Step("studies", "Judge", "unknown", todo, button, command, parameters)
+
+
+def _agreement(precision: Light | None, judged: Judged | None) -> list[Step]:
+    """The precision; still not known where all have judged, it deserves a look."""
+    if precision is None:
+        return []
+    level = precision.level
+    if level == "unknown" and judged is not None and (judged.is_enough or judged.is_closed):
+        level = "look"
+    state = _measured(precision, "estimate how much of the kept data people confirm")
+    button, command = "See the agreement", "inf analyze agreement --study ID"
+    return [Step("agreement", "Agreement", level, state, button, command, precision.parameters)]
+
+
+def _evaluate(flip: Light | None) -> list[Step]:
+    if flip is None:
+        return []
+    state = _measured(flip, "compare the base model and the trained model")
+    button = "Compare with the base model"
+    command = "inf evaluate --model MODEL_DIR --release DIR"
+    return [Step("evaluations", "Evaluate", flip.level, state, button, command)]
 
 
 def _review(found: Overview) -> Step:

@@ -4,7 +4,7 @@ A light is never its colour alone: it has an icon, a word and the rule that set 
 measured is "not known", never good.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -19,6 +19,7 @@ GOOD_PRECISION: Final = 0.8
 GOOD_KAPPA, LOW_KAPPA = 0.6, 0.4  # "substantial" and "moderate" of Landis and Koch (1977)
 MIN_ITEMS: Final = 30  # judged by two; of fewer kappa says little
 HIDDEN = "You judge in this study: its figures show once it is closed."
+TOO_MANY = "Too many judgments or groups to compute here: the Agreement page does."
 SIMULATED = "Simulated judges: a demonstration, not evidence."
 
 
@@ -36,23 +37,27 @@ class Light:
 
 @dataclass(frozen=True)
 class Quality:
-    """The six figures in the order of the work."""
+    """The six figures in the order of the work; None for who lacks the right to see one, which
+    is not the same as "not measured"."""
 
-    kept: Light
-    leakage: Light
-    precision: Light
-    people: Light
-    model: Light
-    flip: Light
+    kept: Light | None
+    leakage: Light | None
+    precision: Light | None
+    people: Light | None
+    model: Light | None
+    flip: Light | None
 
     @property
     def lights(self) -> tuple[Light, ...]:
-        """All figures, in the order of the work."""
-        return (self.kept, self.leakage, self.precision, self.people, self.model, self.flip)
+        """The figures that the user may see, in the order of the work."""
+        every = (self.kept, self.leakage, self.precision, self.people, self.model, self.flip)
+        return tuple(light for light in every if light is not None)
 
 
-def kept_light(run_id: int | None, pairs: int, kept: int, dropped: int) -> Light:
-    """The share of a run's finished groups that were kept."""
+def kept_light(
+    run_id: int | None, pairs: int, kept: int, dropped: int, *, is_done: bool = False
+) -> Light:
+    """The share of a run's finished groups that were kept. `is_done`: no group will follow."""
     label, finished = "Pairs kept", kept + dropped
     rule = f"good from {GOOD_KEPT:.0%}, a problem below {LOW_KEPT:.0%}"
     if run_id is None or not finished:
@@ -62,13 +67,17 @@ def kept_light(run_id: int | None, pairs: int, kept: int, dropped: int) -> Light
     parameters = {"run": str(run_id)}
     if finished < MIN_FINISHED:
         why = f"{about}; fewer than {MIN_FINISHED} say little."
-        return Light(label, f"{share:.0%}", "unknown", why, "curate", parameters)
+        too_few: Level = "look" if is_done or finished >= pairs else "unknown"
+        return Light(label, f"{share:.0%}", too_few, why, "curate", parameters)
     level: Level = "good" if share >= GOOD_KEPT else "problem" if share < LOW_KEPT else "look"
     return Light(label, f"{share:.0%}", level, f"{about}; {rule}.", "curate", parameters)
 
 
 def leakage_light(run_id: int | None, report: Mapping[str, Any] | None) -> Light:
-    """The highest AUC of a classifier that sees one text alone."""
+    """The highest AUC of a classifier that sees one text alone.
+
+    "look" where the check of a run that is done had too few texts: it will not get more.
+    """
     label = "Leakage, AUC"
     parameters = {} if run_id is None else {"run": str(run_id)}
     if report is None:
@@ -82,7 +91,7 @@ def leakage_light(run_id: int | None, report: Mapping[str, Any] | None) -> Light
     if not measured:
         reason = next((one.get("reason", "") for one in report["comparisons"].values()), "")
         why = f"Not measured: {reason or 'nothing to compare'}."
-        return Light(label, "–", "unknown", why, "curate", parameters)
+        return Light(label, "–", "look", why, "curate", parameters)
     worst = max(measured, key=lambda name: measured[name])
     why = (
         f"Highest of {counted(len(measured), 'comparison')} ({worst}): can style alone separate "
@@ -129,14 +138,16 @@ def kappa_light(
     *,
     why_not: str,
     simulated: bool = False,
+    whose: str = "",
 ) -> Light:
-    """A mean kappa with the number of items behind it."""
+    """A mean kappa with the number of items behind it. `whose`: which judge it is of, if one."""
     parameters = {} if study_id is None else {"study": str(study_id)}
     if mean is None or mean["kappa"] is None:
         reason = why_not or f"Undefined: {(mean or {}).get('reason', 'nobody has judged')}."
         return Light(label, "–", "unknown", reason, "agreement", parameters)
     kappa = float(mean["kappa"])
     value, about = f"{kappa:.2f} (n = {items:,})", f"Cohen's kappa over {counted(items, 'item')}"
+    about += f" with {whose}" if whose else ""
     if simulated:
         return Light(label, value, "look", f"{about}. {SIMULATED}", "agreement", parameters)
     if kappa < LOW_KAPPA:
@@ -150,25 +161,35 @@ def kappa_light(
 
 
 def flip_light(
-    base: float | None, trained: float | None, difference: Difference | None, why_not: str
+    base: float | None,
+    trained: float | None,
+    difference: Difference | None,
+    why_not: str,
+    circular: Sequence[str] = (),
 ) -> Light:
-    """Instruction flip of the newest trained model, and its difference to the base model."""
-    label = "Instruction flip"
+    """Instruction flip of the newest trained model, and its difference to the base model.
+
+    Never good where a model chose the groups it is measured on: `circular`, a sentence each. The
+    level is that of the interval as it is printed.
+    """
+    label, view = "Instruction flip", "evaluations"
     if trained is None:
-        return Light(label, "–", "unknown", why_not, "evaluations")
+        return Light(label, "–", "unknown", why_not, view)
     if base is None or difference is None or difference.value is None:
         reason = why_not or (difference.reason if difference else "") or "no base model evaluated"
         why = f"Not compared with the base model: {reason}."
-        return Light(label, f"{trained:.2f}", "unknown", why, "evaluations")
+        return Light(label, f"{trained:.2f}", "unknown", " ".join((why, *circular)), view)
     value = f"{base:.2f} → {trained:.2f}"
     about = (
         "Groups in which another instruction changes the ranking, base → newest trained model: "
         f"{difference.value:+.2f}"
     )
     if difference.low is None or difference.high is None:
-        return Light(label, value, "look", f"{about}, without an interval.", "evaluations")
-    level: Level = "good" if difference.low > 0 else "problem" if difference.high <= 0 else "look"
-    interval = f"[{difference.low:+.2f}, {difference.high:+.2f}]"
-    return Light(
-        label, value, level, f"{about} {interval}; good when all of it is above 0.", "evaluations"
-    )
+        why = f"{about}, without an interval."
+        return Light(label, value, "look", " ".join((why, *circular)), view)
+    low, high = (round(bound, 2) + 0.0 for bound in (difference.low, difference.high))  # no "-0.00"
+    level: Level = "good" if low > 0 else "problem" if high <= 0 else "look"
+    if circular and level == "good":
+        level = "look"
+    why = f"{about} [{low:+.2f}, {high:+.2f}]; good when all of it is above 0."
+    return Light(label, value, level, " ".join((why, *circular)), view)

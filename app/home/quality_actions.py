@@ -5,7 +5,7 @@ that page does. What is computed is cached by the version of its data, and only 
 rows that Home stays fast; the Agreement page computes the rest.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 import streamlit as st
@@ -17,8 +17,10 @@ from analysis.figures.paired import Difference, paired_difference
 from app.access.identity import SessionUser
 from app.access.permissions import NEEDS
 from app.access.scope import scope_kept, work_under
+from app.home.path import Judged
 from app.home.quality import (
     HIDDEN,
+    TOO_MANY,
     Light,
     Quality,
     flip_light,
@@ -27,69 +29,85 @@ from app.home.quality import (
     leakage_light,
     precision_light,
 )
+from app.home.seen_actions import SeenStudies
 from app.models.compared.conditions import unlike
+from app.models.independence import circular_sentences
 from curation.judging.about_run import NO_RUN, about_run, rows_of_people
 from curation.run.leakage import stored_leakage
 from db.assignment.hidden import hidden_items_of_study
 from db.assignment.members import is_member
 from db.outcome.evaluations import Scored, get_evaluation, newest_scores
+from db.outcome.independence import validators_of
 from db.run.runs import RunSummary, list_runs
 from db.store.store import open_store
 from db.study.judgments import JudgmentRow, JudgmentState, judgment_frame, judgment_state
 from db.study.rules import rules_of
-from db.study.studies import StudySummary, get_study, list_studies
+from db.study.run_items import estimate_state
+from db.study.studies import StudySummary, get_study
 from trainer.evaluate.following import INSTRUCTION_FLIP
 
 T = TypeVar("T")
 MAX_JUDGMENTS: Final = 20_000
 MAX_GROUPS: Final = 5_000  # of a run whose precision is estimated here
-TOO_MANY = "Too many judgments or groups to compute here: the Agreement page does."
+
 NO_STUDY = "No study has judgments yet."
 NO_FLIP = "No trained model is evaluated on held-out groups yet."
 PEOPLE, MODEL = "Kappa, people–people", "Kappa, people–model"
 
 
-class StudyState(NamedTuple):
-    """The study that the figures are of, and how far its judging is."""
-
-    study_id: int
-    done: int
-    places: int
-    is_own: bool  # closes with its judge's last answer
-
-
 class Found(NamedTuple):
-    """The quality line, and the run and study it is of."""
+    """The quality line, and how far the study is that it is of."""
 
     quality: Quality
-    run: RunSummary | None
-    study: StudyState | None
+    judged: Judged | None
 
 
-def read_quality(user: SessionUser) -> Found:
-    """The figures of the newest run with finished groups, its study, and the newest model."""
-    runs = _under(user, "curate", lambda session: list_runs(session)) or []
-    run = next((each for each in runs if each.kept + each.dropped), None)
-    report = None
+def read_quality(user: SessionUser, seen: SeenStudies | None = None) -> Found:
+    """The figures of the newest run with finished groups, its study, and the newest model; None
+    for each that the user has no right to see."""
+    seen = seen or SeenStudies(user)
+    runs = _under(user, "curate", lambda session: list_runs(session, archived=True))
+    kept, leakage, run = None, None, None
+    if runs is not None:
+        run = next((one for one in runs if one.kept + one.dropped and not one.archived), None)
+        kept, leakage = kept_light(None, 0, 0, 0), leakage_light(None, None)
     if run is not None:
+        is_done = run.status == "done"
+        kept = kept_light(run.id, run.pairs, run.kept, run.dropped, is_done=is_done)
         report = _under(user, "curate", lambda session: stored_leakage(session, run.id))
-    studies = _under(user, "studies", lambda session: list_studies(session)) or []
-    study = newest_judged(studies, run)
-    precision, people, model = _agreement_lights(user, study, run)
-    found = Quality(
-        kept_light(*((run.id, run.pairs, run.kept, run.dropped) if run else (None, 0, 0, 0))),
-        leakage_light(run.id if run else None, report),
-        precision,
-        people,
-        model,
-        _flip(user),
+        leakage = leakage_light(run.id, report)
+    precision, people, model, judged = None, None, None, None
+    if NEEDS["studies"].is_met(user):
+        study = newest_judged(seen.under("studies"), run)
+        precision, people, model = _agreement_lights(user, study, runs or [])
+        judged = None if study is None else _judged_of(user, study, seen)
+    flip = _flip(user)
+    return Found(Quality(kept, leakage, precision, people, model, flip), judged)
+
+
+def _judged_of(user: SessionUser, study: StudySummary, seen: SeenStudies) -> Judged:
+    other_id = next(
+        (
+            one.id
+            for one in seen.under("studies", "open")
+            if one.id != study.id and one.done < one.places and not _is_own(user, one)
+        ),
+        None,
     )
-    state = None
-    if study is not None:
-        rules = _under(user, "studies", lambda session: rules_of(get_study(session, study.id)))
-        is_own = rules is not None and rules.closes_when_done
-        state = StudyState(study.id, study.done, study.places, is_own)
-    return Found(found, run, state)
+    return Judged(
+        study.id,
+        study.done,
+        study.places,
+        is_own=NEEDS["judge"].is_met(user) and _is_own(user, study),
+        is_closed=study.status == "closed",
+        other_id=other_id,
+    )
+
+
+def _is_own(user: SessionUser, study: StudySummary) -> bool:
+    """Whether it closes with its judge's last answer."""
+    rules = _under(user, "studies", lambda session: rules_of(get_study(session, study.id)))
+    return rules is not None and rules.closes_when_done
 
 
 def newest_judged(studies: Sequence[StudySummary], run: RunSummary | None) -> StudySummary | None:
@@ -114,7 +132,7 @@ def _under(user: SessionUser, permission: str, read: Callable[[Session], T]) -> 
 
 
 def _agreement_lights(
-    user: SessionUser, study: StudySummary | None, run: RunSummary | None
+    user: SessionUser, study: StudySummary | None, runs: Sequence[RunSummary]
 ) -> tuple[Light, Light, Light]:
     if study is None:
         return _unknown(None, NO_STUDY)
@@ -128,35 +146,60 @@ def _agreement_lights(
     version = (str(open_store().engine.url), study.id, state)
     report = _agreement(rows, version)
     about, why_not = None, NO_RUN.capitalize() + "."
+    run = next((one for one in runs if one.id == study.run_id), None)
     if study.run_id is not None:
-        is_small = run is not None and run.id == study.run_id and run.pairs <= MAX_GROUPS
         why_not = TOO_MANY
-        if is_small:
-            about = _under(user, "studies", lambda _: _about(study.id, version))
+        if run is not None and run.pairs <= MAX_GROUPS:
+            about = _under(user, "studies", lambda session: _estimated(session, study.id, version))
     persons, simulated = rows_of_people(list(rows))
     by_item: dict[int, set[str]] = {}
     for row in persons:
         by_item.setdefault(row.item_id, set()).add(row.judge)
     twice = sum(len(judges) > 1 for judges in by_item.values())
-    models = {
-        name: mean for name, mean in report["human_model"].items() if mean["kappa"] is not None
+    validators: dict[str, str] = {}
+    if study.run_id is not None:
+        number = study.run_id
+        validators = _under(user, "studies", lambda session: validators_of(session, number)) or {}
+    shared = {
+        name: len({row.item_id for row in rows if row.judge == name} & by_item.keys())
+        for name, mean in report["human_model"].items()
+        if mean["kappa"] is not None
     }
-    best = max(models, key=lambda name: models[name]["kappa"]) if models else None
-    shared = {row.item_id for row in rows if row.judge == best} & set(by_item)
+    chosen, whose = model_to_show(shared, validators)
     return (
         precision_light(study.id, about, why_not),
         kappa_light(
             PEOPLE, study.id, report["human_human"], twice, why_not="", simulated=simulated
         ),
         kappa_light(
-            MODEL if best is None else f"{MODEL} ({best})",
+            MODEL if chosen is None else f"{MODEL} ({chosen})",
             study.id,
-            models[best] if best else next(iter(report["human_model"].values()), None),
-            len(shared),
+            report["human_model"][chosen]
+            if chosen
+            else next(iter(report["human_model"].values()), None),
+            shared.get(chosen or "", 0),
             why_not="",
             simulated=simulated,
+            whose=whose,
         ),
     )
+
+
+def model_to_show(shared: Mapping[str, int], validators: Collection[str]) -> tuple[str | None, str]:
+    """The model whose agreement with people is shown, and what it is; None where there is none.
+
+    The run's validator, as it chose the data; else the model that judged most items with people.
+    Never the one that agrees best: of several, the best one looks better than it is.
+    shared: by model with a kappa, the number of items that people judged, too.
+    """
+    ranked = sorted(shared, key=lambda name: (name not in validators, -shared[name], name))
+    if not ranked:
+        return None, ""
+    if ranked[0] in validators:
+        return ranked[0], "the run's validator"
+    if len(ranked) == 1:
+        return ranked[0], "the only model judge"
+    return ranked[0], "the model judge of the most items"
 
 
 def _unknown(study_id: int | None, why: str) -> tuple[Light, Light, Light]:
@@ -186,14 +229,20 @@ def _agreement(_rows: Sequence[JudgmentRow], version: tuple[object, ...]) -> dic
     return agreement_report(decisions_of(_rows), resamples=0)
 
 
+def _estimated(session: Session, study_id: int, version: tuple[object, ...]) -> dict[str, Any]:
+    return _about(study_id, (*version, estimate_state(session, study_id)))
+
+
 @st.cache_data(max_entries=16, show_spinner=False)
 def _about(study_id: int, version: tuple[object, ...]) -> dict[str, Any]:
     with open_store().read() as session:
         return about_run(session, study_id)
 
 
-def _flip(user: SessionUser) -> Light:
-    scores = _under(user, "evaluate", newest_scores) or []
+def _flip(user: SessionUser) -> Light | None:
+    scores = _under(user, "evaluate", newest_scores)
+    if scores is None:
+        return None
     base, trained = newest_pair(scores)
     if trained is None:
         return flip_light(None, None, None, NO_FLIP)
@@ -206,7 +255,10 @@ def _flip(user: SessionUser) -> Light:
     found = _under(user, "evaluate", lambda _: _difference(url, first, second))
     assert found is not None  # the scores were read under the same permission
     difference, why_not = found
-    return flip_light(before, after, difference, why_not)
+    circular = _under(
+        user, "evaluate", lambda session: circular_sentences(session, [base, trained])
+    )
+    return flip_light(before, after, difference, why_not, circular or ())
 
 
 def newest_pair(scores: Sequence[Scored]) -> tuple[Scored | None, Scored | None]:

@@ -5,7 +5,7 @@ import streamlit as st
 from app.access.identity import SessionUser
 from app.access.permissions import NEEDS
 from app.access.session_user import failures_shown
-from app.home.demo_actions import Loading, demo_loading, load_demo
+from app.home.demo_actions import Loading, demo_loading, dismiss_demo, load_demo
 from app.kit.menu import may_open, view_file
 from app.kit.page import draw_empty
 from app.text.plain import plain
@@ -41,13 +41,20 @@ def draw_start(user: SessionUser) -> None:
         )
 
 
-def draw_loading(loading: Loading) -> None:
-    """The demo's step, refreshed while it loads; the page reruns with every step."""
+def draw_loading(user: SessionUser, loading: Loading) -> None:
+    """The demo's step, refreshed while it loads; the page reruns with every step.
+
+    Of a demo that failed, the log line and what can be done show to who may use the server.
+    """
     if loading.error:
-        st.error(
-            plain(f"The demo stopped at {loading.step}: {loading.error}"), icon=":material/error:"
-        )
-        st.button("Go on with the demo", key="home.resume_demo", on_click=load_demo)
+        stopped = f"The demo stopped at {loading.step}"
+        if not NEEDS["server"].is_met(user):
+            st.warning(plain(f"{stopped}: an admin can go on with it."), icon=":material/error:")
+            return
+        st.error(plain(f"{stopped}: {loading.error}"), icon=":material/error:")
+        with st.container(horizontal=True):
+            st.button("Go on with the demo", key="home.resume_demo", on_click=load_demo)
+            st.button("Dismiss", key="home.dismiss_demo", on_click=dismiss_demo)
         return
     st.fragment(_draw_live, run_every=EVERY_SECONDS)(loading.step)
 

@@ -42,6 +42,17 @@ def membership(session: Session, study_id: int, judge_id: int) -> StudyJudge:
     return add_member(session, study_id, judge_id)
 
 
+def may_be_given_items(session: Session, study_id: int, judge_id: int) -> bool:
+    """Whether neither an invitation that the judge lacks nor a pause keeps them from the study.
+
+    Creates no membership. Raises NotFound.
+    """
+    member = session.get(StudyJudge, (study_id, judge_id))
+    if member is not None:
+        return member.state != "paused"
+    return not get_study(session, study_id).settings.get("members_only")
+
+
 def not_open(study: Study) -> Refused:
     """The refusal of items of a study that is paused or closed."""
     return Refused(

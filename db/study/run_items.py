@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from db.corpus.texts import pair_source
 from db.run.new_items import in_order_of_roles
 from db.study.judgments import JudgmentRow
+from db.study.studies import get_study
 from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, StudyItem
 
 
@@ -38,6 +39,15 @@ class JudgedItem:
     group_id: int
     kind: ItemKind
     value: float
+
+
+class EstimateState(NamedTuple):
+    """Adjudicated decisions (how many, the newest) and the run's verdicts: of each, how many groups
+    and the sum of their ids, which also changes where two groups swap verdicts."""
+
+    decisions: int
+    last_decision: int
+    verdicts: tuple[tuple[object, ...], ...]
 
 
 def run_item_kinds(session: Session, run_id: int) -> dict[int, tuple[int, ItemKind]]:
@@ -121,6 +131,27 @@ def decided_items(session: Session, study_id: int) -> dict[int, str]:
         .where(Judgment.study_id == study_id, Judgment.is_current, Judge.kind == "adjudicator")
     )
     return dict(session.execute(query).all())
+
+
+def estimate_state(session: Session, study_id: int) -> EstimateState:
+    """The decisions and verdicts that estimates about a study's run depend on.
+
+    They depend on its judgments, too: `judgment_state`. Raises NotFound.
+    """
+    run_id = get_study(session, study_id).run_id
+    decisions = session.execute(
+        select(func.count(), func.coalesce(func.max(Judgment.id), 0))
+        .select_from(Judgment)
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .where(Judgment.study_id == study_id, Judgment.is_current, Judge.kind == "adjudicator")
+    ).one()
+    verdicts = session.execute(
+        select(Group.verdict, func.count(), func.sum(Group.id))
+        .where(Group.run_id == run_id, Group.verdict.is_not(None))
+        .group_by(Group.verdict)
+        .order_by(Group.verdict)
+    ).all()
+    return EstimateState(*decisions, tuple(tuple(row) for row in verdicts))
 
 
 def judged_items(

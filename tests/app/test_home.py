@@ -1,18 +1,25 @@
 """Home: no light is green without evidence, no step is ticked by its count alone."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
-from app_pages import open_page, words
+import streamlit as st
+from app_pages import cookies_of, open_page, send_cookies, sign_in, words
 from full_store import fill
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 from study_world import make_world, sampled_study
 
 from analysis.figures.paired import Difference
+from app.access.identity import LOCAL_ADMIN, SessionUser
 from app.home import actions, example
 from app.home import demo_actions as demo
 from app.home.path import Judged, next_step, path_of
 from app.home.quality import (
+    HIDDEN,
+    TOO_MANY,
     Level,
     Light,
     Quality,
@@ -22,12 +29,32 @@ from app.home.quality import (
     leakage_light,
     precision_light,
 )
-from app.home.quality_actions import newest_judged, newest_pair
-from db.outcome.evaluations import Scored
+from app.home.quality_actions import model_to_show, newest_judged, newest_pair, read_quality
+from app.kit.menu import may_open
+from db.assignment.members import add_member, may_be_given_items, pause_judge
+from db.outcome.checkpoints import record_checkpoint
+from db.outcome.evaluations import Scored, record_evaluation
 from db.outcome.overview import Overview
 from db.people.audit import list_audit
+from db.people.rights import Rights, set_rights
+from db.store.settings import logs
 from db.store.store import Store
-from db.study.studies import StudySummary
+from db.study.adjudication import adjudicate
+from db.study.rules import set_rules
+from db.study.run_items import estimate_state
+from db.study.studies import StudySummary, list_studies
+from db.tables import (
+    Account,
+    Analysis,
+    Dataset,
+    Evaluation,
+    Group,
+    Item,
+    Judge,
+    Release,
+    StudyItem,
+)
+from trainer.evaluate.following import INSTRUCTION_FLIP
 
 EMPTY = Overview(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}, 0, 0, 0, 0, 0)
 FULL = replace(
@@ -47,9 +74,15 @@ def light(level: Level, view: str = "agreement") -> Light:
     return Light("Figure", "0.5", level, "by a rule.", view)
 
 
+NAMES = ("kept", "leakage", "precision", "people", "model", "flip")
+
+
 def quality(**levels: Level) -> Quality:
-    names = ("kept", "leakage", "precision", "people", "model", "flip")
-    return Quality(**{name: light(levels.get(name, "good")) for name in names})
+    return Quality(**{name: light(levels.get(name, "good")) for name in NAMES})
+
+
+def user_with(*rights: str) -> SessionUser:
+    return SessionUser("tom", "curator", 1, rights=Rights(everywhere=frozenset(rights)))
 
 
 def kappa(value: float | None, items: int = 90, *, simulated: bool = False) -> Light:
@@ -69,6 +102,7 @@ def test_a_kappa_of_nobody_of_few_items_or_of_simulated_people_is_never_good() -
 def test_the_share_kept_of_a_few_finished_groups_says_nothing() -> None:
     assert kept_light(None, 0, 0, 0).level == "unknown"
     assert kept_light(1, 300, 10, 1).level == "unknown"
+    assert kept_light(1, 12, 9, 3).level == kept_light(1, 12, 9, 1, is_done=True).level == "look"
     assert kept_light(1, 300, 15, 5).level == "good"
     assert kept_light(1, 300, 40, 60).level == "look"
     assert kept_light(1, 300, 10, 90).level == "problem"
@@ -82,9 +116,7 @@ def test_one_leaking_comparison_is_a_problem_and_none_measured_is_not_good() -> 
     leaking = leakage_light(1, {**report, "leaks": ["P1- / P+"]})
     assert leaking.level == "problem" and leaking.value == "0.91" and "P1- / P+" in leaking.why
     report["comparisons"] = {"I- / I+": {"auc": None, "reason": "12 pairs: 20 are needed"}}
-    assert (
-        leakage_light(1, report).level == "unknown" and "12 pairs" in leakage_light(1, report).why
-    )
+    assert leakage_light(1, report).level == "look" and "12 pairs" in leakage_light(1, report).why
     assert leakage_light(None, None).level == "unknown"
 
 
@@ -117,6 +149,62 @@ def test_a_flip_is_good_when_the_whole_interval_of_the_difference_is_above_zero(
     assert refused.level == "unknown" and "another seed" in refused.why
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "level"),
+    [
+        (0.004, 0.09, "look"),
+        (0.006, 0.09, "good"),
+        (-0.09, 0.004, "problem"),
+        (-0.004, 0.1, "look"),
+    ],
+)
+def test_the_level_of_a_flip_is_that_of_the_interval_as_printed(
+    low: float, high: float, level: str
+) -> None:
+    found = flip_light(0.36, 0.4, Difference(0.04, low, high, 0.01, 90), "")
+    assert found.level == level and "-0.00" not in found.why
+
+
+def test_a_circular_flip_is_never_good_and_names_who_chose_its_groups() -> None:
+    def of(low: float, high: float) -> Light:
+        difference = Difference(0.14, low, high, 0.01, 90)
+        return flip_light(0.36, 0.5, difference, "", ["Circular on x: it is the validator."])
+
+    assert of(0.05, 0.2).level == "look" and "it is the validator" in of(0.05, 0.2).why
+    assert of(-0.3, -0.1).level == "problem"
+
+
+def test_home_knows_that_the_base_model_chose_the_groups_of_the_flip(sqlite_store: Store) -> None:
+    base, benchmark = "sentence-transformers/all-MiniLM-L6-v2", "held-out x 123456789abc"
+    questions = {f"g{number}": {"cluster": f"g{number}", "scored": True} for number in range(40)}
+    names = ("corpus", "queries", "judgments", "candidates", "forms")
+    parts = dict.fromkeys(names, "a" * 64) | {"documents": 9, "questions": 9}
+    with sqlite_store.write() as session:
+        trained = record_checkpoint(session, path="/m/new", base_model=base, config={}, summary={})
+        for model, flipped, checkpoint_id in ((base, 12, None), ("/m/new", 36, trained.id)):
+            record_evaluation(
+                session,
+                model=model,
+                benchmark=benchmark,
+                metrics={INSTRUCTION_FLIP: flipped / 40},
+                per_query={
+                    name: {INSTRUCTION_FLIP: float(number < flipped)}
+                    for number, name in enumerate(questions)
+                },
+                questions=questions,
+                record={
+                    "format": 3,
+                    "benchmark": parts,
+                    "model": {"weights_sha256": model},
+                    "held_out": {"choice": "kept", "approved": False, "validators": {base: None}},
+                },
+                checkpoint_id=checkpoint_id,
+            )
+        session.commit()
+    (flip,) = read_quality(user_with("train")).quality.lights
+    assert flip.level == "look" and "Circular on held-out x" in flip.why
+
+
 def test_the_base_is_the_one_on_the_benchmark_of_the_newest_trained_model() -> None:
     def scored(model: str, benchmark: str, checkpoint: int | None, number: int) -> Scored:
         base = None if checkpoint is None else "base"
@@ -135,6 +223,75 @@ def test_the_newest_study_that_people_judged_in_the_run_is_shown() -> None:
     second = replace(first, id=2, done=0)
     assert newest_judged([second, first], None) == first
     assert newest_judged([second, replace(first, done=0)], None) == second
+
+
+@pytest.mark.parametrize(
+    ("right", "views"), [("train", ["train", "evaluations"]), ("release", ["releases"])]
+)
+def test_what_the_user_may_not_see_is_not_called_missing_nor_next(
+    sqlite_store: Store, right: str, views: list[str]
+) -> None:
+    make_world(sqlite_store, 4)
+    user = user_with(right)
+    found = read_quality(user)
+    assert found.judged is None
+    assert [each.label for each in found.quality.lights] == ["Instruction flip"] * (
+        right == "train"
+    )
+    steps = path_of(EMPTY, found.quality, may_open=partial(may_open, user))
+    assert [each.view for each in steps] == views
+    assert next_step(steps) is steps[0]
+
+
+def test_a_curator_of_an_empty_store_reads_that_nothing_is_known_yet(
+    sqlite_store: Store,
+) -> None:
+    found = read_quality(user_with("curate"))
+    assert [each.level for each in found.quality.lights] == ["unknown"] * 5
+    assert next_step(path_of(EMPTY, found.quality)) is not None
+
+
+def test_the_precision_is_of_the_studys_own_run_and_follows_decisions_and_verdicts(
+    sqlite_store: Store,
+) -> None:
+    """A newer run must not hide it, and neither changes a judgment that agreement counts."""
+    fill(sqlite_store)
+    make_world(sqlite_store, 4, name="newer")
+    st.cache_data.clear()
+
+    def precision() -> Light:
+        found = read_quality(user_with("curate")).quality.precision
+        assert found is not None
+        return found
+
+    before = precision()
+    assert before.why != TOO_MANY and before.value != "100%"
+    with sqlite_store.write() as session:
+        chosen = select(Item).join(StudyItem, StudyItem.item_id == Item.id)
+        for item in session.scalars(chosen.where(StudyItem.study_id == 1)):
+            adjudicate(session, 1, item.id, item.scenario, by="cora")
+        session.commit()
+    assert precision().value == "100%"
+    with sqlite_store.write() as session:
+        state = estimate_state(session, 1)
+        groups = session.scalars(select(Group).where(Group.run_id == 1)).all()
+        kept, dropped = (
+            next(each for each in groups if each.verdict == verdict)
+            for verdict in ("kept", "dropped")
+        )
+        kept.verdict, kept.drop_reason = "dropped", dropped.drop_reason
+        dropped.verdict, dropped.drop_reason = "kept", None
+        session.flush()
+        assert estimate_state(session, 1) != state, "as many are kept, but others"
+
+
+def test_the_models_kappa_is_the_validators_and_never_the_best_of_several() -> None:
+    shared = {"lucky": 2, "busy": 60, "validator": 40}
+    assert model_to_show(shared, ["validator"]) == ("validator", "the run's validator")
+    assert model_to_show(shared, ["absent"]) == ("busy", "the model judge of the most items")
+    assert model_to_show({}, ["validator"]) == (None, "")
+    kappa = kappa_light("Kappa", 1, {"kappa": 0.7}, 40, why_not="", whose="the run's validator")
+    assert "with the run's validator" in kappa.why
 
 
 def step(title: str, found: Overview, made: Quality, judged: Judged | None = None) -> Any:
@@ -165,6 +322,39 @@ def test_a_problem_comes_next_before_what_deserves_a_look_and_good_steps_leave_n
     assert look.parameters["verdict"] == "dropped"
     both = next_step(path_of(FULL, quality(kept="look", flip="problem"), judged))
     assert both is not None and both.view == "evaluations"
+
+
+def undefined(level: Level = "unknown", why: str = "fewer than two people") -> Quality:
+    return replace(quality(), people=Light("Kappa", "–", level, why, "agreement"))
+
+
+def test_judging_that_can_go_no_further_leads_to_another_study() -> None:
+    for judged in (
+        Judged(2, 10, 10, is_own=True, is_closed=True),
+        Judged(2, 3, 10, is_closed=True),
+    ):
+        found = step("Judge", FULL, undefined(), judged)
+        assert (found.button, dict(found.parameters)) == ("Create a study", {})
+        assert "second person" not in found.state
+        other = step("Judge", FULL, undefined(), replace(judged, other_id=7))
+        assert (other.button, other.parameters["study"]) == ("Judge or invite people", "7")
+    assert step("Judge", FULL, undefined(), Judged(2, 3, 10, is_own=True)).view == "judge"
+
+
+def test_a_step_in_which_nothing_can_be_done_is_never_to_do() -> None:
+    few = kept_light(1, 12, 9, 3)
+    report = {"warn_above": 0.8, "leaks": [], "comparisons": {"a": {"auc": None, "reason": "few"}}}
+    made = replace(quality(), kept=few, leakage=leakage_light(1, report))
+    assert step("Curate", FULL, made).level == "look"
+    judged = Judged(1, 90, 90)
+    for why in (HIDDEN, TOO_MANY):
+        assert step("Judge", FULL, undefined(why=why), judged).level == "look"
+    unknown = quality(precision="unknown")
+    assert step("Agreement", FULL, unknown, judged).level == "look"
+    assert step("Agreement", FULL, unknown, Judged(1, 10, 90)).level == "unknown"
+    early = Judged(1, 50, 90, is_closed=True)
+    assert step("Judge", FULL, quality(), early).level == "look"
+    assert step("Judge", FULL, quality(people="problem"), early).level == "problem"
 
 
 def test_a_leaking_run_is_not_done_however_much_it_kept() -> None:
@@ -230,12 +420,125 @@ def test_the_example_is_a_kept_group_in_no_study_of_the_demo_and_hidden_from_its
     assert "What is a group?" not in [each.label for each in open_page("home").get("expander")]
 
 
-def test_what_waits_is_counted_for_its_person_and_links_to_its_study(sqlite_store: Store) -> None:
+def links(text: str) -> list[Any]:
+    """The page links of Home with this text."""
+    found = [each.proto for each in open_page("home").main if each.type == "page_link"]
+    return [each for each in found if text in each.label]
+
+
+def test_what_waits_is_counted_for_its_person_and_links_to_its_study(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(sqlite_store)
-    (link,) = [
-        each.proto
-        for each in open_page("home").main
-        if each.type == "page_link" and "to judge" in each.proto.label
-    ]
+    reads: list[Session] = []
+
+    def counted(session: Session) -> list[StudySummary]:
+        reads.append(session)
+        return list_studies(session)
+
+    monkeypatch.setattr("app.home.seen_actions.list_studies", counted)
+    (link,) = links("to judge")
     assert link.label.replace("\\", "") == "6 items to judge in first study"
     assert "study=1" in link.query_string
+    assert len(reads) == 1, "the list of studies is read once"
+    with sqlite_store.write() as session:
+        set_rules(session, 1, members_only=True)
+        session.commit()
+    assert links("to judge") == [], "they are not invited"
+    with sqlite_store.read() as session:
+        judge_id = session.scalars(select(Judge.id).where(Judge.name == LOCAL_ADMIN)).one()
+        assert not may_be_given_items(session, 1, judge_id)
+        add_member(session, 1, judge_id)
+        assert may_be_given_items(session, 1, judge_id)
+        pause_judge(session, 1, judge_id, "too fast")
+        assert not may_be_given_items(session, 1, judge_id)
+
+
+def test_an_adjudicator_sees_on_home_what_waits_for_a_decision(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(sqlite_store)
+    cookies = cookies_of(sqlite_store, "annotator")
+    with sqlite_store.write() as session:
+        account = session.scalars(select(Account)).one()
+        set_rights(session, account, ["adjudicate"], actor="test", study_id=1)
+        session.commit()
+    send_cookies(monkeypatch, cookies)
+    (link,) = links("disputed")
+    assert "study=1" in link.query_string and "first study" in link.label
+
+
+class Failed:
+    """A demo that ended with an error."""
+
+    def poll(self) -> int:
+        return 1
+
+
+@pytest.fixture
+def failed_demo(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """The store of an app whose demo failed."""
+    logs().mkdir(parents=True, exist_ok=True)
+    (logs() / demo.LOG).write_text("[2/11] Curate\nno space on /srv/secret\n")
+    monkeypatch.setattr(demo, "_processes", {sqlite_store.url: Failed()})
+    return sqlite_store
+
+
+def test_who_may_use_the_server_sees_why_the_demo_failed_until_they_dismiss_it(
+    failed_demo: Store,
+) -> None:
+    page = open_page("home")
+    assert "/srv/secret" in words(page) and page.button("home.resume_demo")
+    page.button("home.dismiss_demo").click().run()
+    assert not page.exception and "The demo stopped" not in words(page)
+    assert demo._processes == {}
+
+
+def test_others_see_neither_the_log_of_the_demo_nor_buttons_that_refuse(
+    failed_demo: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sign_in(failed_demo, monkeypatch, "curator")
+    page = open_page("home")
+    (warning,) = page.warning
+    assert "The demo stopped" in warning.value and "secret" not in warning.value + words(page)
+    assert not [each.key for each in page.button if each.key and "demo" in each.key]
+
+
+def test_a_failed_demo_that_was_completed_since_is_no_longer_shown(failed_demo: Store) -> None:
+    assert demo.demo_loading() == demo.Loading("[2/11] Curate", "no space on /srv/secret")
+    with failed_demo.write() as session:
+        dataset = Dataset(name="demo", source="test", licence="CC0-1.0")
+        session.add(dataset)
+        session.flush()
+        empty: dict[str, Any] = {"filter": {}, "counts": {}, "card": "", "offline": True}
+        release = Release(
+            dataset_id=dataset.id,
+            name="demo",
+            content_sha256="0" * 64,
+            path="/x",
+            format="parquet",
+            **empty,
+        )
+        session.add(release)
+        session.flush()
+        checkpoint = record_checkpoint(
+            session, path="/m", base_model="b", config={}, summary={}, release_id=release.id
+        )
+        session.add(
+            Evaluation(
+                model="/m", benchmark="x", metrics={}, per_query={}, checkpoint_id=checkpoint.id
+            )
+        )
+        session.add(
+            Analysis(
+                dataset_id=dataset.id, kind="diversity", inputs_sha256="a", config={}, result={}
+            )
+        )
+        session.commit()
+    assert demo.demo_loading() is not None, "the map is still missing"
+    with failed_demo.write() as session:
+        session.add(
+            Analysis(dataset_id=1, kind="coverage", inputs_sha256="b", config={}, result={})
+        )
+        session.commit()
+    assert demo.demo_loading() is None
