@@ -89,7 +89,7 @@ def circular_held_out(settings: TrainSettings, origins: Mapping[str, Any]) -> li
 
 
 def decides_alone(settings: TrainSettings) -> bool:
-    """Whether the judge of held-out groups chose them, whatever the validator said."""
+    """Whether the judge of held-out groups chose them, without the validator."""
     return bool(settings.held_out_judge) and settings.held_out_groups == "all"
 
 
