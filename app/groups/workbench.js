@@ -50,6 +50,7 @@ class Workbench extends OutboxCard {
     this.at = null;
     this.offset = 0;
     this.isTurned = false;
+    this.isAtEnd = false;
     this.queue = null;
   }
 
@@ -73,6 +74,7 @@ class Workbench extends OutboxCard {
     if (data.calls) this.calls.set(data.calls.group, data.calls.list);
     if (isOther) this.show((isTurned ? null : data.at) ?? this.rows[0]?.id ?? null);
     else this.refresh();
+    if (this.isAtEnd && !this.outbox.size) this.continueQueue();
     this.drawList();
     this.drawAround();
     if (this.outbox.size || this.needs().length || this.isTurned) this.send();
@@ -232,10 +234,27 @@ class Workbench extends OutboxCard {
   goOn() {
     const next = this.rows[this.place() + 1];
     if (next) this.show(next.id);
-    else this.refresh(true);
+    else {
+      this.refresh(true);
+      this.isAtEnd = true;
+    }
     this.drawList();
     this.drawAround();
     afterPaint(() => this.send()); // what sending costs must not delay the next group
+  }
+
+  // The last group of the list was decided, and the server knows: a filtered queue has moved up, any
+  // other goes on with its next page.
+  continueQueue() {
+    const next = this.rows[this.place() + 1];
+    this.isAtEnd = false;
+    if (this.boxes || !this.reasonRow.hidden || this.refused.size) return;
+    if (next) this.show(next.id);
+    else if (this.offset + this.data.page < this.data.total) {
+      this.offset += this.data.page;
+      this.isTurned = true;
+      this.at = null;
+    }
   }
 
   openReason() {
@@ -507,6 +526,7 @@ class Workbench extends OutboxCard {
   show(id) {
     const hadFocus = this.hasFocus();
     this.at = id;
+    this.isAtEnd = false;
     this.callsOf = null;
     this.boxes = null;
     this.frame.classList.remove("editing");

@@ -4,6 +4,7 @@ import os
 import signal
 from itertools import count
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from browser import PATIENCE, wait_past_dwell, wait_until
@@ -13,6 +14,7 @@ from records_world import make_run
 from restartable import Restartable
 from sqlalchemy import select
 
+from app.groups.actions import PAGE
 from db.run.group_detail import get_group
 from db.store.store import Store
 from db.tables import Group, Review
@@ -38,10 +40,10 @@ def new_run(store: Store, kept: int) -> int:
     return make_run(store, kept=kept, dropped=0, unwritten=0, name=name, offline=False)
 
 
-def open_card(browser: Browser, server: Restartable, run_id: int) -> Page:
+def open_card(browser: Browser, server: Restartable, run_id: int, **wanted: object) -> Page:
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(PATIENCE)
-    page.goto(f"{server.url}/groups?run={run_id}")
+    page.goto(f"{server.url}/groups?{urlencode({'run': run_id} | wanted)}")
     expect(page.locator(".card .triplet")).to_have_count(3)
     return page
 
@@ -99,6 +101,24 @@ def test_keys_review_the_group_on_the_screen_and_undo_takes_it_back(
         (rejected, "reject", False, True),
         (rejected, "approve", True, False),
     ]
+    page.close()
+
+
+def test_after_the_last_group_of_the_list_the_next_one_comes(
+    store: Store, served: Restartable, browser: Browser
+) -> None:
+    """Of all groups it is on the next page; of those to review, the list has moved up."""
+    run_id = new_run(store, PAGE + 3)
+    with store.read() as session:
+        ids = session.scalars(select(Group.id).where(Group.run_id == run_id).order_by(Group.id))
+        last, following, third = ids.all()[PAGE - 1 : PAGE + 2]
+    page = open_card(browser, served, run_id, group=last)
+    assert press(page, "a") == last
+    expect(page.locator(".card")).to_have_attribute("data-group", str(following))
+    page.close()
+    page = open_card(browser, served, run_id, group=following, verdict="kept", review="none")
+    assert press(page, "a") == following
+    expect(page.locator(".card")).to_have_attribute("data-group", str(third))
     page.close()
 
 
