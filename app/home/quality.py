@@ -62,7 +62,7 @@ def kept_light(
     rule = f"good from {GOOD_KEPT:.0%}, a problem below {LOW_KEPT:.0%}"
     if run_id is None or not finished:
         return Light(label, "–", "unknown", "No group is finished yet.", "curate")
-    share = kept / finished
+    share = round(kept / finished, 2)  # rated as printed: "60%" is not below "good from 60%"
     about = f"{kept:,} of {counted(finished, 'finished group')} from {counted(pairs, 'pair')}"
     parameters = {"run": str(run_id)}
     if finished < MIN_FINISHED:
@@ -121,11 +121,11 @@ def precision_light(study_id: int | None, about: Mapping[str, Any] | None, why_n
     if not found["interval"]:
         why = f"{basis}: too few for an interval."
         return Light(label, value, "look", why, "agreement", parameters)
-    low, high = found["interval"]
+    low, high = (round(bound, 2) for bound in found["interval"])  # rated as printed
     level: Level = (
         "good" if low >= GOOD_PRECISION else "problem" if high < GOOD_PRECISION else "look"
     )
-    rule = f"good when the whole interval is above {GOOD_PRECISION:.0%}"
+    rule = f"good when the whole interval is at least {GOOD_PRECISION:.0%}"
     value = f"{value} [{low:.0%}, {high:.0%}]"
     return Light(label, value, level, f"{basis}; {rule}.", "agreement", parameters)
 
@@ -145,7 +145,7 @@ def kappa_light(
     if mean is None or mean["kappa"] is None:
         reason = why_not or f"Undefined: {(mean or {}).get('reason', 'nobody has judged')}."
         return Light(label, "–", "unknown", reason, "agreement", parameters)
-    kappa = float(mean["kappa"])
+    kappa = round(float(mean["kappa"]), 2)  # rated as printed
     value, about = f"{kappa:.2f} (n = {items:,})", f"Cohen's kappa over {counted(items, 'item')}"
     about += f" with {whose}" if whose else ""
     if simulated:

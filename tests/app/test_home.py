@@ -96,6 +96,7 @@ def test_a_kappa_of_nobody_of_few_items_or_of_simulated_people_is_never_good() -
     assert kappa(0.9, simulated=True).level == "look"
     assert kappa(0.05).level == "problem"
     assert (kappa(0.61).level, kappa(0.59).level) == ("good", "look")
+    assert (kappa(0.596).value[:4], kappa(0.596).level) == ("0.60", "good")  # rated as printed
     assert kappa(0.75, 60).value == "0.75 (n = 60)"
 
 
@@ -125,6 +126,7 @@ def test_one_leaking_comparison_is_a_problem_and_none_measured_is_not_good() -> 
     [
         ([0.82, 0.97], False, "good"),
         ([0.75, 0.97], False, "look"),
+        ([0.797, 0.97], False, "good"),  # printed as 80 %
         ([0.5, 0.7], False, "problem"),
         (None, False, "look"),
         ([0.82, 0.97], True, "look"),
