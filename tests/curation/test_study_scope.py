@@ -137,7 +137,8 @@ def test_after_the_planners_additions_and_under_a_filter_no_kappa_is_of_the_run(
         assert "pass the filters" in told.json["scope"]["sentence"]
     page = open_page("agreement")
     assert not page.warning
-    page.get("button_group")[0].set_value(["positive", "query_negative"]).run()
+    roles = next(one for one in page.get("button_group") if one.key == "agreement.scenarios")
+    roles.set_value(["positive", "query_negative"]).run()
     assert any("pass the filters" in str(each.value) for each in page.warning)
     assert "on these chosen items" in words(page) and "from the whole run" not in words(page)
     with sqlite_store.write() as session:
