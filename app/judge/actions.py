@@ -45,15 +45,15 @@ def card_data(
     language: str = DEFAULT,
     before: str | None = None,
 ) -> dict[str, Any]:
-    """The data of the judging card, after storing the decisions it sent, in one transaction.
+    """The data of the judging card, after storing the decisions it sent: all in one transaction.
 
     `scope` separates the outboxes of different judges and stores in the same browser. `before`
     requests the judge's answers older than that of this token ("": the last ones).
     """
     user = require_permission("judge")
     reword = partial(error_text, language)
-    items: list[dict[str, Any]] = []
-    past: list[dict[str, Any]] = []
+    leased: list[ShownItem] = []
+    example: ShownItem | None = None
     notices: dict[str, str] = {}
     message = ""
     in_qualification: QualificationState | None = None
@@ -68,19 +68,22 @@ def card_data(
             state, example = example_now(session, study_id, judge.id)
             if state.passed:
                 leased = lease_items(session, study_id, judge.id, LEASED_AHEAD)
-                threads = messages_of(session, study_id, judge.id, [one.item_id for one in leased])
-                items = [_as_json(item, threads.get(item.item_id, ())) for item in leased]
             elif example is not None:
                 in_qualification = state
-                items = [{**_as_json(example), "round": state.round}]
         except Refused as refused:
             message = reword(refused)
-        if before is not None:
-            past = _past(session, study_id, judge.id, before)
-        progress = own_progress(session, study_id, judge.id)
-        replies = len(unread_replies(session, study_id, judge.id))
         session.commit()
-    scope = hashlib.sha256(f"{judge.id} {judge.name} {judge.created_at}".encode())
+        judge_id, about = judge.id, f"{judge.id} {judge.name} {judge.created_at}"
+    # what is only read waits for nobody, and nobody waits for it: the study's lock is free again
+    with open_store().read() as session:
+        threads = messages_of(session, study_id, judge_id, [one.item_id for one in leased])
+        items = [_as_json(item, threads.get(item.item_id, ())) for item in leased]
+        if in_qualification is not None and example is not None:
+            items = [{**_as_json(example), "round": in_qualification.round}]
+        past = [] if before is None else _past(session, study_id, judge_id, before)
+        progress = own_progress(session, study_id, judge_id)
+        replies = len(unread_replies(session, study_id, judge_id))
+    scope = hashlib.sha256(about.encode())
     return {
         "language": language,
         "scope": scope.hexdigest()[:16],
