@@ -191,7 +191,9 @@ def _write(session: Session, path: Path, progress: Progress | None) -> dict[str,
 
 def _to_disk(path: Path) -> None:
     """Wait until a file, or the names in a folder, would survive a power cut."""
-    opened = os.open(path, os.O_RDONLY)
+    if path.is_dir() and not hasattr(os, "O_DIRECTORY"):
+        return  # Windows opens no folder
+    opened = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(opened)
     finally:

@@ -63,6 +63,8 @@ def test_no_folder_is_shown(tmp_path: Path) -> None:
         "list": ["c", "org/x", 1],
     }
     assert shown_name("org/x") == "org/x"
+    judges = ["transformers:/srv/a/judge:pointwise", "openai:gpt", "https://host/a/b"]
+    assert without_folders(judges) == ["transformers:judge:pointwise", *judges[1:]]
 
 
 @pytest.mark.parametrize("public", [True, False])

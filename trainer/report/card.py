@@ -126,7 +126,11 @@ def _origins(settings: TrainSettings, release: ReleaseData) -> str:
         [] if others_chose else [INDEPENDENT if _all_judged(origins) else UNKNOWN]
     )
     sentences += [APPROVED] if approved else []
-    sentences += [CONFIRMED.format(settings.held_out_judge)] if settings.held_out_judge else []
+    sentences += (
+        [CONFIRMED.format(without_folders(settings.held_out_judge))]
+        if settings.held_out_judge
+        else []
+    )
     return f"| | |\n|---|---|\n{rows}\n\n" + "\n\n".join(sentences)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from analysis.embed.model_hash import NamedModel, model_sha256, same_model
 from trainer.data.confirmed import judge_model
 from trainer.evaluate.reranking import plain_name
+from trainer.report.public_name import without_folders
 from trainer.settings.settings import TrainSettings
 
 VALIDATION = "validation"
@@ -95,17 +96,17 @@ def decides_alone(settings: TrainSettings) -> bool:
 
 def circular_judge(origins: Mapping[str, Any], judge: str) -> list[str]:
     """The same of the judge that confirmed the held-out groups, and base model and teacher."""
-    model, found = judge_model(judge), []
+    model, found, named = judge_model(judge), [], without_folders(judge)
     parts = [(BASE, origins["base"]), (TEACHER, origins["teacher"])]
     pairs = {label: same_model(model, _as_model(of)) for label, of in parts if of}
     for label in (label for label, same in pairs.items() if same):
         found.append(
-            f"Circular: {label} is also {judge}, which confirmed the held-out groups, so scores on "
+            f"Circular: {label} is also {named}, which confirmed the held-out groups, so scores on "
             "them are too high for the base. Independent is another judge."
         )
     if unknown := [label for label, same in pairs.items() if same is None]:
         found.append(
-            f"Unknown: whether {judge}, which confirmed the held-out groups, is also "
+            f"Unknown: whether {named}, which confirmed the held-out groups, is also "
             f"{', '.join(unknown)}. The names differ, and weights that are not on this machine "
             "have no hash to compare."
         )

@@ -44,6 +44,11 @@ def shown_name(model: str) -> str:
 def without_folders(value: Any) -> Any:
     """Settings with the last part of each folder of this machine in place of its path."""
     if isinstance(value, str):
+        family, _, rest = value.partition(
+            ":"
+        )  # a judge's or a reranker's: "transformers:/models/x"
+        if rest.startswith(("/", "~", ".")) and not rest.startswith("//"):
+            return f"{family}:{shown_name(rest)}"
         return shown_name(value) if value.startswith(("/", "~", ".")) else value
     if isinstance(value, dict):
         return {key: without_folders(inner) for key, inner in value.items()}
