@@ -25,6 +25,11 @@ def in_write(store: Store, change: Callable[[Session], Any]) -> None:
         session.commit()
 
 
+def answered(key: str) -> Call:
+    about: dict[str, Any] = {"task": "t", "provider": "p", "model": "m", "prompt_sha256": ""}
+    return Call(key=key, request={}, answer="a", **about)
+
+
 def fill(store: Store) -> None:
     """Add two datasets with a run each, validated, with calls of their own and a shared one."""
     make_world(store, groups=3, name=NAME)
@@ -35,24 +40,9 @@ def fill(store: Store) -> None:
         session.add(judge)
         session.flush()
         for group in session.scalars(select(Group)):
-            call = Call(
-                key=f"own-{group.id}",
-                task="t",
-                provider="p",
-                model="m",
-                prompt_sha256="",
-                request={},
-                answer="a",
-            )
-            shared = session.scalar(select(Call).where(Call.key == "shared")) or Call(
-                key="shared",
-                task="t",
-                provider="p",
-                model="m",
-                prompt_sha256="",
-                request={},
-                answer="a",
-            )
+            call = answered(f"own-{group.id}")
+            query = select(Call).where(Call.key == "shared")
+            shared = session.scalar(query) or answered("shared")
             session.add_all([call, shared])
             session.flush()
             session.add(GroupCall(group_id=group.id, task="own", call_id=call.id))

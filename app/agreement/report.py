@@ -29,12 +29,11 @@ def draw_report(report: dict[str, Any], origin: Origin) -> None:
     means = [(f"{who} with {who[0].lower()}{who[1:]}", report["human_human"])]
     means += [(f"{who} with {name}", mean) for name, mean in report["human_model"].items()]
     is_known = any(mean["kappa"] is not None for _, mean in means)
-    pairs = [] if is_known else [pair for pair in report["pairs"] if pair["kappa"] is not None]
+    defined = [pair for pair in report["pairs"] if pair["kappa"] is not None]
+    pairs = [(f"{pair['judge_a']} with {pair['judge_b']}", pair) for pair in defined]
     with st.container(horizontal=True):
-        for label, mean in means * (not pairs):
+        for label, mean in means if is_known or not pairs else pairs[:MAX_PAIR_CARDS]:
             draw_mean(label, mean)
-        for pair in pairs[:MAX_PAIR_CARDS]:
-            draw_mean(f"{pair['judge_a']} with {pair['judge_b']}", pair)
     brackets = interval_caption(report)
     st.caption(
         f"{report['judgments']:,} judgments of {report['items']:,} items"

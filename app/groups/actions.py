@@ -7,7 +7,7 @@ dropped. A group of which a person may judge an item is shown to them neither wa
 
 import hashlib
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ from db.run.group_detail import GroupDetail, get_group
 from db.run.revalidations import WAITING, revalidation_of
 from db.run.runs import RunSummary, funnel
 from db.store.store import Store, open_store
-from db.tables import Group, Review, Run
+from db.tables import Group, Job, Review, Run
 
 PAGE = 50
 MAX_DETAILS = 8
@@ -222,12 +222,13 @@ def _validate(viewer: Viewer, entry: Mapping[str, Any]) -> None:
 
 def _groups_being_validated(session: Session, run_id: int) -> set[int | None]:
     """The groups that queued or running jobs let the validator judge; None: all edited ones."""
-    jobs = list_jobs(session, kind="judge", statuses=LIVE_JOB)
-    return {
-        job.config.get("group_id")
-        for job in jobs
-        if job.config.get("run_id") == run_id and "judge" not in job.config  # a second judge
-    }
+    return {job.config.get("group_id") for job in _revalidations(session, run_id, LIVE_JOB)}
+
+
+def _revalidations(session: Session, run_id: int, statuses: Sequence[str]) -> list[Job]:
+    """The jobs in which the run's validator judges edits, not those of a second judge."""
+    jobs = list_jobs(session, kind="judge", statuses=statuses)
+    return [one for one in jobs if one.config.get("run_id") == run_id and "judge" not in one.config]
 
 
 def _offset_of(session: Session, desk: Desk, viewer: Viewer) -> int:
@@ -264,9 +265,8 @@ def _with_prompts(
 def _revalidate_soon(store: Store, run_id: int, name: str) -> None:
     """Queue the validator for edited groups, unless such a job is queued already."""
     with store.read() as session:
-        queued = list_jobs(session, kind="judge", statuses=("queued",))
-    configs = [job.config for job in queued]
-    if not any(one.get("run_id") == run_id and "judge" not in one for one in configs):
+        queued = _revalidations(session, run_id, ("queued",))
+    if not queued:
         launching.launch(store, "judge", {"run_id": run_id}, started_by=name)
 
 

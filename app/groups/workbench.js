@@ -147,7 +147,7 @@ class Workbench extends OutboxCard {
     if (next) {
       this.show(next.id);
       this.drawList();
-    } else if (step > 0 && this.offset + this.data.page < this.data.total) {
+    } else if (step > 0 && this.hasNextPage()) {
       this.turn(this.offset + this.data.page);
     } else if (step < 0 && this.offset > 0) {
       this.turn(Math.max(0, this.offset - this.data.page));
@@ -158,6 +158,10 @@ class Workbench extends OutboxCard {
 
   prefetch() {
     if (this.near().some((id) => !this.details.has(id) && !this.gone.has(id))) this.send();
+  }
+
+  hasNextPage() {
+    return this.offset + this.data.page < this.data.total;
   }
 
   turn(offset) {
@@ -250,11 +254,7 @@ class Workbench extends OutboxCard {
     this.isAtEnd = false;
     if (this.boxes || !this.reasonRow.hidden || this.refused.size) return;
     if (next) this.show(next.id);
-    else if (this.offset + this.data.page < this.data.total) {
-      this.offset += this.data.page;
-      this.isTurned = true;
-      this.at = null;
-    }
+    else if (this.hasNextPage()) this.turn(this.offset + this.data.page);
   }
 
   openReason() {
@@ -579,7 +579,7 @@ class Workbench extends OutboxCard {
       before.setAttribute("aria-label", "Previous page of groups");
       after.setAttribute("aria-label", "Next page of groups");
       before.disabled = this.offset <= 0;
-      after.disabled = this.offset + data.page >= data.total;
+      after.disabled = !this.hasNextPage();
       head.append(before, make("span", "quiet", `${this.offset + 1}–${last}`), after);
     }
     const rows = make("ul", "rows");

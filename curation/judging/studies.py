@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import exists, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from curation.judges.judge import Choice, ItemJudge, ItemView
@@ -25,10 +25,10 @@ from db.people.audit import record_audit
 from db.run.runs import choose_run
 from db.store.store import Store
 from db.study.gold_items import count_approved, sample_gold_items
-from db.study.judgments import get_or_create_judge, record_judgment
+from db.study.judgments import get_or_create_judge, has_judged, record_judgment
 from db.study.rules import set_rules
 from db.study.studies import GUIDELINES, add_study, compose, current_guideline, get_study
-from db.tables import Item, Judge, Judgment, Study, StudyItem
+from db.tables import Item, Judge, Study, StudyItem
 from db.values import AMBIGUOUS, NONE
 
 
@@ -243,13 +243,8 @@ def enrol(session: Session, judge: ItemJudge) -> Judge:
 
 def unjudged_items(session: Session, study_id: int, judge_id: int) -> tuple[int, list[int]]:
     """How many items the study has to judge, and those this judge has not judged, in order."""
-    judged = (
-        exists(select(Judgment.id))
-        .where(Judgment.item_id == StudyItem.item_id)
-        .where(Judgment.judge_id == judge_id, Judgment.is_current)
-    )
     rows = session.execute(
-        select(StudyItem.item_id, judged)
+        select(StudyItem.item_id, has_judged(judge_id, StudyItem.item_id))
         .where(StudyItem.study_id == study_id, StudyItem.part == "main")
         .order_by(StudyItem.position)
     ).all()

@@ -8,6 +8,7 @@ from sqlalchemy import Select, and_, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
 from db.run.new_items import in_order_of_roles
+from db.study.judgments import has_judged
 from db.tables import Group, Item, Judge, Judgment
 
 HOLDS, FAILS, WAITING = "holds", "fails", "waiting"
@@ -18,12 +19,13 @@ def waiting_items(
 ) -> list[int]:
     """Newest items of a run's edited groups, or of one of them, that the judge, or any model, has
     not answered."""
-    judged = select(Judgment.id).where(Judgment.item_id == Item.id, Judgment.is_current)
-    if judge_id is None:
-        judged = judged.join(Judge, Judge.id == Judgment.judge_id).where(Judge.kind == "model")
-    else:
-        judged = judged.where(Judgment.judge_id == judge_id)
-    query = _newest_items(run_id).where(Item.revision > 1, ~exists(judged))
+    by_a_model = exists(
+        select(Judgment.id)
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .where(Judgment.item_id == Item.id, Judgment.is_current, Judge.kind == "model")
+    )
+    judged = by_a_model if judge_id is None else has_judged(judge_id, Item.id)
+    query = _newest_items(run_id).where(Item.revision > 1, ~judged)
     if group_id is not None:
         query = query.where(Group.id == group_id)
     return list(session.scalars(query))
@@ -31,12 +33,7 @@ def waiting_items(
 
 def items_of_run(session: Session, run_id: int, judge_id: int) -> tuple[int, list[int]]:
     """How many newest items the groups of a run have, and those that the judge has not answered."""
-    judged = (
-        exists(select(Judgment.id))
-        .where(Judgment.item_id == Item.id)
-        .where(Judgment.judge_id == judge_id, Judgment.is_current)
-    )
-    rows = session.execute(_newest_items(run_id).add_columns(judged)).all()
+    rows = session.execute(_newest_items(run_id).add_columns(has_judged(judge_id, Item.id))).all()
     return len(rows), [item_id for item_id, is_judged in rows if not is_judged]
 
 

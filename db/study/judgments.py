@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, and_, func, or_, select, text, update
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select, text, update
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from db.errors import BadInput, NotFound, Refused
 from db.tables import Item, Judge, Judgment, StudyItem, utc_now
@@ -83,6 +83,15 @@ def get_or_create_judge(
 def find_judgment(session: Session, event_id: str) -> Judgment | None:
     """The judgment stored for an event, None if it never arrived."""
     return session.scalar(select(Judgment).where(Judgment.event_id == event_id))
+
+
+def has_judged(judge_id: int, item_id: InstrumentedAttribute[int]) -> ColumnElement[bool]:
+    """A condition on a query's own item: the judge has a current judgment on it."""
+    return exists(
+        select(Judgment.id).where(
+            Judgment.item_id == item_id, Judgment.judge_id == judge_id, Judgment.is_current
+        )
+    )
 
 
 def current_judgment(session: Session, judge_id: int, item_id: int) -> Judgment | None:
