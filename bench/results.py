@@ -21,6 +21,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import threading
@@ -157,6 +158,9 @@ class Results:
     def __init__(self, folder: Path, release: Path, guard: Path | None) -> None:
         self.folder, self.release, self.guard = folder, release, guard
         self.path = folder / "runs.jsonl"
+        # one store: the base model is encoded by the first training, and Train shows them all
+        self.home = folder / "home"
+        run_inf("db", "upgrade", home=self.home)
         lines = self.path.read_text("utf-8").splitlines() if self.path.exists() else []
         rows = map(json.loads, lines)
         self.done: dict[str, dict[str, Any]] = {row["key"]: row for row in rows}
@@ -190,11 +194,11 @@ class Results:
         return key, given
 
     def _run(self, key: str, name: str, given: list[str]) -> dict[str, Any]:
-        home, started = self.folder / "homes" / key, time.monotonic()
-        run_inf("db", "upgrade", home=home)
+        started = time.monotonic()
         out = self.folder / "models" / key
+        shutil.rmtree(out, ignore_errors=True)  # of a run that was killed
         words = ("train", "--release", self.release, "--out", out, *given)
-        result = run_inf(*words, home=home, OMP_NUM_THREADS="1")
+        result = run_inf(*words, home=self.home, OMP_NUM_THREADS="1")
         row = {
             "key": key,
             "name": name,
@@ -204,7 +208,7 @@ class Results:
         }
         with self.writing, self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
-        print(f"{name}: {json.dumps(scores_of(result, 'after'))}", file=sys.stderr)
+        print(f"{name}: {json.dumps(scores_of(result, 'after'))}", file=sys.stderr, flush=True)
         return row
 
 
@@ -237,6 +241,20 @@ def table(results: Results, ways: Sequence[Way]) -> str:
         seconds = ", ".join(str(row["seconds"]) for row in rows)
         seeds = ", ".join(map(str, way.seeds))
         lines.append(f"| {way.name} | {seeds} | {' | '.join(cells)} | {seconds} |")
+    return "\n".join(lines) + "\n"
+
+
+def gains(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What every seed gained on each measure, with its paired 95 % interval."""
+    lines = ["| seed | measure | gain |", "|---|---|---|"]
+    for seed, row in zip(SEEDS, rows, strict=False):
+        parts = (row["result"][part].get("gain", {}) for part in ("held_out", "natural_probe"))
+        for name, gain in {name: of for part in parts for name, of in part.items()}.items():
+            if name not in HEADLINE:
+                continue
+            low, high = gain["low"], gain["high"]
+            limits = "" if low is None else f" [{low:+.3f}, {high:+.3f}]"
+            lines.append(f"| {seed} | {name} | {gain['value']:+.3f}{limits} |")
     return "\n".join(lines) + "\n"
 
 
@@ -276,7 +294,8 @@ def main() -> None:
     for name in names:
         print(f"\n## {name}\n\n{table(results, PARTS[name])}", flush=True)
         if name == "recipe":
-            print(controls([results.of(PARTS[name][0], seed) for seed in SEEDS]), flush=True)
+            rows = [results.of(PARTS[name][0], seed) for seed in SEEDS]
+            print(gains(rows), controls(rows), sep="\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+# Before anything loads OpenMP: threads that spin while they wait take the other worker's core, and
+# a test with a model then lasts several times longer.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 import hypothesis
 import pytest
 from for_the_gate import ForTheGate

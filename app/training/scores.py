@@ -7,7 +7,11 @@ from app.text.numbers import score
 from trainer.evaluate.following import FOLLOWING, INSTRUCTION_ALONE, QUERY_ALONE
 from trainer.evaluate.intervals import HELD_OUT_INTERVALS
 
-INTERVAL_COLUMNS = ("Measure", "Base", "Base from", "Base to", "Trained", "from", "to")
+INTERVAL_COLUMNS = (
+    *("Measure", "Base", "Base from", "Base to"),
+    *("Trained", "from", "to"),
+    *("Gain", "Gain from", "Gain to"),
+)
 COLUMNS = ("measure", "base", "trained", "query alone", "instruction alone", "BM25")
 Row = tuple[str, float | None, float | None, float | None, float | None, float | None]
 
@@ -20,36 +24,41 @@ def score_notes(result: Mapping[str, Any]) -> list[str]:
 
 
 def interval_rows(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A row per measure of held-out groups: base and trained, each with its 95 % interval over
-    groups that share a query. Empty for a training from before these were stored."""
+    """A row per measure: base, trained and the gain, each with its 95 % interval.
+
+    Over groups that share a query, and over the probe's items (there the gain alone has one).
+    Empty for a training from before these were stored.
+    """
     held_out: Mapping[str, Any] = result.get("held_out") or {}
-    intervals: Mapping[str, Any] = held_out.get("intervals") or {}
-    before, after = intervals.get("before") or {}, intervals.get("after") or {}
-    return [
-        dict(
-            zip(
-                INTERVAL_COLUMNS,
-                (
-                    name,
-                    held_out["before"].get(name),
-                    *before.get(name, (None, None)),
-                    held_out["after"].get(name),
-                    *limits,
-                ),
-                strict=True,
+    probe: Mapping[str, Any] = result.get("natural_probe") or {}
+    rows = []
+    for part in (held_out, probe):
+        gains: Mapping[str, Any] = part.get("gain") or {}
+        intervals: Mapping[str, Any] = part.get("intervals") or {}
+        before, after = intervals.get("before") or {}, intervals.get("after") or {}
+        for name in after or gains:
+            gain = gains.get(name) or {}
+            values = (
+                *(part["before"].get(name), *before.get(name, (None, None))),
+                *(part["after"].get(name), *after.get(name, (None, None))),
+                *(gain.get("value"), gain.get("low"), gain.get("high")),
             )
-        )
-        for name, limits in after.items()
-    ]
+            rows.append(dict(zip(INTERVAL_COLUMNS, (name, *values), strict=True)))
+    return rows
 
 
 def interval_lines(result: Mapping[str, Any]) -> list[str]:
     """The same as lines of text, then how the intervals are made; empty where there are none."""
-    lines = [
-        f"{row['Measure']}: base {_with_interval(row['Base'], row['Base from'], row['Base to'])}, "
-        f"trained {_with_interval(row['Trained'], row['from'], row['to'])}"
-        for row in interval_rows(result)
-    ]
+    lines = []
+    for row in interval_rows(result):
+        ends = [
+            f"{part} {_with_interval(*(row[name] for name in names))}"
+            for part, names in (("base", INTERVAL_COLUMNS[1:4]), ("trained", INTERVAL_COLUMNS[4:7]))
+        ]
+        if row["Gain"] is not None:
+            gain = _with_interval(*(row[name] for name in INTERVAL_COLUMNS[7:]))
+            ends.append(f"gain {gain}")
+        lines.append(f"{row['Measure']}: {', '.join(ends)}")
     return [*lines, HELD_OUT_INTERVALS] if lines else []
 
 

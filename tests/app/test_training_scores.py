@@ -20,7 +20,13 @@ RESULT = {
         "before": {"strict": 0.5},
         "after": {"strict": 0.75},
         "intervals": {"before": {"strict": [0.25, 0.75]}, "after": {"strict": [0.5, 0.9]}},
+        "gain": {"strict": {"value": 0.25, "low": -0.05, "high": 0.55}},
         "notes": ["the base model already has instruction-flip 0.95: they are too easy"],
+    },
+    "natural_probe": {
+        "before": {"natural-flip": 0.25},
+        "after": {"natural-flip": 0.5},
+        "gain": {"natural-flip": {"value": 0.25, "low": 0.125, "high": 0.375}},
     },
 }
 
@@ -28,13 +34,20 @@ RESULT = {
 def test_the_report_of_a_training_has_intervals_what_is_ranked_and_notes() -> None:
     shown = _report(RESULT)
     assert "strict: base 0.5000 [0.2500, 0.7500], trained 0.7500 [0.5000, 0.9000]" in shown
+    assert "[0.5000, 0.9000], gain 0.2500 [-0.0500, 0.5500]" in shown
+    assert "natural-flip: base 0.2500, trained 0.5000, gain 0.2500 [0.1250, 0.3750]" in shown
     assert "ranked over the group's 3 passages" in shown and "too easy" in shown
-    (row,) = interval_rows(RESULT)
+    row, natural = interval_rows(RESULT)
+    assert natural["from"] is None and natural["Gain from"] == 0.125
     assert (row["Base from"], row["Trained"], row["to"]) == (0.25, 0.75, 0.9)
 
 
 def test_a_training_without_stored_intervals_has_none() -> None:
-    old = {name: value for name, value in RESULT["held_out"].items() if name != "intervals"}
+    old = {
+        name: value
+        for name, value in RESULT["held_out"].items()
+        if name not in ("intervals", "gain")
+    }
     assert interval_lines({"held_out": old}) == []
     assert interval_lines({}) == []
 
@@ -48,7 +61,7 @@ def test_the_train_page_shows_the_intervals_and_what_is_ranked() -> None:
 
     at = AppTest.from_function(page, default_timeout=60, kwargs={"result": RESULT}).run()
     assert not at.exception
-    assert at.dataframe[1].value[["Base from", "to"]].to_numpy().tolist() == [[0.25, 0.9]]
+    assert at.dataframe[1].value.loc[[0], ["Base from", "to"]].to_numpy().tolist() == [[0.25, 0.9]]
     captions = "\n".join(each.value for each in at.caption)
     assert "ranked over the group's 3 passages" in captions and "too easy" in captions
 

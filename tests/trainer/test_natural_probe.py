@@ -105,6 +105,8 @@ def test_every_training_scores_the_probe_before_and_after(
     probe = result["natural_probe"]
     assert probe["items"] == 2 and set(probe["after"]) == {"natural-flip", "natural-first"}
     assert set(probe["after_by_style"]) == {"exclusion", "persona"}
+    gain = probe["after"]["natural-flip"] - probe["before"]["natural-flip"]
+    assert probe["gain"]["natural-flip"] == {"value": gain, "low": None, "high": None}  # two items
     with sqlite_store.read() as session:
         series = jobs.metric_series(session, [handle.id])[handle.id]
     assert [step for step, _ in series["natural-flip"]] == [0, 1]

@@ -90,3 +90,37 @@ def test_a_retrained_or_differently_prepared_model_has_another_identity(tmp_path
     settings = [TrainSettings(), TrainSettings(pooling="cls"), TrainSettings(epochs=3)]
     known = [identity_of("m", prepared) for prepared in settings]
     assert known[0] == known[2] != known[1] and "m" not in known
+
+
+def test_a_second_training_reads_what_the_first_kept_of_its_base_model(
+    sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "beir").mkdir()
+    guard = str(write_beir(tmp_path / "beir"))
+    encoded: list[int] = []
+    model = type(load_model("tiny-random-bert"))
+    plain = model.encode
+
+    def counting(self: Any, inputs: Any, **options: Any) -> Any:
+        encoded.append(len(inputs))
+        return plain(self, inputs, **options)
+
+    monkeypatch.setattr(model, "encode", counting)
+
+    def training(name: str, **settings: str) -> tuple[dict[str, Any], int]:
+        encoded.clear()
+        config = config_for(tmp_path, max_steps="1", guard=guard, natural_probe="on")
+        config["settings"] |= settings
+        result = train(claim(sqlite_store, config | {"out": str(tmp_path / name)}))
+        return result, sum(encoded)
+
+    first, every = training("first")
+    second, after_only = training("second", learning_rate="0.001")
+    for part in ("held_out", "natural_probe"):
+        assert second[part]["before"] == first[part]["before"]
+    gain, probe = first["natural_probe"]["gain"]["natural-flip"], first["natural_probe"]
+    difference = probe["after"]["natural-flip"] - probe["before"]["natural-flip"]
+    assert gain["value"] == pytest.approx(difference)
+    assert second["guard"]["ndcg@10"]["before"] == first["guard"]["ndcg@10"]["before"]
+    assert after_only == every / 2  # the trained model's texts, none of the base model's
+    assert training("third", pooling="cls")[1] == every  # prepared in another way: another model

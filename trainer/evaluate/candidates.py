@@ -25,7 +25,7 @@ from trainer.evaluate.reranking import (
     load_reranker,
     score_reranker,
 )
-from trainer.evaluate.vector_cache import VectorCache, identity_of
+from trainer.evaluate.vector_cache import Caches, caches_of, identity_of
 from trainer.model.backbone import load_backbone, load_model
 from trainer.records.applied import (
     FIRST_TEXTS,
@@ -246,17 +246,12 @@ def _precision(model: "SentenceTransformer | EmbeddingServer") -> AbstractContex
 
 def _caches(
     store: Store, candidate: Candidate, model: "SentenceTransformer | EmbeddingServer"
-) -> tuple[VectorCache, VectorCache]:
+) -> Caches:
     """Kept vectors of the queries and of the documents."""
     if isinstance(model, EmbeddingServer):
-        known = f"{candidate.name} at {model.url}"
-    else:
-        known = identity_of(candidate.name, candidate.base_of) + reading_of(model)
-    kinds = ("query", "document")
-    query, document = (
-        VectorCache(store, known, kind, model.prompts.get(kind) or "") for kind in kinds
-    )
-    return query, document
+        return caches_of(store, f"{candidate.name} at {model.url}", model)
+    known = identity_of(candidate.name, candidate.base_of) + reading_of(model)
+    return caches_of(store, known, model)
 
 
 def _prepare(

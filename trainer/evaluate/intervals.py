@@ -15,8 +15,8 @@ ROBUSTNESS = "robustness@10"
 MEASURED = (*FOLLOWING, STABILITY, SICR, WISE, P_MRR, ROBUSTNESS)
 GROUP_PASSAGES = "the group's 3 passages"
 HELD_OUT_INTERVALS = (
-    "95 % intervals, groups that share a query as one cluster. Strict accuracy and the flips are "
-    f"ranked over {GROUP_PASSAGES}."
+    "95 % intervals, groups that share a query as one cluster; a gain is paired. Strict accuracy "
+    f"and the flips are ranked over {GROUP_PASSAGES}."
 )
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from analysis.embed.server import EmbeddingServer
-    from trainer.evaluate.vector_cache import VectorCache
+    from trainer.evaluate.vector_cache import Caches, VectorCache
 
 DEPTH = 1000
 TEXTS_AT_ONCE = 256
@@ -61,7 +61,7 @@ def score_model(
     *,
     progress: Progress | None = None,
     check: Callable[[], None] | None = None,
-    caches: "tuple[VectorCache, VectorCache] | None" = None,
+    caches: "Caches | None" = None,
     controls: bool = True,
     paraphrases: Mapping[str, Sequence[str]] | None = None,
 ) -> Scores:

@@ -10,14 +10,21 @@ million vectors of 384 numbers are 1.5 GB).
 import hashlib
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analysis.embed.chat_template import reading_of
 from analysis.embed.embedding import model_identity
 from db.corpus.datasets import text_sha256
 from db.corpus.embeddings import cached_vectors, store_vectors
 from db.store.store import Store
 from trainer.settings.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from analysis.embed.server import EmbeddingServer
 
 MAX_TEXTS = 200_000
 # What makes an untrained model's vectors, besides its weights.
@@ -51,6 +58,18 @@ class VectorCache:
             session.commit()
 
 
+Caches = tuple[VectorCache, VectorCache]  # of queries, of documents
+
+
+def caches_of(store: Store, known: str, model: "SentenceTransformer | EmbeddingServer") -> Caches:
+    """(of queries, of documents) of the model that is known so, after its prompts."""
+    kinds = ("query", "document")
+    query, document = (
+        VectorCache(store, known, kind, model.prompts.get(kind) or "") for kind in kinds
+    )
+    return query, document
+
+
 def identity_of(name: str, prepared: TrainSettings | None = None) -> str:
     """What the cache knows a model by; `prepared`: an untrained one, as a training prepares it."""
     known = model_identity(name)
@@ -58,3 +77,16 @@ def identity_of(name: str, prepared: TrainSettings | None = None) -> str:
         return known
     how = {key: getattr(prepared, key) for key in PREPARED_BY}
     return f"{known} {hashlib.sha256(json.dumps(how).encode()).hexdigest()[:16]}"
+
+
+def base_caches(
+    store: Store, settings: TrainSettings, model: "SentenceTransformer"
+) -> Caches | None:
+    """Kept vectors of a training's base model, as its evaluation reads and writes them.
+
+    None on a GPU: a training scores there in another precision than an evaluation.
+    """
+    if model.device.type == "cuda":
+        return None
+    known = identity_of(settings.base_model, settings) + reading_of(model)
+    return caches_of(store, known, model)

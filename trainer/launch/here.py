@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from db.jobs.runner import JobHandle
 from trainer.data.splitting import Groups
+from trainer.evaluate.vector_cache import base_caches
 from trainer.launch.plan import Folders, plan_folders, plan_groups, plan_settings
 from trainer.model.backbone import load_backbone, read_memory
 from trainer.model.saving import write_checkpoint
@@ -80,7 +81,12 @@ def _train(
             **{"work": str(folders.work), "job_id": handle.id, "attempt": handle.attempt},
         }
     )
-    scores = HeldOutScores(settings, groups, check=handle.check)
+    scores = HeldOutScores(
+        settings,
+        groups,
+        check=handle.check,
+        caches_of_base=lambda base: base_caches(handle.store, settings, base),
+    )
     if scores.benchmark:
         handle.show(probes=scores.shown_probes())
     run = f"job-{handle.id}"

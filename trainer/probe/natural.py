@@ -13,7 +13,7 @@ Equal scores count against the model. Both are means over items.
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
@@ -25,6 +25,8 @@ from trainer.settings.template import Template
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+    from trainer.evaluate.vector_cache import Caches
 
 FILE = Path(__file__).with_name("natural.jsonl")
 FLIP, FIRST = "natural-flip", "natural-first"
@@ -58,17 +60,18 @@ class ProbeItem:
 
 @dataclass(frozen=True)
 class ProbeScores:
-    """Means over all items, and the flip of each style."""
+    """Means over all items, the flip of each style, and the measures of every item by its id."""
 
     items: int
     metrics: dict[str, float]
     flip_by_style: dict[str, float]
+    per_item: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=2)
 def read_natural_probe(file: Path = FILE) -> tuple[ProbeItem, ...]:
     """The items of the file. Raises BadInput with line and reason."""
-    names = [field.name for field in fields(ProbeItem)]
+    names = [each.name for each in fields(ProbeItem)]
     items: dict[str, ProbeItem] = {}
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
@@ -101,8 +104,9 @@ def score_natural_probe(
     items: Sequence[ProbeItem],
     *,
     check: Callable[[], None] | None = None,
+    caches: "Caches | None" = None,
 ) -> ProbeScores:
-    """The model on the items; queries by the template, as in training."""
+    """The model on the items; queries by the template, as in training. caches: as `score_model`."""
 
     def count(_: int) -> None:
         if check:
@@ -114,19 +118,24 @@ def score_natural_probe(
         for instruction in (item.instruction_a, item.instruction_b)
     ]
     passages = [passage for item in items for passage in item.passages]
-    queries = encode_unique(model.encode_query, texts, count).reshape(len(items), 2, -1)
-    documents = encode_unique(model.encode_document, passages, count).reshape(len(items), 4, -1)
+    of_queries, of_passages = caches or (None, None)
+    queries = encode_unique(model.encode_query, texts, count, of_queries)
+    documents = encode_unique(model.encode_document, passages, count, of_passages)
+    queries, documents = queries.reshape(len(items), 2, -1), documents.reshape(len(items), 4, -1)
     flips: dict[str, list[float]] = {}
     firsts: list[float] = []
+    per_item: dict[str, dict[str, float]] = {}
     for item, own, theirs in zip(items, queries, documents, strict=True):
         scores = own @ theirs.T  # (2 instructions, 4 passages)
         flip = scores[0, 0] > scores[0, 1] and scores[1, 1] > scores[1, 0]
         others = (scores[0, 1:].max(), scores[1, [0, 2, 3]].max())
         flips.setdefault(item.style, []).append(float(flip))
         firsts.append(float(scores[0, 0] > others[0] and scores[1, 1] > others[1]))
+        per_item[item.id] = {FLIP: float(flip), FIRST: firsts[-1]}
     every = [value for values in flips.values() for value in values]
     return ProbeScores(
         len(items),
         {FLIP: fmean(every), FIRST: fmean(firsts)},
         {style: fmean(values) for style, values in sorted(flips.items())},
+        per_item,
     )

@@ -23,6 +23,7 @@ from trainer.evaluate.scoring import score_model, summary
 from trainer.loop.precision import uses_bf16
 from trainer.probe import natural
 from trainer.report.examples import choose_examples
+from trainer.report.gains import gains
 from trainer.report.origins import circular_held_out, origins_of
 from trainer.report.probes import choose_probes, describe_probes, probe_ranks
 from trainer.settings.settings import TrainSettings
@@ -31,6 +32,9 @@ from trainer.suites.registry import read_benchmark
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+    from analysis.figures.paired import Scores
+    from trainer.evaluate.vector_cache import Caches
 
 log = logging.getLogger("inf.train")
 
@@ -53,13 +57,20 @@ class HeldOutScores:
     """Scores a model before, during and after its training, and keeps the first and the last."""
 
     def __init__(
-        self, settings: TrainSettings, groups: Groups, *, check: Callable[[], None]
+        self,
+        settings: TrainSettings,
+        groups: Groups,
+        *,
+        check: Callable[[], None],
+        caches_of_base: "Callable[[SentenceTransformer], Caches | None] | None" = None,
     ) -> None:
+        """caches_of_base: where the untrained model's vectors are kept between trainings."""
         self.template, self.check = settings.parsed_template, check
         self.choice, self.groups = settings.held_out_groups, len(groups.held_out)
         self.judge = settings.held_out_judge
         self.held_out = groups.held_out
         self.circular = circular_of(settings, groups)
+        self.caches_of_base = caches_of_base
         self.best_by, self.guard_drop = settings.best_by, settings.guard_drop
         self.guard = read_benchmark(Path(settings.guard).expanduser()) if settings.guard else None
         self.guard_scores: dict[str, float] = {}
@@ -74,6 +85,7 @@ class HeldOutScores:
         self.after: dict[str, float | None] = {}
         self.intervals: dict[str, dict[str, tuple[float | None, float | None]]] = {}
         self.natural: dict[str, natural.ProbeScores] = {}
+        self.per_query: dict[str, Scores] = {}
         self.of_groups: dict[str, list[np.ndarray]] = {}
 
     def shown_probes(self) -> list[dict[str, Any]]:
@@ -88,9 +100,10 @@ class HeldOutScores:
 
     def score_before(self, model: "SentenceTransformer") -> dict[str, float]:
         """Score the untrained model with all controls; returns what its curves begin with."""
-        self.before, curves = self._score(model, "before")
-        curves |= self._score_guard(model, "before")
-        return curves | self._score_natural(model, "before")
+        caches = self.caches_of_base(model) if self.caches_of_base else None
+        self.before, curves = self._score(model, "before", caches)
+        curves |= self._score_guard(model, "before", caches)
+        return curves | self._score_natural(model, "before", caches)
 
     def score_now(self, model: "SentenceTransformer") -> dict[str, float]:
         """Score between two steps, without controls."""
@@ -120,6 +133,13 @@ class HeldOutScores:
             found["bm25"] = bm25_following(self.benchmark, self.template)
             found["bm25_convention"] = convention_of(self.benchmark.language)
             found["intervals"] = self.intervals
+            if self.per_query.keys() >= {"before", "after"}:
+                found["gain"] = gains(
+                    self.per_query["before"],
+                    self.per_query["after"],
+                    FOLLOWING,
+                    about_questions(self.benchmark),
+                )
             found["notes"] = self._notes()
         guard = {}
         if self.guard:
@@ -133,10 +153,13 @@ class HeldOutScores:
                 continue
             probe[when] = scores.metrics
             probe[f"{when}_by_style"] = scores.flip_by_style
+        if self.natural.keys() >= {"before", "after"}:
+            first, last = (self.natural[when].per_item for when in ("before", "after"))
+            probe["gain"] = gains(first, last, tuple(natural.MEASURES))
         return {"held_out": found, "natural_probe": probe, **guard}
 
     def _score(
-        self, model: "SentenceTransformer", when: str
+        self, model: "SentenceTransformer", when: str, caches: "Caches | None" = None
     ) -> tuple[dict[str, float | None], dict[str, float]]:
         """(what the result keeps, the curves' values with the ranks of the probes).
 
@@ -147,10 +170,16 @@ class HeldOutScores:
             return {}, {}
         with scoring_precision(model.device, bf16=self.bf16):
             scores = score_model(
-                model, self.template, self.benchmark, check=self.check, controls=when != "now"
+                model,
+                self.template,
+                self.benchmark,
+                check=self.check,
+                caches=caches,
+                controls=when != "now",
             )
         if when != "now":
             self.of_groups[when] = list(scores.of_groups.values())  # in the order of the groups
+            self.per_query[when] = scores.per_query
             means = following_means(scores.per_query, about_questions(self.benchmark))
             self.intervals[when] = {
                 name: (means[name].low, means[name].high) for name in FOLLOWING if name in means
@@ -161,20 +190,31 @@ class HeldOutScores:
         }
         return found, curves | probe_ranks(self.benchmark, self.probes, scores.ranks)
 
-    def _score_guard(self, model: "SentenceTransformer", when: str) -> dict[str, float]:
+    def _score_guard(
+        self, model: "SentenceTransformer", when: str, caches: "Caches | None" = None
+    ) -> dict[str, float]:
         if self.guard is None:
             return {}
         with scoring_precision(model.device, bf16=self.bf16):
-            scores = score_model(model, self.template, self.guard, check=self.check, controls=False)
+            scores = score_model(
+                model,
+                self.template,
+                self.guard,
+                check=self.check,
+                caches=caches,
+                controls=False,
+            )
         self.guard_scores[when] = value = scores.metrics["ndcg@10"] or 0.0
         return {GUARD_MEASURE: value}
 
-    def _score_natural(self, model: "SentenceTransformer", when: str) -> dict[str, float]:
+    def _score_natural(
+        self, model: "SentenceTransformer", when: str, caches: "Caches | None" = None
+    ) -> dict[str, float]:
         if not self.items:
             return {}
         with scoring_precision(model.device, bf16=self.bf16):
             self.natural[when] = natural.score_natural_probe(
-                model, self.template, self.items, check=self.check
+                model, self.template, self.items, check=self.check, caches=caches
             )
         return dict(self.natural[when].metrics)
 
