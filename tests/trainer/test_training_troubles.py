@@ -156,8 +156,21 @@ def test_bf16_trains_and_is_near_fp32(tmp_path: Path) -> None:
     assert rounded != exact and rounded == pytest.approx(exact, rel=0.05)
     with pytest.raises(BadInput, match="one of auto, bf16, fp32"):
         settings_for(precision="fp8")
-    native = torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
-    assert uses_bf16("auto") == native
+
+
+def test_auto_is_bf16_only_where_the_hardware_has_units_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for has_units in (True, False):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda has=has_units: {"amx_bf16": has})
+        assert uses_bf16("auto") == has_units
+    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)  # a processor that does not say
+    assert not uses_bf16("auto") and uses_bf16("bf16") and not uses_bf16("fp32")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for native in (True, False):
+        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda has=native, **_: has)
+        assert uses_bf16("auto") == native
 
 
 def test_a_decoder_without_a_pad_token_pads_with_its_end_token(

@@ -25,7 +25,7 @@ from trainer.loop.embedding_loss import EmbeddingLoss, objective_loss
 from trainer.loop.fitting import fit, prepare_weights
 from trainer.loop.group_trainer import rate_share
 from trainer.loop.packing_check import make_collator
-from trainer.model.backbone import load_backbone
+from trainer.model.backbone import load_backbone, load_model
 from trainer.settings.settings import TrainSettings, parse_settings
 from trainer.settings.template import Template
 
@@ -282,3 +282,46 @@ def test_batches_prepared_ahead_give_the_same_training(tmp_path: Path) -> None:
     assert [v["loss"] for _, v in numbers] == [v["loss"] for _, v in others]
     for name, weights in here.state_dict().items():
         assert torch.equal(weights, there.state_dict()[name])
+
+
+@pytest.mark.parametrize("lora", [{}, {"lora_rank": "4"}], ids=["whole", "lora"])
+def test_the_result_lies_at_the_share_between_base_and_trained(
+    tmp_path: Path, lora: dict[str, str]
+) -> None:
+    base = load_backbone(settings_for()).state_dict()
+    trained = run(tmp_path / "a", **lora)[0].state_dict()
+    mixed = run(tmp_path / "b", **lora, base_share="0.25")[0].state_dict()
+    assert mixed.keys() == base.keys() == trained.keys()
+    moved = 0
+    for name, value in mixed.items():
+        if value.is_floating_point():
+            assert torch.allclose(value, 0.25 * base[name] + 0.75 * trained[name], atol=1e-6)
+            moved += not torch.equal(base[name], trained[name])
+    assert moved > 0
+
+
+def test_the_saved_model_is_the_mixed_one_that_was_scored(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    """A share near 1 leaves the base model: the checkpoint's vectors and scores are its own."""
+    config = config_for(tmp_path, base_share="0.999999", learning_rate="0.01", max_steps="3")
+    result = train(claim(sqlite_store, config))
+    texts = ["a passage", "another"]
+    base = load_model("tiny-random-bert").encode(texts)
+    saved = load_model(result["path"]).encode(texts)
+    assert abs(base - saved).max() < 1e-3
+    before, after = result["held_out"]["before"], result["held_out"]["after"]
+    assert after == pytest.approx(before, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"base_share": "1"}, "base_share"),
+        ({"base_share": "0.5", "fsdp": "on"}, "whole weights"),
+        ({"base_share": "0.5", "lora_rank": "4", "quantize": "4bit"}, "whole weights"),
+    ],
+)
+def test_what_cannot_be_mixed_is_refused(given: dict[str, str], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        settings_for(**given)

@@ -33,6 +33,7 @@ from trainer.loop.precision import uses_bf16
 from trainer.loop.states import STATE, newest_state
 from trainer.loop.teacher import teacher_scores
 from trainer.loop.watch import Evaluate, Report, Stream, Watch
+from trainer.model.base_share import copy_weights, mix_in
 from trainer.model.lora import adapters_of, attach_lora, merge_lora
 from trainer.model.trained_weights import freeze, require_sizes, set_dropout
 from trainer.model.weight_dtype import describe_dtypes
@@ -75,6 +76,7 @@ def fit(
     teacher = processes.agree(_taught(groups, settings, work, processes, report))
     mined = processes.agree(_mined(model, groups, settings, work, processes, report))
     collator = make_collator(model, groups, settings, processes, teacher, mined)
+    base = copy_weights(model) if settings.base_share else {}
     prepare_weights(model, settings)
     loss = make_loss(model, settings)
     dtypes = describe_dtypes(model, model_source(settings.base_model))
@@ -121,6 +123,7 @@ def fit(
     if processes.is_first:  # the others' weights are of no use any more
         adapters = adapters_of(model) if settings.keep_adapters == "on" else {}
         merge_lora(model)
+        mix_in(model, base, settings.base_share)
     if score_after and not sharded:
         score_after(model, history["global_step"])
     return {

@@ -1,10 +1,15 @@
-"""Whether activations are bfloat16: by the setting; `auto`: by what the GPU supports natively."""
+"""Whether activations are bfloat16: by the setting; `auto`: where the hardware has units for it."""
 
 import torch
 
 
 def uses_bf16(precision: str) -> bool:
-    """auto: on a GPU with bfloat16 units. T4 and V100 emulate it, slower than float32."""
-    if precision == "auto":
-        return torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
-    return precision == "bf16"
+    """auto: on a GPU with bfloat16 units, and without a GPU on a processor with them (AMX).
+
+    T4 and V100 emulate bfloat16, slower than float32, and so do processors without AMX.
+    """
+    if precision != "auto":
+        return precision == "bf16"
+    if torch.cuda.is_available():
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return bool(torch.cpu.get_capabilities().get("amx_bf16"))

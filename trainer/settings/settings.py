@@ -133,6 +133,8 @@ def _check(settings: TrainSettings) -> None:
         raise BadInput(f"dropout={settings.dropout:g}: give -1 or a probability from 0 up")
     if settings.standard_share and settings.interaction == "II":
         raise BadInput("standard_share needs interaction=I: plain queries have no instruction")
+    if settings.base_share and (settings.quantize != "off" or settings.fsdp == "on"):
+        raise BadInput("base_share needs whole weights in float32: give quantize=off and fsdp=off")
     if settings.fsdp == "on":
         _check_fsdp(settings)
     if settings.interaction == "II" and settings.encoders == "two":

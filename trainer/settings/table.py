@@ -341,6 +341,16 @@ class SettingFields:
         below=1,
         advanced=True,
     )
+    base_share: float = _setting(
+        0.0,
+        SCHEDULE,
+        "Share of the base model",
+        "After training, this share of the base model's weights is mixed into the trained ones "
+        "(WiSE-FT), so that ordinary retrieval is kept. 0: none.",
+        minimum=0,
+        below=1,
+        advanced=True,
+    )
     freeze: str = _setting(
         "",
         SCHEDULE,
@@ -477,7 +487,8 @@ class SettingFields:
         "auto",
         RESOURCES,
         "Precision",
-        "Type of activations; weights stay in fp32. auto: bf16 on a GPU that supports it.",
+        "Type of activations; weights stay in fp32. auto: bf16 on a GPU that supports it, and "
+        "on a processor with AMX.",
         choices=("auto", "bf16", "fp32"),
         advanced=True,
     )
