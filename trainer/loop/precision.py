@@ -4,9 +4,9 @@ import torch
 
 
 def uses_bf16(precision: str) -> bool:
-    """auto: on a GPU with bfloat16 units, and without a GPU on a processor with them (AMX).
+    """auto: on a GPU with bfloat16 units, and without a GPU on a CPU with them (AMX).
 
-    T4 and V100 emulate bfloat16, slower than float32, and so do processors without AMX.
+    T4 and V100 emulate bfloat16, slower than float32, and so do CPUs without AMX.
     """
     if precision != "auto":
         return precision == "bf16"

@@ -488,7 +488,7 @@ class SettingFields:
         RESOURCES,
         "Precision",
         "Type of activations; weights stay in fp32. auto: bf16 on a GPU that supports it, and "
-        "on a processor with AMX.",
+        "on a CPU with AMX.",
         choices=("auto", "bf16", "fp32"),
         advanced=True,
     )
