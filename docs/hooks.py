@@ -1,7 +1,7 @@
 """MkDocs hooks: pages that are generated when the site is built, and so are never out of date.
 
 `reference/cli.md` from the commands, `reference/environment.md` from the table of variables,
-`reference/rights.md` from the permissions,
+`reference/rights.md` from the permissions, `reference/recipe-settings.md` from their table,
 `changelog.md` and the guide in `contributing.md` from the files at the top of the repository.
 """
 
@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT))
 
 from app.access import rights_table  # noqa: E402
 from app.cli.main import inf  # noqa: E402
+from curation.recipe import settings as recipe_settings  # noqa: E402
 from db.store.environment import as_markdown  # noqa: E402
 
 GUIDE = "<!-- CONTRIBUTING.md -->"
@@ -30,6 +31,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/cli.md": commands_page(),
         "reference/environment.md": as_markdown(),
         "reference/rights.md": rights_table.as_markdown(),
+        "reference/recipe-settings.md": recipe_settings.as_markdown(),
         "changelog.md": changes,
     }.items():
         files.append(File.generated(config, path, content=content))

@@ -15,7 +15,7 @@ from curation.judges.judge import Choice, ItemJudge
 from curation.judges.registry import judge_named
 from curation.judging.studies import Waiting, enrol, judge_waiting, record_choice
 from curation.providers.registry import PROVIDERS
-from curation.recipe.recipe import Filters
+from curation.recipe.settings import filters_from_store
 from curation.rules.filters import check_text
 from db.errors import BadInput, Refused
 from db.jobs.runner import JobHandle
@@ -36,7 +36,7 @@ def check_edit(session: Session, group_id: int, changes: Mapping[str, str]) -> N
     group = get_group(session, group_id)
     run = session.get_one(Run, group.run_id)
     body = session.get_one(Recipe, run.recipe_id).body
-    rules = Filters(**body.get("filters", {}))
+    rules = filters_from_store(body)
     known = {
         **group_texts(session, [group_id])[group_id],
         TEXTS["Q+"].column: group.query_positive,

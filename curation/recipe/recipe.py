@@ -7,12 +7,24 @@ determines what a run does.
 import difflib
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from curation.recipe.prompt import Prompt, read_prompt
+from curation.recipe.settings import (
+    FILTERS,
+    FORMER_FILTERS,
+    PARAMETERS,
+    SERVERS,
+    TRANSPORT,
+    VALIDATION,
+    Filters,
+    Validation,
+    filters_from_store,
+    present_names,
+)
 from curation.recipe.structured import OUTPUTS
 from curation.recipe.tasks import TASKS, Task
 from curation.recipe.token_limits import with_room_to_reason
@@ -20,18 +32,6 @@ from db.corpus.datasets import text_sha256
 from db.errors import BadInput
 
 FOLDER = Path(__file__).parent / "recipes"
-PARAMETERS = (
-    "temperature",
-    "top_p",
-    "max_output_tokens",
-    "reasoning_effort",
-    "seed",
-    "output",
-    "extra_body",
-)
-# no part of an answer's key
-TRANSPORT = ("timeout_seconds", "max_retry_after_seconds", "headers", "limit_name")
-SERVERS = ("endpoints", "server_group")
 USUAL_NAMES = {  # of other programs
     "api_base": "endpoints",
     "base_url": "endpoints",
@@ -53,44 +53,6 @@ class Stage:
     prompt: Prompt
     parameters: dict[str, Any]
     transport: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Validation:
-    """The item of each scenario: the passages added to the three, and how often it is judged.
-
-    `hard_distractors` are those that BM25 finds for the query, on top of the random ones. With
-    several `votes` each is over another order, and more than half of them must agree.
-    """
-
-    distractors: int = 3
-    hard_distractors: int = 0
-    votes: int = 1
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """Random and hard passages shown with those of the group."""
-        return self.distractors, self.hard_distractors
-
-
-_VALIDATION = tuple(field.name for field in fields(Validation))
-
-
-@dataclass(frozen=True)
-class Filters:
-    """What the rule filter lets through; lengths in words.
-
-    `same_language`: both instructions must name the programming language of the pair.
-    """
-
-    most_instruction_words: int = 120
-    most_query_words: int = 60
-    most_passage_words: int = 600
-    quoted_words: int = 8
-    same_language: bool = False
-
-
-_FILTERS = tuple(field.name for field in fields(Filters))
 
 
 @dataclass(frozen=True)
@@ -133,8 +95,14 @@ class Recipe:
 
     @property
     def sha256(self) -> str:
-        """The identity of the recipe."""
-        return text_sha256(json.dumps(self.body(), sort_keys=True, ensure_ascii=False))
+        """The identity of the recipe: of its body with every filter under its first name.
+
+        So a recipe is the same one before and after a filter was renamed.
+        """
+        body = self.body()
+        for first, name in FORMER_FILTERS.items():
+            body["filters"][first] = body["filters"].pop(name)
+        return text_sha256(json.dumps(body, sort_keys=True, ensure_ascii=False))
 
     def prompts(self) -> dict[str, tuple[str, str]]:
         """The prompts: sha256 to (name, text)."""
@@ -166,6 +134,8 @@ def load_recipe(name_or_path: str, settings: Sequence[str] = ()) -> Recipe:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"the recipe {path.name} cannot be read: {error}") from error
+    if isinstance(filters := tables.get("filters"), dict):
+        tables["filters"] = present_names(filters, f"the recipe {path.name}, [filters]")
     for setting in settings:
         _put(tables, setting)
     return _with_room_to_reason(_build(tables, path), settings)
@@ -187,7 +157,7 @@ def recipe_from_store(body: Mapping[str, Any], prompts: Mapping[str, str]) -> Re
         description=body["description"],
         stages=stages,
         validation=Validation(**body["validation"]),
-        filters=Filters(**body["filters"]),
+        filters=filters_from_store(body),
         endpoints=tuple(body.get("endpoints", ())),
         server_group=body.get("server_group", ""),
     )
@@ -218,7 +188,7 @@ def _build(tables: dict[str, Any], path: Path) -> Recipe:
             parameters={name: table[name] for name in PARAMETERS if name in table},
             transport={name: table[name] for name in TRANSPORT if name in table},
         )
-    validation = Validation(**_number_table(tables, "validation", _VALIDATION, where))
+    validation = Validation(**_number_table(tables, "validation", VALIDATION, where))
     if validation.votes < 1:
         raise BadInput(f"{where}, [validation]: votes = {validation.votes}: at least 1 is needed")
     return Recipe(
@@ -226,7 +196,7 @@ def _build(tables: dict[str, Any], path: Path) -> Recipe:
         description=str(tables.get("description", "")),
         stages=stages,
         validation=validation,
-        filters=Filters(**_number_table(tables, "filters", _FILTERS, where)),
+        filters=Filters(**_number_table(tables, "filters", FILTERS, where)),
         endpoints=tuple(tables.get("endpoints", ())),
         server_group=tables.get("server_group", ""),
     )
@@ -282,7 +252,7 @@ def _check_transport(table: dict[str, Any], place: str) -> None:
 
 
 def _number_table(
-    tables: dict[str, Any], name: str, known: tuple[str, ...], where: str
+    tables: dict[str, Any], name: str, known: Collection[str], where: str
 ) -> dict[str, Any]:
     table: dict[str, Any] = tables.get(name, {})
     _only(table, known, f"{where}, [{name}]")
@@ -295,7 +265,7 @@ def _number_table(
     return table
 
 
-def _only(table: Any, known: tuple[str, ...], where: str) -> None:
+def _only(table: Any, known: Collection[str], where: str) -> None:
     if not isinstance(table, dict):
         raise BadInput(f"{where} is not a table")
     for name in table:
@@ -324,8 +294,8 @@ def _put(tables: dict[str, Any], setting: str) -> None:
     elif not section:
         for table in tables.get("stages", {}).values():
             table[key] = value
-    elif section == "filters" or (section == "validation" and key in _VALIDATION):
-        tables.setdefault(section, {})[key] = value
+    elif section == "filters" or (section == "validation" and key in VALIDATION):
+        tables.setdefault(section, {})[FORMER_FILTERS.get(key, key)] = value
     elif section in TASKS:
         tables.setdefault("stages", {}).setdefault(section, {})[key] = value
     else:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from analysis.text.words import shared_run, words
-from curation.recipe.recipe import Filters
+from curation.recipe.settings import Filters
 from curation.rules.language import changed_language
 from curation.rules.personal_data import find_personal_data
 from db.scenarios import SCENARIOS, GroupText
@@ -54,7 +54,7 @@ def check_instruction(
     With the recipe's `same_language`, both must name the pair's programming language.
     """
     return (
-        _length(what, text, rules.most_instruction_words)
+        _length(what, text, rules.max_instruction_words)
         or _changed(what, text, positive)
         or _private(what, text, positive or "")
         or _language(what, text, positive or "")
@@ -65,7 +65,7 @@ def check_instruction(
 def check_query(text: str, rules: Filters, *, positive: str, what: str = "query") -> Drop | None:
     """Check a poisoned query."""
     return (
-        _length(what, text, rules.most_query_words)
+        _length(what, text, rules.max_query_words)
         or _changed(what, text, positive)
         or _private(what, text, positive)
     )
@@ -76,7 +76,7 @@ def check_passage(
 ) -> Drop | None:
     """Check a generated passage: not P+ again, not quoting the instruction it was written for."""
     drop = (
-        _length(what, text, rules.most_passage_words)
+        _length(what, text, rules.max_passage_words)
         or _changed(what, text, positive)
         or _private(what, text, positive)
         or _language(what, text, positive)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from curation.recipe.recipe import Filters
+from curation.recipe.settings import Filters
 from curation.rules.filters import check_passage
 from curation.rules.language import changed_language, language_of
 from curation.rules.personal_data import find_personal_data

@@ -1,17 +1,21 @@
 """Recipes and prompts: what is refused, what is hashed, and how answers are read."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from curation.recipe import settings
 from curation.recipe.answers import Unparsable, parse
 from curation.recipe.completion import read_completion
 from curation.recipe.prompt import FOLDER, Prompt, messages, read_prompt
-from curation.recipe.recipe import Filters, list_recipes, load_recipe, recipe_from_store
+from curation.recipe.recipe import list_recipes, load_recipe, recipe_from_store
+from curation.recipe.settings import FORMER_FILTERS, Filters
 from curation.recipe.tasks import TASKS
 from curation.recipe.token_limits import REASONING_TOKENS, is_reasoning_model
 from curation.rules.filters import check_instruction, check_passage, check_query
+from db.corpus.datasets import text_sha256
 from db.errors import BadInput
 
 
@@ -32,6 +36,51 @@ def test_settings_change_one_stage_or_all_and_the_identity() -> None:
     assert {stage.model for stage in everything.stages.values()} == {"local"}
     assert everything.stages["validation"].parameters["temperature"] == 0.5
     assert len({plain.sha256, one.sha256, everything.sha256}) == 3
+
+
+def with_former_names(text: str) -> str:
+    for former, name in FORMER_FILTERS.items():
+        text = text.replace(name, former)
+    return text
+
+
+@pytest.mark.parametrize("name", list_recipes())
+def test_a_recipe_under_its_former_names_is_the_same_recipe(name: str, tmp_path: Path) -> None:
+    """Its file is read, a store that holds it is read, and both have the hash stored then."""
+    recipe = load_recipe(name)
+    file = Path(FOLDER).parent / "recipes" / f"{name}.toml"
+    (tmp_path / f"{name}.toml").write_text(with_former_names(file.read_text()))
+    assert load_recipe(str(tmp_path / f"{name}.toml")) == recipe
+    stored = json.loads(with_former_names(json.dumps(recipe.body())))
+    assert "most_query_words" in stored["filters"]
+    prompts = {sha256: text for sha256, (_, text) in recipe.prompts().items()}
+    assert recipe_from_store(stored, prompts) == recipe
+    assert recipe.sha256 == text_sha256(json.dumps(stored, sort_keys=True, ensure_ascii=False))
+
+
+def test_a_setting_under_its_former_name_takes_precedence_over_the_file(tmp_path: Path) -> None:
+    for place in ("filters.most_query_words", "filters.max_query_words"):
+        assert load_recipe("msmarco", [f"{place}=7"]).filters.max_query_words == 7
+    text = (Path(FOLDER).parent / "recipes" / "msmarco.toml").read_text()
+    (tmp_path / "two.toml").write_text(f"{text}\nmost_query_words = 3\n")
+    with pytest.raises(BadInput, match=r"two.toml.*'most_query_words' and 'max_query_words'"):
+        load_recipe(str(tmp_path / "two.toml"))
+
+
+def test_the_documented_settings_are_those_that_a_recipe_takes(tmp_path: Path) -> None:
+    """What the page lists is what an unknown setting in each part of a file is answered with."""
+    page = settings.as_markdown()
+    listed = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
+    text = (Path(FOLDER).parent / "recipes" / "msmarco.toml").read_text()
+    known: set[str] = set()
+    for head in ("name = ", "[stages.validation]\n", "[validation]\n", "[filters]\n"):
+        wrong = f"{head}colour = 1\n" if head.endswith("\n") else f"colour = 1\n{head}"
+        (tmp_path / "mine.toml").write_text(text.replace(head, wrong, 1))
+        with pytest.raises(BadInput, match="unknown 'colour'") as refused:
+            load_recipe(str(tmp_path / "mine.toml"))
+        known |= set(str(refused.value).split("Known: ")[1].split(", "))
+    assert listed == known - {"stages", "validation", "filters"}
+    assert "| `max_query_words` | `60` |" in page
 
 
 @pytest.mark.parametrize(
@@ -137,7 +186,7 @@ def test_a_choice_that_is_no_candidate_says_why(answer: str, reason: str) -> Non
 
 
 def test_the_rule_filter_names_its_reason() -> None:
-    rules = Filters(most_instruction_words=5, most_passage_words=8, quoted_words=3)
+    rules = Filters(max_instruction_words=5, max_passage_words=8, quoted_words=3)
     assert check_instruction("Only old maps.", rules) is None
     reasons = [
         check_instruction("one two three four five six", rules),

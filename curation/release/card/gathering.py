@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from curation.recipe.settings import present_names
 from curation.release.card.facts import CardFacts, RunFacts, Stage
 from curation.release.findings import findings
 from curation.release.plan import ChosenRun, Plan
@@ -58,7 +59,7 @@ def _run_facts(session: Session, chosen: ChosenRun, written: Counted) -> RunFact
         recipe_sha256=recipe.sha256,
         stages=stages,
         validation=recipe.body.get("validation", {}),
-        filters=recipe.body.get("filters", {}),
+        filters=present_names(recipe.body.get("filters", {}), f"recipe {recipe.name}"),
         review_counts=count_reviews(session, run_id),
         pairs=counts.pairs,
         reached=counts.reached,

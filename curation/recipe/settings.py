@@ -1,0 +1,148 @@
+"""The settings of a recipe: names, defaults and meanings, in one table per part of the file.
+
+The documentation's page of recipe settings is generated from here. To add a filter or a setting of
+the validation, add a field; to add one of a stage, a row of PARAMETERS or TRANSPORT.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, Final
+
+from db.errors import BadInput
+
+# of every stage: name → (default, meaning)
+REQUIRED: Final = {
+    "model": ("required", "Name of the model at the server."),
+    "prompt": (
+        "required",
+        "A prompt file next to the recipe or of `curation/recipe/prompts/`.",
+    ),
+}
+# part of an answer's key: another value requests another answer
+PARAMETERS: Final = {
+    "temperature": ("the server's", "Sampling temperature."),
+    "top_p": ("the server's", "Nucleus sampling: share of the probability that is sampled from."),
+    "max_output_tokens": (
+        "the server's",
+        "Limit of output tokens, reasoning included. A run with a budget needs it.",
+    ),
+    "reasoning_effort": ("the server's", "Effort of a model that reasons, e.g. `low`."),
+    "seed": ("none", "Seed that is sent with each request, for servers that take one."),
+    "output": (
+        "`text`",
+        "`json` requests JSON by schema where the server takes one; `text` the prompt's format.",
+    ),
+    "extra_body": ("none", "A table of further fields of the request, e.g. to turn thinking off."),
+}
+# no part of an answer's key
+TRANSPORT: Final = {
+    "timeout_seconds": ("`600`", "Limit of one call."),
+    "max_retry_after_seconds": (
+        "`INF_MAX_RETRY_AFTER_SECONDS`",
+        "The longest wait that a server's Retry-After can impose.",
+    ),
+    "headers": ("none", "A table of further HTTP headers."),
+    "limit_name": (
+        "found out",
+        "The server's name of the token limit: `max_tokens` or `max_completion_tokens`.",
+    ),
+}
+SERVERS: Final = {
+    "endpoints": ("`OPENAI_BASE_URL`", "A list of addresses that share the requests."),
+    "server_group": ("after the endpoints", "The name under which answers are kept for reuse."),
+}
+HEAD: Final = {
+    "name": ("the file's name", "Name of the recipe."),
+    "description": ("empty", "One line about it, shown where recipes are chosen."),
+}
+
+
+def _setting(default: Any, meaning: str) -> Any:
+    return field(default=default, metadata={"meaning": meaning})
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The item of each scenario: the passages added to the three, and how often it is judged."""
+
+    distractors: int = _setting(3, "Random passages added to the three of a group.")
+    hard_distractors: int = _setting(0, "Passages that BM25 finds for the query, on top of those.")
+    votes: int = _setting(
+        1, "How often an item is judged, each time in another order; more than half must agree."
+    )
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Random and hard passages shown with those of the group."""
+        return self.distractors, self.hard_distractors
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What the rule filter lets through; lengths in words."""
+
+    max_instruction_words: int = _setting(120, "Longest instruction that is kept, in words.")
+    max_query_words: int = _setting(60, "Longest generated query that is kept, in words.")
+    max_passage_words: int = _setting(600, "Longest generated passage that is kept, in words.")
+    quoted_words: int = _setting(
+        8, "A passage that repeats this many words in a row from its instruction is dropped."
+    )
+    same_language: bool = _setting(
+        False, "Both instructions must name the programming language of the pair."
+    )
+
+
+VALIDATION: Final = tuple(each.name for each in fields(Validation))
+FILTERS: Final = tuple(each.name for each in fields(Filters))
+# First name → present name: in recipe files and stores made before the names were changed, and in
+# the hash of a recipe (`Recipe.sha256`).
+FORMER_FILTERS: Final = {
+    "most_instruction_words": "max_instruction_words",
+    "most_query_words": "max_query_words",
+    "most_passage_words": "max_passage_words",
+}
+
+
+def present_names(filters: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Filters under their present names. Raises BadInput where one stands there by both."""
+    for former, name in FORMER_FILTERS.items():
+        if former in filters and name in filters:
+            raise BadInput(f"{where} has {former!r} and {name!r}, which are one: leave {name!r}")
+    return {FORMER_FILTERS.get(name, name): value for name, value in filters.items()}
+
+
+def filters_from_store(body: Mapping[str, Any]) -> Filters:
+    """The filters of a stored recipe; those it does not name have their defaults."""
+    return Filters(**present_names(body.get("filters", {}), "the stored recipe"))
+
+
+def as_markdown() -> str:
+    """The table as a page of the documentation."""
+    parts = (
+        ("Top of the file", {**HEAD, **SERVERS}),
+        ("Every stage", {**REQUIRED, **PARAMETERS, **TRANSPORT}),
+        ("[validation]", _rows(fields(Validation))),
+        ("[filters]", _rows(fields(Filters))),
+    )
+    lines = [
+        "# Recipe settings\n",
+        "A recipe is a TOML file for `inf curate --recipe FILE`; `inf recipes show NAME` shows "
+        "one. A table `[stages.TASK]` holds the settings of a task. `inf curate --set PLACE=VALUE` "
+        "overrides a setting of a stage or of `[validation]` and `[filters]`: "
+        "`--set query_negative.temperature=0.7`, `--set filters.max_query_words=80`; without a "
+        "place it is set in every stage: `--set model=NAME`. This page is generated from "
+        "`curation/recipe/settings.py`.\n",
+        "Files with the former names "
+        + ", ".join(f"`{name}`" for name in FORMER_FILTERS)
+        + " are still read.",
+    ]
+    for title, rows in parts:
+        lines += [f"\n## {title}\n", "| setting | default | meaning |", "|---|---|---|"]
+        lines += [f"| `{name}` | {default} | {text} |" for name, (default, text) in rows.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(listed: Iterable[Field[Any]]) -> dict[str, tuple[str, str]]:
+    return {
+        each.name: (f"`{str(each.default).lower()}`", each.metadata["meaning"]) for each in listed
+    }
