@@ -40,7 +40,8 @@ JUDGE = "recorded:B"
 SECONDS_TO_END = 2
 BESIDE_THE_APP = "Train for a minute on the CPU"
 TRAINING = (
-    "epochs=20 max_seconds=60 rows_per_batch=8 "
+    # without dropout in the attention, a step on a CPU takes half the time
+    "epochs=20 max_seconds=60 rows_per_batch=8 learning_rate=1e-4 dropout=0 attention=eager "
     # confirmed by a judge that is neither the run's validator nor a relative of the base model
     f"held_out=0.2 held_out_groups=all held_out_judge={JUDGE}"
 )
