@@ -15,6 +15,7 @@ from trainer.evaluate.job import evaluate
 from trainer.evaluate.vector_cache import VectorCache, identity_of
 from trainer.launch.here import train
 from trainer.model.backbone import load_model
+from trainer.probe import natural
 from trainer.settings.settings import TrainSettings
 
 
@@ -96,6 +97,8 @@ def test_a_second_training_reads_what_the_first_kept_of_its_base_model(
     sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "beir").mkdir()
+    few = natural.read_natural_probe()[:6]
+    monkeypatch.setattr(natural, "read_natural_probe", lambda: few)
     guard = str(write_beir(tmp_path / "beir"))
     encoded: list[int] = []
     model = type(load_model("tiny-random-bert"))
