@@ -129,6 +129,7 @@ def coverage(handle: JobHandle) -> dict[str, Any]:
             {
                 "corpus": corpus.name,
                 "kind": corpus.kind,
+                "dataset_id": corpus.dataset_id,
                 "run_id": corpus.run_id,
                 "offline": corpus.offline,
                 "points": len(corpus.texts),

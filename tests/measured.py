@@ -32,11 +32,11 @@ def kept(store: Store, kind: str, config: dict[str, Any], result: dict[str, Any]
         session.commit()
 
 
-def mapped(store: Store, *datasets: str) -> None:
+def mapped(store: Store, *datasets: str, pairs: bool = False) -> None:
     """One map of the data sets, their texts placed and embedded by chance."""
     generator = np.random.default_rng(0)
     with store.write() as session:
-        corpora = load_corpora(session, {"datasets": list(datasets)})
+        corpora = load_corpora(session, {"datasets": list(datasets), "pairs": pairs})
         texts = sorted({row.text for corpus in corpora for row in corpus.texts})
         places = {text: generator.normal(size=2).astype(np.float32) for text in texts}
         vectors = {text: generator.normal(size=8).astype(np.float32) for text in texts}
@@ -45,7 +45,9 @@ def mapped(store: Store, *datasets: str) -> None:
             "seed": 0,
             "points": sum(len(corpus.texts) for corpus in corpora),
             "different": len(texts),
-            "corpora": [{"corpus": each.name, "offline": True} for each in corpora],
+            "corpora": [
+                {"corpus": each.name, "kind": each.kind, "offline": True} for each in corpora
+            ],
             **coverage_numbers(corpora, places, vectors, seed=0),
         }
         store_analysis(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from analysis.files.published import read_published
@@ -16,6 +17,7 @@ from db.corpus.datasets import get_dataset, text_sha256
 from db.corpus.texts import CorpusText, pair_sources, pair_texts, run_texts
 from db.errors import BadInput, BadRow, BadRows, NotFound, Refused
 from db.run.runs import funnel, get_run, latest_run
+from db.tables import Dataset, Release
 from db.values import VERDICTS
 
 FILTERS: Final[dict[str, list[tuple[str, Sequence[str]]]]] = {
@@ -52,28 +54,29 @@ def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
     """The corpora that a job's config names.
 
     `datasets` are names, `texts` paths of JSONL files with a `text` column, `published` paths of
-    releases and corpora in the formats of `analysis.files.published`; `run` chooses the run of a
-    single dataset (default: the latest finished one; where there is none, the pairs); `groups` is
+    releases and corpora in the formats of `analysis.files.published`; each of `runs` (or `run`) is
+    a corpus, and a dataset without one of them has its latest finished one (where there is none,
+    the pairs); `groups` is
     `kept` (default), `all`, or `both`: the filtered and the unfiltered dataset, two corpora; with
     `sources`, each of them is a corpus of its own in every dataset that has it, and a dataset
-    that has none of them stays whole. Raises NotFound, BadInput.
+    that has none of them stays whole; with `pairs`, the pairs of every dataset of which no run has
+    a kept group are a corpus too. Raises NotFound, BadInput.
     """
     names, files = list(config.get("datasets") or []), list(config.get("texts") or [])
     published = [Path(path) for path in config.get("published") or []]
-    if not names and not files and not published:
+    by_name = _chosen_runs(session, names, config)
+    if not by_name and not files and not published:
         raise BadInput("nothing to analyse: name a dataset, a corpus or a file of texts")
-    if config.get("run") is not None and len(names) != 1:
-        raise BadInput("a run belongs to one dataset: name one, or leave the run out")
     corpora = [
-        _dataset(session, name, config.get("run"), filtered, source)
-        for name, source in _named(session, names, config.get("sources") or [])
+        _dataset(session, name, run, filtered, source, is_one_of_several=len(by_name[name]) > 1)
+        for name, source in _named(session, list(by_name), config.get("sources") or [])
+        for run in by_name[name]
         for filtered in FILTERS[config.get("groups") or "kept"]
     ]
+    if config.get("pairs"):
+        corpora += [found for name in by_name if (found := _ungrown(session, name)).texts]
     corpora += [Corpus(Path(file).stem, "texts", read_texts(Path(file))) for file in files]
-    corpora += [
-        Corpus(path.stem if path.is_file() else path.name, "published", read_published(path))
-        for path in published
-    ]
+    corpora += [_published(session, path) for path in published]
     seen: dict[str, int] = {}
     for place, corpus in enumerate(corpora):
         seen[corpus.name] = seen.get(corpus.name, 0) + 1
@@ -112,20 +115,53 @@ def read_texts(path: Path) -> list[CorpusText]:
     return texts
 
 
+def _chosen_runs(
+    session: Session, names: Sequence[str], config: Mapping[str, Any]
+) -> dict[str, list[int | None]]:
+    """The chosen runs of each dataset; None is the latest."""
+    wanted = list(config.get("runs") or ())
+    if config.get("run") is not None:
+        wanted.append(config["run"])
+    by_name: dict[str, list[int | None]] = {name: [] for name in names}
+    for run_id in dict.fromkeys(wanted):
+        name = session.get_one(Dataset, get_run(session, run_id).dataset_id).name
+        if names and name not in names:
+            raise BadInput(f"run {run_id} is not a run of dataset {', '.join(map(repr, names))}")
+        by_name.setdefault(name, []).append(run_id)
+    return {name: runs or [None] for name, runs in by_name.items()}
+
+
+def _ungrown(session: Session, name: str) -> Corpus:
+    """The pairs of a dataset of which no run has a kept group."""
+    dataset_id = get_dataset(session, name).id
+    texts = pair_texts(session, dataset_id, without_kept=True)
+    return Corpus(f"{name}, pairs without a kept group", "pairs", texts, dataset_id)
+
+
+def _published(session: Session, path: Path) -> Corpus:
+    """A release of this store or a file from elsewhere, whose group ids are not of this store."""
+    texts = read_published(path)
+    known = session.scalar(select(Release.id).where(Release.path == str(path)).limit(1))
+    if known is None:
+        texts = [row._replace(group_id=None) for row in texts]
+    return Corpus(path.stem if path.is_file() else path.name, "published", texts)
+
+
 def _dataset(
     session: Session,
     name: str,
     run_id: int | None,
     filtered: tuple[str, Sequence[str]],
     source: str | None,
+    *,
+    is_one_of_several: bool,
 ) -> Corpus:
     dataset = get_dataset(session, name)
     label, verdicts = filtered
-    title = (name if source is None else f"{name}/{source}") + label
+    title = name if source is None else f"{name}/{source}"
+    title += (f", run {run_id}" if is_one_of_several else "") + label
     if run_id is not None:
         run = get_run(session, run_id)
-        if run.dataset_id != dataset.id:
-            raise BadInput(f"run {run_id} is not a run of dataset {name!r}")
     else:
         try:
             run = latest_run(session, dataset.id)

@@ -4,7 +4,9 @@ k-means on the points of the map (scikit-learn, seeded): k = sqrt(points / 2), 2
 name is its three words of highest c-TF-IDF (Grootendorst 2022): tf(w, c) · ln(1 + A / f(w)), where
 tf is how often the word stands in the cluster's texts over the cluster's words, f how often in all
 texts, and A the mean number of words per cluster. Function words, numbers and words of one or two
-letters do not name; a cluster without any other word is "cluster 3".
+letters do not name; a cluster without any other word is "cluster 3". Function words of a language
+other than English count as such in clusters in that language, where they are at least 15 % of the
+words: German "die" and "war" name English texts.
 
 k-means loads scikit-learn when it is called: for jobs only.
 """
@@ -12,13 +14,17 @@ k-means loads scikit-learn when it is called: for jobs only.
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from math import log, sqrt
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
+from analysis.text.bm25 import LANGUAGES
+
 MIN_CLUSTERS, MAX_CLUSTERS, NAMING, MAX_FITTED = 2, 24, 3, 50_000
+OF_LANGUAGE = 0.15  # 25 to 40 % of German, French and Spanish texts, under 6 % of English ones
 _WORD = re.compile(r"[^\W\d_]{3,}")
 FUNCTION_WORDS: Final = """
     about above after again against all also among and any are around because been before being
@@ -67,9 +73,8 @@ def cluster_names(texts: Sequence[str], labels: np.ndarray) -> list[str]:
     """A name per cluster; names that come out the same are numbered."""
     counts = [Counter[str]() for _ in range(int(labels.max()) + 1 if len(labels) else 0)]
     for text, label in zip(texts, labels, strict=True):
-        counts[int(label)].update(
-            word for word in _WORD.findall(text.casefold()) if word not in STOP
-        )
+        counts[int(label)].update(_WORD.findall(text.casefold()))
+    counts = [_without_function_words(mine) for mine in counts]
     whole = sum(counts, Counter[str]())
     mean = whole.total() / max(1, len(counts))
     names: list[str] = []
@@ -80,3 +85,29 @@ def cluster_names(texts: Sequence[str], labels: np.ndarray) -> list[str]:
         name = ", ".join(best) or f"cluster {number}"
         names.append(f"{name} ({number})" if name in names else name)
     return names
+
+
+def _without_function_words(counts: Counter[str]) -> Counter[str]:
+    """The words of a cluster that may name it."""
+    total = counts.total()
+    left = Counter({word: n for word, n in counts.items() if word not in STOP})
+    for words in function_words().values():
+        share = sum(n for word, n in counts.items() if word in words) / max(1, total)
+        if share >= OF_LANGUAGE:
+            left = Counter({word: n for word, n in left.items() if word not in words})
+    return left
+
+
+@cache
+def function_words() -> dict[str, frozenset[str]]:
+    """The function words of every language but English for which bm25s has a list."""
+    from bm25s import stopwords
+
+    lists = {
+        language: f"STOPWORDS_{language.stop_words.upper()}" for language in LANGUAGES.values()
+    }
+    return {
+        language.stop_words: frozenset(getattr(stopwords, name))
+        for language, name in lists.items()
+        if language.stop_words != "english"
+    }

@@ -32,7 +32,7 @@ from db.corpus.texts import CorpusText
 if TYPE_CHECKING:
     import pandas as pd
 
-VERSION = 5
+VERSION = 6
 EXCERPT = 160
 COMPARED, REPEATS = 5000, 5  # vectors of a corpus and field at most, sampled with the seed
 
@@ -41,7 +41,7 @@ def points_table(
     corpora: Sequence[Corpus], places: Mapping[str, np.ndarray], fitted: Set[str]
 ) -> pa.Table:
     """A row per text of a corpus: x, y, fitted (the map was fitted on it; else it was placed),
-    corpus, field, role, verdict, source, group_id, sha256, and text (its start).
+    corpus, field, role, verdict, source, group_id, pair_id, sha256, and text (its start).
 
     `places` are the points by text, `fitted` the texts that the map was fitted on.
     """
@@ -57,6 +57,7 @@ def points_table(
         "verdict": _dictionary([row.verdict for _, row in rows]),
         "source": _dictionary([row.source for _, row in rows]),
         "group_id": pa.array([row.group_id for _, row in rows], pa.int64()),
+        "pair_id": pa.array([row.pair_id for _, row in rows], pa.int64()),
         "sha256": pa.array([bytes.fromhex(text_sha256(row.text)) for _, row in rows], pa.binary()),
         "text": pa.array([row.text[:EXCERPT] for _, row in rows], pa.large_string()),
     }

@@ -11,33 +11,40 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.figures.figures import CATEGORY_COLOURS, SIGN_COLOURS, sign
-from analysis.map.contours import contour_lines, smoothed
+from analysis.map.density import CELLS, density_lines
+from analysis.map.difference import COLOURS, Difference, density_difference
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CONTOUR_CELLS, LEVELS = 80, 5
-
 
 def map_payload(
-    points: "pd.DataFrame", colour_by: str = "role", *, contours: bool = False
+    points: "pd.DataFrame",
+    colour_by: str = "role",
+    *,
+    contours: bool = False,
+    layers: tuple[str, str] | None = None,
 ) -> bytes:
     """The points coloured by `role` (its sign) or another column, as bytes (little-endian).
 
-    `points` has the columns of `analysis.map.coverage.points_table`. First the length of the header
-    (uint32) and the header as JSON; then x and y (float32, points each), the lines (float32, x0 y0
-    x1 y1 per piece) and the category of each point (uint16, its place in `categories`).
+    `points` has the columns of `analysis.map.coverage.points_table`; `layers`: two corpora whose
+    densities are compared. First the length of the header (uint32) and the header as JSON; then x
+    and y (float32, points each), the lines (float32, x0 y0 x1 y1 per piece), the cells of the
+    difference (float32, row by row of x; none without `layers`) and the category of each point
+    (uint16, its place in `categories`).
     """
     names = categories_of(points, colour_by)
     order, codes = _ordered(names, colour_by)
     counts = np.bincount(codes, minlength=len(order))
     lines = density_lines(points) if contours else []
     pieces = np.concatenate([each["pieces"] for each in lines] or [np.zeros((0, 4))])
+    veil, cells = _veil(density_difference(points, *layers) if layers else None, layers)
     body = b"".join(
         [
             points["x"].to_numpy("<f4").tobytes(),
             points["y"].to_numpy("<f4").tobytes(),
             pieces.astype("<f4").tobytes(),
+            cells.astype("<f4").tobytes(),
             codes.astype("<u2").tobytes(),
         ]
     )
@@ -53,6 +60,8 @@ def map_payload(
                 {"name": each["name"], "colour": each["colour"], "pieces": len(each["pieces"])}
                 for each in lines
             ],
+            "labels": labels_of(points),
+            "difference": veil,
             "version": hashlib.sha256(body).hexdigest(),
         }
     ).encode()
@@ -70,35 +79,39 @@ def categories_of(points: "pd.DataFrame", colour_by: str) -> np.ndarray:
     return found
 
 
-def density_lines(points: "pd.DataFrame") -> list[dict[str, Any]]:
-    """Per corpus its name, colour and lines of equal density (`pieces`, shape (n, 4)): of a
-    Gaussian-smoothed histogram, at 1/6 … 5/6 of the corpus's own highest density."""
-    if points.empty:
+def labels_of(points: "pd.DataFrame") -> list[dict[str, Any]]:
+    """Per cluster its name, the median of its points and how many they are; largest first.
+
+    The clusters are cells around means, so that the median lies inside.
+    """
+    if "cluster" not in points or points.empty:
         return []
-    xy = points[["x", "y"]].to_numpy(np.float64)
-    low, high = xy.min(axis=0), xy.max(axis=0)
-    margin = 0.05 * np.maximum(high - low, 1e-9)
-    span = [(low[side] - margin[side], high[side] + margin[side]) for side in (0, 1)]
-    corpora = points["corpus"].astype(str).to_numpy()
-    found = []
-    for place, name in enumerate(sorted(set(corpora))):
-        here = xy[corpora == name]
-        counts, x, y = np.histogram2d(here[:, 0], here[:, 1], bins=CONTOUR_CELLS, range=span)
-        density = smoothed(counts)
-        top = float(density.max())
-        levels = [top * step / (LEVELS + 1) for step in range(1, LEVELS + 1)]
-        pieces = [
-            contour_lines(density, level, (x[:-1] + x[1:]) / 2, (y[:-1] + y[1:]) / 2)
-            for level in levels
-        ]
-        found.append(
-            {
-                "name": name,
-                "colour": CATEGORY_COLOURS[place % len(CATEGORY_COLOURS)],
-                "pieces": np.concatenate(pieces),
-            }
-        )
-    return found
+    by_name = points.groupby(points["cluster"].astype(str), sort=True)[["x", "y"]]
+    middles, sizes = by_name.median(), by_name.size()
+    found = [
+        {"name": name, "x": float(x), "y": float(y), "points": int(sizes[name])}
+        for name, x, y in zip(middles.index, middles["x"], middles["y"], strict=True)
+    ]
+    return sorted(found, key=lambda each: (-each["points"], each["name"]))
+
+
+def _veil(
+    found: Difference | None, layers: tuple[str, str] | None
+) -> tuple[dict[str, Any] | None, np.ndarray]:
+    """The header of a density difference and its cells: -1 to 1, 0 where chance would do."""
+    if found is None or layers is None:
+        return None, np.zeros((0, 0))
+    clear = np.where(found.is_clear, found.values, 0.0)
+    highest = float(np.abs(clear).max())
+    header = {
+        "cells": CELLS,
+        "x": [float(found.grid.x[0]), float(found.grid.x[-1])],
+        "y": [float(found.grid.y[0]), float(found.grid.y[-1])],
+        "layers": list(layers),
+        "colours": list(COLOURS),
+        "clear": [int((clear > 0).sum()), int((clear < 0).sum())],
+    }
+    return header, clear / highest if highest else clear
 
 
 def _ordered(names: np.ndarray, colour_by: str) -> tuple[dict[str, str], np.ndarray]:

@@ -1,10 +1,11 @@
-"""Which points of the map lie inside a box or a lasso: all that are stored there. Pure."""
+"""Which points of the map a selection holds: all that are stored there. Pure."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from analysis.map.density import thin_rows
 from analysis.map.picture import categories_of
 
 if TYPE_CHECKING:
@@ -12,21 +13,36 @@ if TYPE_CHECKING:
 
 
 def rows_inside(points: "pd.DataFrame", shape: Mapping[str, Any] | None) -> np.ndarray:
-    """The rows inside `shape`, ascending; none without one.
+    """The rows that `shape` holds, ascending; none without one.
 
-    A box has `x` and `y` (low and high, both inside), a lasso its corners as `path`. Categories of
+    A box has `x` and `y` (low and high, both inside), a lasso its corners as `path`, a cluster its
+    `name`, a search its rows as `found`; `thin` is where the fewest texts lie. Categories of
     `colour` that the legend hides (`hidden`) are left out: what is not drawn cannot be selected.
     """
     if not shape:
         return np.zeros(0, dtype=np.int64)
-    x, y = points["x"].to_numpy(np.float64), points["y"].to_numpy(np.float64)
-    if shape["kind"] == "box":
-        inside = inside_box(x, y, shape["x"], shape["y"])
-    else:
-        inside = inside_lasso(x, y, np.array(shape["path"], dtype=np.float64))
+    inside = _inside(points, shape)
     if shape.get("hidden"):
-        inside &= ~np.isin(categories_of(points, shape["colour"]).astype(str), shape["hidden"])
+        inside = inside & ~np.isin(
+            categories_of(points, shape["colour"]).astype(str), shape["hidden"]
+        )
     return np.flatnonzero(inside)
+
+
+def _inside(points: "pd.DataFrame", shape: Mapping[str, Any]) -> np.ndarray:
+    """Whether each point is inside."""
+    kind = shape["kind"]
+    if kind in ("box", "lasso"):
+        x, y = points["x"].to_numpy(np.float64), points["y"].to_numpy(np.float64)
+        if kind == "box":
+            return inside_box(x, y, shape["x"], shape["y"])
+        return inside_lasso(x, y, np.array(shape["path"], dtype=np.float64))
+    if kind == "cluster" and "cluster" in points:
+        found: np.ndarray = (points["cluster"].astype(str) == shape["name"]).to_numpy()
+        return found
+    inside = np.zeros(len(points), dtype=bool)
+    inside[thin_rows(points) if kind == "thin" else shape.get("found", [])] = True
+    return inside
 
 
 def inside_box(x: np.ndarray, y: np.ndarray, xs: list[float], ys: list[float]) -> np.ndarray:

@@ -45,11 +45,23 @@ def hidden_from_user() -> set[int]:
 
     Raises Refused for who is signed out.
     """
+    name = _name_of_user()
+    with open_store().read() as session:
+        return set(session.scalars(hidden.hidden_groups(session, name)))
+
+
+def hidden_pairs_from_user() -> set[int]:
+    """The pairs whose groups are hidden from the user. Raises Refused for who is signed out."""
+    name = _name_of_user()
+    with open_store().read() as session:
+        return set(session.scalars(hidden.hidden_pairs(session, name)))
+
+
+def _name_of_user() -> str:
     user = current_user()
     if user is None:
         raise Refused("you are signed out: sign in again", code="signed_out")
-    with open_store().read() as session:
-        return set(session.scalars(hidden.hidden_groups(session, user.name)))
+    return user.name
 
 
 def record_read(group_ids: Collection[int], user: SessionUser) -> None:

@@ -22,7 +22,11 @@ def start(page: str) -> None:
     """Queue the analysis of the chosen corpora; a stored result is not computed again."""
     state = st.session_state
     config = {**config_of_form(page), **_settings(page)}
-    names = [*config["datasets"], *(path.rsplit("/", 1)[-1] for path in config["published"])]
+    names = [
+        *config["datasets"],
+        *(f"run {run}" for run in config.get("runs", ())),
+        *(path.rsplit("/", 1)[-1] for path in config["published"]),
+    ]
     what = f"The {page.replace('_', ' ')} of {', '.join(names)}"
     state[f"{page}.job"] = launch_job(JOBS[page], config, what=what)
     st.query_params.pop("analysis", None)
@@ -40,7 +44,7 @@ def config_of_form(page: str) -> dict[str, Any]:
         ],
         "groups": state.get(f"{page}.groups") or "kept",
     }
-    if not config["datasets"] and not config["published"]:
+    if not config["datasets"] and not config["published"] and not state.get(f"{page}.runs"):
         raise BadInput("no corpus: choose a dataset, a release or a file")
     return config
 
@@ -60,6 +64,8 @@ def _settings(page: str) -> dict[str, Any]:
             **({"model": model} if model else {}),
             "seed": int(state.get("coverage.seed") or 0),
             **({"onto": state["coverage.onto"]} if state.get("coverage.onto") else {}),
+            **({"runs": list(state["coverage.runs"])} if state.get("coverage.runs") else {}),
+            "pairs": bool(state.get("coverage.pairs")),
         }
     if page == "near_duplicates":
         return {"what": "near_duplicates"}

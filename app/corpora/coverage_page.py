@@ -1,26 +1,27 @@
-"""The Coverage page: one map of the texts of several corpora, with colours and selection."""
+"""The Coverage page: the map of texts fills it; what is selected stands next to it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from analysis.map.coverage import points_frame
-from analysis.map.picture import map_payload
-from analysis.map.shapes import rows_inside
-from app.access.session_user import hidden_from_user
 from app.corpora.coverage import draw_numbers
-from app.corpora.form import draw_corpora
 from app.corpora.map import actions
-from app.corpora.map.card import SHAPE, draw_map_card
+from app.corpora.map.bar import Drawn, draw_bar, draw_view
+from app.corpora.map.canvas.card import draw_map_card, selected_rows
+from app.corpora.map.new_map import draw_new_map
+from app.corpora.map.points_actions import picture_of, shown_points, stored_points, visible_rows
 from app.corpora.map.selection import draw_selection
-from app.corpora.stored_analysis import choose_analysis, draw_start, origin_of
+from app.corpora.map.topics import draw_topics
+from app.corpora.stored_analysis import draw_started, origin_of
 from app.kit.figure import draw_origin, frame_as_csv
 from app.kit.page import draw_empty, draw_heading, draw_labels
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.corpus.datasets import list_datasets
-from db.outcome.analyses import get_analysis, list_analyses
+from db.outcome.analyses import list_analyses
 from db.release.releases import list_releases
+from db.run.runs import list_runs
 from db.store.store import open_store
 from db.tables import Analysis
 
@@ -28,143 +29,116 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEAD = "A map that places texts of similar meaning close together (UMAP of embeddings)."
-COLOURS = ("role", "corpus", "source", "cluster", "field", "verdict")
 
 
-def name_of(found: Analysis) -> str:
-    names = ", ".join(corpus["corpus"] for corpus in found.result["corpora"])
-    return f"{names} · {found.result['points']:,} texts · {found.created_at:%Y-%m-%d %H:%M}"
-
-
-def draw_settings(found: list[Analysis]) -> None:
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input(
-            "Model",
-            key="coverage.model",
-            placeholder="all-MiniLM-L6-v2",
-            width=260,
-            help="A SentenceTransformer by name or path, or openai:MODEL for an embeddings server.",
-        )
-        st.number_input(
-            "Seed",
-            0,
-            2**31 - 1,
-            0,
-            key="coverage.seed",
-            width=120,
-            help="The same vectors and seed give the same map. Vectors from different batches "
-            "may differ in their last bits and give another layout.",
-        )
-        by_id = {each.id: each for each in found}
-        st.selectbox(
-            "Place on an existing map",
-            [None, *by_id],
-            format_func=lambda n: "fit a new map" if n is None else name_of(by_id[n]),
-            key="coverage.onto",
-            width=320,
-            help="Places new texts among those of a stored map, whose points stay in place.",
-        )
-
-
-@st.cache_resource(max_entries=2, show_spinner="Loading points …")
-def stored_points(store_url: str, analysis_id: int) -> "pd.DataFrame":
-    """The points of a stored map; shared by all sessions, never modified."""
-    with open_store(store_url).read() as session:
-        return points_frame(get_analysis(session, analysis_id).payload or b"")
-
-
-@st.cache_resource(max_entries=4, show_spinner=False)
-def stored_picture(store_url: str, analysis_id: int, colour: str, *, contours: bool) -> bytes:
-    """All points of a stored map in the format of the card."""
-    return map_payload(stored_points(store_url, analysis_id), colour, contours=contours)
-
-
-def named_hash(result: dict[str, Any]) -> str:
+def named_hash(result: dict[str, object]) -> str:
     """The content of the embedding model's weights, in brackets; empty where it is unknown."""
     sha256 = result.get("model_sha256")
-    return f" (weights sha256 {sha256[:12]})" if sha256 else ""
+    return f" (weights sha256 {str(sha256)[:12]})" if sha256 else ""
 
 
-def draw_map(found: Analysis) -> None:
-    corpora = found.result["corpora"]
-    store_url = open_store().url
-    points = stored_points(store_url, found.id)
+def draw_map(found: Analysis, bar: DeltaGenerator) -> None:
+    """The map, the selection or the topics next to it, and its figures below."""
+    points = stored_points(open_store().url, found.id)
     st.session_state["coverage.points"] = len(points)
-    there = [name for name in COLOURS if name in points]
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        colour = st.segmented_control(
-            "Colour",
-            there,
-            default="corpus" if len(corpora) > 1 else "role",
-            required=True,
-            key="coverage.colour",
-        )
-        contours = st.toggle("Contours per corpus", len(corpora) > 1, key="coverage.contours")
-        draw_labels(offline=any(corpus["offline"] for corpus in corpora))
-    hidden = hidden_from_user()
-    visible = ~points["group_id"].isin(hidden).to_numpy()
-    kept = [row for row in actions.shown_rows(found.id, len(points)) if visible[row]]
-    shown = points.iloc[kept].reset_index(drop=True) if len(kept) < len(points) else points
-    if not visible.all():
-        st.caption(
-            f"Without {counted(int((~visible).sum()), 'text')} of groups that you may judge in a "
-            "study that is not closed."
-        )
-    if len(kept) < visible.sum():
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.caption(f"Showing {len(kept):,} of {visible.sum():,} texts.", width="content")
-            st.button("Show all", key="coverage.all", on_click=actions.show_all, type="tertiary")
+    visible = visible_rows(points)
+    shown, kept = shown_points(points, found.id, visible)
+    with bar:
+        drawn = draw_view(found, points)
     if shown.empty:
+        draw_filtered(len(kept), int(visible.sum()), len(points))
         st.caption("No texts left on the map.")
         return
-    origin = origin_of(found)
-    if shown is points:
-        payload = stored_picture(store_url, found.id, colour or "role", contours=contours)
-    else:
-        payload = map_payload(shown, colour or "role", contours=contours)
-    with st.container(key="coverage.map"):
-        draw_map_card(
-            payload,
-            shown,
-            key=f"coverage.card{found.id}.{st.session_state.get('coverage.drawing', 0)}",
+    key = f"coverage.card{found.id}.{st.session_state.get('coverage.drawing', 0)}"
+    source = {"corpora": found.result["corpora"], "published": found.config.get("published")}
+    with st.container(key="coverage-body"):
+        left, right = st.columns([3.2, 1])
+        with left, st.container(key="coverage.map"):
+            payload = picture_of(
+                shown,
+                kept,
+                found.id,
+                drawn.colour,
+                contours=drawn.contours,
+                layers=drawn.layers,
+            )
+            draw_map_card(payload, shown, source, key=key)
+        rows = selected_rows(shown, source, key=key)
+        with right, st.container(key="coverage-side"):
+            draw_labels(offline=any(corpus["offline"] for corpus in found.result["corpora"]))
+            draw_filtered(len(kept), int(visible.sum()), len(points))
+            if len(rows):
+                draw_selection(points, [kept[row] for row in rows], origin_of(found), found.id)
+            else:
+                draw_topics(shown, drawn.layers, key=key)
+    draw_about(found, shown, drawn)
+
+
+def draw_filtered(kept: int, visible: int, points: int) -> None:
+    """How many texts are not drawn, and the way back to all."""
+    if visible < points:
+        st.caption(
+            f"Without {counted(points - visible, 'text')} of groups that you may judge in a study "
+            "that is not closed."
         )
+    if kept < visible:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption(f"Showing {kept:,} of {visible:,} texts.", width="content")
+            st.button("Show all", key="coverage.all", on_click=actions.show_all, type="tertiary")
+
+
+def draw_about(found: Analysis, shown: "pd.DataFrame", drawn: Drawn) -> None:
+    """What the map is of, its warnings, its numbers and its download."""
+    if circular := actions.read_circular_map(found.result):
+        st.warning(plain(circular), icon=":material/sync_problem:")
+    difference = (
+        " · coloured ground: one layer is denser than the other by more than in any of 19 shuffles "
+        "of their groups" * bool(drawn.layers)
+    )
     st.caption(
         f"{found.result['points']:,} texts, {found.result['different']:,} distinct · model "
         f"{found.result['model']}{named_hash(found.result)} · seed "
         f"{found.result['seed']} · every text is drawn: with more than 4,000 in view, texts on "
         "one pixel share it in their mean colour, more opaque with more texts · a selection "
-        "contains all texts inside it that the legend shows"
+        f"contains all texts inside it that the legend shows{difference}"
     )
-    if circular := actions.read_circular_map(found.result):
-        st.warning(plain(circular), icon=":material/sync_problem:")
+    origin = origin_of(found)
     draw_origin(lambda: frame_as_csv(shown), origin, key="coverage.points_drawn")
-    rows = rows_inside(shown, st.session_state.get(SHAPE))
-    draw_selection(points, [kept[row] for row in rows], origin, found.id)
     draw_numbers(found.result, origin)
 
 
 with open_store().read() as session:
     names = [each.name for each in list_datasets(session)]
     releases = list_releases(session)
+    runs = [run for run in list_runs(session) if run.kept]
     found = list_analyses(session, "coverage")
-draw_heading("Coverage", LEAD)
-if not names:
-    draw_empty(
-        "No dataset yet.",
-        "A map shows the groups that a curation run kept, the pairs of a dataset without a run, "
-        "releases, and files in published formats.",
-        view="datasets",
-        link="Datasets",
-        command="inf import --dataset NAME --pairs FILE",
-    )
-draw_corpora("coverage", names, releases)
-draw_settings(found)
-draw_start("coverage", "Draw map")
+
+
+def new_map() -> None:
+    """The form of a new map."""
+    draw_new_map(names, releases, runs, found)
+
+
 if found:
-    draw_map(choose_analysis("coverage", found, name_of))
-elif names:
-    draw_empty(
-        "No map yet.",
-        "Choose corpora above; several corpora share one map.",
-        command=f"inf analyze coverage --dataset {names[0]}",
-    )
+    chosen, bar = draw_bar(found, new_map)
+    draw_started("coverage")
+    draw_map(chosen, bar)
+else:
+    draw_heading("Coverage", LEAD)
+    if names:
+        new_map()
+        draw_started("coverage")
+        draw_empty(
+            "No map yet.",
+            "Choose corpora above; several corpora share one map.",
+            command=f"inf analyze coverage --dataset {names[0]}",
+        )
+    else:
+        draw_empty(
+            "No dataset yet.",
+            "A map shows the groups that a curation run kept, the pairs of a dataset without a "
+            "run, releases, and files in published formats.",
+            view="datasets",
+            link="Datasets",
+            command="inf import --dataset NAME --pairs FILE",
+        )

@@ -14,6 +14,12 @@ from db.tables import Analysis
 
 def draw_start(page: str, label: str) -> None:
     """The start button and the progress of its job."""
+    draw_start_button(page, label)
+    draw_started(page)
+
+
+def draw_start_button(page: str, label: str) -> None:
+    """The button that queues the analysis of the form."""
     st.button(
         label,
         type="primary",
@@ -21,6 +27,10 @@ def draw_start(page: str, label: str) -> None:
         on_click=actions.start,
         args=(page,),
     )
+
+
+def draw_started(page: str) -> None:
+    """The progress of the job that was started here."""
     if f"{page}.job" in st.session_state:
         follow_job(st.session_state[f"{page}.job"], key=f"{page}.follow")
 

@@ -6,6 +6,7 @@ import streamlit as st
 from sqlalchemy.orm import Session
 
 from app.access.session_user import action, notify, record_read, require_permission
+from app.curate.pairs_actions import chosen_query_ids
 from app.jobs.actions import launch_job
 from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import Price, save_price
@@ -79,6 +80,7 @@ def uses_batches() -> bool:
 def _start_run(session: Session, created_by: str, *, trial: bool, most: int | None = None) -> Run:
     state = st.session_state
     limits = [limit for limit in (int(state["curate.limit"]), most) if limit]
+    chosen = state["curate.trial_pairs"] if trial else chosen_query_ids()
     return start_run(
         session,
         dataset=state["curate.dataset"],
@@ -86,7 +88,7 @@ def _start_run(session: Session, created_by: str, *, trial: bool, most: int | No
         recipe=state["curate.recipe"],
         settings=recipe_settings(),
         limit=None if trial else min(limits, default=None),
-        query_ids=list(state["curate.trial_pairs"]) if trial else (),
+        query_ids=list(chosen or ()),
         concurrency=int(state["curate.concurrency"]) or None,
         budget_usd=float(state["curate.budget"]) or None,
         seed=int(state["curate.seed"]),

@@ -5,6 +5,7 @@ from datetime import timedelta
 import streamlit as st
 
 from app.curate import actions
+from app.curate.pairs_actions import chosen_query_ids
 from app.kit.page import draw_table
 from app.text.numbers import duration, money
 from app.text.plain import plain
@@ -26,7 +27,7 @@ def draw_estimate(found: list[DatasetSummary]) -> None:
             dataset.id,
             recipe,
             prices_for(provider, recipe, batch=batch),
-            limit=int(state["curate.limit"]) or None,
+            limit=_pairs(int(state["curate.limit"])),
             concurrency=int(state["curate.concurrency"]) or default_concurrency(provider),
             provider=provider,
         )
@@ -40,6 +41,12 @@ def draw_estimate(found: list[DatasetSummary]) -> None:
         st.caption(plain(reuse))
     if estimate.unpriced:
         _draw_price_form(estimate.unpriced)
+
+
+def _pairs(limit: int) -> int | None:
+    """How many pairs the run takes at most; None: all. Raises BadInput."""
+    chosen = chosen_query_ids()
+    return min(limit or len(chosen), len(chosen)) if chosen else limit or None
 
 
 def _draw_table(estimate: Estimate, *, offline: bool) -> None:

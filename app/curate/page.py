@@ -7,8 +7,10 @@ import streamlit as st
 from app.access.session_user import failures_shown
 from app.curate import actions
 from app.curate.batches import draw_batches
+from app.curate.chosen_pairs import draw_chosen_pairs
 from app.curate.estimate import draw_estimate
 from app.curate.leakage import draw_leakage
+from app.curate.pairs_actions import read_address
 from app.curate.place_bias import draw_place_bias
 from app.curate.run_comparison import draw_comparison
 from app.curate.run_live import draw_calls, draw_controls, draw_pulse, draw_retry
@@ -70,6 +72,7 @@ NUMBERS = (
 def draw_form(found: list[DatasetSummary]) -> None:
     first, second, third = st.columns([2, 1, 1])
     take_from_url("curate.dataset", "dataset", {each.name: each.name for each in found})
+    read_address()
     first.selectbox("Dataset", [each.name for each in found], key="curate.dataset")
     provider = second.selectbox(
         "Provider", PROVIDERS.names(), key="curate.provider", help=describe_providers()
@@ -80,6 +83,7 @@ def draw_form(found: list[DatasetSummary]) -> None:
         format_func=lambda name: name or BY_DEFAULT,
         key="curate.recipe",
     )
+    draw_chosen_pairs()
     with st.container(horizontal=True):
         for label, maximum, key, hint in NUMBERS:
             st.number_input(label, 0, maximum, 0, key=key, help=hint, width=140)

@@ -13,6 +13,7 @@ COMMANDS = {
 MANY = {
     "datasets": "--dataset",
     "sources": "--source",
+    "runs": "--run",
     "published": "--corpus",
     "texts": "--texts",
     "against": "--against",
@@ -42,11 +43,14 @@ def analysis_command(kind: str, config: Mapping[str, Any], run_ids: Sequence[int
             arguments += [option, str(value)]
     settings = dict(config)
     runs = {run_id for run_id in run_ids if run_id is not None}
-    if settings.get("run") is None and len(config.get("datasets") or ()) == 1 and len(runs) == 1:
+    is_named = settings.get("run") is not None or settings.get("runs")
+    if not is_named and len(config.get("datasets") or ()) == 1 and len(runs) == 1:
         settings["run"] = runs.pop()
     for name, option in ONE.items():
         if settings.get(name) is not None:
             arguments += [option, str(settings[name])]
+    if config.get("pairs"):
+        arguments.append("--pairs")
     if (groups := config.get("groups") or "kept") != "kept":
         arguments += ["--groups", str(groups)]
     return shlex.join([*arguments, "--json"])

@@ -55,6 +55,14 @@ def take_from_url(key: str, parameter: str, options: Mapping[str, object]) -> No
         st.session_state[key] = options[wanted]
 
 
+def take_many_from_url(key: str, parameter: str, options: Mapping[str, object]) -> None:
+    """Set a multiselect that is not drawn yet to what `?parameter=A,B` in the URL names."""
+    wanted = st.query_params.get(parameter, "").split(",")
+    found = [options[name] for name in wanted if name in options]
+    if found and key not in st.session_state:
+        st.session_state[key] = found
+
+
 def draw_pages(total: int, *, key: str, rows: int = PAGE_ROWS) -> int:
     """Draw the pager of a list that is longer than a page. Returns the offset.
 

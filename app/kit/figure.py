@@ -1,8 +1,8 @@
 """Figures and tables with their provenance: CSV, picture, data version and command.
 
 Every figure and table of Agreement, Diversity, Overlaps, Coverage and Validators is drawn here
-(except the map, see `corpora.map.card`), and the figure of Compare. The browser renders the picture
-(Plotly's camera above the figure) as SVG or PNG, not the server.
+(except the map, see `corpora.map.canvas.card`), and the figure of Compare. The browser renders the
+picture (Plotly's camera above the figure) as SVG or PNG, not the server.
 """
 
 import csv

@@ -60,12 +60,12 @@ def hidden_pair(
     pairs of which they opened a group, and those of which they reviewed one before they were given
     an item: eligibility never gives these to them.
     """
-    return exists(_hidden_pairs(session, person).where(STUDIED.pair_id == pair_id))
+    return exists(hidden_pairs(session, person).where(STUDIED.pair_id == pair_id))
 
 
 def hidden_groups(session: Session, person: str) -> Select[int]:
     """The ids of all groups that are hidden from a person, as a query: see `hidden_pair`."""
-    return select(Group.id).where(Group.pair_id.in_(_hidden_pairs(session, person)))
+    return select(Group.id).where(Group.pair_id.in_(hidden_pairs(session, person)))
 
 
 def is_hidden(session: Session, group_id: int, person: str) -> bool:
@@ -177,7 +177,8 @@ def unread_groups(session: Session, group_ids: Collection[int], person: str) -> 
     return set(group_ids) - set(session.scalars(query))
 
 
-def _hidden_pairs(session: Session, person: str) -> Select[int]:
+def hidden_pairs(session: Session, person: str) -> Select[int]:
+    """The ids of all pairs whose groups are hidden from a person, as a query: see `hidden_pair`."""
     given = (
         select(Assignment.id)
         .join(Judge, Judge.id == Assignment.judge_id)

@@ -8,7 +8,7 @@ pairs, under `positive`.
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, TypeVarTuple
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Select, exists, func, select
 from sqlalchemy.orm import Session
 
 from db.scenarios import ROLES, introduced
@@ -25,7 +25,8 @@ Columns = TypeVarTuple("Columns")
 class CorpusText(NamedTuple):
     """A text in its role.
 
-    `group_id` is None for texts of a pair or a file; `source` (its pair's) is for those of a file.
+    `group_id` is None for texts of a pair or a file; `source` (its pair's) and `pair_id` are None
+    for those of a file.
     """
 
     field: str
@@ -34,6 +35,7 @@ class CorpusText(NamedTuple):
     group_id: int | None = None
     verdict: str | None = None
     source: str | None = None
+    pair_id: int | None = None
 
 
 def passage_texts(session: Session, ids: Iterable[int]) -> dict[int, str]:
@@ -76,6 +78,7 @@ def run_texts(
             Group.id,
             Group.verdict,
             pair_source(),
+            Group.pair_id,
         )
         .join(Group, Group.id == Triplet.group_id)
         .join(Passage, Passage.id == Triplet.passage_id)
@@ -92,24 +95,29 @@ def run_texts(
             group_id,
             verdict,
             of,
+            pair_id,
         )
-        for role, instruction, query, passage, group_id, verdict, of in rows
+        for role, instruction, query, passage, group_id, verdict, of, pair_id in rows
         for field in INTRODUCES[role]
     ]
 
 
-def pair_texts(session: Session, dataset_id: int, *, source: str | None = None) -> list[CorpusText]:
+def pair_texts(
+    session: Session, dataset_id: int, *, source: str | None = None, without_kept: bool = False
+) -> list[CorpusText]:
     """The queries of a dataset's pairs and the passages that answer them (each passage once).
 
-    Of one source, or all.
+    Of one source, or all; `without_kept`: only of pairs of which no run has a kept group.
     """
     mine = Pair.dataset_id == dataset_id
+    if without_kept:
+        mine &= ~exists().where(Group.pair_id == Pair.id, Group.verdict == "kept")
     queries = session.execute(
-        _of_source(select(Pair.query, pair_source()).where(mine).order_by(Pair.id), source)
+        _of_source(select(Pair.query, pair_source(), Pair.id).where(mine).order_by(Pair.id), source)
     )
     passages = session.execute(
         _of_source(
-            select(Passage.text, func.min(pair_source()))
+            select(Passage.text, func.min(pair_source()), func.min(Pair.id))
             .join(Pair, Pair.passage_id == Passage.id)
             .where(mine)
             .group_by(Passage.id, Passage.text)
@@ -118,8 +126,9 @@ def pair_texts(session: Session, dataset_id: int, *, source: str | None = None) 
         )
     )
     return [
-        *(CorpusText("query", "positive", text, source=of) for text, of in queries),
-        *(CorpusText("passage", "positive", text, source=of) for text, of in passages),
+        CorpusText(field, "positive", text, source=of, pair_id=pair_id)
+        for field, rows in (("query", queries), ("passage", passages))
+        for text, of, pair_id in rows
     ]
 
 

@@ -1,6 +1,6 @@
 """The records of releases, with their groups, recipe and pushes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import insert, or_, select
@@ -97,6 +97,12 @@ def datasets_of_release(session: Session, release: Release) -> set[int]:
     of_runs = select(RunTable.dataset_id).join(ReleaseRun, ReleaseRun.run_id == RunTable.id)
     found = session.scalars(of_runs.where(ReleaseRun.release_id == release.id))
     return {release.dataset_id, *found}
+
+
+def runs_of_releases_at(session: Session, paths: Collection[str]) -> set[int]:
+    """The ids of the runs with groups in the releases in these folders."""
+    query = select(ReleaseRun.run_id).join(Release, Release.id == ReleaseRun.release_id)
+    return set(session.scalars(query.where(Release.path.in_(paths)))) if paths else set()
 
 
 def list_releases(session: Session, dataset_id: int | None = None) -> list[Release]:

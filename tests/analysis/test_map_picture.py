@@ -11,8 +11,9 @@ import pytest
 from analysis.map.clusters import cluster_names, cluster_points, with_clusters
 from analysis.map.contours import contour_lines, smoothed
 from analysis.map.coverage import add_points
+from analysis.map.density import density_lines
 from analysis.map.hover import point_hover
-from analysis.map.picture import density_lines, map_payload
+from analysis.map.picture import map_payload
 from analysis.map.shapes import rows_inside
 
 POINTS = pd.DataFrame(
@@ -30,7 +31,7 @@ POINTS = pd.DataFrame(
 
 
 def unpacked(payload: bytes) -> tuple[dict[str, Any], np.ndarray, np.ndarray, np.ndarray]:
-    """Header, points (n, 2), pieces of lines (m, 4), categories: as map/card.js reads them."""
+    """Header, points (n, 2), pieces of lines (m, 4), categories: as canvas/card.js reads them."""
     length = int.from_bytes(payload[:4], "little")
     header = json.loads(payload[4 : 4 + length])
     points, place = header["points"], 4 + length
@@ -38,8 +39,11 @@ def unpacked(payload: bytes) -> tuple[dict[str, Any], np.ndarray, np.ndarray, np
     assert place % 4 == 0
     xy = np.frombuffer(payload, "<f4", 2 * points, place).reshape(2, points).T
     lines = np.frombuffer(payload, "<f4", 4 * pieces, place + 8 * points).reshape(-1, 4)
-    codes = np.frombuffer(payload, "<u2", points, place + 8 * points + 16 * pieces)
-    assert len(payload) == place + 10 * points + 16 * pieces
+    place += 8 * points + 16 * pieces
+    if header["difference"]:
+        place += 4 * header["difference"]["cells"] ** 2
+    codes = np.frombuffer(payload, "<u2", points, place)
+    assert len(payload) == place + 2 * points
     return header, xy, lines, codes
 
 
@@ -239,3 +243,35 @@ def test_points_on_an_older_map_leave_its_missing_columns_empty() -> None:
     assert both["source"].to_pylist() == [None, None, "nq"]
     assert both.num_rows == len(both["cluster"].to_pylist()) == 3
     assert add_points(both, new).num_rows == 4
+
+
+def test_a_cluster_in_another_language_is_not_named_by_its_function_words() -> None:
+    german = ["die Bienen und der Honig sind die Speise der Bienen"] * 3
+    english = ["a board game: every player moves tokens along some board and throws one die"] * 3
+    names = cluster_names([*german, *english], np.array([0, 0, 0, 1, 1, 1]))
+    assert set(names[0].split(", ")) == {"bienen", "honig", "speise"}
+    assert names[1].startswith("board, ")
+    assert cluster_names(english, np.zeros(3, np.int64)) == ["board, along, die"]
+
+
+def test_every_cluster_has_its_name_in_its_middle_the_largest_first() -> None:
+    points = many(300)
+    points["cluster"] = np.where(points["x"] > 0.5, "<b>bees</b>", "tea")
+    header, _, _, _ = unpacked(map_payload(points))
+    names = header["labels"]
+    assert [each["name"] for each in names] == ["tea", "<b>bees</b>"]
+    assert sum(each["points"] for each in names) == 300
+    assert names[1]["x"] == pytest.approx(points["x"][points["x"] > 0.5].median(), abs=1e-6)
+    assert unpacked(map_payload(many(3)))[0]["labels"] == []  # a map older than clusters
+
+
+def test_two_layers_have_a_difference_only_where_both_are_on_the_map() -> None:
+    points = many(400)
+    points.loc[points["corpus"] == "two", "x"] += 9
+    payload = map_payload(points, layers=("one", "two"))
+    header, _, _, codes = unpacked(payload)
+    assert header["difference"]["layers"] == ["one", "two"]
+    assert min(header["difference"]["clear"]) > 50
+    assert len(codes) == 400
+    assert unpacked(map_payload(points, layers=("one", "gone")))[0]["difference"] is None
+    assert unpacked(map_payload(points))[0]["difference"] is None

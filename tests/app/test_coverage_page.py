@@ -1,6 +1,7 @@
 """The Coverage page: numbers beside the map where several corpora share it."""
 
 import pandas as pd
+import pytest
 from app_pages import open_page, words
 from grown_dataset import grown
 from measured import mapped
@@ -8,12 +9,14 @@ from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 from study_world import make_world, sampled_study
 
-from app.corpora.map.card import hover_data
+from app.corpora.map.canvas.card import hover_data
+from app.corpora.map.search_actions import rows_with
+from app.corpora.map.topics import compared_rows, short_names, topic_rows
 from db.corpus.texts import pair_texts, run_texts
 from db.run.groups import groups_by_run
 from db.store.store import Store
 from db.study.studies import add_study
-from db.tables import Group, Item, Review
+from db.tables import Group, Item, Passage, Review
 
 
 def test_two_corpora_on_one_map_have_their_shares_beside_it(sqlite_store: Store) -> None:
@@ -36,8 +39,7 @@ def selected_on_the_map() -> None:
     import streamlit as st
 
     from analysis.map.picture import map_payload
-    from analysis.map.shapes import rows_inside
-    from app.corpora.map.card import draw_map_card
+    from app.corpora.map.canvas.card import draw_map_card, selected_rows
 
     points = pd.DataFrame(
         {
@@ -50,16 +52,20 @@ def selected_on_the_map() -> None:
             "group_id": None,
         }
     )
-    draw_map_card(map_payload(points), points, key="coverage.card")
-    st.text(rows_inside(points, st.session_state.get("coverage.shape")).tolist())
+    draw_map_card(map_payload(points), points, {"corpora": []}, key="coverage.card")
+    st.text(selected_rows(points, {"corpora": []}, key="coverage.card").tolist())
 
 
 def test_a_map_without_a_selection_forgets_one_of_another_map(sqlite_store: Store) -> None:
     page = AppTest.from_function(selected_on_the_map, default_timeout=180)
-    page.session_state["coverage.shape"] = {"kind": "box", "x": [0, 1], "y": [0, 1]}
+    box = {"kind": "box", "x": [0, 1], "y": [0, 1]}
+    page.session_state["coverage.shape"] = ("coverage.card of another map", box)
     page.run()
     assert not page.exception
     assert page.text[0].value == "[]"
+    page.session_state["coverage.shape"] = ("coverage.card", box)
+    page.run()
+    assert page.text[0].value == "[0, 1]"
 
 
 def test_the_hover_text_belongs_to_an_existing_point() -> None:
@@ -168,3 +174,57 @@ def test_the_map_says_how_many_texts_are_hidden(sqlite_store: Store) -> None:
         session.commit()
     shown = words(open_page("coverage"))
     assert "of groups that you may judge in a study that is not closed" in shown
+
+
+def test_a_search_finds_what_stands_behind_the_start_of_a_text(store: Store) -> None:
+    run_id = grown(store, groups=3)
+    with store.write() as session:
+        passage = session.scalars(select(Passage).order_by(Passage.id)).first()
+        assert passage is not None
+        passage.text = "a long text " * 40 + "with NEEDLES_100% at its end"
+        session.commit()
+    corpora = [{"corpus": "demo", "run_id": run_id, "dataset_id": 1}]
+    points = pd.DataFrame(
+        {
+            "group_id": [1, 1, 2, None],
+            "pair_id": [1, 1, 2, 1],
+            "role": ["positive", "instruction_negative", "positive", "positive"],
+            "field": ["passage", "passage", "passage", "passage"],
+            "text": ["a long text", "x", "the needles", "a long text"],
+        }
+    )
+    assert rows_with(points, {"corpora": corpora}, "needles").tolist() == [0, 2]
+    assert rows_with(points, {"corpora": corpora}, "needles_100%").tolist() == [0]
+    assert rows_with(points, {"corpora": corpora}, "needlesX100").tolist() == []
+    assert rows_with(points, {"corpora": corpora}, "(").tolist() == []  # no pattern
+    assert rows_with(points, {"corpora": corpora}, "n").tolist() == []  # too short
+    pairs = [{"corpus": "pairs", "run_id": None, "dataset_id": 1}]
+    assert rows_with(points, {"corpora": pairs}, "needles").tolist() == [2, 3]
+
+
+def test_the_topics_say_how_many_of_their_groups_were_kept() -> None:
+    points = pd.DataFrame(
+        {
+            "x": [0.0] * 5,
+            "y": [0.0] * 5,
+            "cluster": ["bees", "bees", "bees", "tea", "snow"],
+            "verdict": ["kept", "dropped", "kept", "dropped", None],
+        }
+    )
+    rows = topic_rows(points)
+    assert [row["Topic"] for row in rows] == ["bees", "snow", "tea"]
+    assert rows[0]["Kept"] == pytest.approx(200 / 3)
+    assert rows[2]["Kept"] == 0
+    assert "Kept" not in rows[1]  # pairs have no verdict
+    kept = topic_rows(points[points["verdict"] == "kept"])
+    assert "Kept" not in kept[0]
+
+
+def test_the_shares_of_two_layers_stand_under_their_short_names() -> None:
+    points = pd.DataFrame(
+        {"corpus": ["demo, run 1", "demo, run 2"], "cluster": ["bees", "tea"], "x": 0.0, "y": 0.0}
+    )
+    (row, _) = compared_rows(points, "demo, run 1", "demo, run 2")
+    assert (row["Topic"], row["run 1"], row["run 2"]) == ("bees", 100, 0)
+    assert short_names("demo", "other, run 2") == ("demo", "other, run 2")
+    assert short_names("a, run 1", "b, run 1") == ("a, run 1", "b, run 1")

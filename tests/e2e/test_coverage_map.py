@@ -12,7 +12,9 @@ from playwright.sync_api import Browser, Page, expect
 from restartable import Restartable
 
 from analysis.files.corpora import Corpus
+from analysis.map.clusters import with_clusters
 from analysis.map.coverage import points_frame, points_table, to_bytes
+from analysis.map.density import thin_rows
 from analysis.map.shapes import rows_inside
 from db.corpus.texts import CorpusText
 from db.outcome.analyses import store_analysis
@@ -23,7 +25,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # playwright's own pipes
 ]
 
-POINTS = 12_000
+POINTS, HEAP = 12_000, 400
 NASTY = "<script>document.title='x'</script>"
 MAP = ".st-key-coverage-map .map canvas"
 RESTED = f"{MAP}[data-rested]"
@@ -34,18 +36,23 @@ def points(store: Store) -> pd.DataFrame:
     """A stored map of two corpora."""
     generator = np.random.default_rng(0)
     xy = generator.normal(size=(POINTS, 2)).astype(np.float32)
+    xy[1 : 2 * HEAP : 2] += (-6, 4)  # where the second corpus is alone
     texts = [f"text {number} {NASTY}" for number in range(POINTS)]
     corpora = [
         Corpus(name, "dataset", [CorpusText("query", "positive", text) for text in texts[part::2]])
         for part, name in enumerate(("one", "two"))
     ]
-    payload = to_bytes(points_table(corpora, dict(zip(texts, xy, strict=True)), set()))
+    table = points_table(corpora, dict(zip(texts, xy, strict=True)), set())
+    payload = to_bytes(with_clusters(table, seed=0))
     result = {
         "model": "none",
         "seed": 0,
         "points": POINTS,
         "different": POINTS,
-        "corpora": [{"corpus": each.name, "run_id": None, "offline": True} for each in corpora],
+        "corpora": [
+            {"corpus": each.name, "kind": "dataset", "run_id": None, "offline": True}
+            for each in corpora
+        ],
         "fields": {},
         "covered": [],
     }
@@ -169,7 +176,7 @@ def test_a_point_tells_its_text_verbatim_and_the_map_is_saved_as_it_stands(
     assert page.title() != "x"
     for kind, start in (("PNG", b"\x89PNG"), ("SVG", b"<svg")):
         with page.expect_download() as download:
-            page.locator(".map .tools").get_by_role("button", name=kind).click()
+            page.locator(".map .foot").get_by_role("button", name=kind).click()
         saved = tmp_path / f"map.{kind}"
         download.value.save_as(saved)
         assert saved.read_bytes().startswith(start)
@@ -187,3 +194,77 @@ def test_the_same_map_is_the_same_picture(
         pictures.append(page.locator(MAP).evaluate("map => map.toDataURL()"))
         page.close()
     assert pictures[0] == pictures[1]
+
+
+def selected(page: Page) -> str:
+    """How many texts the side panel lists."""
+    head = page.locator(".st-key-coverage-side strong", has_text="text")
+    expect(head).to_be_visible()
+    return head.inner_text()
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (1600, 1200), (800, 700)])
+def test_the_map_takes_what_the_window_leaves_and_nothing_lies_below_its_edge(
+    points: pd.DataFrame, served: Restartable, browser: Browser, width: int, height: int
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": height})
+    page.goto(f"{served.url}/coverage")
+    page.locator(RESTED).wait_for()
+    settled(page)
+    page.wait_for_timeout(500)  # the last of what stands above has its height
+    page.locator(RESTED).wait_for()
+    box = page.locator(MAP).bounding_box()
+    assert box is not None
+    assert height - 40 <= box["y"] + box["height"] <= height
+    assert box["height"] >= 0.6 * height
+    main = page.locator('[data-testid="stMain"]').bounding_box()
+    assert main is not None
+    assert box["width"] >= 0.6 * main["width"]
+    assert page.locator('[data-testid="stMain"]').evaluate("it => it.scrollWidth <= it.clientWidth")
+    page.close()
+
+
+def test_a_search_lights_up_what_it_finds_and_can_be_selected(
+    points: pd.DataFrame, served: Restartable, browser: Browser
+) -> None:
+    page = open_map(browser, served)
+    page.locator(".map input").fill("Text 77")
+    wanted = int(points["text"].str.contains("text 77", regex=False).sum())
+    expect(page.locator(".map .lit")).to_have_text(f"{wanted} lit")
+    expect(page.locator(f'{MAP}[data-lit="{wanted}"]')).to_be_visible()
+    page.get_by_role("button", name="Select these").click()
+    assert selected(page) == f"{wanted} texts"
+    page.locator(".map input").fill("not there at all")
+    expect(page.locator(".map .lit")).to_have_text("0 lit")
+    page.get_by_role("button", name="Clear", exact=True).click()
+    expect(page.locator(f'{MAP}[data-lit="0"]')).to_be_visible()
+    expect(page.get_by_text("Topics", exact=True)).to_be_visible()
+    page.close()
+
+
+def test_a_click_on_a_name_selects_its_cluster_and_thin_regions_are_a_tenth(
+    points: pd.DataFrame, served: Restartable, browser: Browser
+) -> None:
+    page = open_map(browser, served)
+    assert int(page.locator(RESTED).get_attribute("data-named") or 0) > 5
+    largest = points["cluster"].astype(str).value_counts()
+    name = min(str(each) for each in largest.index[largest == largest.max()])
+    mine = points[points["cluster"].astype(str) == name]
+    page.mouse.click(*on_screen(page, float(mine["x"].median()), float(mine["y"].median())))
+    assert selected(page) == f"{len(mine):,} texts"
+    expect(page.locator(f'{MAP}[data-lit="{len(mine)}"]')).to_be_visible()
+    page.get_by_role("button", name="Back to topics").click()
+    expect(page.locator(f'{MAP}[data-lit="0"]')).to_be_visible()
+    page.get_by_role("button", name="Thin regions").click()
+    thin = len(thin_rows(points))
+    expect(page.get_by_text(f"{thin:,} texts of 0 groups")).to_be_visible()
+    assert thin == POINTS // 10
+    page.close()
+
+
+def test_two_corpora_are_compared_as_layers(
+    points: pd.DataFrame, served: Restartable, browser: Browser
+) -> None:
+    page = open_map(browser, served)
+    expect(page.locator(".map .legend .veil").last).to_have_text("denser in two")
+    page.close()

@@ -29,7 +29,12 @@ def corpora_options(function: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="Kept groups, all groups, or both as two corpora (filtered and unfiltered).",
         ),
-        click.option("--run", type=int, help="A run of the dataset (default: the latest)."),
+        click.option(
+            "--run",
+            type=int,
+            multiple=True,
+            help="A run (default: the latest of each dataset); repeatable: each is a corpus.",
+        ),
         click.option("--texts", multiple=True, type=FILE, help="JSONL with a `text` column."),
         click.option(
             "--corpus",
@@ -54,14 +59,12 @@ def corpora_config(
     source: tuple[str, ...],
     corpus: tuple[Path, ...],
     texts: tuple[Path, ...],
-    run: int | None,
+    run: tuple[int, ...],
     groups: str,
     model: str | None,
 ) -> dict[str, Any]:
-    if not dataset and not texts and not corpus:
-        raise click.UsageError("give --dataset NAME, --corpus PATH or --texts FILE")
-    if run is not None and len(dataset) != 1:
-        raise click.UsageError("--run needs exactly one --dataset")
+    if not dataset and not run and not texts and not corpus:
+        raise click.UsageError("give --dataset NAME, --run N, --corpus PATH or --texts FILE")
     if source and not dataset:
         raise click.UsageError("--source needs --dataset NAME")
     with bad_rows_in_json():
@@ -72,7 +75,7 @@ def corpora_config(
         "sources": list(source),
         "published": [str(path.resolve()) for path in corpus],
         "texts": [str(path.resolve()) for path in texts],
-        "run": run,
+        "runs": list(run),
         "groups": groups,
         "model": model,
     }

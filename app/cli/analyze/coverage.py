@@ -52,13 +52,18 @@ def _shown_coverage(result: Result) -> str:
     type=click.IntRange(min=10),
     help="Fit at most N texts and place the others.",
 )
+@click.option(
+    "--pairs", is_flag=True, help="Also the pairs without a kept group, a corpus per dataset."
+)
 @detach_option
 @reporting(_shown_coverage)
-def coverage(detach: bool, seed: int, onto: int | None, fit: int | None, **corpora: Any) -> Result:
+def coverage(
+    detach: bool, seed: int, onto: int | None, fit: int | None, pairs: bool, **corpora: Any
+) -> Result:
     """Compute a UMAP of instructions, queries and passages; the Coverage page shows it."""
     if onto is not None and fit is not None:
         raise click.UsageError("--fit cannot be combined with --onto, which fits nothing")
-    config = {**corpora_config(**corpora), "seed": seed, "onto": onto, "fit": fit}
+    config = {**corpora_config(**corpora), "seed": seed, "onto": onto, "fit": fit, "pairs": pairs}
     store = ready_store()
     result = work(store, "project", config, detach=detach, title="coverage")
     if "corpora" not in result:

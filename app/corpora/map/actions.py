@@ -5,10 +5,12 @@ from typing import Any
 import streamlit as st
 
 from app.access.session_user import action, notify, require_permission
+from app.corpora.map.chosen import clear_selection
 from app.groups.filters import MAX_IDS
 from app.text.numbers import counted
 from curation.judging.independence import map_sentence
 from db.assignment.hidden import require_visible
+from db.corpus.growing import Growable, pairs_to_grow
 from db.errors import BadInput
 from db.people.audit import record_audit
 from db.review.reviews import reject_group
@@ -50,7 +52,7 @@ def show_all() -> None:
 
 def forget_selection() -> None:
     """Clear the selection; the card starts again under a new key."""
-    st.session_state.pop("coverage.shape", None)
+    clear_selection()
     st.session_state["coverage.drawing"] = st.session_state.get("coverage.drawing", 0) + 1
 
 
@@ -60,6 +62,12 @@ def groups_of_one_run(groups: list[int]) -> tuple[int | None, list[int]]:
         by_run = groups_by_run(session, groups)
     run_id, mine = next(iter(by_run.items()), (None, []))
     return run_id, mine[:MAX_IDS]
+
+
+def growable(groups: list[int], pairs: list[int]) -> Growable:
+    """The pairs of these groups and these pairs, by whether a group of them was kept."""
+    with open_store().read() as session:
+        return pairs_to_grow(session, group_ids=groups, pair_ids=pairs)
 
 
 def list_for_study(groups: list[int]) -> None:

@@ -1,9 +1,12 @@
-"""The selection on the map: its list, and actions to filter, study or reject it."""
+"""The selection on the map: actions to open, study, exclude or filter it, and its list."""
 
 import pandas as pd
 import streamlit as st
 
+from analysis.figures.figures import sign
 from app.corpora.map import actions
+from app.corpora.map.chosen import clear_selection
+from app.corpora.map.growing import draw_growing
 from app.kit.figure import Origin, draw_rows, frame_as_csv
 from app.kit.menu import view_file
 from app.text.numbers import counted
@@ -11,41 +14,26 @@ from app.text.plain import plain
 
 LISTED = 500
 COLUMNS = {
+    "text": "Text",
+    "sign": "Sign",
+    "group_id": "Group",
     "corpus": "Corpus",
-    "field": "Text of",
-    "role": "Role",
     "source": "Source",
     "cluster": "Cluster",
     "verdict": "Verdict",
-    "text": "Text",
-    "group_id": "Group",
 }
 
 
 def draw_selection(points: pd.DataFrame, rows: list[int], origin: Origin, analysis_id: int) -> None:
-    """List the selected points and offer actions on them."""
-    if not rows:
-        st.caption("Select texts with Box or Lasso above the map to list them here.")
-        return
+    """List the selected points and offer actions on them; rows: of the whole map."""
     chosen = points.iloc[rows]
     groups = sorted({int(group) for group in chosen["group_id"].dropna()})
-    st.subheader("Selected", anchor=False)
-    st.markdown(f"**{counted(len(chosen), 'text')}** of {counted(len(groups), 'group')}")
-    with st.container(horizontal=True):
-        st.button(
-            "Show only these",
-            key="coverage.only",
-            icon=":material/filter_alt:",
-            on_click=actions.show_only,
-            args=(analysis_id, rows),
-        )
-        st.button(
-            "Hide these",
-            key="coverage.hide",
-            icon=":material/visibility_off:",
-            on_click=actions.hide,
-            args=(analysis_id, rows),
-        )
+    pairs = sorted({int(pair) for pair in chosen.get("pair_id", pd.Series()).dropna()})
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{counted(len(chosen), 'text')}** of {counted(len(groups), 'group')}")
+        st.button("Back to topics", key="coverage.clear", on_click=clear_selection, type="tertiary")
+    with st.container(key="coverage.actions"):
+        _draw_workbench_link(groups)
         if st.button(
             "Create a study",
             key="coverage.study",
@@ -55,9 +43,29 @@ def draw_selection(points: pd.DataFrame, rows: list[int], origin: Origin, analys
         ):
             actions.list_for_study(groups)
             st.switch_page(view_file("studies"))
-        _draw_workbench_link(groups)
+        draw_growing(groups, pairs)
         _draw_exclusion(groups)
-    listed = chosen.head(LISTED)[[name for name in COLUMNS if name in chosen]]
+        with st.container(horizontal=True):
+            st.button(
+                "Show only these",
+                key="coverage.only",
+                icon=":material/filter_alt:",
+                on_click=actions.show_only,
+                args=(analysis_id, rows),
+            )
+            st.button(
+                "Hide these",
+                key="coverage.hide",
+                icon=":material/visibility_off:",
+                on_click=actions.hide,
+                args=(analysis_id, rows),
+            )
+    listed = chosen.head(LISTED)
+    signs = [
+        sign(str(field), str(role))
+        for field, role in zip(listed["field"], listed["role"], strict=True)
+    ]
+    listed = listed.assign(sign=signs)[[name for name in COLUMNS if name in {*chosen, "sign"}]]
     rows_shown = [
         {
             **{str(name): value for name, value in row.items()},
@@ -74,7 +82,8 @@ def draw_selection(points: pd.DataFrame, rows: list[int], origin: Origin, analys
         whole=lambda: frame_as_csv(chosen),
         column_config={
             "Group": st.column_config.LinkColumn(display_text=r"group=(\d+)", width="small"),
-            "Text": st.column_config.TextColumn(width="large"),
+            "Text": st.column_config.TextColumn(width="medium"),
+            "Sign": st.column_config.TextColumn(width="small"),
         },
     )
     if len(chosen) > LISTED:

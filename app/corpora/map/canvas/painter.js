@@ -1,26 +1,74 @@
 // Paints points and contours of a map into a canvas: few points as discs, many as pixels with the
-// mean colour of their points.
+// mean colour of their points. Lit points stand out: the others are dimmed.
 
 const DISCS = 4000; // up to this many points are drawn as discs; more are drawn as shared pixels
+const DIMMED = 0.22;
+const VEIL = 0.5; // opacity of the difference of two layers where it is largest
+const NOTHING = new Uint32Array(0);
 
 class Painter {
   constructor(data, hidden) {
     this.data = data;
     this.hidden = hidden; // indices of hidden categories
     this.colours = data.categories.map((each) => rgb(each.colour));
+    this.lit = NOTHING; // rows, ascending
+    this.veil = data.difference && veilOf(data);
   }
 
   // Paint the points in `view`; `ratio` is device pixels per CSS pixel.
   picture(view, width, height, ratio) {
+    const canvas = this.pointsOf(this.inside(view, width, height), view, width, height, ratio);
+    if (!this.veil && !this.lit.length) {
+      this.drawLines(canvas.getContext("2d"), view, width, height, ratio);
+      return canvas;
+    }
+    const whole = make("canvas");
+    [whole.width, whole.height] = [canvas.width, canvas.height];
+    const context = whole.getContext("2d");
+    if (this.veil) this.drawVeil(context, view, width, height, ratio);
+    context.globalAlpha = this.lit.length ? DIMMED : 1;
+    context.drawImage(canvas, 0, 0);
+    context.globalAlpha = 1;
+    if (this.lit.length) {
+      const lit = this.litInside(view, width, height);
+      context.drawImage(this.pointsOf(lit, view, width, height, ratio, 1), 0, 0);
+    }
+    this.drawLines(context, view, width, height, ratio);
+    return whole;
+  }
+
+  // A canvas with these rows.
+  pointsOf(rows, view, width, height, ratio, opacity = 0.75) {
     const canvas = make("canvas");
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
     const context = canvas.getContext("2d");
-    const inside = this.inside(view, width, height);
-    if (inside.length <= DISCS) this.drawDiscs(context, inside, view, width, height, ratio);
-    else this.drawPixels(context, inside, view, width, height, ratio);
-    this.drawLines(context, view, width, height, ratio);
+    context.globalAlpha = opacity;
+    if (rows.length <= DISCS) this.drawDiscs(context, rows, view, width, height, ratio);
+    else this.drawPixels(context, rows, view, width, height, ratio);
     return canvas;
+  }
+
+  drawVeil(context, view, width, height, ratio) {
+    const { x, y } = this.data.difference;
+    const [left, top] = this.onScreen([x[0], y[1]], view, width, height);
+    const [right, bottom] = this.onScreen([x[1], y[0]], view, width, height);
+    context.imageSmoothingEnabled = true;
+    context.imageSmoothingQuality = "high";
+    const [wide, high] = [right - left, bottom - top];
+    context.drawImage(this.veil, left * ratio, top * ratio, wide * ratio, high * ratio);
+  }
+
+  // The lit rows in view whose category is shown.
+  litInside(view, width, height) {
+    const { x, y, category } = this.data;
+    const [dx, dy] = [width / 2 / view.scale, height / 2 / view.scale];
+    return this.lit.filter(
+      (row) =>
+        !this.hidden.has(category[row]) &&
+        Math.abs(x[row] - view.x) <= dx &&
+        Math.abs(y[row] - view.y) <= dy,
+    );
   }
 
   // The rows in view, in a buffer that the next call overwrites.
@@ -54,7 +102,6 @@ class Painter {
   drawDiscs(context, rows, view, width, height, ratio) {
     const { x, y, category } = this.data;
     const radius = this.radius(rows.length) * ratio;
-    context.globalAlpha = 0.75;
     const order = rows.length % 7919 ? this.interleaved(rows) : rows;
     for (const row of order) {
       context.fillStyle = this.data.categories[category[row]].colour;
@@ -68,7 +115,6 @@ class Painter {
       );
       context.fill();
     }
-    context.globalAlpha = 1;
   }
 
   drawPixels(context, rows, view, width, height, ratio) {
@@ -151,3 +197,20 @@ function rgb(colour) {
   return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
 }
 
+// The difference of two layers as a picture of one pixel per cell, upper row first.
+function veilOf({ difference, cells }) {
+  const side = difference.cells;
+  const colours = difference.colours.map(rgb);
+  const canvas = make("canvas");
+  [canvas.width, canvas.height] = [side, side];
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(side, side);
+  cells.forEach((value, cell) => {
+    const [column, row] = [Math.floor(cell / side), side - 1 - (cell % side)];
+    const at = 4 * (row * side + column);
+    image.data.set(colours[value > 0 ? 0 : 1], at);
+    image.data[at + 3] = 255 * VEIL * Math.sqrt(Math.abs(value));
+  });
+  context.putImageData(image, 0, 0);
+  return canvas;
+}

@@ -2,17 +2,27 @@
 
 const LEGEND_ROW = 22;
 
-// Legend entries of a saved map: visible categories and contours.
+// Legend entries of a saved map: visible categories, contours, the difference of two layers.
 function legendOf(painter) {
-  const shown = painter.data.categories.filter((_, each) => !painter.hidden.has(each));
-  const lines = painter.data.lines.map((line) => ({ ...line, name: `density of ${line.name}` }));
+  const { categories, lines, difference } = painter.data;
+  const shown = categories.filter((_, each) => !painter.hidden.has(each));
   return [
     ...shown.map(({ name, colour }) => ({ name, colour, tall: 10 })),
-    ...lines.map(({ name, colour }) => ({ name, colour, tall: 2 })),
+    ...lines.map(({ name, colour }) => ({ name: `density of ${name}`, colour, tall: 2 })),
+    ...denserIn(difference).map(({ name, colour }) => ({ name, colour, tall: 10 })),
   ];
 }
 
-function savePng(painter, view, width, height, [ground, ink]) {
+// What the colours of a difference mean that are on the map.
+function denserIn(difference) {
+  if (!difference) return [];
+  const { layers, colours, clear } = difference;
+  return layers
+    .map((name, each) => ({ name: `denser in ${name}`, colour: colours[each] }))
+    .filter((_, each) => clear[each]);
+}
+
+function savePng(painter, labels, view, width, height, [ground, ink]) {
   const ratio = 2;
   const names = legendOf(painter);
   const canvas = make("canvas");
@@ -23,6 +33,8 @@ function savePng(painter, view, width, height, [ground, ink]) {
   context.fillRect(0, 0, canvas.width, canvas.height);
   context.drawImage(painter.picture(view, width, height, ratio), 0, 0);
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  drawNames(context, labels, view, width, height, [ground, ink]);
+  [context.textAlign, context.textBaseline] = ["start", "alphabetic"];
   context.font = "13px sans-serif";
   names.forEach(({ name, colour, tall }, place) => {
     const y = height + 20 + LEGEND_ROW * place;
@@ -34,7 +46,7 @@ function savePng(painter, view, width, height, [ground, ink]) {
   canvas.toBlob((blob) => saveAs(blob, "png"), "image/png");
 }
 
-function saveSvg(painter, view, width, height, [ground, ink]) {
+function saveSvg(painter, labels, view, width, height, [ground, ink]) {
   const names = legendOf(painter);
   const tallest = height + LEGEND_ROW * names.length + 10;
   const escape = (text) => text.replace(/[&<>"]/g, (each) => `&#${each.charCodeAt(0)};`);
@@ -58,15 +70,30 @@ function saveSvg(painter, view, width, height, [ground, ink]) {
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${tallest}">` +
     `<rect width="100%" height="100%" fill="${escape(ground)}"/>` +
     `<svg x="0" y="0" width="${width}" height="${height}">` +
-    `${svgPoints(painter, view, width, height, at)}${lines.join("")}</svg>` +
+    `${svgPoints(painter, view, width, height, at)}${lines.join("")}` +
+    `${svgNames(labels, view, width, height, [ground, ink], escape)}</svg>` +
     `${legend.join("")}</svg>`;
   saveAs(new Blob([whole], { type: "image/svg+xml" }), "svg");
 }
 
-// Few points as vector discs, many as an embedded raster image.
+function svgNames(labels, view, width, height, inks, escape) {
+  const context = make("canvas").getContext("2d");
+  const written = drawNames(context, labels, view, width, height, inks);
+  const texts = written.map(
+    ({ name, left, right, top, bottom }) =>
+      `<text x="${(left + right) / 2}" y="${(top + bottom) / 2}">${escape(name)}</text>`,
+  );
+  return (
+    `<g font-family="sans-serif" font-weight="600" font-size="12.5" text-anchor="middle" ` +
+    `dominant-baseline="central" fill="${escape(inks[1])}" stroke="${escape(inks[0])}" ` +
+    `stroke-width="5" paint-order="stroke">${texts.join("")}</g>`
+  );
+}
+
+// Few points as vector discs, many (or lit ones, or layers) as an embedded raster image.
 function svgPoints(painter, view, width, height, at) {
   const rows = Array.from(painter.inside(view, width, height));
-  if (rows.length > DISCS) {
+  if (rows.length > DISCS || painter.veil || painter.lit.length) {
     const pixels = painter.picture(view, width, height, 2).toDataURL();
     return `<image width="${width}" height="${height}" href="${pixels}"/>`;
   }

@@ -14,7 +14,19 @@ function unpacked(given) {
   const x = take(Float32Array, header.points);
   const y = take(Float32Array, header.points);
   const lines = take(Float32Array, 4 * pieces);
-  return { ...header, x, y, pieces: lines, category: take(Uint16Array, header.points) };
+  const cells = take(Float32Array, (header.difference?.cells ?? 0) ** 2);
+  const category = take(Uint16Array, header.points);
+  return { ...header, x, y, pieces: lines, cells, category };
+}
+
+// The rows of a set that came as base64 of one bit per row, the lowest bit first.
+function rowsOfBits(text) {
+  const bytes = Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
+  const rows = [];
+  bytes.forEach((byte, place) => {
+    for (let bit = 0; byte >> bit; bit += 1) if ((byte >> bit) & 1) rows.push(8 * place + bit);
+  });
+  return Uint32Array.from(rows);
 }
 
 // Points by grid cell, so that a hover searches only nearby points.

@@ -1,0 +1,90 @@
+"""The bar above the map: which map, its colours and layers, and the drawer of a new one."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from app.corpora.map.names import Layers, first_layers, layers_of, map_name
+from app.corpora.stored_analysis import choose_analysis
+from db.tables import Analysis
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLOURS = ("role", "corpus", "source", "cluster", "field", "verdict")
+STYLE = """<style>
+.stMainBlockContainer:has(.st-key-coverage-head) {
+  max-width: none; padding-left: 1.25rem; padding-right: 1.25rem; padding-bottom: 1rem;
+}
+.st-key-coverage-head h1 { font-size: 1.4rem; padding: 0 0 .3rem; }
+.st-key-coverage-stored [data-testid="stWidgetLabel"] {
+  position: absolute; width: 1px; height: 1px; min-height: 0; overflow: hidden;
+  clip-path: inset(50%);
+}
+.st-key-coverage-body [data-testid="stHorizontalBlock"] { align-items: stretch; }
+.st-key-coverage-body [data-testid="stColumn"]:first-child { flex: 1 1 28rem; }
+.st-key-coverage-body [data-testid="stColumn"]:last-child { flex: 0 0 20rem; }
+.st-key-coverage-side [data-testid="stHorizontalBlock"] { align-items: center; }
+@media (max-width: 880px) {
+  .st-key-coverage-body [data-testid="stColumn"]:last-child { flex: 1 1 100%; }
+}
+@media (min-width: 880.1px) {
+  .st-key-coverage-body [data-testid="stColumn"]:last-child { position: relative; }
+  .st-key-coverage-side { position: absolute; inset: 0; overflow-y: auto; padding-right: .4rem; }
+}
+</style>"""
+
+
+class Drawn(NamedTuple):
+    """How the map is drawn: the column of its colours, its contours, the layers compared."""
+
+    colour: str
+    contours: bool
+    layers: Layers | None
+
+
+def draw_bar(
+    found: Sequence[Analysis], new_map: Callable[[], None]
+) -> tuple[Analysis, DeltaGenerator]:
+    """Title, the choice of a stored map and the drawer of a new one.
+
+    Returns the chosen map, and the place of what is drawn between them.
+    """
+    st.html(STYLE)
+    with st.container(horizontal=True, vertical_alignment="center", key="coverage-head"):
+        st.title("Coverage", anchor=False, width="content")
+        with st.container(width="stretch", key="coverage-stored"):
+            chosen = choose_analysis("coverage", found, map_name)
+        between = st.container(width="content")
+        with st.popover("New map", icon=":material/add:", width="content", key="coverage.new"):
+            new_map()
+    return chosen, between
+
+
+def draw_view(found: Analysis, points: "pd.DataFrame") -> Drawn:
+    """Colours, contours and layers of the chosen map."""
+    corpora = found.result["corpora"]
+    there = [name for name in COLOURS if name in points]
+    with st.popover("View", icon=":material/layers:", width="content"):
+        colour = st.selectbox(
+            "Colour",
+            there,
+            index=there.index("corpus" if len(corpora) > 1 else "role"),
+            key="coverage.colour",
+        )
+        contours = st.toggle("Contours per corpus", False, key="coverage.contours")
+        options: list[Layers | None] = [None, *layers_of(found.result)]
+        layers = None
+        if len(options) > 1:
+            layers = st.selectbox(
+                "Density difference of two layers",
+                options,
+                index=options.index(first_layers(found.result)),
+                format_func=lambda two: "none" if two is None else " and ".join(two),
+                key=f"coverage.layers-{found.id}",
+                help="Coloured where one layer is denser than the other by more than in any of "
+                "19 shuffles of their groups.",
+            )
+    return Drawn(colour, contours, layers)

@@ -1,0 +1,46 @@
+// Writes the names of clusters where their texts lie: the largest first, none over another. More of
+// them fit as one zooms in.
+
+const NAME_FONT = "600 12.5px 'Source Sans', 'Source Sans Pro', sans-serif";
+const NAME_HEIGHT = 18;
+const HALO = 3.5; // pixels of background around a name
+
+// Returns where the names were written: [{name, left, top, right, bottom}].
+function drawNames(context, labels, view, width, height, [ground, ink]) {
+  const written = [];
+  context.font = NAME_FONT;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.lineJoin = "round";
+  for (const { name, x, y } of labels) {
+    const [px, py] = [(x - view.x) * view.scale + width / 2, (view.y - y) * view.scale + height / 2];
+    const half = context.measureText(name).width / 2 + 4;
+    const box = {
+      name,
+      left: px - half,
+      right: px + half,
+      top: py - NAME_HEIGHT / 2,
+      bottom: py + NAME_HEIGHT / 2,
+    };
+    if (box.right < 0 || box.left > width || box.bottom < 0 || box.top > height) continue;
+    if (written.some((other) => overlaps(box, other))) continue;
+    written.push(box);
+    context.strokeStyle = ground;
+    context.lineWidth = 2 * HALO;
+    context.globalAlpha = 0.85;
+    context.strokeText(name, px, py);
+    context.globalAlpha = 1;
+    context.fillStyle = ink;
+    context.fillText(name, px, py);
+  }
+  return written;
+}
+
+function overlaps(one, other) {
+  return (
+    one.left < other.right &&
+    other.left < one.right &&
+    one.top < other.bottom &&
+    other.top < one.bottom
+  );
+}

@@ -1,0 +1,26 @@
+"""The name of a stored map, and the pairs of its corpora that can be compared as layers."""
+
+from itertools import combinations
+from typing import Any
+
+from db.tables import Analysis
+
+Layers = tuple[str, str]
+
+
+def map_name(found: Analysis) -> str:
+    """Its corpora, how many texts it has, and when it was drawn."""
+    names = ", ".join(corpus["corpus"] for corpus in found.result["corpora"])
+    return f"{names} · {found.result['points']:,} texts · {found.created_at:%Y-%m-%d %H:%M}"
+
+
+def layers_of(result: dict[str, Any]) -> list[Layers]:
+    """Every two corpora of a map."""
+    return list(combinations([each["corpus"] for each in result["corpora"]], 2))
+
+
+def first_layers(result: dict[str, Any]) -> Layers | None:
+    """The layers that are compared at first: those of a map of exactly two, none of them pairs
+    that nothing was grown from, which lie elsewhere by their choice."""
+    kinds = [each.get("kind") for each in result["corpora"]]
+    return layers_of(result)[0] if len(kinds) == 2 and "pairs" not in kinds else None

@@ -1,0 +1,45 @@
+"""The texts of runs and of pairs that contain some words: where they stand."""
+
+from collections.abc import Collection
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.corpus.browsing import contains
+from db.corpus.texts import INTRODUCES
+from db.tables import Group, Pair, Passage, Triplet
+
+Found = set[tuple[int, str, str]]
+
+
+def texts_with(session: Session, run_ids: Collection[int], text: str) -> Found:
+    """(group, role, field) of every text that contains `text`, case-insensitive, listed under the
+    role of the triplet that introduced it."""
+    columns = {
+        "instruction": contains(Triplet.instruction, text),
+        "query": contains(Triplet.query, text),
+        "passage": contains(Passage.text, text),
+    }
+    found: Found = set()
+    for field, holds in columns.items():
+        roles = [role for role, fields in INTRODUCES.items() if field in fields]
+        query = (
+            select(Triplet.group_id, Triplet.role)
+            .join(Group, Group.id == Triplet.group_id)
+            .where(Group.run_id.in_(run_ids), Triplet.role.in_(roles), holds)
+        )
+        if field == "passage":
+            query = query.join(Passage, Passage.id == Triplet.passage_id)
+        found |= {(group_id, role, field) for group_id, role in session.execute(query)}
+    return found
+
+
+def pairs_with(session: Session, dataset_ids: Collection[int], text: str) -> set[tuple[int, str]]:
+    """(pair, field) of every pair whose query or passage contains `text`, case-insensitive."""
+    found: set[tuple[int, str]] = set()
+    for field, column in (("query", Pair.query), ("passage", Passage.text)):
+        query = select(Pair.id).where(Pair.dataset_id.in_(dataset_ids), contains(column, text))
+        if field == "passage":
+            query = query.join(Passage, Passage.id == Pair.passage_id)
+        found |= {(pair_id, field) for pair_id in session.scalars(query)}
+    return found
