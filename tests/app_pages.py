@@ -12,6 +12,7 @@ from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData, ScriptRequests
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
+from streamlit.util import calc_hash
 
 from app.access.identity import COOKIE
 from app.kit.menu import APP, FILES, MENU
@@ -49,12 +50,18 @@ def send_cookies(monkeypatch: pytest.MonkeyPatch, cookies: dict[str, str]) -> No
 
 
 def open_page(name: str, **parameters: str) -> AppTest:
-    """The page after its first drawing; its exceptions are the test's."""
-    at = AppTest.from_file(str(MAIN), default_timeout=180).run()
+    """The page after its first drawing, by its address; its exceptions are the test's.
+
+    Raises ValueError where the menu of whoever is there does not have it.
+    """
+    at = AppTest.from_file(str(MAIN), default_timeout=180)
     for parameter, value in parameters.items():
         at.query_params[parameter] = value
+    if name != "home":  # as the browser asks for it: `switch_page` needs home to be drawn before
+        at._page_hash = calc_hash(name)
+    at.run()
     if name != "home":
-        at = at.switch_page(page_path(name)).run()
+        at.switch_page(page_path(name))  # refuses what the navigation did not register
     assert not at.exception, [e.message + "\n" + "\n".join(e.stack_trace) for e in at.exception]
     return at
 

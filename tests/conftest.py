@@ -25,6 +25,13 @@ import hypothesis
 import pytest
 from for_the_gate import ForTheGate
 from hub_server import Hub, hub_server
+from paid_once import (
+    quick_passwords,
+    scan_components_once,
+    share_compiled_statements,
+    spare_what_is_loaded,
+    work_on_runs_here,
+)
 from postgres_cluster import Cluster, missing_programs
 from sqlalchemy import text
 
@@ -124,6 +131,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: -weights[item.path])
 
 
+def pytest_collection_finish() -> None:
+    """Every file is imported."""
+    spare_what_is_loaded()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """What the gate needs: names of failures at once, and an end in time."""
     config.pluginmanager.register(ForTheGate(config))
@@ -185,6 +197,22 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     return home
+
+
+@pytest.fixture(autouse=True, scope="session")
+def paid_once() -> Iterator[None]:
+    """Stores and accounts of tests in this process: what would cost the same in each of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        quick_passwords(patch)
+        share_compiled_statements(patch)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def of_loaded_modules() -> None:
+    """The same for modules that only some tests import."""
+    scan_components_once()
+    work_on_runs_here()
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -37,8 +36,7 @@ def server(shared_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[S
     monkeypatch.setattr(f"{provider}.MAX_BACKOFF_SECONDS", 0.01)
     monkeypatch.setattr(f"{provider}.SILENT_FOR_SECONDS", 0.1)
     monkeypatch.setattr("curation.providers.gate.CUT_SECONDS", 0.01)
-    # a collection of everything that the tests imported, and a report: half of a row's time
-    monkeypatch.setattr("curation.run.engine.tuned_gc", nullcontext)
+    # a report of a run's end: it takes longer than the run
     monkeypatch.setattr("curation.run.engine.check_leakage", lambda *_: {})
     for counts in (shared_server.asked, shared_server.answered):
         counts.clear()

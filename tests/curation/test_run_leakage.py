@@ -12,7 +12,7 @@ from exporting import export
 from sqlalchemy import select
 
 from curation.release.preview import preview_release
-from curation.run.leakage import leaking_sentence, stored_leakage
+from curation.run.leakage import check_leakage, leaking_sentence, stored_leakage
 from db.review.reviews import reject_group
 from db.store.store import Store
 from db.tables import Group, Job, Triplet
@@ -20,8 +20,10 @@ from db.tables import Group, Job, Triplet
 
 @pytest.mark.slow
 def test_the_check_is_stored_with_the_run_and_shown_on_page_and_card(
-    sqlite_store: Store, tmp_path: Path
+    sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # the check as a run has it, a process of its own (elsewhere see tests/paid_once.py)
+    monkeypatch.setattr("curation.run.engine.check_leakage", check_leakage)
     add_dataset(sqlite_store, pairs=60, pool=20)
     done = run_curation(sqlite_store, dataset="small", provider="offline")
     report = done["leakage"]
