@@ -22,27 +22,30 @@ from sqlalchemy.orm import Session  # noqa: E402
 from app.cli.main import main  # noqa: E402
 from app.judge import actions  # noqa: E402
 from db.assignment import leasing, progress  # noqa: E402
+from db.assignment.eligibility import Chosen, chosen_items  # noqa: E402
 from db.assignment.progress import OwnProgress  # noqa: E402
 from db.assignment.shown_items import ShownItem, shuffled_labels  # noqa: E402
+from db.assignment.standing import Standing  # noqa: E402
 from db.assignment.threads import Message  # noqa: E402
 from db.scenarios import ROLES  # noqa: E402
 from db.store.store import open_store  # noqa: E402
 from db.tables import Assignment, Item, StudyItem, StudyJudge  # noqa: E402
 
 LEAKS = {int(study): leak for study, leak in json.loads(os.environ["INF_TEST_LEAKS"]).items()}
-true_lease, true_json = leasing.lease_item, actions._as_json
+true_lease, true_json = leasing.lease, actions._as_json
 true_choice, true_progress = leasing.choose_items, progress.own_progress
 
 
 def lease(
-    session: Session, study_id: int, judge_id: int, item_id: int, until: datetime
-) -> Assignment:
+    session: Session, study_id: int, judge_id: int, chosen: Sequence[Chosen], until: datetime
+) -> list[Assignment]:
     """Seeded order: by the item's id, the judge's and the query, as it once was."""
-    assignment = true_lease(session, study_id, judge_id, item_id, until)
+    leased = true_lease(session, study_id, judge_id, chosen, until)
     if LEAKS.get(study_id) == "seeded order":
-        assignment.order_shown = shuffled_labels(session.get_one(Item, item_id), judge_id)
+        for assignment, one in zip(leased, chosen, strict=True):
+            assignment.order_shown = shuffled_labels(one.item, judge_id)
         session.flush()
-    return assignment
+    return leased
 
 
 def as_json(shown: ShownItem, thread: Sequence[Message] = ()) -> dict[str, Any]:
@@ -57,14 +60,15 @@ def as_json(shown: ShownItem, thread: Sequence[Message] = ()) -> dict[str, Any]:
     return found
 
 
-def choose(session: Session, member: StudyJudge, count: int) -> list[int]:
+def choose(session: Session, here: Standing, member: StudyJudge, count: int) -> list[Chosen]:
     """Gold after every tenth item."""
     if LEAKS.get(member.study_id) != "gold jump":
-        return true_choice(session, member, count)
+        return true_choice(session, here, member, count)
     given = _given(session, member.study_id, member.judge_id)
     due = given.get("main", 0) // 10 - given.get("gold", 0)
     gold = _free(session, member.study_id, "gold")[: max(0, min(due, count))]
-    return [*gold, *_free(session, member.study_id, "main")[: count - len(gold)]]
+    found = [*gold, *_free(session, member.study_id, "main")[: count - len(gold)]]
+    return chosen_items(session, member.study_id, member.judge_id, found)
 
 
 def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
@@ -108,7 +112,7 @@ def _given(session: Session, study_id: int, judge_id: int) -> dict[str, int]:
 
 def serve(arguments: Sequence[str]) -> None:
     """Put the leaks back and serve."""
-    leasing.lease_item = lease
+    leasing.lease = lease
     leasing.choose_items = choose
     actions._as_json = as_json
     actions.own_progress = own_progress

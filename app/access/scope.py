@@ -7,15 +7,16 @@ For who is signed out, and before any page, sessions see nothing. Threads other 
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 
 import streamlit as st
+from sqlalchemy.orm import Session
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from app.access.identity import SessionUser, user_of_cookies
-from app.access.permissions import NEEDS
-from db.store.scope import Scope, scope_sessions_by, unscoped
+from app.access.identity import SessionUser, user_in, user_of_cookies
+from app.access.permissions import NEEDS, require
+from db.store.scope import Scope, limit_session, scope_sessions_by, unscoped
 from db.store.store import open_store
 
 NOTHING = Scope("", frozenset())
@@ -32,6 +33,21 @@ def read_user() -> SessionUser | None:
 def work_under(user: SessionUser | None, permission: str) -> None:
     """Limit the sessions opened from now on to what the permission lets the user see."""
     _current.set((NOTHING if user is None else NEEDS[permission].scope(user),))
+
+
+@contextmanager
+def writing_as(permission: str) -> Iterator[tuple[Session, SessionUser]]:
+    """A session whose transaction may write, and the user, whose rights are read in it.
+
+    Raises Refused without the permission. This session and later ones are limited by it.
+    """
+    with ExitStack() as stack:
+        with unscoped():
+            session = stack.enter_context(open_store().write())
+            user = require(user_in(session, st.context.cookies), permission)
+        work_under(user, permission)
+        limit_session(session)
+        yield session, user
 
 
 def begin_page(user: SessionUser, permission: str) -> None:

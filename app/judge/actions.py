@@ -12,21 +12,22 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.access.identity import SessionUser
-from app.access.session_user import require_permission
+from app.access.scope import writing_as
 from app.judge.qualification_card import answer_examples, example_now
 from app.judge.text_language import lang_of
-from app.kit.outbox import store_outbox
+from app.kit.outbox import store_outbox, studies_named
 from app.text.languages import DEFAULT, error_text
 from db.answers.own_answers import OwnAnswer, own_answers
-from db.assignment.leasing import lease_items
+from db.assignment.leasing import hold_items
 from db.assignment.progress import own_progress
 from db.assignment.qualification import QualificationState
-from db.assignment.shown_items import ShownItem
-from db.assignment.threads import Message, messages_of, unread_replies
+from db.assignment.shown_items import ShownItem, show_all
+from db.assignment.standing import standings
+from db.assignment.threads import Message, threads_and_replies
 from db.errors import Refused
 from db.store.store import open_store
 from db.study.judgments import get_or_create_judge
-from db.tables import Judge, Study, StudyJudge
+from db.tables import Assignment, Judge
 
 LEASED_AHEAD = 5
 DWELL_MS = 300
@@ -48,42 +49,43 @@ def card_data(
     """The data of the judging card, after storing the decisions it sent: all in one transaction.
 
     `scope` separates the outboxes of different judges and stores in the same browser. `before`
-    requests the judge's answers older than that of this token ("": the last ones).
+    requests the judge's answers older than that of this token ("": the last ones). Raises Refused
+    without the permission.
     """
-    user = require_permission("judge")
     reword = partial(error_text, language)
-    leased: list[ShownItem] = []
-    example: ShownItem | None = None
+    leased: list[Assignment] = []
+    qualification: tuple[QualificationState, ShownItem] | None = None
     notices: dict[str, str] = {}
     message = ""
-    in_qualification: QualificationState | None = None
-    with open_store().write() as session:
+    with writing_as("judge") as (session, user):
         judge = judge_of(session, user)
-        # a session's hold on its rows is weak: what is read again and again is held here
-        _held = session.get(Study, study_id), session.get(StudyJudge, (study_id, judge.id))
+        there = standings(session, judge, study_id, studies_named(events))
+        here = there[study_id]
         examples = answer_examples(session, judge.id, events, reword=reword)
-        stored = store_outbox(session, judge.id, examples.others, reword=reword, notices=notices)
+        stored = store_outbox(session, there, examples.others, reword=reword, notices=notices)
         acknowledged = {**examples.answers, **stored}
         try:
-            state, example = example_now(session, study_id, judge.id)
-            if state.passed:
-                leased = lease_items(session, study_id, judge.id, LEASED_AHEAD)
-            elif example is not None:
-                in_qualification = state
+            if here.is_qualified:
+                leased = hold_items(session, here, LEASED_AHEAD)
+            else:
+                qualification = example_now(session, here)
         except Refused as refused:
             message = reword(refused)
         session.commit()
-        judge_id, about = judge.id, f"{judge.id} {judge.name} {judge.created_at}"
     # what is only read waits for nobody, and nobody waits for it: the study's lock is free again
     with open_store().read() as session:
-        threads = messages_of(session, study_id, judge_id, [one.item_id for one in leased])
-        items = [_as_json(item, threads.get(item.item_id, ())) for item in leased]
-        if in_qualification is not None and example is not None:
-            items = [{**_as_json(example), "round": in_qualification.round}]
-        past = [] if before is None else _past(session, study_id, judge_id, before)
-        progress = own_progress(session, study_id, judge_id)
-        replies = len(unread_replies(session, study_id, judge_id))
-    scope = hashlib.sha256(about.encode())
+        # as they were read: a session looks up what it holds before it asks the store
+        judge, _study = session.merge(judge, load=False), session.merge(here.study, load=False)
+        shown = show_all(session, leased)
+        item_ids = [one.item_id for one in shown]
+        threads, replies = threads_and_replies(session, study_id, judge.id, item_ids)
+        items = [_as_json(item, threads.get(item.item_id, ())) for item in shown]
+        if qualification is not None:
+            state, example = qualification
+            items = [{**_as_json(example), "round": state.round}]
+        past = [] if before is None else _past(session, study_id, judge.id, before)
+        progress = own_progress(session, study_id, judge.id)
+    scope = hashlib.sha256(f"{judge.id} {judge.name} {judge.created_at}".encode())
     return {
         "language": language,
         "scope": scope.hexdigest()[:16],
@@ -91,7 +93,7 @@ def card_data(
         "items": items,
         "past": past,
         "past_before": before,
-        "qualification": None if in_qualification is None else asdict(in_qualification),
+        "qualification": None if qualification is None else asdict(qualification[0]),
         "feedback": examples.feedback,
         "acknowledged": acknowledged,
         "notices": notices,

@@ -3,11 +3,11 @@
 import json
 
 from app.access.language import language_now
-from app.access.session_user import current_user
 from app.judge.actions import card_data
 from app.kit.card_files import nothing
 from app.kit.outbox_card import card_component, outbox_of
 from app.text.languages import LANGUAGES
+from db.errors import Refused
 
 SHOWN = ("card.", "keys.", "reason.", "form.", "signed_out", "answers.skipped")
 # Streamlit sends the script with every frame: only what the card shows.
@@ -32,19 +32,17 @@ def draw_card(study_id: int, *, key: str) -> None:
     For who was signed out meanwhile it is a sign-in form, and keeps what was not sent.
     """
     language = language_now()
-    if current_user() is None:
-        CARD(
-            key=key,
-            data={"signed_out": True, "language": language},
-            on_outbox_change=nothing,
-        )
-        return
     outbox = outbox_of(key)
     events, before = outbox.get("events"), outbox.get("before")
-    data = card_data(
-        study_id,
-        events if isinstance(events, list) else [],
-        language=language,
-        before=before if isinstance(before, str) else None,
-    )
+    try:
+        data = card_data(
+            study_id,
+            events if isinstance(events, list) else [],
+            language=language,
+            before=before if isinstance(before, str) else None,
+        )
+    except Refused as refused:
+        if refused.code != "signed_out":
+            raise
+        data = {"signed_out": True, "language": language}
     CARD(key=key, data=data, on_outbox_change=nothing)

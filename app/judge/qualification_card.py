@@ -19,8 +19,8 @@ from db.assignment.qualification import (
     qualification_state,
 )
 from db.assignment.shown_items import ShownItem
+from db.assignment.standing import Standing
 from db.errors import InfError
-from db.study.studies import get_study
 
 EXAMPLE = "example"
 
@@ -70,21 +70,19 @@ def answer_examples(
     return found
 
 
-def example_now(
-    session: Session, study_id: int, judge_id: int
-) -> tuple[QualificationState, ShownItem | None]:
-    """The judge's state in the qualification, and the example to answer. Does not commit.
+def example_now(session: Session, here: Standing) -> tuple[QualificationState, ShownItem] | None:
+    """The judge's state in the qualification, and the example to answer; None without one.
 
-    Raises Refused if the study is not open, or the judge is paused or not a member.
+    Raises Refused if the study is not open, or the judge is paused or not a member. Does not
+    commit.
     """
-    state = qualification_state(session, study_id, judge_id)
-    if state.passed:
-        return state, None
-    study = get_study(session, study_id)
-    if study.status != "open":
-        raise not_open(study)
+    study_id, judge_id = here.study.id, here.judge.id
+    if here.study.status != "open":
+        raise not_open(here.study)
     require_active(membership(session, study_id, judge_id))
-    return state, next_example(session, study_id, judge_id)
+    state = qualification_state(session, study_id, judge_id)
+    example = next_example(session, study_id, judge_id)
+    return None if example is None else (state, example)
 
 
 def _then(state: QualificationState) -> str:

@@ -8,13 +8,15 @@ resent for ever, and everything behind it with it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy.orm import Session
 
-from db.assignment.answering import Decision, skip_item, submit_decision
-from db.assignment.places import assignment_of_token
+from db.assignment.answering import Decision, answer, skip_item
+from db.assignment.places import not_given
+from db.assignment.standing import Standing, given_item
 from db.assignment.threads import write_as_judge
 from db.errors import BadInput, InfError, Refused
 from db.values import is_storable
@@ -32,9 +34,18 @@ TOO_LATE = Refused(
 )
 
 
+def studies_named(events: Sequence[Any]) -> set[int]:
+    """The studies that the decisions of a browser are for."""
+    found = set()
+    for entry in list(events)[:MAX_EVENTS]:
+        with suppress(BadInput):  # answered where the entry is stored
+            found.add(whole_number(entry if isinstance(entry, Mapping) else {}, "study"))
+    return found
+
+
 def store_outbox(
     session: Session,
-    judge_id: int,
+    standings: Mapping[int, Standing],
     events: Sequence[Any],
     *,
     reword: Callable[[InfError], str] = str,
@@ -42,7 +53,9 @@ def store_outbox(
 ) -> dict[str, str]:
     """Store a judge's decisions. Returns the answer to each event by its id. Does not commit.
 
-    `reword` gives an error in the judge's language; `notices` is filled, by event.
+    `standings` are the judge's in the studies that the events name (`studies_named`), locked before
+    a savepoint that could give a lock back. `reword` gives an error in the judge's language;
+    `notices` is filled, by event.
     """
     answers: dict[str, str] = {}
     for entry in list(events)[:MAX_EVENTS]:
@@ -51,7 +64,7 @@ def store_outbox(
             continue  # not from our card, so there is no event to answer
         try:
             with session.begin_nested():
-                counts = _store(session, judge_id, entry)
+                counts = _store(session, standings, entry)
             answers[event] = ""
             if not counts and notices is not None:
                 notices[event] = reword(TOO_LATE)
@@ -66,10 +79,18 @@ def event_of(entry: Any) -> str | None:
     return event if isinstance(event, str) and is_storable(event) else None
 
 
-def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> bool:
+def _store(session: Session, standings: Mapping[int, Standing], entry: Mapping[str, Any]) -> bool:
     """Whether what was stored counts; an answer whose place was given away does not."""
-    study_id = whole_number(entry, "study")
-    item_id = assignment_of_token(session, study_id, judge_id, token_of(entry)).item_id
+    here = standings.get(whole_number(entry, "study"))
+    if here is None:
+        raise not_given()
+    if len(entry["event"]) > MAX_EVENT_CHARACTERS:
+        raise BadInput("the event's id is too long", code="malformed")
+    event_id = f"card:{here.judge.id}/{entry['event']}"
+    given = given_item(session, here, event_id, token=token_of(entry))
+    if given is None:
+        raise not_given()
+    item_id = given.assignment.item_id
     note = str(entry.get("note") or "").replace("\x00", "")[:MAX_NOTE_CHARACTERS]
     if not is_storable(note):
         raise BadInput("the note contains half a character: change it", code="note_half")
@@ -78,17 +99,14 @@ def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> bool:
     if kind not in KINDS:
         raise BadInput(f"unknown kind of decision: {kind!r:.40}", code="malformed")
     reason = str(entry.get("reason") or "")
-    if len(entry["event"]) > MAX_EVENT_CHARACTERS:
-        raise BadInput("the event's id is too long", code="malformed")
     if kind == "message":
-        event_id, body = f"card:{judge_id}/{entry['event']}", str(entry.get("body") or "")
-        write_as_judge(session, study_id, judge_id, item_id, body, event_id=event_id)
+        body = str(entry.get("body") or "")
+        write_as_judge(session, here.study.id, here.judge.id, item_id, body, event_id=event_id)
         return True
     if kind == "skip":
         skipped = skip_item(
             session,
-            study_id,
-            judge_id,
+            here,
             item_id,
             note=note,
             flagged=flagged,
@@ -102,7 +120,7 @@ def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> bool:
             )
         return True
     decision = Decision(
-        event_id=f"card:{judge_id}/{entry['event']}",
+        event_id=event_id,
         item_id=item_id,
         position=None if entry.get("position") is None else whole_number(entry, "position"),
         shown_at=_moment(entry, "shown"),
@@ -112,7 +130,7 @@ def _store(session: Session, judge_id: int, entry: Mapping[str, Any]) -> bool:
         change=entry.get("change") is True,
         reason=reason if flagged else "",
     )
-    return submit_decision(session, study_id, judge_id, decision).study_id is not None
+    return answer(session, here, given, decision).study_id is not None
 
 
 def token_of(entry: Mapping[str, Any]) -> str:

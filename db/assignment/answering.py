@@ -13,13 +13,12 @@ from sqlalchemy.orm import Session
 
 from db.answers.browser_times import times_within
 from db.answers.finishing import close_when_done
-from db.assignment.hidden import was_opened
 from db.assignment.members import pause_on_failed_gold
-from db.assignment.places import change_taken, find_assignment, lock_study, regain_place
+from db.assignment.places import change_taken, find_assignment, never_given, regain_place
+from db.assignment.standing import GivenItem, Standing, given_item, standing
 from db.errors import BadInput, Refused
-from db.study.judgments import find_judgment, record_judgment
-from db.study.studies import current_guideline
-from db.tables import Judge, Judgment, Study, StudyJudge, utc_now
+from db.study.judgments import add_judgment
+from db.tables import Judgment, Study, utc_now
 from db.values import NONE, REMARK_REASONS
 
 
@@ -46,70 +45,75 @@ def submit_decision(
     *,
     now: datetime | None = None,
 ) -> Judgment:
-    """Store a judge's decision on an item leased to them. Idempotent by the event id.
+    """Store a judge's decision on an item leased to them, as `answer` does. Does not commit.
 
-    Raises Refused if the study is closed, the item was never leased to this judge, they have opened
-    its group, or it was answered already (unless `decision.change`, while neither the study nor the
-    judge is paused); BadInput for a position that does not exist. Does not commit.
+    Raises Refused if the item was never leased to this judge, too.
+    """
+    here = standing(session, study_id, judge_id)
+    given = given_item(session, here, decision.event_id, item_id=decision.item_id)
+    if given is None:
+        raise never_given(study_id, decision.item_id)
+    return answer(session, here, given, decision, now=now)
+
+
+def answer(
+    session: Session,
+    here: Standing,
+    given: GivenItem,
+    decision: Decision,
+    *,
+    now: datetime | None = None,
+) -> Judgment:
+    """Store a decision on an item that was given to the judge. Idempotent by the event id.
+
+    Raises Refused if the study is closed, the judge has opened the item's group, or it was answered
+    already (unless `decision.change`, while neither the study nor the judge is paused); BadInput
+    for a position that does not exist. Does not commit.
     """
     now = now or utc_now()
-    study = lock_study(session, study_id)
-    known = find_judgment(session, decision.event_id)
-    if known is not None:
-        if (known.judge_id, known.item_id) != (judge_id, decision.item_id):
+    assignment = given.assignment
+    if given.known is not None:
+        if (given.known.judge_id, given.known.item_id) != (here.judge.id, assignment.item_id):
             raise Refused(
                 f"event {decision.event_id!r} is stored for another judge or item",
                 code="event_taken",
             )
-        return known
-    assignment = find_assignment(session, study_id, judge_id, decision.item_id)
-    if study.status == "closed":
-        raise study_closed(study)
-    if was_opened(session, assignment.item_id, session.get_one(Judge, judge_id).name):
-        raise Refused(
-            "you have opened this item's group, or seen others' choices on it, since: an answer "
-            "given before stands, a new one is not stored",
-            code="opened",
-        )
-    if assignment.state in ("done", "aside") and not decision.change:
-        raise Refused(
-            "this item was answered already (in another tab?): the first answer stands",
-            code="answered_already",
-        )
-    if assignment.state in ("done", "aside"):
-        _require_not_paused(session, study, judge_id)
+        return given.known
+    _require_open_to(here, given, decision)
+    choice = _label(assignment.order_shown, decision.position)
+    reason = _checked_reason(decision.reason)
     counts = assignment.state == "done" or regain_place(session, assignment)
     shown_at, decided_at = times_within(
         decision.shown_at, decision.decided_at, leased_at=assignment.created_at, now=now
     )
-    judgment = record_judgment(
-        session,
-        judge_id=judge_id,
+    judgment = Judgment(
+        judge_id=here.judge.id,
         item_id=assignment.item_id,
-        choice=_label(assignment.order_shown, decision.position),
-        order_shown=assignment.order_shown,
+        choice=choice,
+        order_shown=list(assignment.order_shown),
         event_id=decision.event_id,
-        study_id=study_id if counts else None,
-        guideline_id=current_guideline(session, study_id).id,
+        study_id=here.study.id if counts else None,
+        guideline_id=here.guideline_id,
         shown_at=shown_at,
         decided_at=decided_at,
         note=decision.note,
         flagged=decision.flagged,
-        reason=_checked_reason(decision.reason),
-        detail={} if counts else {"aside_in_study": study_id},
+        reason=reason,
+        detail={} if counts else {"aside_in_study": here.study.id},
     )
     assignment.state = "done" if counts else "aside"
     assignment.lease_until, assignment.ended_at = None, now
-    session.flush()
-    pause_on_failed_gold(session, study, judge_id, assignment.item_id)
-    close_when_done(session, study)
+    add_judgment(session, judgment, item=given.item, earlier=given.earlier)
+    here.last_ended_at = now
+    if given.part == "gold":
+        pause_on_failed_gold(session, here.study, here.judge.id)
+    close_when_done(session, here.study)
     return judgment
 
 
 def skip_item(
     session: Session,
-    study_id: int,
-    judge_id: int,
+    here: Standing,
     item_id: int,
     *,
     note: str = "",
@@ -124,20 +128,20 @@ def skip_item(
     skipped now. Raises Refused if it was never leased to them, BadInput for an unknown reason. Does
     not commit.
     """
-    study = lock_study(session, study_id)
-    assignment = find_assignment(session, study_id, judge_id, item_id)
+    study_id = here.study.id
+    assignment = find_assignment(session, study_id, here.judge.id, item_id)
     if assignment.state in ("done", "aside"):
         return False
-    if study.status == "closed":
-        raise study_closed(study)
+    if here.study.status == "closed":
+        raise study_closed(here.study)
     if assignment.state == "leased":
-        change_taken(session, study_id, item_id, -1)
+        change_taken(session, study_id, [item_id], -1)
     if assignment.state != "skipped":
         now = utc_now()
         assignment.shown_at, _ = times_within(
             shown_at, decided_at, leased_at=assignment.created_at, now=now
         )
-        assignment.ended_at = now
+        assignment.ended_at = here.last_ended_at = now
     assignment.state, assignment.lease_until = "skipped", None
     assignment.note, assignment.flagged = note, flagged
     assignment.reason = _checked_reason(reason)
@@ -162,13 +166,33 @@ def _checked_reason(reason: str) -> str:
     return reason
 
 
-def _require_not_paused(session: Session, study: Study, judge_id: int) -> None:
+def _require_open_to(here: Standing, given: GivenItem, decision: Decision) -> None:
+    """Raise Refused if no answer, or not this one, can be stored: see `answer`."""
+    if here.study.status == "closed":
+        raise study_closed(here.study)
+    if given.was_opened:
+        raise Refused(
+            "you have opened this item's group, or seen others' choices on it, since: an answer "
+            "given before stands, a new one is not stored",
+            code="opened",
+        )
+    if given.assignment.state not in ("done", "aside"):
+        return
+    if not decision.change:
+        raise Refused(
+            "this item was answered already (in another tab?): the first answer stands",
+            code="answered_already",
+        )
+    _require_not_paused(here)
+
+
+def _require_not_paused(here: Standing) -> None:
     """Raise Refused for a change while the study or the judge in it is paused.
 
     First answers are stored, as they may have been in flight.
     """
-    member = session.get(StudyJudge, (study.id, judge_id))
-    if study.status == "paused" or (member is not None and member.state == "paused"):
+    is_paused = here.member is not None and here.member.state == "paused"
+    if here.study.status == "paused" or is_paused:
         raise Refused(
             "the study, or you in it, is paused: the answer given before stands",
             code="paused_change",

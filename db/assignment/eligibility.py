@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -21,9 +22,9 @@ from sqlalchemy.orm import Session, aliased
 
 from db.assignment.gold_places import draw_place, interleave
 from db.assignment.known_pairs import Person, opened_pair, reviewed_pair, saw_choices
+from db.assignment.standing import Standing
 from db.study.judgments import ADJUDICATOR
 from db.study.rules import rules_of
-from db.study.studies import get_study
 from db.tables import (
     Assignment,
     Example,
@@ -36,10 +37,12 @@ from db.tables import (
 )
 
 
-def has_part(session: Session, study_id: int, part: str) -> bool:
-    """Whether the study has items of this part (training, gold)."""
-    query = select(StudyItem.item_id).where(StudyItem.study_id == study_id, StudyItem.part == part)
-    return session.scalar(query.limit(1)) is not None
+@dataclass(frozen=True)
+class Chosen:
+    """An item for a judge, and their lease of it that expired before, if there was one."""
+
+    item: Item
+    expired: Assignment | None
 
 
 def eligible_items(
@@ -120,12 +123,37 @@ def _free() -> Select[int, int]:
 
 
 @cache
-def _next(is_after: bool) -> Select[int, int]:
+def _next(is_after: bool) -> Select[int, int, Item, Assignment]:
     """Free items after, or up to, a position, in order."""
     furthest = bindparam("furthest", type_=Integer)
-    at = StudyItem.position
-    place = at > furthest if is_after else at <= furthest
-    return _free().where(place).order_by(at).limit(bindparam("count", type_=Integer))
+    at, mine = StudyItem.position, aliased(Assignment)
+    expired = and_(
+        mine.study_id == STUDY, mine.judge_id == JUDGE, mine.item_id == StudyItem.item_id
+    )
+    return (
+        _free()
+        .add_columns(Item, mine)
+        .outerjoin(mine, expired)
+        .where(at > furthest if is_after else at <= furthest)
+        .order_by(at)
+        .limit(bindparam("count", type_=Integer))
+    )
+
+
+def chosen_items(
+    session: Session, study_id: int, judge_id: int, item_ids: Sequence[int]
+) -> list[Chosen]:
+    """These items, in their order, for leases that the judge does not hold now."""
+    mine = and_(
+        Assignment.item_id == Item.id,
+        Assignment.study_id == study_id,
+        Assignment.judge_id == judge_id,
+    )
+    rows = session.execute(
+        select(Item, Assignment).outerjoin(Assignment, mine).where(Item.id.in_(item_ids))
+    )
+    found = {item.id: Chosen(item, expired) for item, expired in rows}
+    return [found[item_id] for item_id in item_ids]
 
 
 def given_parts(session: Session, study_id: int, judge_id: int) -> dict[str, int]:
@@ -151,24 +179,22 @@ def given_parts(session: Session, study_id: int, judge_id: int) -> dict[str, int
 
 def free_gold(session: Session, study_id: int, judge_id: int) -> list[int]:
     """The gold items that the judge may still be given, in a random order."""
-    if not has_part(session, study_id, "gold"):
-        return []
     found = list(session.scalars(_free(), _values(session, study_id, judge_id, "gold")))
     secrets.SystemRandom().shuffle(found)  # judges who compare notes share no order
     return found
 
 
-def choose_items(session: Session, member: StudyJudge, count: int) -> list[int]:
+def choose_items(session: Session, here: Standing, member: StudyJudge, count: int) -> list[Chosen]:
     """Up to `count` items for a judge: those after their furthest, then freed ones, and gold.
 
     Moves `member.furthest`: the query of new items then starts there instead of passing over all
     that were given already; and `member.next_gold`.
     """
-    position_of = _main_items(session, member, count)
-    found = list(position_of)
-    gold = free_gold(session, member.study_id, member.judge_id)
+    free = _main_items(session, member, count)
+    found = list(free)
+    gold = free_gold(session, member.study_id, member.judge_id) if here.has_gold else []
     if gold:
-        every = rules_of(get_study(session, member.study_id)).gold_every
+        every = rules_of(here.study).gold_every
         parts = given_parts(session, member.study_id, member.judge_id)
         gold_given = parts.get("gold", 0)
         if member.next_gold is None:
@@ -182,16 +208,20 @@ def choose_items(session: Session, member: StudyJudge, count: int) -> list[int]:
             every=every,
             next_gold=member.next_gold,
         )
-    reached = [position_of[item_id] for item_id in found if item_id in position_of]
+    reached = [free[item_id][0] for item_id in found if item_id in free]
     member.furthest = max([member.furthest, *reached])
-    return found
+    chosen = {item_id: one for item_id, (_, one) in free.items()}
+    if golden := [item_id for item_id in found if item_id not in free]:
+        of_gold = chosen_items(session, member.study_id, member.judge_id, golden)
+        chosen |= {one.item.id: one for one in of_gold}
+    return [chosen[item_id] for item_id in found]
 
 
-def _main_items(session: Session, member: StudyJudge, count: int) -> dict[int, int]:
-    """The position of each of the next items of part main: new ones first, then freed ones."""
+def _main_items(session: Session, member: StudyJudge, count: int) -> dict[int, tuple[int, Chosen]]:
+    """The next items of part main by id, with their positions: new ones first, then freed ones."""
     values = _values(session, member.study_id, member.judge_id) | {"furthest": member.furthest}
     rows = session.execute(_next(True), values | {"count": count}).all()
     if len(rows) < count:
         before = session.execute(_next(False), values | {"count": count - len(rows)})
         rows = [*rows, *before.all()]
-    return dict(rows)
+    return {row[0]: (row[1], Chosen(*row[2:])) for row in rows}

@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
-from db.assignment.known_pairs import opened_pair, reviewed_pair, saw_choices
+from db.assignment.known_pairs import Id, Person, opened_pair, reviewed_pair, saw_choices
 from db.assignment.places import change_taken, lock_study
 from db.errors import Refused
 from db.people.audit import record_audit
@@ -126,9 +126,14 @@ def _opened() -> Select[int]:
         .join(STUDIED, STUDIED.id == Item.group_id)
         .where(
             Item.id == bindparam("item_id", type_=Integer),
-            or_(saw_choices(Item.id, person), opened_pair(STUDIED.pair_id, person)),
+            knows_item(Item.id, STUDIED.pair_id, person),
         )
     )
+
+
+def knows_item(item_id: Id, pair_id: Id, person: Person) -> ColumnElement[bool]:
+    """A condition on a query's own item and pair: `was_opened`."""
+    return or_(saw_choices(item_id, person), opened_pair(pair_id, person))
 
 
 def open_groups(
@@ -247,7 +252,7 @@ def _open(session: Session, chosen: ColumnElement[bool], person: str, where: str
     ).all()
     for assignment in held:
         assignment.state, assignment.lease_until = "expired", None
-        change_taken(session, assignment.study_id, assignment.item_id, -1)
+        change_taken(session, assignment.study_id, [assignment.item_id], -1)
     session.flush()
     return record_opened(session, hidden, person, where)
 

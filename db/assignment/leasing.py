@@ -5,17 +5,19 @@ or skip in the study, and for two minutes if there was none in the last ten: ope
 holds nothing for longer. An expired lease returns its place when another judge requests an item.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import case, literal, select, update
 from sqlalchemy.orm import Session
 
-from db.assignment.eligibility import choose_items, has_part
+from db.assignment.eligibility import Chosen, choose_items
 from db.assignment.members import membership, not_open, require_active
-from db.assignment.places import change_taken, lock_study, own_assignments
+from db.assignment.places import change_taken
 from db.assignment.shown_items import ShownItem, random_order, show_all
+from db.assignment.standing import Standing, standing
 from db.errors import Refused
-from db.tables import Assignment, Item, utc_now
+from db.tables import Assignment, utc_now
 
 LEASE = timedelta(minutes=10)
 UNANSWERED_LEASE = timedelta(minutes=2)
@@ -41,77 +43,95 @@ def lease_items(
     Raises Refused if the study is paused or closed, the judge is paused in it, or has not passed
     its qualification. Does not commit.
     """
+    here = standing(session, study_id, judge_id, now=now)
+    return show_all(session, hold_items(session, here, count, now=now))
+
+
+def hold_items(
+    session: Session, here: Standing, count: int, *, now: datetime | None = None
+) -> list[Assignment]:
+    """The leases of `lease_items`, without their texts: for a study that is locked already."""
     now = now or utc_now()
-    study = lock_study(session, study_id)
-    if study.status != "open":
-        raise not_open(study)
-    member = membership(session, study_id, judge_id)
+    if here.study.status != "open":
+        raise not_open(here.study)
+    member = here.member = here.member or membership(session, here.study.id, here.judge.id)
     require_active(member)
-    if member.passed_at is None and has_part(session, study_id, "training"):
+    if not here.is_qualified:
         raise Refused("the qualification comes first", code="qualification_first")
-    _release_expired(session, study_id, judge_id, now)
-    held = list(
-        session.scalars(
-            own_assignments(study_id, judge_id)
-            .where(Assignment.state == "leased")
-            .order_by(Assignment.id)
-        )
-    )
-    until = now + (LEASE if _is_working(session, study_id, judge_id, now) else UNANSWERED_LEASE)
-    for assignment in held:  # one that was given by name is held for a day
-        assignment.lease_until = max(until, assignment.lease_until or until)
+    if here.has_expired:
+        _release_expired(session, here, now)
+    until = now + (LEASE if _is_working(here, now) else UNANSWERED_LEASE)
+    held = _renew(session, here, until)
     if len(held) < count:
-        held += [
-            lease_item(session, study_id, judge_id, item_id, until)
-            for item_id in choose_items(session, member, count - len(held))
-        ]
-    session.flush()
-    return show_all(session, held[:count])
+        chosen = choose_items(session, here, member, count - len(held))
+        held += lease(session, here.study.id, here.judge.id, chosen, until)
+    return held[:count]
 
 
-def lease_item(
-    session: Session, study_id: int, judge_id: int, item_id: int, until: datetime
-) -> Assignment:
-    """Lease an item, which must be eligible for the judge, until a time. Does not commit."""
-    change_taken(session, study_id, item_id, +1)
-    assignment = session.scalar(
-        own_assignments(study_id, judge_id).where(Assignment.item_id == item_id)
-    )
-    if assignment is None:
-        assignment = Assignment(
+def lease(
+    session: Session, study_id: int, judge_id: int, chosen: Sequence[Chosen], until: datetime
+) -> list[Assignment]:
+    """Lease items, which must be eligible for the judge, until a time. Does not commit."""
+    if not chosen:
+        return []
+    change_taken(session, study_id, [one.item.id for one in chosen], +1)
+    leased = []
+    for one in chosen:
+        assignment = one.expired or Assignment(
             study_id=study_id,
-            item_id=item_id,
+            item_id=one.item.id,
             judge_id=judge_id,
-            order_shown=random_order(session.get_one(Item, item_id)),
+            order_shown=random_order(one.item),
         )
+        assignment.state, assignment.lease_until = "leased", until
         session.add(assignment)
-    assignment.state, assignment.lease_until = "leased", until
+        leased.append(assignment)
     session.flush()
-    return assignment
+    return leased
 
 
-def _is_working(session: Session, study_id: int, judge_id: int, now: datetime) -> bool:
+def _renew(session: Session, here: Standing, until: datetime) -> list[Assignment]:
+    """Hold all leases of the judge until then, the oldest first.
+
+    One that was given by name is held for a day already.
+    """
+    held_until = Assignment.lease_until
+    renewed = (
+        update(Assignment)
+        .where(
+            Assignment.study_id == here.study.id,
+            Assignment.judge_id == here.judge.id,
+            Assignment.state == "leased",
+        )
+        .values(
+            lease_until=case(
+                (held_until > until, held_until), else_=literal(until, held_until.type)
+            )
+        )
+        .returning(Assignment)
+        .execution_options(synchronize_session=False, populate_existing=True)
+    )
+    return sorted(session.scalars(renewed), key=lambda assignment: assignment.id)
+
+
+def _is_working(here: Standing, now: datetime) -> bool:
     """Whether an answer or skip of the judge in the study was received in the last ten minutes.
 
     By the server's clock, and also where the answer came too late to count: a slow reader's do.
     """
-    ended = select(func.max(Assignment.ended_at)).where(
-        Assignment.study_id == study_id, Assignment.judge_id == judge_id
-    )
-    last = session.scalar(ended)
-    return last is not None and last > now - LEASE
+    return here.last_ended_at is not None and here.last_ended_at > now - LEASE
 
 
-def _release_expired(session: Session, study_id: int, judge_id: int, now: datetime) -> None:
+def _release_expired(session: Session, here: Standing, now: datetime) -> None:
     """Free the places of expired leases, except those of the judge who is requesting."""
     expired = session.scalars(
         select(Assignment).where(
-            Assignment.study_id == study_id,
+            Assignment.study_id == here.study.id,
             Assignment.state == "leased",
             Assignment.lease_until < now,
-            Assignment.judge_id != judge_id,
+            Assignment.judge_id != here.judge.id,
         )
-    )
+    ).all()
     for assignment in expired:
         assignment.state = "expired"
-        change_taken(session, study_id, assignment.item_id, -1)
+        change_taken(session, here.study.id, [assignment.item_id], -1)

@@ -106,10 +106,8 @@ def gold_score(session: Session, study_id: int, judge_id: int) -> tuple[int, int
     return sum(choice == gold for choice, gold in rows), len(rows)
 
 
-def pause_on_failed_gold(session: Session, study: Study, judge_id: int, item_id: int) -> None:
+def pause_on_failed_gold(session: Session, study: Study, judge_id: int) -> None:
     """Pause a judge below the gold threshold, if the study's rules require it."""
-    if session.get_one(StudyItem, (study.id, item_id)).part != "gold":
-        return
     right, seen = gold_score(session, study.id, judge_id)
     rules = rules_of(study)
     if rules.gold_action == "pause" and seen >= GOLD_SEEN and right < rules.gold_threshold * seen:

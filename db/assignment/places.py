@@ -4,12 +4,14 @@ Every change of places happens under a lock on the study's row, so that two peop
 last place; the check on `study_item` enforces it again.
 """
 
-from sqlalchemy import Select, or_, select, update
+from collections.abc import Collection
+
+from sqlalchemy import Select, exists, or_, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import Refused
 from db.study.studies import get_study
-from db.tables import Assignment, Judge, Study, StudyItem
+from db.tables import Assignment, Judge, Study, StudyItem, StudyJudge
 
 
 def lock_study(session: Session, study_id: int) -> Study:
@@ -17,11 +19,31 @@ def lock_study(session: Session, study_id: int) -> Study:
 
     Raises NotFound, naming the existing ones.
     """
-    # key_share: inserts of judgments, which refer to the study, need not wait for this lock
-    query = select(Study).where(Study.id == study_id).with_for_update(key_share=True)
-    # populate_existing: while this waited for the lock, another session may have closed the study
-    found = session.scalar(query.execution_options(populate_existing=True))
+    found = session.scalar(_locked().where(Study.id == study_id))
     return found or get_study(session, study_id)  # which names the existing ones
+
+
+def lock_studies(
+    session: Session, study_id: int, others: Collection[int], *, judge_id: int
+) -> dict[int, Study]:
+    """Lock a study, and those of the others that the judge is a member of; those found, by id.
+
+    In the order of their ids, so that two judges never wait for each other.
+    """
+    query = _locked()
+    if others:
+        joined = exists().where(StudyJudge.study_id == Study.id, StudyJudge.judge_id == judge_id)
+        query = query.where(or_(Study.id == study_id, Study.id.in_(others) & joined))
+    else:
+        query = query.where(Study.id == study_id)
+    return {study.id: study for study in session.scalars(query.order_by(Study.id))}
+
+
+def _locked() -> Select[Study]:
+    # key_share: inserts of judgments, which refer to the study, need not wait for this lock
+    query = select(Study).with_for_update(key_share=True)
+    # populate_existing: while this waited for the lock, another session may have closed the study
+    return query.execution_options(populate_existing=True)
 
 
 def own_assignments(study_id: int, judge_id: int) -> Select[Assignment]:
@@ -35,26 +57,36 @@ def find_assignment(session: Session, study_id: int, judge_id: int, item_id: int
     """The judge's assignment of the item. Raises Refused if it was never leased to them."""
     found = session.scalar(own_assignments(study_id, judge_id).where(Assignment.item_id == item_id))
     if found is None:
-        raise Refused(
-            f"item {item_id} was never given to this judge in study {study_id}", code="not_given"
-        )
+        raise never_given(study_id, item_id)
     return found
+
+
+def never_given(study_id: int, item_id: int) -> Refused:
+    """The refusal of an item that was never leased to the judge."""
+    message = f"item {item_id} was never given to this judge in study {study_id}"
+    return Refused(message, code="not_given")
 
 
 def assignment_of_token(session: Session, study_id: int, judge_id: int, token: str) -> Assignment:
     """The judge's assignment with this token. Raises Refused if they were given none."""
     found = session.scalar(own_assignments(study_id, judge_id).where(Assignment.token == token))
     if found is None:
-        raise Refused("this item was never given to you in this study", code="not_given")
+        raise not_given()
     return found
 
 
-def change_taken(session: Session, study_id: int, item_id: int, by: int) -> None:
-    """Count a place of an item as taken (+1) or free (-1); call it under the study's lock."""
+def not_given() -> Refused:
+    """The refusal of a token under which the judge was given nothing."""
+    return Refused("this item was never given to you in this study", code="not_given")
+
+
+def change_taken(session: Session, study_id: int, item_ids: Collection[int], by: int) -> None:
+    """Count a place of each item as taken (+1) or free (-1); call it under the study's lock."""
     session.execute(
         update(StudyItem)
-        .where(StudyItem.study_id == study_id, StudyItem.item_id == item_id)
+        .where(StudyItem.study_id == study_id, StudyItem.item_id.in_(item_ids))
         .values(taken=StudyItem.taken + by)
+        .execution_options(synchronize_session=False)
     )
 
 
@@ -90,7 +122,7 @@ def return_leases(session: Session, study_id: int, judge_id: int) -> int:
     ).all()
     for assignment in held:
         assignment.state, assignment.lease_until = "expired", None
-        change_taken(session, study_id, assignment.item_id, -1)
+    change_taken(session, study_id, [assignment.item_id for assignment in held], -1)
     session.flush()
     return len(held)
 
@@ -108,5 +140,5 @@ def return_item(session: Session, item_id: int, person: str) -> None:
     # again, as they may have answered while this waited for the locks
     for assignment in session.scalars(held.execution_options(populate_existing=True)).all():
         assignment.state, assignment.lease_until = "expired", None
-        change_taken(session, assignment.study_id, item_id, -1)
+        change_taken(session, assignment.study_id, [item_id], -1)
     session.flush()

@@ -1,52 +1,28 @@
 """A judge's own progress in a study, and what is left for them.
 
-What is left is counted after every answer, so the count does not ask the store for the pair of each
-free item: the pairs of a study's items are kept in memory. They never change, as neither an item of
-a study nor its group is deleted before the study is. `db.assignment.eligibility` chooses by the
-same rule, item by item; `tests/db/test_open_pairs.py` compares both with a plain count.
+What is left is counted after every answer: with one statement, and without asking the store for the
+pair of each free item: the pairs of a study's items are kept in memory. They never change, as
+neither an item of a study nor its group is deleted before the study is. `db.assignment.eligibility`
+chooses by the same rule, item by item; `tests/db/test_open_pairs.py` compares both with a plain
+count.
 """
 
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from threading import Lock
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import (
-    Integer,
-    Pool,
-    Select,
-    String,
-    bindparam,
-    cast,
-    func,
-    or_,
-    select,
-    union_all,
-)
+from sqlalchemy import Pool, select
 from sqlalchemy.orm import Session
 
-from db.assignment.eligibility import free_gold, given_parts
+from db.assignment.eligibility import free_gold
 from db.assignment.gold_places import planned_gold
-from db.study.judgments import ADJUDICATOR
+from db.assignment.known_items import KnownItems, known_items
 from db.study.rules import rules_of
 from db.study.studies import get_study
-from db.tables import (
-    AdjudicationView,
-    Assignment,
-    Example,
-    Group,
-    Item,
-    Judge,
-    Judgment,
-    OpenedGroup,
-    Review,
-    StudyItem,
-)
+from db.tables import Group, Item, Judgment
 
-STUDY, JUDGE = bindparam("study_id", type_=Integer), bindparam("judge_id", type_=Integer)
-NAME, ADJUDICATOR_NAME = bindparam("name", type_=String), bindparam("adjudicator", type_=String)
 MAX_STUDIES = 8  # in memory, of one store; a pair takes about 100 bytes
 CHUNK = 5000
 
@@ -74,15 +50,9 @@ def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
     that they know, or judged in another study, are not. It counts hidden gold from the start, so
     that giving one changes nothing in the total.
     """
-    states = dict(
-        session.execute(
-            select(Assignment.state, func.count())
-            .where(Assignment.study_id == study_id, Assignment.judge_id == judge_id)
-            .group_by(Assignment.state)
-        ).all()
-    )
-    open_to_me = count_eligible(session, study_id, judge_id)
-    gold = _gold_to_come(session, study_id, judge_id, open_to_me)
+    known = known_items(session, study_id, judge_id)
+    open_to_me = _count_open(session, study_id, known)
+    gold = _gold_to_come(session, study_id, judge_id, known, open_to_me)
     times = session.execute(
         select(Judgment.shown_at, Judgment.decided_at)
         .where(
@@ -95,22 +65,23 @@ def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
     )
     seconds = sorted((decided - shown).total_seconds() for shown, decided in times if shown)
     return OwnProgress(
-        done=states.get("done", 0),
-        skipped=states.get("skipped", 0),
-        left=open_to_me + gold + states.get("leased", 0),
+        done=known.in_state("done"),
+        skipped=known.in_state("skipped"),
+        left=open_to_me + gold + known.in_state("leased"),
         seconds_per_item=seconds[len(seconds) // 2] if seconds else None,
     )
 
 
-def _gold_to_come(session: Session, study_id: int, judge_id: int, open_to_me: int) -> int:
+def _gold_to_come(
+    session: Session, study_id: int, judge_id: int, known: KnownItems, open_to_me: int
+) -> int:
     """How many hidden gold items the judge will still be given."""
-    free = len(free_gold(session, study_id, judge_id))
+    free = len(free_gold(session, study_id, judge_id)) if known.gold else 0
     if not free:
         return 0
-    parts = given_parts(session, study_id, judge_id)
-    given = parts.get("gold", 0)
+    given = len(known.given("gold"))
     every = rules_of(get_study(session, study_id)).gold_every
-    others = parts.get("main", 0) + open_to_me
+    others = len(known.given("main")) + open_to_me
     return planned_gold(others, given=given, free=free, every=every) - given
 
 
@@ -121,70 +92,14 @@ def count_eligible(session: Session, study_id: int, judge_id: int) -> int:
     where a hidden gold item is given. (Sampled gold is of no pair of the study; gold from a file
     can be.)
     """
-    name = session.get_one(Judge, judge_id).name
-    values = {
-        "study_id": study_id,
-        "judge_id": judge_id,
-        "name": name,
-        "adjudicator": ADJUDICATOR + name,
-    }
-    free = {int(one) for one in (session.scalar(_free(), values) or "").split()}
-    free -= set(session.scalars(_seen(), values))
-    given = set(session.scalars(_given(), values))
+    return _count_open(session, study_id, known_items(session, study_id, judge_id))
+
+
+def _count_open(session: Session, study_id: int, known: KnownItems) -> int:
+    free, given = known.free - known.seen, known.given("main")
     pair_of = _pairs(session, study_id, free | given)
-    known = {pair_of[item_id] for item_id in given}
-    known.update(session.scalars(_known_elsewhere(), values))
-    return len({pair_of[item_id] for item_id in free} - known)
-
-
-@cache
-def _free() -> Select[str]:
-    """The items of part main with a free place, in one text: as rows they take thrice the time."""
-    ids = func.aggregate_strings(cast(StudyItem.item_id, String), " ")
-    return select(ids).where(
-        StudyItem.study_id == STUDY,
-        StudyItem.part == "main",
-        or_(StudyItem.places.is_(None), StudyItem.taken < StudyItem.places),
-    )
-
-
-@cache
-def _seen() -> Select[int]:
-    """The items that the person decided, or saw others' choices on, in adjudication."""
-    decided = (
-        select(Judgment.item_id)
-        .join(Judge, Judge.id == Judgment.judge_id)
-        .where(Judge.name == ADJUDICATOR_NAME)
-    )
-    viewed = select(AdjudicationView.item_id).where(AdjudicationView.seen_by == NAME)
-    return select(Item.id).where(Item.id.in_(union_all(decided, viewed)))
-
-
-@cache
-def _given() -> Select[int]:
-    """The items of the study that the judge was given, but for gold and expired leases."""
-    gold = select(StudyItem.item_id).where(StudyItem.study_id == STUDY, StudyItem.part == "gold")
-    return select(Assignment.item_id).where(
-        Assignment.study_id == STUDY,
-        Assignment.judge_id == JUDGE,
-        Assignment.state != "expired",
-        Assignment.item_id.not_in(gold),
-    )
-
-
-@cache
-def _known_elsewhere() -> Select[int]:
-    """Pairs that the judge was given in other studies or as examples, or reviewed, or opened."""
-    of_item = select(Item.group_id)
-    groups = (
-        of_item.join(Assignment, Assignment.item_id == Item.id).where(
-            Assignment.judge_id == JUDGE, Assignment.study_id != STUDY
-        ),
-        of_item.join(Example, Example.item_id == Item.id).where(Example.judge_id == JUDGE),
-        select(Review.group_id).where(Review.reviewed_by == NAME),
-        select(OpenedGroup.group_id).where(OpenedGroup.opened_by == NAME),
-    )
-    return select(Group.pair_id).where(Group.id.in_(union_all(*groups)))
+    pairs = {pair_of[item_id] for item_id in given} | known.pairs
+    return len({pair_of[item_id] for item_id in free} - pairs)
 
 
 def _pairs(session: Session, study_id: int, item_ids: set[int]) -> PairsOfStudy:

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from db.assignment.eligibility import eligible_items
-from db.assignment.leasing import lease_item
+from db.assignment.eligibility import chosen_items, eligible_items
+from db.assignment.leasing import lease
 from db.assignment.members import add_member
 from db.assignment.places import lock_study, return_leases
 from db.errors import BadInput, Refused
@@ -76,6 +76,7 @@ def reassign(
     moved = 0
     for item_id in held:
         if eligible_items(session, study_id, to_judge_id, [item_id]):
-            lease_item(session, study_id, to_judge_id, item_id, until)
+            chosen = chosen_items(session, study_id, to_judge_id, [item_id])
+            lease(session, study_id, to_judge_id, chosen, until)
             moved += 1
     return Reassigned(moved=moved, returned=len(held) - moved)

@@ -6,11 +6,11 @@ beside the item (`db.study.blind_adjudication`). A curator who opens one has see
 judge's view of the item, which is recorded: the item is never given to them afterwards.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import func, select, update
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from db.assignment.places import find_assignment
@@ -79,21 +79,22 @@ def messages_of(
     session: Session, study_id: int, judge_id: int, item_ids: Collection[int]
 ) -> dict[int, list[Message]]:
     """The messages of a judge's threads about these items, oldest first, by item."""
-    found: dict[int, list[Message]] = {}
-    if item_ids:
-        rows = session.scalars(
-            select(ItemMessage)
-            .where(
-                ItemMessage.study_id == study_id,
-                ItemMessage.judge_id == judge_id,
-                ItemMessage.item_id.in_(item_ids),
-            )
-            .order_by(ItemMessage.id)
-        )
-        for row in rows:
-            message = Message(row.written_by, row.body, row.created_at)
-            found.setdefault(row.item_id, []).append(message)
-    return found
+    if not item_ids:
+        return {}
+    mine = _of_judge(study_id, judge_id).where(ItemMessage.item_id.in_(item_ids))
+    return _by_item(session.scalars(mine))
+
+
+def threads_and_replies(
+    session: Session, study_id: int, judge_id: int, item_ids: Collection[int]
+) -> tuple[dict[int, list[Message]], int]:
+    """`messages_of` these items, and the number of `unread_replies`, with one statement."""
+    query = _of_judge(study_id, judge_id).where(
+        or_(ItemMessage.item_id.in_(item_ids), _unread_by_judge())
+    )
+    rows = session.scalars(query).all()
+    replied = {row.item_id for row in rows if row.written_by and row.read_at is None}
+    return _by_item(row for row in rows if row.item_id in item_ids), len(replied)
 
 
 def threads_of_item(session: Session, study_id: int, item_id: int) -> dict[int, list[Message]]:
@@ -122,13 +123,8 @@ def items_with_threads(session: Session, study_id: int) -> set[int]:
 
 def unread_replies(session: Session, study_id: int, judge_id: int) -> list[int]:
     """The items whose threads have a curator's message that the judge has not seen."""
-    query = select(ItemMessage.item_id).where(
-        ItemMessage.study_id == study_id,
-        ItemMessage.judge_id == judge_id,
-        ItemMessage.written_by != "",
-        ItemMessage.read_at.is_(None),
-    )
-    return sorted(set(session.scalars(query)))
+    query = _of_judge(study_id, judge_id).where(_unread_by_judge())
+    return sorted({row.item_id for row in session.scalars(query)})
 
 
 def mark_read(
@@ -178,6 +174,25 @@ def shown_to_judge(session: Session, study_id: int, judge_id: int, item_id: int)
     """
     get_study(session, study_id)
     return show(session, find_assignment(session, study_id, judge_id, item_id))
+
+
+def _of_judge(study_id: int, judge_id: int) -> Select[ItemMessage]:
+    mine = select(ItemMessage).where(
+        ItemMessage.study_id == study_id, ItemMessage.judge_id == judge_id
+    )
+    return mine.order_by(ItemMessage.id)
+
+
+def _unread_by_judge() -> ColumnElement[bool]:
+    return and_(ItemMessage.written_by != "", ItemMessage.read_at.is_(None))
+
+
+def _by_item(rows: Iterable[ItemMessage]) -> dict[int, list[Message]]:
+    found: dict[int, list[Message]] = {}
+    for row in rows:
+        message = Message(row.written_by, row.body, row.created_at)
+        found.setdefault(row.item_id, []).append(message)
+    return found
 
 
 def _write(

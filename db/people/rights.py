@@ -4,10 +4,11 @@ A right is a row of `member`. An admin has all rights everywhere without rows. T
 and curator are presets: names for the rights that a new account gets.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from sqlalchemy import ColumnElement, Select, delete, select
+from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, Refused
@@ -60,32 +61,41 @@ class Rights:
 
 
 ALL_RIGHTS = Rights(is_admin=True)
+RIGHT_COLUMNS = (Member.right_held, Member.dataset_id, Member.study_id, Study.dataset_id)
 
 
 def rights_of(session: Session, account: Account) -> Rights:
     """The rights of an account."""
     if account.role == "admin":
         return ALL_RIGHTS
+    query = (
+        select(*RIGHT_COLUMNS)
+        .outerjoin(Study, Study.id == Member.study_id)
+        .where(Member.account_id == account.id)
+    )
+    return rights_in(session.execute(query))
+
+
+def rights_in(rows: Iterable[Sequence[Any]]) -> Rights:
+    """The rights in rows of RIGHT_COLUMNS of one account, which is not an admin's."""
     everywhere: set[str] = set()
     datasets: dict[int, set[str]] = {}
     studies: dict[int, set[str]] = {}
-    for row in session.scalars(_rows_of(account.id)):
-        if row.study_id is not None:
-            studies.setdefault(row.study_id, set()).add(row.right_held)
-        elif row.dataset_id is not None:
-            datasets.setdefault(row.dataset_id, set()).add(row.right_held)
-        else:
-            everywhere.add(row.right_held)
-    found = (
-        session.execute(select(Study.id, Study.dataset_id).where(Study.id.in_(studies))).all()
-        if studies
-        else ()
-    )
+    dataset_of: dict[int, int] = {}
+    for right, dataset_id, study_id, of_study in rows:
+        if study_id is not None:
+            studies.setdefault(study_id, set()).add(right)
+            if of_study is not None:
+                dataset_of[study_id] = of_study
+        elif dataset_id is not None:
+            datasets.setdefault(dataset_id, set()).add(right)
+        elif right is not None:  # an account without any has one empty row in an outer join
+            everywhere.add(right)
     return Rights(
         everywhere=frozenset(everywhere),
         on_datasets={one: frozenset(rights) for one, rights in datasets.items()},
         on_studies={one: frozenset(rights) for one, rights in studies.items()},
-        dataset_of={row.id: row.dataset_id for row in found},
+        dataset_of=dataset_of,
     )
 
 
@@ -201,10 +211,6 @@ def require_not_admin(account: Account) -> None:
     """Raise Refused for an admin, who has every right without being a member."""
     if account.role == "admin":
         raise Refused(f"{account.name!r} is an admin and has every right: change the role first")
-
-
-def _rows_of(account_id: int) -> Select[Member]:
-    return select(Member).where(Member.account_id == account_id)
 
 
 def _at(

@@ -6,16 +6,27 @@ The cookie is a random token, of which only the sha256 is stored.
 import hashlib
 import secrets
 from datetime import timedelta
+from functools import cache
+from typing import NamedTuple
 
-from sqlalchemy import Select, select, update
+from sqlalchemy import Select, bindparam, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import NotFound
-from db.tables import Account, AccountSession, utc_now
+from db.people.rights import ALL_RIGHTS, RIGHT_COLUMNS, Rights, rights_in
+from db.tables import Account, AccountSession, Member, Study, utc_now
 
 SESSION_DAYS = 30
 SEEN_EVERY = timedelta(minutes=10)  # not at every request: it is a write
 MAX_DEVICE_CHARACTERS = 200
+
+
+class SignedIn(NamedTuple):
+    """An open session, its account and the account's rights."""
+
+    row: AccountSession
+    account: Account
+    rights: Rights
 
 
 def start_session(
@@ -38,21 +49,33 @@ def start_session(
     return token
 
 
-def open_session(session: Session, token: str) -> tuple[AccountSession, Account] | None:
-    """The session of a token and its account; None if it ended or the account is disabled."""
+def open_session(session: Session, token: str) -> SignedIn | None:
+    """The session of a token; None if it ended or the account is disabled. One statement."""
     if not token:
         return None
-    found = session.execute(
-        select(AccountSession, Account)
+    values = {"token": token_sha256(token), "now": utc_now()}
+    rows = session.execute(_open_session(), values).all()
+    if not rows:
+        return None
+    row, account = rows[0][:2]
+    rights = ALL_RIGHTS if account.role == "admin" else rights_in(each[2:] for each in rows)
+    return SignedIn(row, account, rights)
+
+
+@cache  # every rerun of every page needs it
+def _open_session() -> Select[AccountSession, Account, str, int | None, int | None, int]:
+    return (
+        select(AccountSession, Account, *RIGHT_COLUMNS)
         .join(Account, Account.id == AccountSession.account_id)
+        .outerjoin(Member, Member.account_id == Account.id)
+        .outerjoin(Study, Study.id == Member.study_id)
         .where(
-            AccountSession.token_sha256 == token_sha256(token),
+            AccountSession.token_sha256 == bindparam("token"),
             AccountSession.ended_at.is_(None),
-            AccountSession.expires_at > utc_now(),
+            AccountSession.expires_at > bindparam("now"),
             Account.disabled.is_(False),
         )
-    ).one_or_none()
-    return None if found is None else (found[0], found[1])
+    )
 
 
 def note_seen(session: Session, session_id: int) -> None:

@@ -137,6 +137,11 @@ def current_scope() -> Scope | None:
     return None if _off.get() else _provider()
 
 
+def limit_session(session: Session) -> None:
+    """Give an open session the scope of one that is opened now."""
+    session.info[INFO] = current_scope()
+
+
 @contextmanager
 def unscoped() -> Iterator[None]:
     """Sessions opened within see everything: to look up rights, and after a check of them."""

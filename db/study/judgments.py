@@ -135,10 +135,7 @@ def record_judgment(
                 f"event {event_id!r} is stored for another judge or item", code="event_taken"
             )
         return known
-    check_choice(session, item_id, choice, order_shown)
-    earlier = current_judgment(session, judge_id, item_id)
-    if earlier is not None:
-        session.execute(update(Judgment).where(Judgment.id == earlier.id).values(is_current=False))
+    item = _existing_item(session, item_id)
     judgment = Judgment(
         event_id=event_id,
         judge_id=judge_id,
@@ -150,27 +147,46 @@ def record_judgment(
         order_shown=list(order_shown),
         shown_at=shown_at,
         decided_at=decided_at or utc_now(),
-        replaces_id=None if earlier is None else earlier.id,
         flagged=flagged,
         note=note,
         reason=reason,
         detail=detail or {},
     )
-    session.add(judgment)
-    session.flush()
+    earlier = current_judgment(session, judge_id, item_id)
+    add_judgment(session, judgment, item=item, earlier=earlier)
     return judgment
 
 
-def check_choice(session: Session, item_id: int, choice: str, order_shown: Sequence[str]) -> None:
-    """Raise NotFound or BadInput if the choice or the order does not fit the item's candidates."""
+def _existing_item(session: Session, item_id: int) -> Item:
     item = session.get(Item, item_id)
     if item is None:
         raise NotFound(f"no item {item_id}")
+    return item
+
+
+def add_judgment(
+    session: Session, judgment: Judgment, *, item: Item, earlier: Judgment | None
+) -> None:
+    """Store a new judgment in place of the judge's current one on the item, if any.
+
+    For who has read both already, and that the event is new; raises BadInput as `record_judgment`
+    does. Does not commit.
+    """
+    check_choice(item, judgment.choice, judgment.order_shown)
+    if earlier is not None:
+        session.execute(update(Judgment).where(Judgment.id == earlier.id).values(is_current=False))
+        judgment.replaces_id = earlier.id
+    session.add(judgment)
+    session.flush()
+
+
+def check_choice(item: Item, choice: str, order_shown: Sequence[str]) -> None:
+    """Raise BadInput if the choice or the order does not fit the item's candidates."""
     labels = [candidate["label"] for candidate in item.candidates]
     if choice not in (*labels, NONE, AMBIGUOUS):
-        raise BadInput(f"{choice!r} is not a candidate of item {item_id}")
+        raise BadInput(f"{choice!r} is not a candidate of item {item.id}")
     if sorted(order_shown) != sorted(labels):
-        raise BadInput(f"the order shown is not an order of the candidates of item {item_id}")
+        raise BadInput(f"the order shown is not an order of the candidates of item {item.id}")
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ OF_OTHERS = {
     "checked_email": "the Accounts page",
     "invite": "a curator's form",
     "check_choice": "labels that the store gave out",
+    "_existing_item": "items that the store gave out",
 }
 
 

@@ -2,18 +2,21 @@
 
 import random
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from sqlalchemy import func, select
+from sqlalchemy.orm import Session
 from study_world import backdate_leases, item_of_token, make_world, sampled_study
 
 from app.judge.qualification_card import answer_examples
-from app.kit.outbox import store_outbox
+from app.kit.outbox import store_outbox, studies_named
 from db.assignment import leasing
+from db.assignment.standing import standings
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge
-from db.tables import Assignment, Judgment, utc_now
+from db.tables import Assignment, Judge, Judgment, Study, utc_now
 
 
 def make_study(store: Store, *, items: int, overlap: int) -> int:
@@ -54,9 +57,15 @@ def entry(study_id: int, token: str, **changed: Any) -> dict[str, Any]:
     return told | changed
 
 
+def store_all(session: Session, judge_id: int, entries: Sequence[Any]) -> dict[str, str]:
+    first = session.scalars(select(Study.id).order_by(Study.id)).first() or 0
+    there = standings(session, session.get_one(Judge, judge_id), first, studies_named(entries))
+    return store_outbox(session, there, entries)
+
+
 def send(store: Store, judge_id: int, *entries: Any) -> dict[str, str]:
     with store.write() as session:
-        answers = store_outbox(session, judge_id, entries)
+        answers = store_all(session, judge_id, entries)
         session.commit()
         return answers
 
@@ -155,7 +164,7 @@ def test_a_forged_decision_does_not_block_those_behind_it(
         examples = answer_examples(
             session, ann, [entry(study_id, first) | forged, entry(study_id, second)]
         )
-        answers = examples.answers | store_outbox(session, ann, examples.others)
+        answers = examples.answers | store_all(session, ann, examples.others)
         session.commit()
     assert answers.pop(f"event-{second}") == ""
     assert all(answers.values())
@@ -266,7 +275,7 @@ def test_lost_answers_and_repeated_sending_lose_and_double_nothing(store: Store)
                 told[one["event"]] = (token, position)
             cut = chance.random()
             with store.write() as session:
-                answers = store_outbox(session, judge_id, list(outbox.values()))
+                answers = store_all(session, judge_id, list(outbox.values()))
                 if cut < 0.2:
                     continue  # the server died before the commit
                 session.commit()

@@ -7,6 +7,7 @@ from study_world import make_world, sampled_study
 
 from db.assignment import answering, leasing, progress
 from db.assignment.answering import Decision
+from db.assignment.standing import standing
 from db.errors import BadInput, Refused
 from db.store.store import Store
 from db.study import studies
@@ -169,7 +170,7 @@ def test_a_skipped_item_goes_to_another_judge(store: Store) -> None:
     item_id = lease(store, study_id, ann) or 0
     for _ in range(2):
         with store.write() as session:
-            answering.skip_item(session, study_id, ann, item_id)
+            answering.skip_item(session, standing(session, study_id, ann), item_id)
             session.commit()
     assert lease(store, study_id, ann) is None
     assert lease(store, study_id, bob) == item_id

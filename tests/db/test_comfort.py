@@ -12,6 +12,7 @@ from db.assignment import answering, leasing, threads
 from db.assignment.answering import Decision
 from db.assignment.progress import own_progress
 from db.assignment.reassigning import reassign
+from db.assignment.standing import standing
 from db.errors import BadInput, Refused
 from db.review.reviews import approve_group
 from db.store.store import Store
@@ -145,7 +146,7 @@ def test_a_reason_is_stored_and_an_unknown_one_refused(sqlite_store: Store, stud
         answer(sqlite_store, study_id, ann, first, flagged=True, reason="it is tuesday")
     answer(sqlite_store, study_id, ann, first, flagged=True, reason="bad_text")
     with sqlite_store.write() as session:
-        answering.skip_item(session, study_id, ann, second, reason="unclear")
+        answering.skip_item(session, standing(session, study_id, ann), second, reason="unclear")
         session.commit()
         skipped = session.scalars(select(Assignment).where(Assignment.item_id == second)).one()
         assert (skipped.reason, skipped.ended_at is not None) == ("unclear", True)
@@ -307,7 +308,7 @@ def test_forged_times_are_paid_no_longer_than_the_item_was_held(
         answer(sqlite_store, study_id, ann, item, shown_at=shown, decided_at=decided)
     with sqlite_store.write() as session:
         shown = now - timedelta(days=9)
-        answering.skip_item(session, study_id, ann, items[3], shown_at=shown)
+        answering.skip_item(session, standing(session, study_id, ann), items[3], shown_at=shown)
         session.commit()
         (row,) = work_report(session, study_id=study_id)
         assert row.active_minutes == pytest.approx(1, abs=0.5)
@@ -385,7 +386,11 @@ def test_the_work_report_counts_items_skips_and_minutes(sqlite_store: Store, stu
         )
     with sqlite_store.write() as session:
         answering.skip_item(
-            session, study_id, ann, third, shown_at=now - timedelta(minutes=3), reason="unclear"
+            session,
+            standing(session, study_id, ann),
+            third,
+            shown_at=now - timedelta(minutes=3),
+            reason="unclear",
         )
         session.commit()
         (row,) = work_report(session, study_id=study_id)

@@ -1,0 +1,146 @@
+"""What is free in a study and what a judge knows of it: all that is counted after every answer.
+
+One statement with one row of each kind, its ids in one text: as rows they take thrice the time.
+"""
+
+from dataclasses import dataclass, field
+from functools import cache
+
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Integer,
+    Select,
+    String,
+    and_,
+    bindparam,
+    cast,
+    func,
+    literal_column,
+    or_,
+    select,
+    union_all,
+)
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from db.study.judgments import ADJUDICATOR
+from db.tables import (
+    AdjudicationView,
+    Assignment,
+    Example,
+    Group,
+    Item,
+    Judge,
+    Judgment,
+    OpenedGroup,
+    Review,
+    StudyItem,
+)
+
+STUDY, JUDGE = bindparam("study_id", type_=Integer), bindparam("judge_id", type_=Integer)
+NAME, ADJUDICATOR_NAME = bindparam("name", type_=String), bindparam("adjudicator", type_=String)
+FREE, GOLD, SEEN, PAIRS = "free", "gold", "seen", "pairs"
+
+
+@dataclass
+class KnownItems:
+    """Ids of items, by kind, and of pairs.
+
+    `free`: of part main, with a free place. `gold`: the hidden gold. `seen`: decided, or opened
+    with others' choices, by this person in adjudication. `pairs`: known from elsewhere. `mine`:
+    given to the judge in this study, by state and part.
+    """
+
+    free: set[int] = field(default_factory=set)
+    gold: set[int] = field(default_factory=set)
+    seen: set[int] = field(default_factory=set)
+    pairs: set[int] = field(default_factory=set)
+    mine: dict[tuple[str, str], set[int]] = field(default_factory=dict)
+
+    def in_state(self, state: str) -> int:
+        """How many of the judge's assignments are in a state."""
+        return sum(len(ids) for (held_in, _), ids in self.mine.items() if held_in == state)
+
+    def given(self, part: str) -> set[int]:
+        """The items of a part that the judge was given, but for expired leases."""
+        found = [ids for (state, of), ids in self.mine.items() if of == part and state != "expired"]
+        return set().union(*found)
+
+
+def known_items(session: Session, study_id: int, judge_id: int) -> KnownItems:
+    """What is free in the study, and what the judge knows."""
+    name = session.get_one(Judge, judge_id).name
+    values = {
+        "study_id": study_id,
+        "judge_id": judge_id,
+        "name": name,
+        "adjudicator": ADJUDICATOR + name,
+    }
+    ids: dict[tuple[str, str], set[int]] = {}
+    for kind, part, text in session.execute(_statement(), values):
+        ids[kind, part] = {int(one) for one in (text or "").split()}
+    free, gold, seen, pairs = (ids.pop((kind, "")) for kind in (FREE, GOLD, SEEN, PAIRS))
+    return KnownItems(free, gold, seen, pairs, mine=ids)
+
+
+@cache  # built once: that takes longer than its answer
+def _statement() -> CompoundSelect[str, str, str]:
+    is_free = or_(StudyItem.places.is_(None), StudyItem.taken < StudyItem.places)
+    return union_all(
+        _row(FREE, StudyItem.item_id, _of_part("main"), is_free),
+        _row(GOLD, StudyItem.item_id, _of_part("gold")),
+        _row(SEEN, Item.id, Item.id.in_(_adjudicated())),
+        _row(PAIRS, Group.pair_id, Group.id.in_(_groups_known_elsewhere())),
+        _mine(),
+    )
+
+
+def _row(
+    kind: str, ident: InstrumentedAttribute[int], *conditions: ColumnElement[bool]
+) -> Select[str, str, str]:
+    columns = (literal_column(f"'{kind}'", String), literal_column("''", String))
+    return select(*columns, _in_one_text(ident)).where(*conditions)
+
+
+def _in_one_text(ident: InstrumentedAttribute[int]) -> ColumnElement[str]:
+    return func.aggregate_strings(cast(ident, String), " ")
+
+
+def _of_part(part: str) -> ColumnElement[bool]:
+    return and_(StudyItem.study_id == STUDY, StudyItem.part == part)
+
+
+def _mine() -> Select[str, str, str]:
+    of_study = and_(
+        StudyItem.study_id == Assignment.study_id, StudyItem.item_id == Assignment.item_id
+    )
+    return (
+        select(Assignment.state, StudyItem.part, _in_one_text(Assignment.item_id))
+        .join(StudyItem, of_study)
+        .where(Assignment.study_id == STUDY, Assignment.judge_id == JUDGE)
+        .group_by(Assignment.state, StudyItem.part)
+    )
+
+
+def _adjudicated() -> CompoundSelect[int]:
+    """The items that the person decided, or saw others' choices on, in adjudication."""
+    decided = (
+        select(Judgment.item_id)
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .where(Judge.name == ADJUDICATOR_NAME)
+    )
+    viewed = select(AdjudicationView.item_id).where(AdjudicationView.seen_by == NAME)
+    return union_all(decided, viewed)
+
+
+def _groups_known_elsewhere() -> CompoundSelect[int]:
+    """Groups that the judge was given in other studies or as examples, or reviewed, or opened."""
+    of_item = select(Item.group_id)
+    return union_all(
+        of_item.join(Assignment, Assignment.item_id == Item.id).where(
+            Assignment.judge_id == JUDGE, Assignment.study_id != STUDY
+        ),
+        of_item.join(Example, Example.item_id == Item.id).where(Example.judge_id == JUDGE),
+        select(Review.group_id).where(Review.reviewed_by == NAME),
+        select(OpenedGroup.group_id).where(OpenedGroup.opened_by == NAME),
+    )
