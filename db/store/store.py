@@ -28,6 +28,7 @@ from db.store.settings import database_schema, database_url
 
 BUSY_TIMEOUT_SECONDS = 30
 ENGINES = 32  # addresses whose connections are kept open
+CONNECTIONS = 15  # to PostgreSQL, per address and process; more would be opened anew every time
 CACHE_KIB = 1000  # per connection; the rest stays in the system's page cache, shared by all
 
 
@@ -90,9 +91,17 @@ def _engine(url: str, schema: str) -> Engine:
 def _make_engine(url: str, schema: str) -> Engine:
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
-        engine = create_engine(url, pool_pre_ping=True, connect_args={"prepare_threshold": None})
+        engine = create_engine(
+            url,
+            pool_pre_ping=True,
+            pool_size=CONNECTIONS,
+            max_overflow=0,
+            pool_use_lifo=True,
+            # autocommit: psycopg sends no BEGIN of its own, `_begin_postgres` does
+            connect_args={"prepare_threshold": None, "autocommit": True},
+        )
         event.listen(engine, "handle_error", _translate_connection_error)
-        event.listen(engine, "begin", partial(_begin_postgres, statement=_local_settings(schema)))
+        event.listen(engine, "begin", partial(_begin_postgres, settings=_local_settings(schema)))
         return engine
     if not parsed.database or parsed.database == ":memory:":
         raise BadInput("sqlite needs a file: INF_DATABASE_URL=sqlite:///PATH")
@@ -144,7 +153,7 @@ def _translate_connection_error(context: ExceptionContext) -> None:
 
 
 def _local_settings(schema: str) -> str:
-    """What each transaction on PostgreSQL begins with, in one round trip."""
+    """The settings of each transaction on PostgreSQL."""
     # JIT compilation takes PostgreSQL longer than any of our queries runs
     settings = ["SET LOCAL jit = off"]
     if schema:
@@ -152,8 +161,13 @@ def _local_settings(schema: str) -> str:
     return "; ".join(settings)
 
 
-def _begin_postgres(connection: Connection, statement: str) -> None:
-    connection.exec_driver_sql(statement)
+def _begin_postgres(connection: Connection, settings: str) -> None:
+    """Begin with the settings, in one round trip; with another isolation level psycopg begins."""
+    if connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT":
+        return
+    driver: Any = connection.connection.dbapi_connection
+    begins_itself = not driver.autocommit
+    connection.exec_driver_sql(settings if begins_itself else f"BEGIN; {settings}")
 
 
 def _begin_sqlite(connection: Connection) -> None:
