@@ -265,7 +265,6 @@ def test_wrong_arguments_end_with_2(inf, tmp_path) -> None:
         ("agreement", "--study", 1, "--since", "2026-02-01", "--until", "2026-01-01"),
         ("diversity", "--texts", tmp_path / "none.jsonl"),
         ("diversity", "--corpus", tmp_path / "none"),
-        ("diversity", "--texts", tmp_path / "t.jsonl", "--run", 1),
         ("diversity", "--texts", tmp_path / "t.jsonl", "--source", "nq"),
         ("coverage", "--texts", tmp_path / "t.jsonl", "--onto", 1, "--fit", 20),
         ("contamination", "--texts", tmp_path / "t.jsonl"),
