@@ -1,7 +1,5 @@
 """The Coverage page: the map of texts fills it; what is selected stands next to it."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -25,9 +23,6 @@ from db.run.runs import list_runs
 from db.store.store import open_store
 from db.tables import Analysis
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 LEAD = "A map that places texts of similar meaning close together (UMAP of embeddings)."
 
 
@@ -50,6 +45,7 @@ def draw_map(found: Analysis, bar: DeltaGenerator) -> None:
         st.caption("No texts left on the map.")
         return
     key = f"coverage.card{found.id}.{st.session_state.get('coverage.drawing', 0)}"
+    origin = origin_of(found)
     source = {"corpora": found.result["corpora"], "published": found.config.get("published")}
     with st.container(key="coverage-body"):
         left, right = st.columns([3.2, 1])
@@ -63,15 +59,17 @@ def draw_map(found: Analysis, bar: DeltaGenerator) -> None:
                 layers=drawn.layers,
             )
             draw_map_card(payload, shown, source, key=key)
+            draw_origin(lambda: frame_as_csv(shown), origin, key="coverage.points_drawn")
         rows = selected_rows(shown, source, key=key)
         with right, st.container(key="coverage-side"):
             draw_labels(offline=any(corpus["offline"] for corpus in found.result["corpora"]))
             draw_filtered(len(kept), int(visible.sum()), len(points))
             if len(rows):
-                draw_selection(points, [kept[row] for row in rows], origin_of(found), found.id)
+                draw_selection(points, [kept[row] for row in rows], origin, found.id)
             else:
-                draw_topics(shown, drawn.layers, key=key)
-    draw_about(found, shown, drawn)
+                draw_topics(shown, drawn.layers, origin, key=key)
+    draw_about(found, drawn)
+    draw_numbers(found.result, origin)
 
 
 def draw_filtered(kept: int, visible: int, points: int) -> None:
@@ -87,8 +85,8 @@ def draw_filtered(kept: int, visible: int, points: int) -> None:
             st.button("Show all", key="coverage.all", on_click=actions.show_all, type="tertiary")
 
 
-def draw_about(found: Analysis, shown: "pd.DataFrame", drawn: Drawn) -> None:
-    """What the map is of, its warnings, its numbers and its download."""
+def draw_about(found: Analysis, drawn: Drawn) -> None:
+    """What the map is of, and its warnings."""
     if circular := actions.read_circular_map(found.result):
         st.warning(plain(circular), icon=":material/sync_problem:")
     difference = (
@@ -102,9 +100,6 @@ def draw_about(found: Analysis, shown: "pd.DataFrame", drawn: Drawn) -> None:
         "one pixel share it in their mean colour, more opaque with more texts · a selection "
         f"contains all texts inside it that the legend shows{difference}"
     )
-    origin = origin_of(found)
-    draw_origin(lambda: frame_as_csv(shown), origin, key="coverage.points_drawn")
-    draw_numbers(found.result, origin)
 
 
 with open_store().read() as session:

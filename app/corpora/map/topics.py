@@ -7,6 +7,7 @@ import streamlit as st
 from analysis.map.difference import topic_shares
 from analysis.map.picture import labels_of
 from app.corpora.map.chosen import select_cluster
+from app.kit.figure import Origin, draw_origin
 from app.kit.page import draw_table
 
 if TYPE_CHECKING:
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 POINTS = 100.0  # percentage points
 
 
-def draw_topics(points: "pd.DataFrame", layers: tuple[str, str] | None, *, key: str) -> None:
+def draw_topics(
+    points: "pd.DataFrame", layers: tuple[str, str] | None, origin: Origin, *, key: str
+) -> None:
     """The topics with their texts or, of two layers, their shares; a chosen row is selected."""
     if "cluster" not in points:
         st.caption("This map is older than clusters: draw it again.")
@@ -45,6 +48,7 @@ def draw_topics(points: "pd.DataFrame", layers: tuple[str, str] | None, *, key: 
             ),
         },
     )
+    draw_origin(rows, origin, key="coverage.topics_drawn")
     st.caption(
         "Named by the words that set a cluster apart (c-TF-IDF). Choose one here or on the map, or "
         "select with Box, Lasso or a search."
