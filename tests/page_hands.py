@@ -15,7 +15,7 @@ def place(page: Page, key: str) -> Locator:
 
 def open_view(page: Page, title: str) -> None:
     """By the menu and the tabs of its entry, as a person does."""
-    menu, tabs = page.get_by_test_id("stSidebarNav"), place(page, "frame-tabs")
+    menu, tabs = place(page, "frame-menu"), place(page, "frame-tabs")
     listed = menu.get_by_role("link", name=title, exact=True)
     tab = tabs.get_by_role("link", name=title, exact=True)
     if not listed.count() and not tab.count():

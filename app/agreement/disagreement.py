@@ -6,7 +6,7 @@ from analysis.agreement.answers import Decision
 from analysis.agreement.disagreement import ItemDisagreement, confusion_of, disagreements
 from analysis.figures.figures import confusion_heatmap
 from app.kit.figure import Origin, as_csv, draw_figure, draw_rows
-from app.kit.menu import view_file
+from app.kit.frame.links import page_link
 from app.text.numbers import counted
 from db.study.items import ItemPlace
 
@@ -73,11 +73,11 @@ def _draw_workbench_link(shown: list[ItemDisagreement], places: dict[int, ItemPl
     disputed = [places[int(str(each.item))] for each in shown if each.disagreement > 0]
     groups = list(dict.fromkeys(str(place.group_id) for place in disputed))
     if groups:
-        st.page_link(
-            view_file("groups"),
-            label=f"Open the {counted(len(groups), 'disputed group')}",
+        page_link(
+            "groups",
+            f"Open the {counted(len(groups), 'disputed group')}",
             icon=":material/view_agenda:",
-            query_params={"run": str(disputed[0].run_id), "groups": ",".join(groups)},
+            parameters={"run": disputed[0].run_id, "groups": ",".join(groups)},
         )
 
 

@@ -23,6 +23,7 @@ from app.agreement.verdict import draw_about_run, draw_thresholds, draw_verdict
 from app.kit.analysis_command import agreement_command
 from app.kit.choice import choose
 from app.kit.figure import Origin
+from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading
 from app.kit.pulse import follow
 from app.text.numbers import counted
@@ -75,8 +76,9 @@ def whole_study(
         }
 
 
+dataset = chosen_dataset()
 with open_store().read() as session:
-    found = list_studies(session)
+    found = [] if dataset is None else list_studies(session, dataset_id=dataset.id)
 if not found:
     draw_heading("Agreement", LEAD)
     draw_empty(

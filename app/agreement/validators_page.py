@@ -11,6 +11,7 @@ from app.agreement.validators import draw_validators
 from app.groups.run_label import run_name
 from app.kit.choice import choose
 from app.kit.figure import Origin
+from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading
 from app.text.plain import plain
 from curation.judging.scope import study_scope
@@ -93,8 +94,10 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
     draw_validators(report, origin)
 
 
+dataset = chosen_dataset()
 with open_store().read() as session:
-    runs = [run for run in list_runs(session) if run.kept + run.dropped]
+    every = [] if dataset is None else list_runs(session, dataset.id)
+    runs = [run for run in every if run.kept + run.dropped]
     studies = list_studies(session)
 place = st.container()
 chosen = None

@@ -13,10 +13,11 @@ from app.corpora.map.selection import draw_selection
 from app.corpora.map.topics import draw_topics
 from app.corpora.stored_analysis import draw_started, origin_of
 from app.kit.figure import draw_origin, frame_as_csv
+from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_labels
 from app.text.numbers import counted
 from app.text.plain import plain
-from db.corpus.datasets import list_datasets
+from db.corpus.datasets import dataset_names
 from db.outcome.analyses import list_analyses
 from db.release.releases import list_releases
 from db.run.runs import list_runs
@@ -102,11 +103,13 @@ def draw_about(found: Analysis, drawn: Drawn) -> None:
     )
 
 
+dataset = chosen_dataset()
+number = None if dataset is None else dataset.id
 with open_store().read() as session:
-    names = [each.name for each in list_datasets(session)]
+    names = dataset_names(session)
     releases = list_releases(session)
     runs = [run for run in list_runs(session) if run.kept]
-    found = list_analyses(session, "coverage")
+    found = list_analyses(session, "coverage", dataset_id=number)
 
 
 def new_map() -> None:
@@ -120,13 +123,13 @@ if found:
     draw_map(chosen, bar)
 else:
     draw_heading("Coverage", LEAD)
-    if names:
+    if dataset is not None:
         new_map()
         draw_started("coverage")
         draw_empty(
             "No map yet.",
             "Choose corpora above; several corpora share one map.",
-            command=f"inf analyze coverage --dataset {names[0]}",
+            command=f"inf analyze coverage --dataset {dataset.name}",
         )
     else:
         draw_empty(

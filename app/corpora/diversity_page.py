@@ -5,8 +5,9 @@ import streamlit as st
 from app.corpora.diversity import draw_diversity
 from app.corpora.form import draw_corpora
 from app.corpora.stored_analysis import choose_analysis, draw_start, origin_of
+from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading
-from db.corpus.datasets import list_datasets
+from db.corpus.datasets import dataset_names
 from db.outcome.analyses import list_analyses
 from db.release.releases import list_releases
 from db.store.store import open_store
@@ -31,12 +32,14 @@ def draw_sampling() -> None:
         st.number_input("Seed", 0, 2**31 - 1, 0, key="diversity.seed", width=140)
 
 
+dataset = chosen_dataset()
+number = None if dataset is None else dataset.id
 with open_store().read() as session:
-    names = [each.name for each in list_datasets(session)]
+    names = dataset_names(session)
     releases = list_releases(session)
-    found = list_analyses(session, "diversity")
+    found = list_analyses(session, "diversity", dataset_id=number)
 draw_heading("Diversity", LEAD)
-if not names:
+if dataset is None:
     draw_empty(
         "No dataset yet.",
         "Diversity is measured on the groups that a curation run kept, the pairs of a dataset "
@@ -50,9 +53,9 @@ draw_sampling()
 draw_start("diversity", "Measure")
 if found:
     draw_diversity((chosen := choose_analysis("diversity", found)).result, origin_of(chosen))
-elif names:
+elif dataset is not None:
     draw_empty(
         "No measurements yet.",
         "Choose corpora above and press Measure.",
-        command=f"inf analyze diversity --dataset {names[0]}",
+        command=f"inf analyze diversity --dataset {dataset.name}",
     )

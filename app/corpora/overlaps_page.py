@@ -9,8 +9,9 @@ from app.access.session_user import hidden_from_user
 from app.corpora.form import draw_corpora, draw_files
 from app.corpora.overlaps import draw_contamination, draw_duplicates, without_groups
 from app.corpora.stored_analysis import choose_analysis, draw_start, origin_of
+from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_heading, draw_link
-from db.corpus.datasets import list_datasets
+from db.corpus.datasets import dataset_names
 from db.outcome.analyses import list_analyses
 from db.release.releases import list_releases
 from db.store.store import open_store
@@ -74,10 +75,12 @@ def draw_found(question: str, found: list[Analysis]) -> None:
     )
 
 
+dataset = chosen_dataset()
+number = None if dataset is None else dataset.id
 with open_store().read() as session:
-    names = [each.name for each in list_datasets(session)]
+    names = dataset_names(session)
     releases = list_releases(session)
-    found = {question: list_analyses(session, question) for question in ANALYSES}
+    found = {question: list_analyses(session, question, dataset_id=number) for question in ANALYSES}
 draw_heading("Overlaps", LEAD)
 question = st.segmented_control(
     "Question",

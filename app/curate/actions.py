@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from app.access.session_user import action, notify, record_read, require_permission
 from app.curate.pairs_actions import chosen_query_ids
 from app.jobs.actions import launch_job
+from app.kit.frame.dataset import require_dataset
 from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import Price, save_price
 from curation.recipe.recipe import Recipe
@@ -58,7 +59,7 @@ def start(trial: bool = False) -> None:
     with open_store().write() as session:
         run_id = _start_run(session, user.name, trial=trial).id
         session.commit()
-    _queue(run_id, f"Run {run_id} on {state['curate.dataset']}")
+    _queue(run_id, f"Run {run_id} on {require_dataset().name}")
 
 
 def reuse_before_start() -> str:
@@ -83,7 +84,7 @@ def _start_run(session: Session, created_by: str, *, trial: bool, most: int | No
     chosen = state["curate.trial_pairs"] if trial else chosen_query_ids()
     return start_run(
         session,
-        dataset=state["curate.dataset"],
+        dataset=require_dataset().name,
         provider=state["curate.provider"],
         recipe=state["curate.recipe"],
         settings=recipe_settings(),

@@ -11,20 +11,18 @@ from app.text.numbers import duration, money
 from app.text.plain import plain
 from curation.run.estimate import Estimate, StageEstimate, prices_for
 from curation.run.starting import choose_recipe, default_concurrency
-from db.corpus.datasets import DatasetSummary
 from db.errors import InfError
 
 
-def draw_estimate(found: list[DatasetSummary]) -> None:
+def draw_estimate(dataset_id: int) -> None:
     """Draw the estimate for the settings of the form, with a table of its stages."""
     state = st.session_state
     provider = state["curate.provider"]
     batch = actions.uses_batches()
-    dataset = next(each for each in found if each.name == state["curate.dataset"])
     try:
         recipe = choose_recipe(provider, state["curate.recipe"], actions.recipe_settings())
         estimate = actions.estimate_of(
-            dataset.id,
+            dataset_id,
             recipe,
             prices_for(provider, recipe, batch=batch),
             limit=_pairs(int(state["curate.limit"])),

@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.kit.menu import view_file
+from app.kit.frame.links import page_link
 from app.kit.page import draw_table
 from app.text.plain import plain
 from curation.run.leakage import leaking_sentence
@@ -58,8 +58,8 @@ def _draw_features(report: dict[str, Any], run_id: int) -> None:
         return
     with st.expander("Groups with a typical feature"), st.container(horizontal=True):
         for text in features:
-            st.page_link(
-                view_file("groups"),
-                label=plain(f"“{text}”"),
-                query_params={"run": str(run_id), "search": text, "in": "passages"},
+            page_link(
+                "groups",
+                plain(f"“{text}”"),
+                parameters={"run": run_id, "search": text, "in": "passages"},
             )

@@ -21,8 +21,10 @@ from app.groups.funnel import draw_funnel
 from app.groups.run_label import LIVE as LIVE_RUN
 from app.groups.run_label import run_name, with_actual_status
 from app.jobs.card import LIVE, follow_job
-from app.kit.choice import choose, take_from_url
-from app.kit.menu import view_file
+from app.kit.choice import choose
+from app.kit.frame.dataset import chosen_dataset
+from app.kit.frame.dataset_actions import PageDataset
+from app.kit.frame.links import page_link
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, draw_status
 from app.text.plain import plain
 from curation.providers.registry import PROVIDERS, describe_providers
@@ -31,7 +33,7 @@ from curation.recorded import NAME as RECORDED
 from curation.run.guard import Guard
 from curation.run.leakage import stored_leakage
 from curation.run.time_left import time_left
-from db.corpus.datasets import DatasetSummary, list_datasets
+from db.corpus.browsing import has_pairs
 from db.jobs import jobs
 from db.run.runs import (
     Funnel,
@@ -69,15 +71,13 @@ NUMBERS = (
 )
 
 
-def draw_form(found: list[DatasetSummary]) -> None:
-    first, second, third = st.columns([2, 1, 1])
-    take_from_url("curate.dataset", "dataset", {each.name: each.name for each in found})
+def draw_form(dataset: PageDataset) -> None:
     read_address()
-    first.selectbox("Dataset", [each.name for each in found], key="curate.dataset")
-    provider = second.selectbox(
+    first, second = st.columns(2)
+    provider = first.selectbox(
         "Provider", PROVIDERS.names(), key="curate.provider", help=describe_providers()
     )
-    third.selectbox(
+    second.selectbox(
         "Recipe",
         (None, *list_recipes()),
         format_func=lambda name: name or BY_DEFAULT,
@@ -122,7 +122,7 @@ def draw_form(found: list[DatasetSummary]) -> None:
             "model judges. All results are labelled offline."
         )
     if st.toggle("Estimate time and cost", key="curate.estimate"):
-        draw_estimate(found)
+        draw_estimate(dataset.id)
     st.button(
         "Start run",
         type="primary",
@@ -131,7 +131,7 @@ def draw_form(found: list[DatasetSummary]) -> None:
         disabled=problem is not None,
     )
     with st.expander("Try it on a few pairs first", icon=":material/science:"):
-        draw_trial(found)
+        draw_trial(dataset.id)
 
 
 def draw_run(listed: RunSummary) -> None:
@@ -148,10 +148,10 @@ def draw_run(listed: RunSummary) -> None:
             plain(f"recipe {run.recipe} {run.recipe_sha256[:10]} · by {run.created_by}{money}"),
             width="stretch",
         )
-        st.page_link(
-            view_file("groups"),
-            label="Groups",
-            query_params={"run": str(run.id)},
+        page_link(
+            "groups",
+            "Groups",
+            parameters={"run": run.id},
             icon=":material/arrow_forward:",
         )
     is_live = run.status in LIVE_RUN
@@ -209,11 +209,12 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
 draw_heading(
     "Curate", "Generate three triplets from every pair; keep those a judge confirms three times."
 )
+chosen = chosen_dataset()
 with open_store().read() as session:
-    found = [each for each in list_datasets(session) if each.pairs]
-    runs = list_runs(session)
+    runs = [] if chosen is None else list_runs(session, chosen.id)
+    is_ready = chosen is not None and has_pairs(session, chosen.id)
     live = jobs.list_jobs(session, kind="curate", statuses=LIVE, limit=1)
-if not found:
+if chosen is None or not is_ready:
     draw_empty(
         "No pairs yet.",
         "A run generates groups from the pairs of a dataset: import a dataset first.",
@@ -222,18 +223,15 @@ if not found:
         command="inf import --dataset NAME --pairs pairs.jsonl",
     )
     st.stop()
-is_new = not runs or "dataset" in st.query_params
+is_new = not runs or not {"new", "pairs"}.isdisjoint(st.query_params)
 with st.expander("New run", icon=":material/add:", expanded=is_new):
-    draw_form(found)
+    draw_form(chosen)
 job_id = live[0].id if live else st.session_state.get("curate.job")
 if job_id is not None:
     follow_job(job_id, key="curate.follow")
 if runs:
-    chosen = choose(
+    shown = choose(
         "Run", runs, key="curate.run", parameter="run", ident=lambda run: run.id, name=run_name
     )
-    draw_run(chosen)
-    draw_comparison(
-        chosen,
-        [run for run in runs if run.dataset_id == chosen.dataset_id and run.id != chosen.id],
-    )
+    draw_run(shown)
+    draw_comparison(shown, [run for run in runs if run.id != shown.id])

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from app.kit.frame.dataset import require_dataset
 from db.corpus.growing import query_ids_of, were_grown
 from db.store.store import open_store
 
@@ -34,7 +35,7 @@ def chosen_query_ids() -> list[str] | None:
     if ids is None:
         return None
     with open_store().read() as session:
-        return query_ids_of(session, st.session_state["curate.dataset"], ids)
+        return query_ids_of(session, require_dataset().name, ids)
 
 
 def forget_pairs() -> None:

@@ -5,7 +5,7 @@ import streamlit as st
 from app.curate import actions
 from app.groups.run_label import run_name
 from app.kit.choice import draw_pages, page_offset
-from app.kit.menu import view_file
+from app.kit.frame.links import page_link
 from app.kit.page import draw_table
 from app.text.numbers import counted
 from app.text.texts import draw_text
@@ -57,10 +57,10 @@ def _draw_both(first: RunSummary, second: RunSummary) -> None:
                     (first.id, each.first_group, each.first),
                     (second.id, each.second_group, each.second),
                 ):
-                    st.page_link(
-                        view_file("groups"),
-                        label=f"run {run}: {ended.replace('_', ' ')}",
-                        query_params={"run": str(run), "group": str(group)},
+                    page_link(
+                        "groups",
+                        f"run {run}: {ended.replace('_', ' ')}",
+                        parameters={"run": run, "group": group},
                     )
     draw_pages(differing, key="curate.changed")
 

@@ -10,19 +10,16 @@ from app.text.texts import draw_text
 from curation.recipe.prompt import messages
 from curation.run.starting import choose_recipe
 from db.corpus.browsing import PairView
-from db.corpus.datasets import DatasetSummary
 from db.errors import InfError
 
 MAX_PAIRS = 5
 MAX_OPTIONS = 50
 
 
-def draw_trial(found: list[DatasetSummary]) -> None:
+def draw_trial(dataset_id: int) -> None:
     """Draw the choice of up to five pairs, a preview of the first prompt, and the button."""
-    by_name = {each.name: each for each in found}
-    dataset = by_name[st.session_state["curate.dataset"]]
     search = st.text_input("Search in queries", key="curate.trial_search", type="search")
-    pairs = actions.search_pairs(dataset.id, search or "", limit=MAX_OPTIONS)
+    pairs = actions.search_pairs(dataset_id, search or "", limit=MAX_OPTIONS)
     offered = {each.query_id: each for each in pairs}
     kept = [each for each in st.session_state.get("curate.trial_pairs", []) if each in offered]
     st.session_state["curate.trial_pairs"] = kept

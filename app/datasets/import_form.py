@@ -4,6 +4,7 @@ import streamlit as st
 
 from app.access.session_user import current_user, failures_shown, notify
 from app.datasets.actions import Sources, import_from_page, preview_from_page
+from app.kit.frame.dataset import choose_dataset
 from app.kit.page import draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
@@ -111,6 +112,7 @@ def _import(sources: Sources, *, name: str, source: str, licence: str, skip_bad:
     count = report.imported
     pairs, passages = count.get("pairs", 0), count.get("passages", 0)
     notify(f"{name}: {counted(pairs, 'pair')} and {counted(passages, 'passage')} imported.")
+    choose_dataset(name.strip())
     if report.skipped:
         st.warning(f"Skipped {counted(len(report.skipped), 'bad row')}:")
         _draw_bad(report.skipped)

@@ -3,7 +3,8 @@
 import streamlit as st
 
 from app.datasets.import_form import draw_import_form
-from app.kit.choice import choose, draw_pages, page_offset
+from app.kit.choice import draw_pages, page_offset
+from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_table
 from app.text.numbers import counted
 from app.text.texts import draw_text
@@ -89,19 +90,11 @@ else:
     )
 with st.expander("Import", icon=":material/upload_file:", expanded=not found):
     draw_import_form()
-if found:
-    newest = max(found, key=lambda each: each.created_at)
-    if newest.pairs:
-        draw_hand_off("curate", f"Curate the pairs of {newest.name}", dataset=newest.name)
+chosen = chosen_dataset()
+if chosen is not None:
+    if any(each.id == chosen.id and each.pairs for each in found):
+        draw_hand_off("curate", f"Curate the pairs of {chosen.name}", new=1)
     st.subheader("Browse", anchor=False)
-    chosen = choose(
-        "Dataset",
-        found,
-        key="datasets.chosen",
-        parameter="dataset",
-        ident=lambda each: each.id,
-        name=lambda each: each.name,
-    )
     part = st.segmented_control(
         "Show",
         [PAIRS, PASSAGES],

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app.kit.menu import view_file
+from app.kit.frame.links import page_link
 from app.kit.page import draw_table
 from db.run.runs import STAGES, Funnel
 
@@ -51,9 +51,9 @@ def _draw_drops(found: Funnel) -> None:
         return
     st.markdown("**Drop reasons**")
     for reason, count in found.dropped.items():
-        st.page_link(
-            view_file("groups"),
-            label=f"{count:,} · {reason.replace('_', ' ')}",
-            query_params={"run": str(found.run_id), "reason": reason},
+        page_link(
+            "groups",
+            f"{count:,} · {reason.replace('_', ' ')}",
+            parameters={"run": found.run_id, "reason": reason},
         )
     st.caption(f"{dropped:,} dropped, {found.waiting + found.in_work:,} remaining")

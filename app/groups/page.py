@@ -15,6 +15,7 @@ from app.groups.funnel import draw_funnel
 from app.groups.run_label import run_name
 from app.groups.workbench import draw_workbench
 from app.kit.choice import choose
+from app.kit.frame.dataset import chosen_dataset
 from app.kit.outbox_card import draw_lifeline
 from app.kit.page import draw_empty, draw_heading
 from app.text.numbers import counted
@@ -171,8 +172,10 @@ def draw_page(runs: list[RunSummary]) -> None:
         draw_curators_part(run)
 
 
+chosen = chosen_dataset()
 with open_store().read() as session:
-    found = [run for run in list_runs(session) if run.kept + run.dropped]
+    runs = [] if chosen is None else list_runs(session, chosen.id)
+    found = [run for run in runs if run.kept + run.dropped]
 if found:
     with failures_shown():
         draw_page(found)

@@ -5,7 +5,7 @@ import streamlit as st
 from analysis.figures.means import share_interval
 from app.home.actions import OwnItems, read_own_items
 from app.home.seen_actions import SeenStudies
-from app.kit.menu import view_file
+from app.kit.frame.links import page_link
 from app.kit.page import draw_link, draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
@@ -33,11 +33,11 @@ def _draw_invitation(found: OwnItems) -> None:
     )
     if found.done:
         st.caption(f"{counted(found.done, 'item')} answered")
-    st.page_link(
-        view_file("judge"),
-        label="Go on judging" if found.done else "Judge them",
+    page_link(
+        "judge",
+        "Go on judging" if found.done else "Judge them",
         icon=":material/gavel:",
-        query_params={"study": str(found.study_id)},
+        parameters={"study": found.study_id},
     )
 
 

@@ -18,7 +18,9 @@ from app.home.seen_actions import SeenStudies
 from app.home.start import draw_loading, draw_start
 from app.home.waiting import draw_waiting
 from app.jobs.card import follow_job
-from app.kit.menu import may_open, view_file
+from app.kit.frame.dataset import chosen_dataset
+from app.kit.frame.links import go_to
+from app.kit.menu import may_open
 from app.kit.page import draw_heading, draw_link
 from app.text.numbers import counted
 from app.text.plain import plain
@@ -27,11 +29,11 @@ from db.outcome.overview import Overview, overview
 from db.store.store import open_store
 
 
-def counts_text(found: Overview) -> str:
-    """One line of what the store holds."""
+def counts_text(found: Overview, dataset: str) -> str:
+    """One line of what the dataset holds."""
     return " · ".join(
         (
-            f"{counted(found.pairs, 'pair')} in {counted(found.datasets, 'dataset')}",
+            f"{counted(found.pairs, 'pair')} in {dataset}",
             f"{found.kept:,} of {counted(found.kept + found.dropped, 'finished group')} kept",
             counted(found.judgments, "judgment"),
             f"{counted(found.reviews, 'group')} reviewed",
@@ -52,7 +54,7 @@ def draw_next(step: Step | None, user: SessionUser) -> None:
             st.markdown(f"**Next: {plain(step.title)}** — {plain(step.state)}")
             view, button, parameters = step.view, step.button, dict(step.parameters)
         if may_open(user, view) and st.button(button, type="primary", key="home.next"):
-            st.switch_page(view_file(view), query_params=parameters)
+            go_to(view, parameters)
         if step is not None and step.command:
             st.code(step.command, language=None, wrap_lines=True)
 
@@ -78,7 +80,8 @@ if not NEEDS["jobs"].is_met(user):
 
 begin_page(user, "jobs")  # "any" is met by one right, and would then count everything
 with open_store().read() as session:
-    found = overview(session)
+    chosen = chosen_dataset()
+    found = overview(session, None if chosen is None else chosen.id)
     running = jobs.list_jobs(session, statuses=("running", "queued"), limit=3)
 draw_heading(
     "Home",
@@ -89,13 +92,13 @@ draw_heading(
 loading = demo_loading()
 if loading is not None:
     draw_loading(user, loading)
-if not found.pairs:
+if chosen is None:
     if loading is None or loading.error:
         draw_start(user)
     draw_example(user, is_open=True)
     st.stop()
-line = read_quality(user, seen)
-st.caption(counts_text(found))
+line = read_quality(user, chosen, seen)
+st.caption(plain(counts_text(found, chosen.name)))
 steps = path_of(found, line.quality, line.judged, may_open=partial(may_open, user))
 draw_next(next_step(steps), user)
 draw_lights(line.quality.lights)

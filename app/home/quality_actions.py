@@ -1,4 +1,4 @@
-"""What Home reads: the quality of the newest run, study and model that the user may see.
+"""What Home reads: the quality of a dataset's newest run, study and model.
 
 Every figure is read under the permission of the page that shows it, so Home tells nobody more than
 that page does. What is computed is cached by the version of its data, and only over few enough
@@ -30,12 +30,14 @@ from app.home.quality import (
     precision_light,
 )
 from app.home.seen_actions import SeenStudies
+from app.kit.frame.dataset_actions import PageDataset
 from app.models.compared.conditions import unlike
 from app.models.independence import circular_sentences
 from curation.judging.about_run import NO_RUN, about_run, rows_of_people
 from curation.run.leakage import stored_leakage
 from db.assignment.hidden import hidden_items_of_study
 from db.assignment.members import is_member
+from db.outcome.checkpoints import list_checkpoints
 from db.outcome.evaluations import Scored, get_evaluation, newest_scores
 from db.outcome.independence import validators_of
 from db.run.runs import RunSummary, list_runs
@@ -62,11 +64,14 @@ class Found(NamedTuple):
     judged: Judged | None
 
 
-def read_quality(user: SessionUser, seen: SeenStudies | None = None) -> Found:
+def read_quality(
+    user: SessionUser, dataset: PageDataset | None = None, seen: SeenStudies | None = None
+) -> Found:
     """The figures of the newest run with finished groups, its study, and the newest model; None
-    for each that the user has no right to see."""
+    for each that the user has no right to see. Of the dataset, or without one of all."""
     seen = seen or SeenStudies(user)
-    runs = _under(user, "curate", lambda session: list_runs(session, archived=True))
+    number = None if dataset is None else dataset.id
+    runs = _under(user, "curate", lambda session: list_runs(session, number, archived=True))
     kept, leakage, run = None, None, None
     if runs is not None:
         run = next((one for one in runs if one.kept + one.dropped and not one.archived), None)
@@ -78,11 +83,15 @@ def read_quality(user: SessionUser, seen: SeenStudies | None = None) -> Found:
         leakage = leakage_light(run.id, report)
     precision, people, model, judged = None, None, None, None
     if NEEDS["studies"].is_met(user):
-        study = newest_judged(seen.under("studies"), run)
+        study = newest_judged(_of_dataset(seen.under("studies"), dataset), run)
         precision, people, model = _agreement_lights(user, study, runs or [])
         judged = None if study is None else _judged_of(user, study, seen)
-    flip = _flip(user)
+    flip = _flip(user, number)
     return Found(Quality(kept, leakage, precision, people, model, flip), judged)
+
+
+def _of_dataset(studies: Sequence[StudySummary], dataset: PageDataset | None) -> list[StudySummary]:
+    return [one for one in studies if dataset is None or one.dataset == dataset.name]
 
 
 def _judged_of(user: SessionUser, study: StudySummary, seen: SeenStudies) -> Judged:
@@ -90,7 +99,10 @@ def _judged_of(user: SessionUser, study: StudySummary, seen: SeenStudies) -> Jud
         (
             one.id
             for one in seen.under("studies", "open")
-            if one.id != study.id and one.done < one.places and not _is_own(user, one)
+            if one.dataset == study.dataset
+            and one.id != study.id
+            and one.done < one.places
+            and not _is_own(user, one)
         ),
         None,
     )
@@ -239,11 +251,16 @@ def _about(study_id: int, version: tuple[object, ...]) -> dict[str, Any]:
         return about_run(session, study_id)
 
 
-def _flip(user: SessionUser) -> Light | None:
+def _flip(user: SessionUser, dataset_id: int | None) -> Light | None:
     scores = _under(user, "evaluate", newest_scores)
     if scores is None:
         return None
-    base, trained = newest_pair(scores)
+    own = None
+    if dataset_id is not None:
+        number = dataset_id
+        found = _under(user, "evaluate", lambda s: list_checkpoints(s, dataset_id=number))
+        own = {each.id for each in found or ()}
+    base, trained = newest_pair(scores, own)
     if trained is None:
         return flip_light(None, None, None, NO_FLIP)
     after = float(trained.metrics[INSTRUCTION_FLIP])
@@ -252,20 +269,27 @@ def _flip(user: SessionUser) -> Light | None:
     before = float(base.metrics[INSTRUCTION_FLIP])
     url, first, second = str(open_store().engine.url), base.evaluation_id, trained.evaluation_id
     assert first is not None and second is not None  # both are stored
-    found = _under(user, "evaluate", lambda _: _difference(url, first, second))
-    assert found is not None  # the scores were read under the same permission
-    difference, why_not = found
+    compared = _under(user, "evaluate", lambda _: _difference(url, first, second))
+    assert compared is not None  # the scores were read under the same permission
+    difference, why_not = compared
     circular = _under(
         user, "evaluate", lambda session: circular_sentences(session, [base, trained])
     )
     return flip_light(before, after, difference, why_not, circular or ())
 
 
-def newest_pair(scores: Sequence[Scored]) -> tuple[Scored | None, Scored | None]:
+def newest_pair(
+    scores: Sequence[Scored], checkpoints: Collection[int] | None = None
+) -> tuple[Scored | None, Scored | None]:
     """The evaluation of the base model and that of the newest trained model, on the benchmark
-    where that was measured last; None where there is none."""
+    where that was measured last; None where there is none. Of these checkpoints, or all."""
     measured = [each for each in scores if each.metrics.get(INSTRUCTION_FLIP) is not None]
-    trained = [each for each in measured if each.checkpoint_id is not None]
+    trained = [
+        each
+        for each in measured
+        if each.checkpoint_id is not None
+        and (checkpoints is None or each.checkpoint_id in checkpoints)
+    ]
     if not trained:
         return None, None
     newest = max(trained, key=lambda each: (each.checkpoint_id or 0, each.evaluation_id or 0))

@@ -6,7 +6,8 @@ import streamlit as st
 
 from app.access.session_user import current_user
 from app.home.quality import Level, Light
-from app.kit.menu import may_open, view_file
+from app.kit.frame.links import page_link
+from app.kit.menu import may_open
 from app.text.plain import plain
 
 LIGHTS: dict[Level, tuple[str, str, str]] = {
@@ -36,10 +37,10 @@ def draw_lights(lights: Sequence[Light]) -> None:
             with st.container(border=True, key=f"home-light-{lights.index(light)}"):
                 with st.container(horizontal=True, vertical_alignment="center", gap="small"):
                     if user is not None and may_open(user, light.view):
-                        st.page_link(
-                            view_file(light.view),
-                            label=plain(light.label),
-                            query_params=dict(light.parameters),
+                        page_link(
+                            light.view,
+                            plain(light.label),
+                            parameters=light.parameters,
                             width="content",
                         )
                     else:

@@ -6,7 +6,8 @@ from app.access.identity import SessionUser
 from app.access.permissions import NEEDS
 from app.access.session_user import failures_shown
 from app.home.demo_actions import Loading, demo_loading, dismiss_demo, load_demo
-from app.kit.menu import may_open, view_file
+from app.kit.frame.links import go_to
+from app.kit.menu import may_open
 from app.kit.page import draw_empty
 from app.text.plain import plain
 
@@ -33,7 +34,7 @@ def draw_start(user: SessionUser) -> None:
                     "four minutes, the first pages a few seconds.",
                 )
             if st.button("Import your data", icon=":material/upload_file:", key="home.import"):
-                st.switch_page(view_file("datasets"))
+                go_to("datasets")
         st.caption("Your data: queries with the passages that answer them (CSV, JSONL, Parquet …).")
         st.code(
             "inf demo\ninf import --dataset NAME --pairs pairs.jsonl --passages passages.jsonl",

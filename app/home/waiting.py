@@ -5,7 +5,8 @@ import streamlit as st
 from app.access.identity import SessionUser
 from app.home.actions import read_waiting
 from app.home.seen_actions import SeenStudies
-from app.kit.menu import may_open, view_file
+from app.kit.frame.links import page_link
+from app.kit.menu import may_open
 from app.kit.page import draw_link
 from app.text.numbers import counted
 from app.text.plain import plain
@@ -18,11 +19,11 @@ def draw_waiting(user: SessionUser, seen: SeenStudies, failed_jobs: int = 0) -> 
         return
     st.subheader("Waiting for you", anchor=False)
     for each in found:
-        st.page_link(
-            view_file(each.view),
-            label=plain(f"{counted(each.number, each.one, each.many)} in {each.study}"),
+        page_link(
+            each.view,
+            plain(f"{counted(each.number, each.one, each.many)} in {each.study}"),
             icon=":material/inbox:",
-            query_params={"study": str(each.study_id)},
+            parameters={"study": each.study_id},
         )
     if failed_jobs:
         draw_link("jobs", label=f"Failed or lost jobs: {failed_jobs:,}", icon=":material/error:")

@@ -94,11 +94,6 @@ def permission_of(url_path: str) -> str:
     return next((view.permission for view in MENU if view.name == url_path), "any")
 
 
-def view_file(name: str) -> Path:
-    """The file of a page, as `st.page_link` and `st.switch_page` take it."""
-    return FILES[name]
-
-
 def entries_for(user: SessionUser) -> list[Entry]:
     """The menu of this user: one entry per section, its pages as tabs.
 
@@ -140,19 +135,14 @@ def title_of(view: View) -> str:
 
 
 def pages(user: SessionUser) -> list[st.Page]:
-    """The navigation for `st.navigation`: the first page of every entry is listed, all open."""
-    listed = {entry.views[0].name: entry for entry in entries_for(user)}
-    found = []
-    for view in views_for(user):
-        entry = listed.get(view.name)
-        found.append(
-            st.Page(
-                FILES[view.name],
-                title=entry.label if entry else title_of(view),
-                icon=f":material/{entry.icon if entry else view.icon}:",
-                url_path=view.name,
-                default=view.name == "home",
-                visibility="visible" if entry else "hidden",
-            )
+    """The pages for `st.navigation`, which lists none: the frame draws the menu."""
+    return [
+        st.Page(
+            FILES[view.name],
+            title=title_of(view),
+            icon=f":material/{view.icon}:",
+            url_path=view.name,
+            default=view.name == "home",
         )
-    return found
+        for view in views_for(user)
+    ]

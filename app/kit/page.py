@@ -5,7 +5,8 @@ from typing import Any
 import streamlit as st
 
 from app.access.session_user import current_user
-from app.kit.menu import may_open, view_file
+from app.kit.frame.links import page_link
+from app.kit.menu import may_open
 from app.text.plain import plain
 from curation.recorded import NOTE as RECORDED_NOTE
 
@@ -73,7 +74,7 @@ def draw_link(view: str, *, label: str, icon: str | None = None, width: Any = "c
     """Draw a link to a page; only its label for who may not open the page."""
     user = current_user()
     if user is not None and may_open(user, view):
-        st.page_link(view_file(view), label=label, icon=icon, width=width)
+        page_link(view, label, icon=icon, width=width)
     else:
         st.markdown(plain(label), width=width)
 
@@ -82,12 +83,7 @@ def draw_hand_off(view: str, label: str, **parameters: object) -> None:
     """Draw the link to what comes next, with its choice made; nothing for who may not open it."""
     user = current_user()
     if user is not None and may_open(user, view):
-        st.page_link(
-            view_file(view),
-            label=plain(label),
-            icon=":material/arrow_forward:",
-            query_params={name: str(value) for name, value in parameters.items()},
-        )
+        page_link(view, plain(label), icon=":material/arrow_forward:", parameters=parameters)
 
 
 def draw_empty(what: str, then: str, *, command: str = "", view: str = "", link: str = "") -> None:

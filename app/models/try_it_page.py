@@ -5,6 +5,7 @@ from typing import Literal
 import streamlit as st
 
 from app.access.session_user import failures_shown, require_permission
+from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading
 from app.models.compared.measures import model_name
 from app.models.try_it.client import Searched, search_with
@@ -14,7 +15,7 @@ from app.models.try_it.ranks import moves
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
-from db.corpus.datasets import list_datasets
+from db.corpus.browsing import has_passages
 from db.outcome.checkpoints import list_checkpoints
 from db.store.store import open_store
 from trainer.settings.table import DEFAULT_BASE_MODEL
@@ -54,15 +55,16 @@ def search(models: list[str], dataset: str, instruction: str, query: str) -> Non
     st.session_state[BEFORE] = now
 
 
+chosen = chosen_dataset()
 with open_store().read() as session:
-    datasets = [each.name for each in list_datasets(session) if each.passages]
+    is_ready = chosen is not None and has_passages(session, chosen.id)
     checkpoints = list_checkpoints(session)
 draw_heading(
     "Try it",
     "Search with two models. Change the instruction and search again: arrows show rank changes.",
     offline=any((each.summary.get("release") or {}).get("offline") for each in checkpoints),
 )
-if not datasets:
+if chosen is None or not is_ready:
     draw_empty(
         "No passages to search yet.",
         "Import a dataset with passages first.",
@@ -74,10 +76,9 @@ draw_examples(read_examples())
 st.subheader("Search yourself", anchor=False)
 names = [DEFAULT_BASE_MODEL, *dict.fromkeys(each.path for each in checkpoints)]
 with st.form("try_it.form"):
-    first, second, third = st.columns(3)
-    dataset = first.selectbox("Dataset", datasets, key="try_it.dataset")
-    left = second.selectbox("Model", names, format_func=model_name, key="try_it.left")
-    right = third.selectbox(
+    first, second = st.columns(2)
+    left = first.selectbox("Model", names, format_func=model_name, key="try_it.left")
+    right = second.selectbox(
         "Compare with",
         (None, *names),
         index=2 if len(names) > 1 else 0,
@@ -87,5 +88,5 @@ with st.form("try_it.form"):
     instruction = st.text_input("Instruction", key="try_it.instruction")
     query = st.text_input("Query", key="try_it.query")
     submitted = st.form_submit_button("Search", type="primary", key="try_it.search")
-if submitted and dataset and left:
-    search([left, right] if right else [left], dataset, instruction or "", query or "")
+if submitted and left:
+    search([left, right] if right else [left], chosen.name, instruction or "", query or "")

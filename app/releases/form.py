@@ -21,15 +21,18 @@ DUPLICATES_NOTE = ", before duplicates between runs are left out"
 REVIEWED = {"": "not reviewed", "approve": "approved", "edit": "edited", "reject": "rejected"}
 
 
-def draw_release_form(runs: list[RunSummary], number: int) -> None:
-    """Filter, splits and format of a release of one of the runs."""
+def draw_release_form(runs: list[RunSummary], elsewhere: list[RunSummary], number: int) -> None:
+    """Filter, splits and format of a release of one of the runs, and further ones.
+
+    elsewhere: the runs of other datasets; number: what the release is called by default.
+    """
     by_id = {run.id: run for run in runs}
     take_from_url("releases.run", "run", {str(number): number for number in by_id})
     run_id = st.selectbox(
         "Run", list(by_id), format_func=lambda n: run_name(by_id[n]), key="releases.run"
     )
     run = by_id[run_id] if run_id is not None else runs[0]
-    chosen = [run, *_draw_further_runs(by_id, run)]
+    chosen = [run, *_draw_further_runs({each.id: each for each in (*runs, *elsewhere)}, run)]
     _draw_filter(chosen)
     _draw_splits(number)
     config = actions.config_of_form([(each.id, each.dataset) for each in chosen])

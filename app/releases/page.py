@@ -4,6 +4,7 @@ import streamlit as st
 
 from app.jobs.card import follow_job
 from app.kit.choice import choose
+from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, draw_table
 from app.releases.diff import draw_release_diff
 from app.releases.form import draw_release_form
@@ -46,10 +47,13 @@ def draw_release(release: Release) -> None:
     )
 
 
+chosen = chosen_dataset()
 with open_store().read() as session:
-    runs = [run for run in list_runs(session) if run.kept]
-    found = list_releases(session)
+    every = [run for run in list_runs(session) if run.kept]
+    made = len(list_releases(session))
+    found = [] if chosen is None else list_releases(session, chosen.id)
     arrived = pushes(session)
+runs = [run for run in every if chosen is not None and run.dataset_id == chosen.id]
 draw_heading("Releases", "Immutable exports of groups, each with a dataset card.")
 if not runs and not found:
     draw_empty(
@@ -62,7 +66,7 @@ if not runs and not found:
 if runs:
     is_new = not found or "run" in st.query_params
     with st.expander("New release", icon=":material/add:", expanded=is_new):
-        draw_release_form(runs, len(found) + 1)
+        draw_release_form(runs, [run for run in every if run not in runs], made + 1)
 if "releases.job" in st.session_state:
     follow_job(st.session_state["releases.job"], key="releases.follow")
 if found:
@@ -89,7 +93,7 @@ if found:
             "Created": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
         },
     )
-    chosen = choose(
+    release = choose(
         "Release",
         found,
         key="releases.chosen",
@@ -97,6 +101,6 @@ if found:
         ident=lambda each: each.id,
         name=lambda each: f"release {each.id} · {each.name}",
     )
-    draw_release(chosen)
-    draw_release_diff(chosen, found)
-    draw_pushes(chosen, arrived.get(chosen.id, []))
+    draw_release(release)
+    draw_release_diff(release, found)
+    draw_pushes(release, arrived.get(release.id, []))

@@ -6,7 +6,8 @@ from app.access.language import language_now
 from app.access.openid import go_to_provider
 from app.access.scope import begin_page
 from app.access.session_user import current_user, failures_shown, show_notices
-from app.kit.menu import IN_EVERY_LANGUAGE, entry_of, pages, permission_of
+from app.kit.frame.dataset import draw_dataset_choice, find_dataset
+from app.kit.menu import IN_EVERY_LANGUAGE, pages, permission_of
 from app.server.shell import ICON, draw_sidebar, draw_signed_out, draw_style, draw_tabs
 from app.text.languages import DEFAULT
 
@@ -18,11 +19,16 @@ with failures_shown():
         draw_signed_out()
         go_to_provider()
     else:
-        page = st.navigation(pages(user))
-        begin_page(user, permission_of(page.url_path))
-        draw_sidebar(user)
-        draw_tabs(entry_of(user, page.url_path), page.url_path)
+        page = st.navigation(pages(user), position="hidden")
+        name = page.url_path or "home"
+        begin_page(user, permission_of(name))
+        choice = find_dataset(user, name)
+        draw_sidebar(user, name)
+        draw_dataset_choice(choice)
+        draw_tabs(user, name)
         show_notices()
-        is_translated = page.url_path in IN_EVERY_LANGUAGE
-        with failures_shown(language_now() if is_translated else DEFAULT):
+        with failures_shown(language_now() if name in IN_EVERY_LANGUAGE else DEFAULT):
+            if choice.refused:
+                st.title(page.title, anchor=False)
+                raise choice.refusal()
             page.run()

@@ -1,4 +1,4 @@
-"""The frame of every page: style, logo, and who is signed in."""
+"""The frame of every page: style, menu, tabs, and who is signed in."""
 
 import json
 from html import escape
@@ -9,7 +9,8 @@ import streamlit as st
 from app.access.identity import SessionUser
 from app.access.language import language_now, say
 from app.kit.card_files import card_css, card_js
-from app.kit.menu import Entry, title_of, view_file
+from app.kit.frame.links import page_link
+from app.kit.menu import Entry, entries_for, entry_of, title_of
 from app.text.languages import LANGUAGES
 
 STYLE = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
@@ -29,9 +30,13 @@ FOLDING = st.components.v2.component(
 )
 
 
-def draw_sidebar(user: SessionUser) -> None:
-    """The logo above the menu, the user below it; folded at first in a narrow window."""
+def draw_sidebar(user: SessionUser, page: str) -> None:
+    """The logo above the menu, the user below it; folded at first in a narrow window.
+
+    The menu's entries open their first page; the entry and the tab of this page are marked.
+    """
     st.logo(str(LOGO), size="large")
+    current = entry_of(user, page)
     name = escape(user.name)
     if user.account_id is None:
         line = f"{name} · {escape(say('menu.no_accounts'))}"
@@ -42,28 +47,39 @@ def draw_sidebar(user: SessionUser) -> None:
             f' · <a href="/sign-out" target="_self">{escape(say("menu.sign_out"))}</a>'
         )
     with st.sidebar:
-        st.html(f'<p class="inf-user">{line}</p>')
-        FOLDING(key="frame.folding")
+        with st.container(key="frame-menu", gap=None):
+            for entry in entries_for(user):
+                with st.container(key=f"frame-entry-{entry.views[0].name}"):
+                    page_link(entry.views[0].name, entry.label, icon=f":material/{entry.icon}:")
+        st.html(f'<p class="inf-user">{line}</p>{_mark(current, page)}')
+        first = current.views[0].name if current else ""
+        FOLDING(key="frame.folding", data={"entry": first, "page": page})
 
 
-def draw_tabs(entry: Entry | None, name: str) -> None:
-    """The pages of the current menu entry as tabs, and entry and tab marked; name: the page's.
-
-    Streamlit marks only the page that the menu lists, which is the entry's first, and tabs in grey.
-    """
-    if entry is None or len(entry.views) == 1:
-        return
-    link = f'[data-testid="stSidebarNavLink"][href$="/{entry.views[0].name}"]'
-    tab = f'.st-key-frame-tabs [data-testid="stPageLink-NavLink"][href$="{name}"]'
+def _mark(entry: Entry | None, page: str) -> str:
+    """The style that marks the entry and the tab of this page: Streamlit marks in grey."""
+    if entry is None:
+        return ""
+    link, tab = (
+        f".st-key-frame-{one} a" for one in (f"entry-{entry.views[0].name}", f"tab-{page}")
+    )
     mark = "background: var(--inf-mark); box-shadow: inset"
-    st.html(
+    return (
         f"<style>{link}, {link}:hover {{ {mark} 3px 0 0 var(--inf-accent); }} "
         f"{link} span {{ font-weight: 600; }} "
         f"{tab}, {tab}:hover {{ {mark} 0 -2px 0 var(--inf-accent); }}</style>"
     )
+
+
+def draw_tabs(user: SessionUser, page: str) -> None:
+    """The pages of the current menu entry as tabs."""
+    entry = entry_of(user, page)
+    if entry is None or len(entry.views) == 1:
+        return
     with st.container(horizontal=True, gap="small", key="frame-tabs"):
         for view in entry.views:
-            st.page_link(view_file(view.name), label=title_of(view), width="content")
+            with st.container(key=f"frame-tab-{view.name}", width="content"):
+                page_link(view.name, title_of(view), width="content")
 
 
 SIGN_IN = st.components.v2.component(

@@ -1,11 +1,14 @@
 // Folds the sidebar between 769 and 1000 px until the person opens it: Streamlit's "auto" folds it
 // only up to 768 px. Streamlit keeps the choice in localStorage; MARK tells ours from the person's,
-// so that a wider window shows the sidebar again.
+// so that a wider window shows the sidebar again. Below 769 px a click in the menu folds it, as in
+// Streamlit's own menu. Names menu, tabs and the current ones of them to screen readers.
 const NARROW = "(min-width: 768.1px) and (max-width: 1000px)";
+const PHONE = "(max-width: 768px)";
 const CHOICE = "stSidebarCollapsed-";
 const MARK = "inf.sidebar.folded";
 const COLLAPSE = '[data-testid="stSidebarCollapseButton"] button';
 const EXPAND = '[data-testid="stExpandSidebarButton"]';
+const LINKS = '.st-key-frame-menu a, .st-key-frame-tabs a';
 
 function fit(isNarrow) {
   const choice = localStorage.getItem(CHOICE);
@@ -23,10 +26,33 @@ function fit(isNarrow) {
   }
 }
 
-export default function () {
+function foldAfterClick(event) {
+  if (matchMedia(PHONE).matches && event.target.closest(".st-key-frame-menu a")) {
+    setTimeout(() => document.querySelector(COLLAPSE)?.click());
+  }
+}
+
+function nameParts({ entry, page }) {
+  for (const [part, label] of [["menu", "Menu"], ["tabs", "Tabs"]]) {
+    const holder = document.querySelector(`.st-key-frame-${part}`);
+    holder?.setAttribute("role", "navigation");
+    holder?.setAttribute("aria-label", label);
+  }
+  for (const link of document.querySelectorAll(LINKS)) {
+    const holder = link.closest('[class*="st-key-frame-entry-"], [class*="st-key-frame-tab-"]');
+    const isCurrent = holder.classList.contains(`st-key-frame-entry-${entry}`)
+      || holder.classList.contains(`st-key-frame-tab-${page}`);
+    if (isCurrent) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+export default function ({ data }) {
+  setTimeout(() => nameParts(data));
   if (document.documentElement.dataset.infSidebar) return;
   const media = matchMedia(NARROW);
   fit(media.matches);
   document.documentElement.dataset.infSidebar = "fitted";
   media.addEventListener("change", (event) => setTimeout(() => fit(event.matches)));
+  document.addEventListener("click", foldAfterClick);
 }

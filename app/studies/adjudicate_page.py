@@ -8,6 +8,7 @@ decision is stored as a separate judge.
 import streamlit as st
 
 from app.kit.choice import choose, draw_pages, page_offset
+from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_labels
 from app.studies import actions
 from app.text.numbers import counted
@@ -134,8 +135,9 @@ draw_heading(
     "Adjudicate",
     "Decide items on which people disagree. The decision is stored as a separate judge.",
 )
+dataset = chosen_dataset()
 with open_store().read() as session:
-    found = list_studies(session)
+    found = [] if dataset is None else list_studies(session, dataset_id=dataset.id)
 if not found:
     draw_empty(
         "No study yet.",

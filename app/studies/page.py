@@ -5,6 +5,7 @@ import streamlit as st
 from app.groups.run_label import run_name
 from app.jobs.card import follow_job
 from app.kit.choice import choose, take_from_url
+from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_status
 from app.studies import actions
 from app.studies.desk import draw_changes, draw_quality
@@ -108,9 +109,11 @@ def draw_judges(study: studies.StudySummary) -> None:
 draw_heading(
     "Studies", "Items that people and models judge, seeing only instruction, query and passages."
 )
+dataset = chosen_dataset()
 with open_store().read() as session:
-    found = studies.list_studies(session)
-    runs = [run for run in list_runs(session) if run.kept + run.dropped]
+    found = [] if dataset is None else studies.list_studies(session, dataset_id=dataset.id)
+    every = [] if dataset is None else list_runs(session, dataset.id)
+    runs = [run for run in every if run.kept + run.dropped]
 if not runs:
     draw_empty(
         "No run with finished groups yet.",

@@ -5,6 +5,7 @@ import streamlit as st
 from app.jobs.card import follow_job
 from app.jobs.curves import draw_curves
 from app.kit.choice import choose, take_from_url
+from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, draw_table
 from app.models.compared.measures import model_name
 from app.text.plain import plain
@@ -19,6 +20,8 @@ from db.release.overview import licence_of_card, release_overview
 from db.release.releases import list_releases
 from db.store.store import open_store
 from db.tables import Checkpoint, Job, Release
+
+TRAININGS = 20
 
 
 def draw_release(release: Release) -> None:
@@ -39,6 +42,21 @@ def draw_release(release: Release) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(plain(" · ".join(filter(None, parts))), width="content")
         draw_labels(offline=release.offline)
+
+
+def without_trainings_on(found: list[Job], releases: list[Release]) -> list[Job]:
+    """The trainings but for those on these releases; a folder may stand for a release.
+
+    So one on a folder that is no release of the store shows whatever dataset is chosen.
+    """
+    names = {str(name) for each in releases for name in (each.id, each.path)}
+    return [job for job in found if str(job.config.get("release")) not in names]
+
+
+def without_releases(found: list[Checkpoint], releases: list[Release]) -> list[Checkpoint]:
+    """The checkpoints but for those trained on these releases."""
+    ids = {each.id for each in releases}
+    return [each for each in found if each.release_id not in ids]
 
 
 def draw_new(releases: list[Release]) -> None:
@@ -152,10 +170,13 @@ def draw_checkpoints(found: list[Checkpoint]) -> None:
     )
 
 
+dataset = chosen_dataset()
 with open_store().read() as session:
-    releases = list_releases(session)
-    checkpoints = list_checkpoints(session)
-    trainings = jobs.list_jobs(session, kind="train", limit=20)
+    releases = [] if dataset is None else list_releases(session, dataset.id)
+    elsewhere = [each for each in list_releases(session) if each not in releases]
+    checkpoints = without_releases(list_checkpoints(session), elsewhere)
+    found = jobs.list_jobs(session, kind="train", limit=actions.MAX_LISTED_JOBS)
+trainings = without_trainings_on(found, elsewhere)[:TRAININGS]
 draw_heading(
     "Train", "Fine-tune an embedding model on a release. The job continues if this page is closed."
 )

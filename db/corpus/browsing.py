@@ -44,6 +44,20 @@ def list_pairs(
     return found, session.scalar(counted) or 0
 
 
+def has_pairs(session: Session, dataset_id: int) -> bool:
+    """Whether the dataset has a pair, found without counting them."""
+    first = select(Pair.id).where(Pair.dataset_id == dataset_id).limit(1)
+    return session.scalar(first) is not None
+
+
+def has_passages(session: Session, dataset_id: int) -> bool:
+    """Whether an import gave the dataset a passage."""
+    first = select(Passage.id).where(
+        Passage.dataset_id == dataset_id, Passage.origin != "generated"
+    )
+    return session.scalar(first.limit(1)) is not None
+
+
 def list_passages(
     session: Session,
     dataset_id: int,

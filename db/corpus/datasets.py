@@ -113,6 +113,12 @@ def list_datasets(session: Session, *, archived: bool = False) -> list[DatasetSu
     ]
 
 
+def dataset_names(session: Session) -> list[str]:
+    """The names of the datasets that are not archived, without counting what they hold."""
+    query = select(Dataset.name).where(Dataset.archived_at.is_(None))
+    return list(session.scalars(query.order_by(Dataset.name)))
+
+
 def get_or_create_dataset(
     session: Session, name: str, *, source: str = "", licence: str = ""
 ) -> Dataset:

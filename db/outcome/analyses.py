@@ -7,7 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, defer
 
 from db.errors import NotFound
-from db.tables import Analysis
+from db.tables import Analysis, Dataset
 
 
 def find_analysis(session: Session, kind: str, inputs_sha256: str) -> Analysis | None:
@@ -64,7 +64,31 @@ def analyses_of_dataset(session: Session, kind: str, dataset_id: int) -> Iterato
         yield session.get_one(Analysis, analysis_id)
 
 
-def list_analyses(session: Session, kind: str, *, limit: int = 50) -> list[Analysis]:
-    """Analyses of that kind, newest first; their payload is loaded when it is read."""
+def list_analyses(
+    session: Session, kind: str, *, dataset_id: int | None = None, limit: int = 50
+) -> list[Analysis]:
+    """Analyses of that kind, newest first; their payload is loaded when it is read.
+
+    dataset_id: only those that have this dataset among their corpora, or no dataset at all.
+    """
     query = select(Analysis).where(Analysis.kind == kind).order_by(Analysis.id.desc())
+    if dataset_id is not None:
+        query = query.where(Analysis.id.in_(ids_by_kind(session, dataset_id).get(kind, ())))
     return list(session.scalars(query.limit(limit).options(defer(Analysis.payload))))
+
+
+def ids_by_kind(session: Session, dataset_id: int | None = None) -> dict[str, list[int]]:
+    """The ids of the analyses by kind: of all, or of those that have this dataset, or releases and
+    files alone, among their corpora.
+
+    One of a single dataset is stored with its id, one of several with their names.
+    """
+    found: dict[str, list[int]] = {}
+    name = session.scalar(select(Dataset.name).where(Dataset.id == dataset_id))
+    query = select(Analysis.id, Analysis.kind, Analysis.config, Analysis.dataset_id)
+    for key, kind, config, only in session.execute(query):
+        names = config.get("datasets") or ()
+        is_of_none = only is None and not names
+        if dataset_id in (None, only) or name in names or is_of_none:
+            found.setdefault(kind, []).append(key)
+    return found

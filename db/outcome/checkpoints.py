@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from db.errors import NotFound
-from db.tables import Checkpoint
+from db.release.releases import with_groups_of
+from db.tables import Checkpoint, Release
 
 
 def record_checkpoint(
@@ -48,10 +49,21 @@ def checkpoint_at(session: Session, path: str) -> Checkpoint | None:
 
 
 def list_checkpoints(
-    session: Session, *, release_id: int | None = None, limit: int = 100
+    session: Session,
+    *,
+    release_id: int | None = None,
+    dataset_id: int | None = None,
+    limit: int = 100,
 ) -> list[Checkpoint]:
-    """Checkpoints, newest first."""
+    """Checkpoints, newest first: all, or those trained on a release, or on any of a dataset."""
     query = select(Checkpoint).order_by(Checkpoint.id.desc()).limit(limit)
     if release_id is not None:
         query = query.where(Checkpoint.release_id == release_id)
+    if dataset_id is not None:
+        query = query.where(trained_on(dataset_id))
     return list(session.scalars(query))
+
+
+def trained_on(dataset_id: int) -> ColumnElement[bool]:
+    """The condition that a checkpoint was trained on a release with groups of the dataset."""
+    return Checkpoint.release_id.in_(select(Release.id).where(with_groups_of(dataset_id)))

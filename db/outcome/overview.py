@@ -1,12 +1,15 @@
 """Counts of the store's contents, and the next step of the workflow."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
+from db.outcome.analyses import ids_by_kind
+from db.outcome.checkpoints import trained_on
+from db.release.releases import with_groups_of
 from db.tables import (
-    Analysis,
     Checkpoint,
     Dataset,
     Evaluation,
@@ -46,47 +49,72 @@ class Overview:
     offline_runs: int
 
 
-def overview(session: Session) -> Overview:
-    """Count what the store holds. `judgments` are those of studies, not of the validator."""
+def overview(session: Session, dataset_id: int | None = None) -> Overview:
+    """Count what the store holds, all of it or of one dataset; failed jobs always of all.
 
-    def count(query: Select[int]) -> int:
+    `judgments` are those of studies, not of the validator.
+    """
+
+    def within(query: Any, condition: ColumnElement[bool]) -> Any:
+        return query if dataset_id is None else query.where(condition)
+
+    def count(query: Any) -> int:
         return session.scalar(query) or 0
 
-    def rows(table: type) -> int:
-        return count(select(func.count()).select_from(table))
+    def rows(table: type, condition: ColumnElement[bool]) -> Any:
+        return within(select(func.count()).select_from(table), condition)
 
+    runs = select(Run.id).where(Run.dataset_id == dataset_id)
+    groups = Group.run_id.in_(runs)
     verdicts = dict(
         session.execute(
-            select(Group.verdict, func.count())
-            .where(Group.verdict.is_not(None))
-            .group_by(Group.verdict)
+            within(
+                select(Group.verdict, func.count())
+                .where(Group.verdict.is_not(None))
+                .group_by(Group.verdict),
+                groups,
+            )
         ).all()
     )
-    in_studies = select(func.count(Judgment.id)).where(
-        Judgment.is_current, Judgment.study_id.is_not(None)
+    in_studies = within(
+        select(func.count(Judgment.id)).where(Judgment.is_current, Judgment.study_id.is_not(None)),
+        Judgment.study_id.in_(select(Study.id).where(Study.dataset_id == dataset_id)),
     )
     simulated = in_studies.join(Judge, Judge.id == Judgment.judge_id).where(Judge.simulated)
-    kinds = session.execute(select(Analysis.kind, func.count()).group_by(Analysis.kind))
+    checkpoints = rows(Checkpoint, trained_on(dataset_id or 0))
     return Overview(
-        datasets=count(select(func.count(Dataset.id)).where(Dataset.archived_at.is_(None))),
-        pairs=rows(Pair),
-        passages=count(
-            select(func.count()).select_from(Passage).where(Passage.origin != "generated")
+        datasets=count(
+            rows(Dataset, Dataset.id == dataset_id).where(Dataset.archived_at.is_(None))
         ),
-        runs=count(select(func.count(Run.id)).where(Run.archived_at.is_(None))),
-        groups=rows(Group),
+        pairs=count(rows(Pair, Pair.dataset_id == dataset_id)),
+        passages=count(
+            rows(Passage, Passage.dataset_id == dataset_id).where(Passage.origin != "generated")
+        ),
+        runs=count(rows(Run, Run.dataset_id == dataset_id).where(Run.archived_at.is_(None))),
+        groups=count(rows(Group, groups)),
         kept=verdicts.get("kept", 0),
         dropped=verdicts.get("dropped", 0),
-        studies=rows(Study),
+        studies=count(rows(Study, Study.dataset_id == dataset_id)),
         judgments=count(in_studies),
         simulated_judgments=count(simulated),
-        reviews=count(select(func.count()).select_from(Review).where(Review.is_current)),
-        analyses=dict(kinds.all()),
-        releases=rows(Release),
-        checkpoints=rows(Checkpoint),
-        evaluations=rows(Evaluation),
+        reviews=count(
+            rows(Review, Review.group_id.in_(select(Group.id).where(groups))).where(
+                Review.is_current
+            )
+        ),
+        analyses={kind: len(ids) for kind, ids in ids_by_kind(session, dataset_id).items()},
+        releases=count(rows(Release, with_groups_of(dataset_id or 0))),
+        checkpoints=count(checkpoints),
+        evaluations=count(
+            rows(
+                Evaluation,
+                Evaluation.checkpoint_id.in_(
+                    select(Checkpoint.id).where(trained_on(dataset_id or 0))
+                ),
+            )
+        ),
         jobs_failed=count(
             select(func.count()).select_from(Job).where(Job.status.in_(["failed", "lost"]))
         ),
-        offline_runs=count(select(func.count()).select_from(Run).where(Run.offline)),
+        offline_runs=count(rows(Run, Run.dataset_id == dataset_id).where(Run.offline)),
     )

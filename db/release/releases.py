@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import insert, or_, select
+from sqlalchemy import ColumnElement, insert, or_, select
 from sqlalchemy.orm import Session
 
 from db.errors import NotFound
@@ -109,10 +109,15 @@ def list_releases(session: Session, dataset_id: int | None = None) -> list[Relea
     """Releases, newest first, of all datasets or those with groups of one."""
     query = select(Release).order_by(Release.id.desc())
     if dataset_id is not None:
-        of_runs = select(ReleaseRun.release_id).join(RunTable, RunTable.id == ReleaseRun.run_id)
-        with_groups = Release.id.in_(of_runs.where(RunTable.dataset_id == dataset_id))
-        query = query.where(or_(Release.dataset_id == dataset_id, with_groups))
+        query = query.where(with_groups_of(dataset_id))
     return list(session.scalars(query))
+
+
+def with_groups_of(dataset_id: int) -> ColumnElement[bool]:
+    """The condition that a release has groups of the dataset, alone or among others."""
+    of_runs = select(ReleaseRun.release_id).join(RunTable, RunTable.id == ReleaseRun.run_id)
+    in_run = Release.id.in_(of_runs.where(RunTable.dataset_id == dataset_id))
+    return or_(Release.dataset_id == dataset_id, in_run)
 
 
 def find_release_at(session: Session, path: str, content_sha256: str) -> Release | None:

@@ -128,7 +128,7 @@ def test_a_release_of_several_runs_is_queued_in_their_order(
     sqlite_store: Store, home: Path
 ) -> None:
     first, second = make_run(sqlite_store), make_run(sqlite_store, name="films", kept=2)
-    at = opened(sqlite_store)
+    at = open_page("releases", dataset="books")
     at.selectbox(key="releases.run").select(first).run()
     at.multiselect(key="releases.further_runs").select(second).run()
     assert not at.exception

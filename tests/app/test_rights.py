@@ -598,7 +598,7 @@ def test_a_right_held_everywhere_widens_neither_home_nor_what_a_page_draws_again
         set_rights(session, get_account(session, "ann"), ["judge", "review"], actor="root")
         session.commit()
     at = open_page("home")
-    assert "in 1 dataset" in words(at) and f"Job {other.job}" not in words(at)
+    assert "in mine" in words(at) and f"Job {other.job}" not in words(at)
     at = at.switch_page(page_path("jobs")).run()
     assert list(at.dataframe[0].value["Job"]) == [mine.job]
     redraw_fragments(at, monkeypatch)

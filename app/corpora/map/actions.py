@@ -70,8 +70,9 @@ def growable(groups: list[int], pairs: list[int]) -> Growable:
         return pairs_to_grow(session, group_ids=groups, pair_ids=pairs)
 
 
-def list_for_study(groups: list[int]) -> None:
-    """Fill the Studies form with these groups, limited to the run that has most of them."""
+def list_for_study(groups: list[int]) -> int:
+    """Fill the Studies form with these groups; returns the run that has most of them, to which
+    the list is limited."""
     with open_store().read() as session:
         by_run = groups_by_run(session, groups)
     run_id, mine = next(iter(by_run.items()))
@@ -80,6 +81,7 @@ def list_for_study(groups: list[int]) -> None:
     st.session_state["studies.run"] = run_id
     st.session_state["studies.sample"] = "list"
     st.session_state["studies.list"] = "\n".join(str(group) for group in mine)
+    return run_id
 
 
 @action

@@ -25,7 +25,7 @@ def draw_new_map(
     is_linked = bool(
         st.session_state.get("coverage.runs") or st.session_state.get("coverage.releases")
     )
-    draw_corpora("coverage", names, releases, default=0 if is_linked else 1)
+    draw_corpora("coverage", names, releases, is_preset=not is_linked)
     st.multiselect(
         "Runs",
         list(by_id),

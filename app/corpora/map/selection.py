@@ -8,7 +8,7 @@ from app.corpora.map import actions
 from app.corpora.map.chosen import clear_selection
 from app.corpora.map.growing import draw_growing
 from app.kit.figure import Origin, draw_rows, frame_as_csv
-from app.kit.menu import view_file
+from app.kit.frame.links import go_to, page_link
 from app.text.numbers import counted
 from app.text.plain import plain
 
@@ -41,8 +41,7 @@ def draw_selection(points: pd.DataFrame, rows: list[int], origin: Origin, analys
             disabled=not groups,
             help="Opens the Studies page with these groups as its list; one run only.",
         ):
-            actions.list_for_study(groups)
-            st.switch_page(view_file("studies"))
+            go_to("studies", {"run": actions.list_for_study(groups)})
         draw_growing(groups, pairs)
         _draw_exclusion(groups)
         with st.container(horizontal=True):
@@ -94,11 +93,11 @@ def _draw_workbench_link(groups: list[int]) -> None:
     """Link to these groups in the workbench: those of the run that has most of them."""
     run_id, mine = actions.groups_of_one_run(groups)
     if run_id is not None:
-        st.page_link(
-            view_file("groups"),
-            label=f"Open {counted(len(mine), 'group')}",
+        page_link(
+            "groups",
+            f"Open {counted(len(mine), 'group')}",
             icon=":material/view_agenda:",
-            query_params={"run": str(run_id), "groups": ",".join(map(str, mine))},
+            parameters={"run": run_id, "groups": ",".join(map(str, mine))},
         )
 
 

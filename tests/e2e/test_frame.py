@@ -1,0 +1,70 @@
+"""The frame in a browser: the chosen dataset stays in the URL, and back is one step."""
+
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from browser import settled
+from full_store import fill
+from page_hands import choose, open_view, place
+from playwright.sync_api import Browser, Page, expect
+from restartable import Restartable
+from study_world import make_world
+
+from db.store.store import Store
+
+pytestmark = [pytest.mark.browser, pytest.mark.long]
+CHOICE = "frame.dataset"
+
+
+@pytest.fixture(scope="module")
+def two(store: Store) -> Store:
+    """The full store, and a later dataset."""
+    fill(store)
+    make_world(store, 5, name="another")
+    return store
+
+
+def dataset_of(page: Page) -> list[str]:
+    return parse_qs(urlsplit(page.url).query).get("dataset", [])
+
+
+def test_the_dataset_goes_with_the_menu_the_tabs_and_back_and_is_one_step_each(
+    two: Store, served: Restartable, browser: Browser
+) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(f"{served.url}/?dataset=world")
+    settled(page)
+    steps = page.evaluate("history.length")
+    for number, title in enumerate(("Groups", "Agreement", "Coverage", "Jobs", "Train"), 1):
+        open_view(page, title)
+        assert dataset_of(page) == ["world"], title
+        if title in ("Groups", "Agreement"):  # the others are reached through their entry
+            assert page.evaluate("history.length") == steps + number
+    open_view(page, "Groups")
+    choose(page, CHOICE, "another")
+    assert dataset_of(page) == ["another"]
+    expect(page.get_by_text("5 groups").first).to_be_visible()
+    page.go_back()
+    expect(place(page, CHOICE).get_by_role("combobox")).to_have_value("world")
+    page.go_back()
+    expect(page.get_by_role("heading", level=1, name="Train")).to_be_visible()
+    settled(page)
+    assert dataset_of(page) == ["world"]
+
+
+def test_the_current_entry_and_tab_are_named_and_a_phone_folds_the_menu_after_a_click(
+    two: Store, served: Restartable, browser: Browser
+) -> None:
+    page = browser.new_page(viewport={"width": 400, "height": 800})
+    page.goto(f"{served.url}/coverage?dataset=world")
+    settled(page)
+    tabs = page.get_by_role("navigation", name="Tabs")
+    expect(tabs.locator('[aria-current="page"]')).to_have_text("Coverage")
+    page.get_by_test_id("stExpandSidebarButton").click()
+    menu = page.get_by_role("navigation", name="Menu")
+    expect(menu.locator('[aria-current="page"]')).to_contain_text("Insight")
+    menu.get_by_role("link", name="Data", exact=True).click()
+    settled(page)
+    expect(page.get_by_test_id("stExpandSidebarButton")).to_be_visible()
+    expect(page.get_by_role("heading", level=1, name="Datasets")).to_be_visible()
+    assert dataset_of(page) == ["world"]
