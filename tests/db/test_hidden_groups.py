@@ -347,3 +347,29 @@ def test_a_group_read_before_there_was_a_study_is_never_given_to_who_read_it(sto
     assert {group_of[item_id] for item_id in given["ann"]} == set(groups[2:])
     assert len(given["bob"]) == GROUPS
     assert hidden_from(store, "ann") == set(groups[2:])
+
+
+def test_listing_groups_beside_an_open_study_does_not_walk_its_items_for_each(
+    sqlite_store: Store,
+) -> None:
+    """It took SQLite 34,600 steps for 60 groups and 40 items, and minutes for 100,000 groups."""
+    run_id = make_world(sqlite_store, 60)
+    with sqlite_store.write() as session:
+        sampled_study(session, run_id=run_id, items=40, overlap=1, name="open")
+        session.commit()
+    steps = 0
+
+    def count() -> None:
+        nonlocal steps
+        steps += 100
+
+    with sqlite_store.read() as session:
+        connection = session.connection().connection.driver_connection
+        assert connection is not None
+        connection.set_progress_handler(count, 100)
+        found = queue.listed_groups(
+            session, QueueFilter(run_id), viewer="ann", blind=False, offset=0, limit=50
+        )
+        connection.set_progress_handler(None, 0)
+    assert found.total == 20
+    assert steps < 12_000
