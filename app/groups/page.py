@@ -106,9 +106,13 @@ def draw_curators_part(run: RunSummary) -> None:
 
 
 @st.fragment(key="groups-workbench")
-def draw_desk(desk: Desk) -> None:
+def draw_desk(desk: Desk, run: RunSummary) -> None:
+    """The counts stand above the workbench, which first stores what was decided."""
+    counts = st.container()
     with failures_shown():
-        draw_workbench(desk, key=f"groups.workbench_{desk.wanted.run_id}")
+        draw_workbench(desk, key=f"groups.workbench_{run.id}")
+        with counts:
+            draw_counts(run)
 
 
 def named_group() -> int | None:
@@ -156,14 +160,13 @@ def draw_page(runs: list[RunSummary]) -> None:
     with open_store().read() as session:
         viewer = actions.viewer_of(session, run.id)
     wanted = draw_filters(run, blind=viewer.blind, place=filters)
-    draw_counts(run)
     group_id = named_group()
     if group_id is not None and actions.is_hidden(group_id):
         if not viewer.curates:
             raise Refused(f"group {group_id} is not in your queue")
         draw_warning(group_id)
         group_id = None
-    draw_desk(Desk(wanted, group_id))
+    draw_desk(Desk(wanted, group_id), run)
     draw_lifeline()
     draw_hidden(run.id, curates=viewer.curates)
     if viewer.curates and viewer.reviews:

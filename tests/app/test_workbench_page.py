@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from app_pages import card_data, open_page, sign_in, words
+from app_pages import card_data, open_page, redraw_fragments, sign_in, words
 from records_world import group_ids, make_run
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
@@ -89,6 +89,20 @@ def test_an_address_is_a_saved_view(sqlite_store: Store) -> None:
     assert [row["id"] for row in rows(page)] == [kept[1], dropped[0]]
     page.button(key="groups.all_ids").click().run()
     assert len(rows(page)) == len(kept) + len(dropped)
+
+
+def test_the_counts_above_the_list_follow_each_decision_without_the_page(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = make_run(sqlite_store, kept=3, dropped=1, unwritten=0)
+    page = open_page("groups")
+    assert "0 of 4 groups reviewed" in words(page)
+    for done, group_id in enumerate(group_ids(sqlite_store, run_id), 1):
+        with sqlite_store.write() as session:
+            approve_group(session, group_id, reviewed_by="ann")
+            session.commit()
+        redraw_fragments(page, monkeypatch)  # as the workbench does when it has stored a decision
+        assert f"{done} of 4 groups reviewed · {done} approved" in words(page)
 
 
 def test_a_group_of_the_address_is_opened_where_it_stands_in_the_list(sqlite_store: Store) -> None:

@@ -79,8 +79,10 @@ def test_keys_review_the_group_on_the_screen_and_undo_takes_it_back(
 ) -> None:
     run_id = new_run(store, 6)
     page = open_card(browser, served, run_id)
+    expect(page.get_by_text("0 of 6 groups reviewed")).to_be_visible()
     approved = press(page, "a")
     expect(page.locator(".card")).not_to_have_attribute("data-group", str(approved))
+    expect(page.get_by_text("1 of 6 groups reviewed · 1 approved")).to_be_visible()
     rejected = reject(page)
     passed = press(page, "j")
     assert passed not in (approved, rejected)
