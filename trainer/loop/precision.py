@@ -11,5 +11,5 @@ def uses_bf16(precision: str) -> bool:
     if precision != "auto":
         return precision == "bf16"
     if torch.cuda.is_available():
-        return torch.cuda.is_bf16_supported(including_emulation=False)
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return bool(torch.cpu.get_capabilities().get("amx_bf16"))

@@ -1,6 +1,6 @@
 """What training gained, measured on the same groups and items before and after: paired."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from analysis.figures.paired import Questions, Scores, paired_difference
 
@@ -9,7 +9,7 @@ Gain = dict[str, float | None]
 
 
 def gains(
-    before: Scores, after: Scores, measures: Sequence[str], questions: Questions | None = None
+    before: Scores, after: Scores, measures: Iterable[str], questions: Questions | None = None
 ) -> dict[str, Gain]:
     """{measure: its gain} of those that both have. questions: which belong to one cluster, as
     `paired_difference` takes them; without it everything scored is independent."""
