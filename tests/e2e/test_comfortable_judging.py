@@ -30,7 +30,7 @@ OF_STREAMLIT = (
     ("list", r'^<ul class="st-emotion-cache|stSidebarNav'),
     ("listitem", r'^<li class="st-emotion-cache'),
     ("color-contrast", r'^<span class="token'),
-    ("color-contrast", r"^<p>(Releases|Compare with)</p>$"),
+    ("color-contrast", r"^<p>(Releases|Sources|Compare with)</p>$"),
 )
 
 

@@ -35,7 +35,13 @@ from trainer.parallel.processes import (
 )
 
 TESTS = Path(__file__).parents[1]
-QWEN = {"base_model": "tiny-random-qwen2", "objective": "P,I:multi", "rows_per_batch": "4"}
+# float32: bfloat16 would hide a wrong share behind its rounding.
+QWEN = {
+    "base_model": "tiny-random-qwen2",
+    "objective": "P,I:multi",
+    "rows_per_batch": "4",
+    "precision": "fp32",
+}
 
 
 def start_ranks(folder: Path, count: int) -> list[subprocess.Popen[bytes]]:

@@ -84,9 +84,11 @@ def base_caches(
 ) -> Caches | None:
     """Kept vectors of a training's base model, as its evaluation reads and writes them.
 
-    None on a GPU: a training scores there in another precision than an evaluation.
+    None on a GPU: a training scores there in another precision than an evaluation. None with
+    FSDP: each process has a part of the weights, so all of them must encode every text, and only
+    the first has the store.
     """
-    if model.device.type == "cuda":
+    if model.device.type == "cuda" or settings.fsdp == "on":
         return None
     known = identity_of(settings.base_model, settings) + reading_of(model)
     return caches_of(store, known, model)
