@@ -1,8 +1,8 @@
 """Memory and time of a training, measured on a few of its own steps before it starts.
 
 One step on the longest groups gives the peak of memory, a few on ordinary ones the pace; a sample
-of the held-out texts gives the pace of scoring. Nothing is saved. What is measured is this process:
-with several, each GPU holds about as much, and steps take about that many times less.
+of the texts to be scored gives the pace of scoring. Nothing is saved. What is measured is this
+process: with several, each GPU holds about as much, and steps take about that many times less.
 """
 
 import random
@@ -18,20 +18,19 @@ import torch
 
 from trainer.data.groups import Group, group_key
 from trainer.data.splitting import Groups
-from trainer.evaluate.following import CONTROLS
+from trainer.launch.scoring_time import CachesOf, scoring_seconds
 from trainer.loop.arguments import step_count
 from trainer.loop.columns import columns_of
 from trainer.loop.fitting import make_loss, prepare_weights
+from trainer.loop.heap import GROWTH
 from trainer.loop.packing_check import make_collator
 from trainer.loop.precision import uses_bf16
-from trainer.probe.natural import read_natural_probe
 from trainer.settings.settings import TrainSettings
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 ORDINARY_STEPS = 4
-SCORED_TEXTS = 64
 KIB = 1 if sys.platform == "darwin" else 1024  # what the system counts peak memory in
 
 
@@ -41,13 +40,17 @@ def measure_training(
     groups: Groups,
     *,
     check: Callable[[], None] = lambda: None,
+    caches_of_base: CachesOf | None = None,
 ) -> dict[str, Any]:
     """{"steps", "seconds", "seconds_per_step", "scoring_seconds", "peak_bytes", "device"}.
 
-    peak_bytes: of the GPU where there is one, else of this process. `max_seconds` limits `seconds`.
+    peak_bytes: of the GPU where there is one, else of this process, as it will have grown at the
+    end. `max_seconds` limits `seconds`.
+    caches_of_base: as `HeldOutScores`; only read.
     """
     training = groups.training
-    scoring = 2 * _scoring_seconds(model, settings, groups)
+    steps = step_count(settings, len(training))
+    scoring = scoring_seconds(model, settings, groups, steps, caches_of_base)
     prepare_weights(model, settings)
     step = _stepper(model, training, settings)
     rows = settings.rows_per_batch
@@ -60,7 +63,6 @@ def measure_training(
         step(generator.sample(training, min(rows, len(training))))
         seconds.append(time.monotonic() - began)
     each = statistics.median(seconds) * settings.accumulation_steps
-    steps = step_count(settings, len(training))
     total = steps * each
     if settings.max_seconds:
         total = min(total, settings.max_seconds)
@@ -107,28 +109,12 @@ def _stepper(
     return step
 
 
-def _scoring_seconds(
-    model: "SentenceTransformer", settings: TrainSettings, groups: Groups
-) -> float:
-    """How long one scoring of the held-out groups, their controls and the probe takes, about."""
-    sets = [[text for group in groups.held_out for t in group.triplets() for text in t[1:]]]
-    sets[0] *= 1 + len(CONTROLS)
-    if settings.natural_probe == "on":
-        sets.append([text for item in read_natural_probe() for text in item.passages])
-    seconds = 0.0
-    for texts in filter(None, sets):
-        some = random.Random(settings.seed).sample(texts, min(SCORED_TEXTS, len(texts)))
-        began = time.monotonic()
-        model.encode_document(some, show_progress_bar=False)
-        seconds += (time.monotonic() - began) / len(some) * len(texts)
-    return seconds
-
-
 def _length(group: Group) -> int:
     return sum(len(text) for triplet in group.triplets() for text in triplet)
 
 
 def _peak_bytes() -> int:
+    """The training's peak, after its first steps and the heaviest one: a heap may still grow."""
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB
+    return int(GROWTH * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB)

@@ -55,7 +55,14 @@ def estimate(handle: JobHandle) -> dict[str, Any]:
     handle.report(0, None, "loading the model")
     model = load_backbone(settings)
     handle.report(0, None, "measuring a few steps")
-    return {"estimate": measure_training(model, settings, groups, check=handle.check)}
+    found = measure_training(
+        model,
+        settings,
+        groups,
+        check=handle.check,
+        caches_of_base=lambda base: base_caches(handle.store, settings, base),
+    )
+    return {"estimate": found}
 
 
 def _train(

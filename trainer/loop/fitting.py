@@ -27,6 +27,7 @@ from trainer.loop.best import Best
 from trainer.loop.embedding_loss import EmbeddingLoss, Teaching
 from trainer.loop.failures import translated
 from trainer.loop.group_trainer import GroupTrainer
+from trainer.loop.heap import TrimmedHeap
 from trainer.loop.mining import MinedNegatives, mine_negatives
 from trainer.loop.packing_check import make_collator
 from trainer.loop.precision import uses_bf16
@@ -234,7 +235,7 @@ def _trainer(
         ),
         loss=loss,
         data_collator=stock_collator,
-        callbacks=[watch],
+        callbacks=[watch] if model.device.type == "cuda" else [watch, TrimmedHeap()],
     )
     trainer.remove_callback(PrinterCallback)
     trainer.deadline_seconds = settings.max_seconds

@@ -1,7 +1,9 @@
 """What a training measures of its model: held-out groups with controls, and the natural probe."""
 
 import logging
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +89,7 @@ class HeldOutScores:
         self.natural: dict[str, natural.ProbeScores] = {}
         self.per_query: dict[str, Scores] = {}
         self.of_groups: dict[str, list[np.ndarray]] = {}
+        self.seconds: dict[str, float] = {}  # of scoring, by when
 
     def shown_probes(self) -> list[dict[str, Any]]:
         """The texts of the followed groups, for the pages."""
@@ -100,23 +103,32 @@ class HeldOutScores:
 
     def score_before(self, model: "SentenceTransformer") -> dict[str, float]:
         """Score the untrained model with all controls; returns what its curves begin with."""
-        caches = self.caches_of_base(model) if self.caches_of_base else None
-        self.before, curves = self._score(model, "before", caches)
-        curves |= self._score_guard(model, "before", caches)
-        return curves | self._score_natural(model, "before", caches)
+        with self._timed("before"):
+            caches = self.caches_of_base(model) if self.caches_of_base else None
+            self.before, curves = self._score(model, "before", caches)
+            curves |= self._score_guard(model, "before", caches)
+            return curves | self._score_natural(model, "before", caches)
 
     def score_now(self, model: "SentenceTransformer") -> dict[str, float]:
         """Score between two steps, without controls."""
-        curves = self._score(model, "now")[1] | self._score_guard(model, "now")
-        if self.best_by in natural.MEASURES:
-            curves |= self._score_natural(model, "now")
-        return curves
+        with self._timed("now"):
+            curves = self._score(model, "now")[1] | self._score_guard(model, "now")
+            if self.best_by in natural.MEASURES:
+                curves |= self._score_natural(model, "now")
+            return curves
 
     def score_after(self, model: "SentenceTransformer") -> dict[str, float]:
         """Score the trained model with all controls; returns what its curves end with."""
-        self.after, curves = self._score(model, "after")
-        curves |= self._score_guard(model, "after")
-        return curves | self._score_natural(model, "after")
+        with self._timed("after"):
+            self.after, curves = self._score(model, "after")
+            curves |= self._score_guard(model, "after")
+            return curves | self._score_natural(model, "after")
+
+    @contextmanager
+    def _timed(self, when: str) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self.seconds[when] = self.seconds.get(when, 0.0) + time.monotonic() - began
 
     def is_below_guard(self, curves: Mapping[str, float]) -> bool:
         """Whether the guard's nDCG@10 fell by more than `guard_drop` from the base model's."""
@@ -125,7 +137,8 @@ class HeldOutScores:
         return self.guard_scores["before"] - curves[GUARD_MEASURE] > self.guard_drop
 
     def as_result(self) -> dict[str, Any]:
-        """The job's `held_out` and, where it was scored, `natural_probe`."""
+        """The job's `held_out`, `scoring_seconds` (before, now: between steps, after) and, where
+        they were scored, `natural_probe` and `guard`."""
         found: dict[str, Any] = {"groups": self.groups, "before": self.before, "after": self.after}
         if self.benchmark:
             found["choice"] = self.choice
@@ -146,7 +159,7 @@ class HeldOutScores:
             ends = {when: self.guard_scores.get(when) for when in ("before", "after")}
             guard = {"guard": {"benchmark": self.guard.name, "ndcg@10": ends}}
         if not self.natural:
-            return {"held_out": found, **guard}
+            return {"held_out": found, "scoring_seconds": self.seconds, **guard}
         probe: dict[str, Any] = {"items": len(self.items)}
         for when, scores in self.natural.items():
             if when == "now":
@@ -156,7 +169,8 @@ class HeldOutScores:
         if self.natural.keys() >= {"before", "after"}:
             first, last = (self.natural[when].per_item for when in ("before", "after"))
             probe["gain"] = gains(first, last, tuple(natural.MEASURES))
-        return {"held_out": found, "natural_probe": probe, **guard}
+        times = {"scoring_seconds": self.seconds}
+        return {"held_out": found, "natural_probe": probe, **times, **guard}
 
     def _score(
         self, model: "SentenceTransformer", when: str, caches: "Caches | None" = None
