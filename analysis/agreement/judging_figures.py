@@ -8,7 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from analysis.figures.figures import CATEGORY_COLOURS, MARGIN, escape
+from analysis.figures.figures import CATEGORY_COLOURS, DROPPED, KEPT, MARGIN, escape
 
 
 def over_time_lines(windows: Sequence[Mapping[str, Any]]) -> go.Figure:
@@ -99,9 +99,9 @@ def kept_sets(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
     names = [escape(str(row["name"])) for row in rows]
     figure = go.Figure()
     for title, column, colour in (
-        ("kept by both", "kept_by_both", "#228833"),
-        ("kept only here", "only_here", "#66ccee"),
-        ("kept only by the run", "only_by_the_run", "#ee6677"),
+        ("kept by both", "kept_by_both", KEPT),
+        ("kept only here", "only_here", "#56b4e9"),
+        ("kept only by the run", "only_by_the_run", DROPPED),
     ):
         figure.add_bar(
             name=title,

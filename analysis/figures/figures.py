@@ -13,12 +13,15 @@ import plotly.graph_objects as go
 from db import scenarios
 
 SIGNS: Final = {**scenarios.SIGNS, ("text", "text"): "text"}
-# A family of shades per field, in the order of the field's texts: I+, I-; Q+, Q-; P+, P1-, P2-.
+# A family per field, in the order of its texts: I+, I- blue; Q+, Q- green and yellow; P+, P1-, P2-
+# vermilion, orange, purple. The first of each are Okabe and Ito's seven colours, which stay apart
+# for people who do not see red and green (tests/colour_vision.py); shades of red and green did not.
 SHADES: Final = {
-    "instruction": ("#2166ac", "#8cbfe0", "#5a7fb8", "#b9cfe6"),
-    "query": ("#1b7837", "#8fce8b", "#5aa66a", "#c5e6c0"),
-    "passage": ("#b2182b", "#f4a582", "#e08fc0", "#a6611a", "#dfc27d"),
+    "instruction": ("#0072b2", "#56b4e9", "#003f63", "#a5d8f3"),
+    "query": ("#009e73", "#f0e442", "#004d38", "#b8b22e"),
+    "passage": ("#d55e00", "#e69f00", "#cc79a7", "#7a3500", "#f3d08a"),
 }
+KEPT, DROPPED = "#0072b2", "#d55e00"
 SIGN_COLOURS: Final = scenarios.shaded(SHADES) | {"text": "#666666"}
 CATEGORY_COLOURS: Final = (
     "#4477aa",
@@ -49,7 +52,7 @@ def agreement_heatmap(report: Mapping[str, Any]) -> go.Figure:
     places = {name: place for place, name in enumerate(judges)}
     values = np.full((len(judges), len(judges)), np.nan)
     shown = [["" for _ in judges] for _ in judges]
-    hover = [[name if name == other else "" for name in judges] for other in judges]
+    hover = [[escape(name) if name == other else "" for name in judges] for other in judges]
     for pair in report["pairs"]:
         a, b = places[pair["judge_a"]], places[pair["judge_b"]]
         for row, column in ((a, b), (b, a)):
@@ -60,8 +63,8 @@ def agreement_heatmap(report: Mapping[str, Any]) -> go.Figure:
     figure = go.Figure(
         go.Heatmap(
             z=values,
-            x=judges,
-            y=judges,
+            x=[escape(name) for name in judges],
+            y=[escape(name) for name in judges],
             text=shown,
             texttemplate="%{text}",
             customdata=hover,
@@ -91,7 +94,7 @@ def human_model_bars(report: Mapping[str, Any]) -> go.Figure:
     defined = [bar for bar in bars if bar[1]["kappa"] is not None]
     figure = go.Figure(
         go.Bar(
-            x=[name for name, _, _ in defined],
+            x=[escape(name) for name, _, _ in defined],
             y=[mean["kappa"] for _, mean, _ in defined],
             marker_color=[colour for _, _, colour in defined],
             text=[f"{mean['kappa']:.2f}" for _, mean, _ in defined],
@@ -99,7 +102,8 @@ def human_model_bars(report: Mapping[str, Any]) -> go.Figure:
             insidetextanchor="start",  # at the foot of the bar: the interval is at its head
             error_y=_intervals([mean for _, mean, _ in defined]),
             customdata=[
-                f"{name}<br>mean of {mean['pairs']} pairs, raw agreement {mean['agreement']:.3f}"
+                f"{escape(name)}<br>mean of {mean['pairs']} pairs, "
+                f"raw agreement {mean['agreement']:.3f}"
                 for name, mean, _ in defined
             ],
             hovertemplate="%{customdata}<extra></extra>",
@@ -152,7 +156,7 @@ def diversity_bars(corpora: Sequence[Mapping[str, Any]], metric: str) -> go.Figu
                 shown = numbers.get("sampled", numbers)
                 missing.append(f"{corpus['corpus']}, {field}: {shown['reason'][metric]}")
         figure.add_bar(
-            name=corpus["corpus"],
+            name=escape(corpus["corpus"]),
             x=fields,
             y=values,
             error_y={"type": "data", "array": spreads} if any(spreads) else None,
@@ -169,11 +173,11 @@ def drop_bars(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
     """What became of a run's groups: kept, and dropped by reason."""
     figure = go.Figure(
         go.Bar(
-            y=[str(row["groups"]).replace("_", " ") for row in rows],
+            y=[escape(str(row["groups"])).replace("_", " ") for row in rows],
             x=[row["count"] for row in rows],
             orientation="h",
             text=[f"{row['count']:,}" for row in rows],
-            marker_color=["#228833" if row["groups"] == "kept" else "#ee6677" for row in rows],
+            marker_color=[KEPT if row["groups"] == "kept" else DROPPED for row in rows],
             hovertemplate="%{y}: %{x:,} groups<extra></extra>",
         )
     )

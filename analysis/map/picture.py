@@ -114,16 +114,22 @@ def _veil(
     return header, clear / highest if highest else clear
 
 
-def _ordered(names: np.ndarray, colour_by: str) -> tuple[dict[str, str], np.ndarray]:
-    """The colour of each category, in the legend's order, and each point's place in it."""
-    found, codes = np.unique(names.astype(str), return_inverse=True)
-    there = [str(name) for name in found]
+def coloured(names: np.ndarray, colour_by: str) -> dict[str, str]:
+    """The colour of each category, in the legend's order."""
+    there = sorted(set(map(str, names)))
     order = [name for name in SIGN_COLOURS if name in there] if colour_by == "role" else []
     order += [name for name in there if name not in order]
-    colours = {
+    return {
         name: (SIGN_COLOURS.get(name) if colour_by == "role" else None)
         or CATEGORY_COLOURS[place % len(CATEGORY_COLOURS)]
         for place, name in enumerate(order)
     }
-    places = np.array([order.index(name) for name in there], dtype=np.int64)
+
+
+def _ordered(names: np.ndarray, colour_by: str) -> tuple[dict[str, str], np.ndarray]:
+    """The colour of each category, in the legend's order, and each point's place in it."""
+    found, codes = np.unique(names.astype(str), return_inverse=True)
+    colours = coloured(found, colour_by)
+    order = list(colours)
+    places = np.array([order.index(str(name)) for name in found], dtype=np.int64)
     return colours, places[codes]

@@ -1,8 +1,11 @@
 """The Coverage page: the map of texts fills it; what is selected stands next to it."""
 
+from functools import partial
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from analysis.map.printed_map import printed_map
 from app.corpora.coverage import draw_numbers
 from app.corpora.map import actions
 from app.corpora.map.bar import Drawn, draw_bar, draw_view
@@ -60,7 +63,12 @@ def draw_map(found: Analysis, bar: DeltaGenerator) -> None:
                 layers=drawn.layers,
             )
             draw_map_card(payload, shown, source, key=key)
-            draw_origin(lambda: frame_as_csv(shown), origin, key="coverage.points_drawn")
+            draw_origin(
+                lambda: frame_as_csv(shown),
+                origin,
+                key="coverage.points_drawn",
+                picture=partial(printed_map, shown, drawn.colour),
+            )
         rows = selected_rows(shown, source, key=key)
         with right, st.container(key="coverage-side"):
             draw_labels(offline=any(corpus["offline"] for corpus in found.result["corpora"]))

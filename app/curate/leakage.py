@@ -4,8 +4,8 @@ from typing import Any
 
 import streamlit as st
 
+from app.kit.figure import draw_rows
 from app.kit.frame.links import page_link
-from app.kit.page import draw_table
 from app.text.plain import plain
 from curation.run.leakage import leaking_sentence
 
@@ -34,8 +34,10 @@ def draw_leakage(report: dict[str, Any] | None, run_id: int) -> None:
                 "Undefined because": found.get("reason", ""),
             }
         )
-    draw_table(
+    draw_rows(
         rows,
+        None,
+        key="curate.leakage",
         column_config={
             name: st.column_config.NumberColumn(format="%.3f")
             for name in ("AUC", "95 % from", "to", "AUC of length alone")

@@ -4,7 +4,7 @@ import streamlit as st
 
 from analysis.agreement.judge_profile import place_bias
 from app.curate import actions
-from app.kit.page import draw_table
+from app.kit.figure import draw_rows
 from app.text.plain import plain
 from db.run.position_bias import MAX_JUDGMENTS, PlaceCount
 
@@ -19,7 +19,7 @@ def draw_place_bias(run_id: int) -> None:
     if not places:
         st.caption("No answers of the judge yet.")
         return
-    draw_table(
+    draw_rows(
         [
             {
                 "Position": each.place,
@@ -29,6 +29,8 @@ def draw_place_bias(run_id: int) -> None:
             }
             for each in places
         ],
+        None,
+        key="curate.place_bias",
         column_config={
             "Found when here": st.column_config.ProgressColumn(format="percent", color="primary")
         },

@@ -5,8 +5,8 @@ import streamlit as st
 from app.curate import actions
 from app.groups.run_label import run_name
 from app.kit.choice import draw_pages, page_offset
+from app.kit.figure import draw_rows
 from app.kit.frame.links import page_link
-from app.kit.page import draw_table
 from app.text.numbers import counted
 from app.text.texts import draw_text
 from db.run.runs import STAGES, Funnel, RunSummary
@@ -34,8 +34,10 @@ def _draw_both(first: RunSummary, second: RunSummary) -> None:
         first.id, second.id, offset=page_offset("curate.changed"), limit=20
     )
     names = tuple(f"Run {each.id}" for each in (first, second))
-    draw_table(
+    draw_rows(
         [dict(zip(("", *names), row, strict=True)) for row in _rows((first, second), funnels)],
+        None,
+        key="curate.compared",
         height="content",
     )
     if not shared:

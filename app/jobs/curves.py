@@ -1,13 +1,17 @@
 """Curves of a job's metrics per step: loss, learning rate, held-out scores."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from analysis.figures.printed import printed
 from app.access.session_user import failures_shown
 from app.jobs.actions import read_job, read_metrics
 from app.jobs.card import LIVE
+from app.kit.figure import draw_downloads
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -71,13 +75,17 @@ def curve_figure(lines: Mapping[str, Sequence[tuple[int, float]]], *, title: str
     """One line per name over the steps."""
     import plotly.graph_objects as go
 
+    from analysis.figures.figures import CATEGORY_COLOURS, escape
+
     figure = go.Figure()
-    for name, values in lines.items():
+    colours = cycle(CATEGORY_COLOURS)
+    for (name, values), colour in zip(lines.items(), colours, strict=False):
         steps, numbers = zip(*values, strict=True) if values else ((), ())
         mode = "lines+markers" if len(values) < 40 else "lines"
-        figure.add_scatter(x=steps, y=numbers, name=name, mode=mode)
+        line = {"color": colour}
+        figure.add_scatter(x=steps, y=numbers, name=escape(name), mode=mode, line=line)
     figure.update_layout(
-        title={"text": title, "font": {"size": 15}},
+        title={"text": escape(title), "font": {"size": 15}},
         xaxis_title="step",
         yaxis={"exponentformat": "power", "minexponent": 5},
         height=300,
@@ -116,4 +124,11 @@ def _draw(job_ids: Sequence[int], key: str, names: Mapping[int, str], smoothing:
                     if name in each
                 }
                 figure = curve_figure(lines, title=TITLES.get(name, name))
-                column.plotly_chart(figure, key=f"{key}.{name}", config={"displayModeBar": False})
+                with column:
+                    st.plotly_chart(figure, key=f"{key}.{name}", config={"displayModeBar": False})
+                    steps = [
+                        {"of": of, "step": step, name: value}
+                        for of, values in lines.items()
+                        for step, value in values
+                    ]
+                    draw_downloads(steps, key=f"{key}.{name}", picture=partial(printed, figure))

@@ -1,15 +1,17 @@
-"""Figures and tables with their provenance: CSV, picture, data version and command.
+"""Figures and tables with their downloads and their provenance: data version and command.
 
-Every figure and table of Agreement, Diversity, Overlaps, Coverage and Validators is drawn here
-(except the map, see `corpora.map.canvas.card`), and the figure of Compare. The browser renders the
-picture (Plotly's camera above the figure) as SVG or PNG, not the server.
+Every figure is drawn here (except the map, see `corpora.map.canvas.card`), and every table of
+results. A click on SVG, PDF or PNG downloads the figure (`analysis.figures.printed`), on CSV or
+LaTeX its numbers. Files are made when they are downloaded, not with the page.
 """
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -18,11 +20,14 @@ import streamlit as st
 from pandas.api import types as pd_types
 from streamlit.delta_generator import DeltaGenerator
 
+from analysis.figures.printed import KINDS, printed
 from app.kit.page import draw_table
+from app.text.latex import as_latex
 from app.text.plain import plain
 
-PICTURES = ("svg", "png")
-BUTTONS = [["toImage"], ["zoom2d", "pan2d", "resetScale2d"]]
+BUTTONS = [["zoom2d", "pan2d", "resetScale2d"]]
+Rows = Iterable[Mapping[str, Any]] | Callable[[], str]
+Picture = Callable[[str], bytes]
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -37,20 +42,18 @@ class Origin:
 
 def draw_figure(
     figure: go.Figure,
-    rows: Iterable[Mapping[str, Any]] | Callable[[], str],
+    rows: Rows,
     origin: Origin,
     *,
     key: str,
     config: Mapping[str, Any] | None = None,
     **chart: Any,
 ) -> Any:
-    """Draw the figure, and below it CSV, picture format, data version and command.
+    """Draw the figure, and below it its downloads, data version and command.
 
     `rows` are its unrounded numbers, or a function that returns them as CSV on download.
     `chart` goes to `st.plotly_chart`, whose selection is returned.
     """
-    name = key.replace(".", "-")
-    picture = st.session_state.get(f"{key}.picture") or PICTURES[0]
     picked = st.plotly_chart(
         figure,
         key=key,
@@ -58,12 +61,11 @@ def draw_figure(
             "displaylogo": False,
             "displayModeBar": True,
             "modeBarButtons": BUTTONS,
-            "toImageButtonOptions": {"format": picture, "filename": name, "scale": 2},
             **(config or {}),
         },
         **chart,
     )
-    draw_origin(rows, origin, key=key, picture=True)
+    draw_origin(rows, origin, key=key, picture=partial(printed, figure))
     return picked
 
 
@@ -75,59 +77,98 @@ def side_by_side(number: int, *, key: str) -> Sequence[DeltaGenerator]:
 
 def draw_rows(
     rows: Sequence[Mapping[str, Any]],
-    origin: Origin,
+    origin: Origin | None,
     *,
     key: str,
     whole: Callable[[], str] | None = None,
     **table: Any,
 ) -> None:
-    """Draw the rows as a table, and below it CSV, data version and command.
+    """Draw the rows as a table, and below it its downloads, data version and command.
 
-    `whole` returns the CSV if `rows` are only the first ones or formatted for display.
-    `table` goes to `st.dataframe`.
+    `whole` returns the CSV if `rows` are only the first ones or formatted for display. Without an
+    `origin` only the downloads stand there. `table` goes to `st.dataframe`.
     """
     draw_table(rows, key=f"{key}.table", **table)
-    draw_origin(whole or rows, origin, key=key)
+    if origin is not None:
+        draw_origin(whole or rows, origin, key=key, shown=rows)
+    elif rows:
+        draw_downloads(whole or rows, key=key, shown=rows)
 
 
 def draw_origin(
-    rows: Iterable[Mapping[str, Any]] | Callable[[], str],
+    rows: Rows,
     origin: Origin,
     *,
     key: str,
-    picture: bool = False,
+    picture: Picture | None = None,
+    shown: Sequence[Mapping[str, Any]] | None = None,
 ) -> None:
-    """Draw the line below a figure or table: CSV, picture format, data version, command."""
-    name = key.replace(".", "-")
+    """Draw the line below a figure or table: its downloads, data version and command.
+
+    The parameters are those of `draw_downloads`.
+    """
     made = f" · {origin.at:%Y-%m-%d %H:%M} UTC" if origin.at else ""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.download_button(
-            "CSV",
-            rows if callable(rows) else as_csv(list(rows)).encode(),
-            f"{name}.csv",
-            "text/csv",
-            key=f"{key}.csv",
-            on_click="ignore",
-            type="tertiary",
-            icon=":material/download:",
-            help="The numbers above, unrounded.",
-        )
-        if picture:
-            st.segmented_control(
-                "Picture",
-                PICTURES,
-                default=PICTURES[0],
-                format_func=str.upper,
-                required=True,
-                key=f"{key}.picture",
-                label_visibility="collapsed",
-                help="Format of the picture that the camera button saves.",
-                width="content",
-            )
+    with draw_downloads(rows, key=key, picture=picture, shown=shown):
         with st.popover("Command", type="tertiary", icon=":material/terminal:"):
             st.caption(f"data {plain(origin.version)}{made}")
             st.code(origin.command, language=None, wrap_lines=True)
         st.caption(f"data {plain(origin.version)}{made}", width="content")
+
+
+def draw_downloads(
+    rows: Rows,
+    *,
+    key: str,
+    picture: Picture | None = None,
+    shown: Sequence[Mapping[str, Any]] | None = None,
+    latex: Callable[[], str] | None = None,
+) -> DeltaGenerator:
+    """Draw a line of downloads and return its container: CSV, the figure's files and LaTeX.
+
+    `rows` are the numbers, or a function that returns them as CSV. `picture` makes the figure's
+    file of a kind. `shown` are the rows of the LaTeX table, by default `rows` unless these are a
+    function; `latex` makes the whole table instead.
+    """
+    listed = rows if callable(rows) else list(rows)
+    table = listed if shown is None and not callable(listed) else shown
+    if latex is None and table is not None:
+        latex = partial(as_latex, table)
+    line = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    with line:
+        csv_of = listed if callable(listed) else partial(as_csv, listed)
+        help = "The numbers above, unrounded."
+        _draw_download("CSV", csv_of, key, "csv", "text/csv", help, icon=":material/download:")
+        if picture is not None:
+            for kind, mime in KINDS.items():
+                help = f"The figure as {kind.upper()}, with its fonts."
+                _draw_download(kind.upper(), partial(picture, kind), key, kind, mime, help)
+        if latex is not None:
+            help = "The numbers as a tabular environment for booktabs."
+            _draw_download("LaTeX", latex, key, "tex", "text/x-tex", help)
+    return line
+
+
+def _draw_download(
+    label: str,
+    content: Callable[[], str | bytes],
+    key: str,
+    ending: str,
+    mime: str,
+    help: str,
+    icon: str | None = None,
+) -> None:
+    """A button that downloads what the function makes, named after the key."""
+    st.download_button(
+        label,
+        content,
+        f"{re.sub(r'[^a-z0-9@_-]+', '-', key)}.{ending}",
+        mime,
+        key=f"{key}.{ending}",
+        on_click="ignore",
+        type="tertiary",
+        icon=icon,
+        help=help,
+    )
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:

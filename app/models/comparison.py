@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app.kit.figure import Origin, as_csv, draw_figure
-from app.kit.page import draw_table
+from app.kit.figure import Origin, as_csv, draw_figure, draw_rows
 from app.models import actions
 from app.models.compared.conditions import library_notes, unlike
 from app.models.compared.differences import METHOD, difference_rows
@@ -126,8 +125,10 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
     base = by_model[chosen_base]
     rows = difference_rows(base, [each for each in found if each is not base])
     number = st.column_config.NumberColumn(format="%+.4f")
-    draw_table(
+    draw_rows(
         rows,
+        None,
+        key="evaluations.differences",
         column_config={
             "Difference": number,
             "from": number,
@@ -137,9 +138,6 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
     )
     st.caption(METHOD)
     with st.container(horizontal=True):
-        st.download_button(
-            "Download as CSV", as_csv(rows), "comparison.csv", "text/csv", key="evaluations.csv"
-        )
         st.download_button(
             "Download per-query values",
             lambda: as_csv([row for each in found for row in rows_by_query(each)]),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from analysis.figures.paired import P_MRR
-from app.kit.page import draw_table
+from app.kit.figure import draw_rows
 from app.models.compared.conditions import marked
 from app.models.compared.measures import NAMES, SOMETIMES, model_name
 from app.models.compared.trained import is_trained
@@ -92,7 +92,7 @@ def draw_headline(evaluations: Sequence[Evaluation]) -> None:
         return
     number = st.column_config.NumberColumn(format="%.4f")
     columns = dict.fromkeys(("Value", "from", "to"), number)
-    draw_table(rows, column_config=columns)
+    draw_rows(rows, None, key="evaluations.headline", column_config=columns)
     for line in lines:
         st.caption(plain(line))
     st.caption(CAPTION)

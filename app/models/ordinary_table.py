@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app.kit.page import draw_table
+from app.kit.figure import draw_rows
 from app.models import actions
 from app.models.compared.ordinary import NOT_MEASURED, ordinary_rows
 from app.models.compared.trained import is_trained
@@ -22,8 +22,10 @@ def draw_ordinary(evaluations: Sequence[Evaluation]) -> None:
         st.caption(f"{NOT_MEASURED[0].upper()}{NOT_MEASURED[1:]}.")
         return
     number = st.column_config.NumberColumn(format="%+.4f")
-    draw_table(
+    draw_rows(
         rows,
+        None,
+        key="evaluations.ordinary_table",
         column_config={
             "nDCG@10": st.column_config.NumberColumn(format="%.4f"),
             **dict.fromkeys(("Difference", "from", "to"), number),

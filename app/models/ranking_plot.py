@@ -9,10 +9,11 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from analysis.figures.figures import DROPPED, KEPT, escape
 from app.models.compared.measures import model_name
 from db.tables import Evaluation
 
-ACCENT, GREY, SCORE = "#2a9490", "#9aa7a7", "#d1722c"
+ACCENT, GREY, SCORE = KEPT, "#bbbbbb", DROPPED
 GROUPS = ("below 1 B", "1 to 5 B", "above 5 B", "size unknown")
 
 
@@ -44,7 +45,7 @@ def ranking_rows(
 
 def ranking_figure(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
     """The plot: a bar for p-MRR × 100 (our checkpoints in colour), a marker for score × 10."""
-    names = [[row["group"] for row in rows], [model_name(row["model"]) for row in rows]]
+    names = [[row["group"] for row in rows], [escape(model_name(row["model"])) for row in rows]]
     figure = go.Figure()
     figure.add_bar(
         y=names,

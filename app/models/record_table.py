@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.kit.page import draw_table
+from app.kit.figure import draw_rows
 from app.models.compared.measures import model_name
 from app.text.plain import plain
 from db.tables import Evaluation
@@ -69,4 +69,4 @@ def draw_records(evaluations: Sequence[Evaluation]) -> None:
             "Evaluations are compared only where data, pool, depth, template and prefixes are the "
             "same. Query and document as read: the first text as the model's tokens."
         )
-        draw_table(record_rows(evaluations))
+        draw_rows(record_rows(evaluations), None, key="evaluations.records")

@@ -12,12 +12,13 @@ from typing import Any
 
 import streamlit as st
 
-from app.kit.figure import as_csv
+from app.kit.figure import draw_downloads
 from app.kit.page import draw_table
 from app.models import actions
 from app.models.compared.conditions import DAGGER, unlike_the_others
 from app.models.compared.differences import clearly_best
 from app.models.compared.measures import model_name
+from app.text.latex import escaped
 from app.text.plain import plain
 from db.outcome.evaluations import Scored
 from db.tables import Evaluation
@@ -37,16 +38,6 @@ BOLD = (
     "of queries that belong together, $p \\le 0.05$ after Holm's adjustment)."
 )
 NOTHING_BOLD = "Nothing is bold: in no column does a test find one model above all others."
-SPECIAL = str.maketrans(
-    {
-        **{char: f"\\{char}" for char in "&%$#_{}"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-    }
-)
-
-
 LATEX_DAGGER = r"$^\dagger$"
 Unlike = Mapping[tuple[str, str], list[str]]  # by (model, benchmark), what differs
 
@@ -205,17 +196,9 @@ def as_latex(scores: Sequence[Scored], evaluations: Sequence[Evaluation] = ()) -
         r"\bottomrule",
         r"\end{tabular}",
         rf"\par\smallskip{{\footnotesize {BOLD if bold else NOTHING_BOLD}}}",
-        *(
-            rf"\par{{\footnotesize {escaped(line).replace(DAGGER, LATEX_DAGGER)}}}"
-            for line in unlike_lines(unlike)
-        ),
+        *(rf"\par{{\footnotesize {escaped(line)}}}" for line in unlike_lines(unlike)),
     ]
     return "\n".join(lines) + "\n"
-
-
-def escaped(text: str) -> str:
-    """The text escaped for LaTeX."""
-    return text.translate(SPECIAL)
 
 
 def draw_result_table() -> None:
@@ -258,24 +241,8 @@ def draw_result_table() -> None:
         "Times 100, as in Table 2 of the paper; held-out groups by strict accuracy and instruction "
         "flip. + marks a checkpoint, listed under its base model."
     )
-    with st.container(horizontal=True):
-        st.download_button(
-            "Download CSV",
-            as_csv(rows),
-            "results.csv",
-            "text/csv",
-            key="evaluations.table_csv",
-            on_click="ignore",
-            icon=":material/download:",
-            help="Unrounded values",
-        )
-        st.download_button(
-            "Download LaTeX",
-            lambda: as_latex(shown, actions.read_evaluations(shown)),
-            "results.tex",
-            "text/x-tex",
-            key="evaluations.table_latex",
-            on_click="ignore",
-            icon=":material/download:",
-            help="A tabular environment for booktabs; bold is only what a test supports",
-        )
+    draw_downloads(
+        rows,
+        key="evaluations.table",
+        latex=lambda: as_latex(shown, actions.read_evaluations(shown)),
+    )

@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.kit.page import draw_table
+from app.kit.figure import draw_rows
 from app.models.compared.conditions import marked
 from app.models.compared.measures import NAMES, SOMETIMES, model_name
 from app.models.compared.trained import is_trained
@@ -59,8 +59,10 @@ def bm25_sentence(evaluations: Sequence[Evaluation]) -> str:
 def draw_scores(evaluations: Sequence[Evaluation]) -> None:
     """Render the table."""
     names, lines = marked(evaluations)
-    draw_table(
+    draw_rows(
         score_rows(evaluations, names),
+        None,
+        key="evaluations.scores",
         column_config={
             **{
                 title: st.column_config.NumberColumn(format="%.4f", help=HELP.get(name))

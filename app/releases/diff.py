@@ -4,7 +4,7 @@ from collections import Counter
 
 import streamlit as st
 
-from app.kit.page import draw_table
+from app.kit.figure import as_csv, draw_rows
 from app.releases import actions
 from app.text.plain import plain
 from db.tables import Release
@@ -35,8 +35,7 @@ def draw_release_diff(release: Release, others: list[Release]) -> None:
         return
     counts = Counter(row.change for row in rows)
     st.caption(plain(", ".join(f"{change} {number:,}" for change, number in counts.items())))
-    draw_table(
-        [{"Query": row.query_id, "Change": row.change, "Reason": row.why} for row in rows[:SHOWN]],
-    )
+    listed = [{"Query": row.query_id, "Change": row.change, "Reason": row.why} for row in rows]
+    draw_rows(listed[:SHOWN], None, key="releases.diff", whole=lambda: as_csv(listed))
     if len(rows) > SHOWN:
         st.caption(f"First {SHOWN}. `inf releases diff {before} {release.id}` lists all.")

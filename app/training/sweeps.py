@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.kit.page import draw_table
+from app.kit.figure import draw_rows
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.training import actions
@@ -96,8 +96,10 @@ def draw_leaderboard() -> None:
     names = list(dict.fromkeys(str(job.config["sweep"]) for job in found))
     chosen = st.selectbox("Sweep", names, key="train.sweep_chosen")
     rows = leaderboard([job for job in found if job.config["sweep"] == chosen])
-    draw_table(
+    draw_rows(
         rows,
+        None,
+        key="train.sweep",
         column_config={
             name: st.column_config.NumberColumn(label, format="%.4f")
             for name, label in MEASURES.items()

@@ -1,16 +1,19 @@
 """What a training reports besides curves: a batch as the model sees it, and probe items."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
 
+from analysis.figures.figures import DROPPED, KEPT
+from analysis.figures.printed import printed
 from app.access.session_user import failures_shown
 from app.jobs.actions import read_job
 from app.jobs.card import LIVE
 from app.jobs.curves import PROBE
-from app.kit.page import draw_table
+from app.kit.figure import draw_downloads, draw_rows
 from app.text.plain import plain
 from app.text.texts import draw_text
 from app.training import actions
@@ -49,14 +52,14 @@ def probe_figure(number: int, ranks: Ranks) -> go.Figure:
     lowest = max((rank for points in ranks.values() for _, rank in points), default=1)
     whole = {"dtick": 1} if lowest <= FEW_RANKS else {}  # no ticks between ranks
     figure = go.Figure()
-    for name, title in UNDER.items():
+    for (name, title), colour in zip(UNDER.items(), (KEPT, DROPPED), strict=True):
         points = ranks.get(f"{PROBE}{number}/{name}", ())
         figure.add_scatter(
             x=[step for step, _ in points],
             y=[rank for _, rank in points],
             name=f"P+ {title}",
             mode="lines+markers",
-            line={"dash": "dot" if name == "other" else "solid"},
+            line={"dash": "dot" if name == "other" else "solid", "color": colour},
         )
     figure.update_layout(
         height=260,
@@ -102,8 +105,10 @@ def _draw_scores(job: Job) -> None:
         return
     titles = ("Measure", "Base", "Trained", "Query alone", "Instruction alone", "BM25")
     named = [(MEASURES.get(name, name), *values) for name, *values in rows]
-    draw_table(
+    draw_rows(
         [dict(zip(titles, row, strict=True)) for row in named],
+        None,
+        key="train.scores",
         column_config={name: st.column_config.NumberColumn(format="%.4f") for name in titles[1:]},
     )
     st.caption(
@@ -111,8 +116,10 @@ def _draw_scores(job: Job) -> None:
         "one of them also reaches shows no joint reading of both."
     )
     if intervals := interval_rows(job.result or {}):
-        draw_table(
+        draw_rows(
             [row | {"Measure": MEASURES.get(row["Measure"], row["Measure"])} for row in intervals],
+            None,
+            key="train.intervals",
             column_config={
                 name: st.column_config.NumberColumn(format="%.4f") for name in INTERVAL_COLUMNS[1:]
             },
@@ -125,7 +132,7 @@ def _draw_scores(job: Job) -> None:
 def _draw_probes(job_id: int, probes: Sequence[Mapping[str, Any]]) -> None:
     names = [f"{PROBE}{number}/{name}" for number in range(len(probes)) for name in UNDER]
     ranks = actions.read_series(job_id, names)
-    draw_table(probe_rows(probes, ranks))
+    draw_rows(probe_rows(probes, ranks), None, key="train.probes")
     st.caption(
         "Fixed held-out groups. P+ should rank first under I+ and drop under I-, which excludes "
         "it. They are ranked before and after the training, and every `evaluate_steps` steps."
@@ -138,9 +145,14 @@ def _draw_probes(job_id: int, probes: Sequence[Mapping[str, Any]]) -> None:
     )
     if number is None:
         return
-    st.plotly_chart(
-        probe_figure(number, ranks), key="train.probe.ranks", config={"displayModeBar": False}
-    )
+    figure = probe_figure(number, ranks)
+    st.plotly_chart(figure, key="train.probe.ranks", config={"displayModeBar": False})
+    steps = [
+        {"Step": step, "P+": UNDER[name], "Rank": rank}
+        for name in UNDER
+        for step, rank in ranks.get(f"{PROBE}{number}/{name}", ())
+    ]
+    draw_downloads(steps, key="train.probe.steps", picture=partial(printed, figure))
     for sign in ("I+", "I-"):
         draw_text(probes[number][TEXTS[sign].column], label=sign)
     draw_text(probes[number]["passage"], label="P+")

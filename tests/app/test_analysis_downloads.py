@@ -29,10 +29,13 @@ def shown_and_offered(page: AppTest, least: int) -> None:
     numbers = [place for place, kind in enumerate(kinds) if kind in SHOWN]
     assert len(numbers) >= least, kinds
     for place in numbers:
-        assert kinds[place + 1 : place + 3] == ["download_button", "code"], (place, kinds)
-        assert told[place + 1][1].proto.label == "CSV"
-        assert told[place + 2][1].value.startswith(("inf analyze ", "inf study "))
-        assert "--json" in told[place + 2][1].value
+        end = kinds.index("code", place)
+        labels = [node.proto.label for _, node in told[place + 1 : end]]
+        assert labels[:1] == ["CSV"], (place, kinds)
+        if kinds[place] == "plotly_chart":
+            assert labels == ["CSV", "SVG", "PDF", "PNG", "LaTeX"]
+        assert told[end][1].value.startswith(("inf analyze ", "inf study "))
+        assert "--json" in told[end][1].value
 
 
 def test_agreement_and_validators(sqlite_store: Store) -> None:

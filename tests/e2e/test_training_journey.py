@@ -78,7 +78,7 @@ def evaluate_and_compare(page: Page, store: Store) -> None:
     expect(page.get_by_role("heading", name="Compare", exact=True)).to_be_visible(timeout=SLOW)
     expect(place(page, "evaluations.ranking").locator(".main-svg").first).to_be_visible()
     with page.expect_download() as told:
-        place(page, "evaluations.csv").locator("button").click()
+        place(page, "evaluations.differences.csv").locator("button:visible").click()
     assert "Difference" in Path(told.value.path()).read_text().splitlines()[0]
     with store.read() as session:
         assert {each.model == MODEL for each in list_evaluations(session)} == {True, False}

@@ -94,8 +94,8 @@ class MapTools {
     card.status = make("span", "status");
     this.foot.append(
       card.status,
-      button("PNG", "Save the current view as PNG", () => card.save(savePng)),
-      button("SVG", "Save the current view as SVG", () => card.save(saveSvg)),
+      button("View as PNG", "Save the current view as PNG", () => card.save(savePng)),
+      button("View as SVG", "Save the current view as SVG", () => card.save(saveSvg)),
     );
   }
 

@@ -1,0 +1,334 @@
+"""A figure as a file to print: SVG, PDF or PNG, drawn by matplotlib from Plotly's. Pure.
+
+The pages' figures are Plotly's; this reads the traces that they use (bars, lines and points,
+matrices) and raises BadInput for another one, so that nothing is left out unseen. Fonts are in the
+file: as outlines in SVG, as TrueType (type 42) in PDF, which publishers ask for. PNG has 300 dots
+per inch. The same figure gives the same bytes. A character that the font does not have is written
+as its code point (`U+4E2D`), and a name of more than 60 characters is cut.
+
+matplotlib is loaded when a file is asked for, not with the page.
+"""
+
+import base64
+import io
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from html import unescape
+from itertools import cycle
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import plotly.graph_objects as go
+
+from analysis.figures.figures import CATEGORY_COLOURS
+from db.errors import BadInput
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+KINDS: Final = {"svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png"}
+DOTS_PER_INCH: Final = 300
+MAX_LINE: Final = 60  # characters
+WIDTH: Final = 6.75  # inches: both columns of a page
+PIXELS: Final = 100.0  # of a Plotly figure's height, per inch
+SETTINGS: Final[dict[str, Any]] = {
+    "pdf.fonttype": 42,
+    "ps.fonttype": 42,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "inf-studio",  # ids in the file, which are random without it
+    "font.size": 8.0,
+    "axes.titlesize": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.5,
+    "legend.frameon": False,
+    "text.parse_math": False,  # names are text: `$` is a dollar sign
+}
+MARKERS: Final = {"circle": "o", "circle-open": "o", "diamond": "D", "square": "s"}
+DASHES: Final = {"dot": ":", "dash": "--", "dashdot": "-."}
+TAG: Final = re.compile(r"<[^>]+>")
+UNPRINTED: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
+
+
+def printed(figure: go.Figure, kind: str) -> bytes:
+    """The figure as a file of this kind (`svg`, `pdf` or `png`). Raises BadInput for a trace that
+    cannot be drawn."""
+    described = figure.to_plotly_json()
+    whole = new_figure((described["layout"].get("height") or 340) / PIXELS)
+    draw_on(whole.add_subplot(), described["data"], described["layout"])
+    return saved(whole, kind)
+
+
+def new_figure(height: float, width: float = WIDTH) -> "Figure":
+    """An empty figure in the printed style, in inches."""
+    found: Figure = _styled_figures()(figsize=(width, height), layout="constrained")
+    return found
+
+
+def saved(figure: "Figure", kind: str) -> bytes:
+    """The bytes of a file of this kind; without the time at which it was made."""
+    if kind not in KINDS:
+        raise BadInput(f"{kind!r}: choose {', '.join(KINDS)}")
+    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    sink = io.BytesIO()
+    figure.savefig(sink, format=kind, dpi=DOTS_PER_INCH, metadata=dates.get(kind))
+    return sink.getvalue()
+
+
+@cache
+def _styled_figures() -> Any:
+    """The class of figures; the style is the process's, as nothing else here uses matplotlib."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    style: Any = matplotlib.rcParams
+    style.update(SETTINGS)
+    return Figure
+
+
+def draw_on(axes: "Axes", traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any]) -> None:
+    """Draw Plotly's traces with its layout on these axes."""
+    bars = [trace for trace in traces if trace["type"] == "bar"]
+    _draw_bars(axes, bars, layout)
+    colours = cycle(CATEGORY_COLOURS)
+    for trace in traces:
+        if trace["type"] == "scatter":
+            _draw_points(axes, trace, next(colours), _places(bars))
+        elif trace["type"] == "heatmap":
+            _draw_matrix(axes, trace)
+        elif trace["type"] != "bar":
+            raise BadInput(f"a figure with {trace['type']!r} cannot be saved as a file")
+    _draw_frame(axes, traces, layout)
+
+
+def _draw_bars(axes: "Axes", bars: Sequence[Mapping[str, Any]], layout: Mapping[str, Any]) -> None:
+    """Bars side by side, or on each other with `barmode` stack; None is left out."""
+    places = _places(bars)
+    is_stacked = layout.get("barmode") == "stack"
+    thickness = 0.8 if is_stacked else 0.8 / max(1, len(bars))
+    foot = dict.fromkeys(places, 0.0)
+    for number, trace in enumerate(bars):
+        is_flat = trace.get("orientation") == "h"
+        names, values = _named_values(trace)
+        shift = 0.0 if is_stacked else (number - (len(bars) - 1) / 2) * thickness
+        colours = trace.get("marker", {}).get("color")
+        for each, (name, value) in enumerate(zip(names, values, strict=True)):
+            if value is None:
+                continue
+            draw = axes.barh if is_flat else axes.bar
+            draw(
+                places[name] + shift,
+                value,
+                thickness,
+                foot[name] if is_stacked else 0.0,
+                color=colours if isinstance(colours, str) else colours[each] if colours else None,
+                label=_plain(trace.get("name")) if each == 0 else None,
+            )
+            foot[name] += value if is_stacked else 0.0
+            _draw_error(axes, trace, each, (places[name] + shift, value), is_flat=is_flat)
+            _draw_bar_text(axes, trace, each, (places[name] + shift, value), is_flat=is_flat)
+    if places:
+        is_flat = any(bar.get("orientation") == "h" for bar in bars)
+        axis, limit = (axes.yaxis, axes.set_ylim) if is_flat else (axes.xaxis, axes.set_xlim)
+        axis.set_ticks(list(places.values()), [_plain(name) for name in places])
+        limit(-0.5, len(places) - 0.5)  # a category without a value keeps its place
+
+
+def _draw_error(
+    axes: "Axes", trace: Mapping[str, Any], each: int, at: tuple[float, float], *, is_flat: bool
+) -> None:
+    """The interval of a bar or a point; nothing without one."""
+    for side in ("error_y", "error_x"):
+        error = trace.get(side) or {}
+        above = _listed(error.get("array"))
+        if not above or above[each] is None:
+            continue
+        below = _listed(error.get("arrayminus")) or above
+        place, value = at
+        spread = [[below[each] or 0.0], [above[each]]]
+        x, y = (value, place) if is_flat else (place, value)
+        is_across = is_flat or side == "error_x"
+        axes.errorbar(
+            x,
+            y,
+            xerr=spread if is_across else None,
+            yerr=None if is_across else spread,
+            color="#333333",
+            linewidth=0.8,
+            capsize=2,
+        )
+
+
+def _draw_bar_text(
+    axes: "Axes", trace: Mapping[str, Any], each: int, at: tuple[float, float], *, is_flat: bool
+) -> None:
+    texts = _listed(trace.get("text"))
+    if not texts:
+        return
+    place, value = at
+    inside = trace.get("insidetextanchor") == "start"
+    length = 0.0 if inside else value
+    x, y = (length, place) if is_flat else (place, length)
+    axes.annotate(
+        _plain(texts[each]),
+        (x, y),
+        xytext=(3, 0) if is_flat else (0, 3),
+        textcoords="offset points",
+        ha="left" if is_flat else "center",
+        va="center" if is_flat else "bottom",
+        color="white" if inside else "#333333",
+    )
+
+
+def _draw_points(
+    axes: "Axes", trace: Mapping[str, Any], colour: str, places: Mapping[str, float]
+) -> None:
+    """Points, lines or both; at the bars' places where the figure has bars."""
+    x, y = _listed(trace.get("x")), _categories(trace.get("y"))
+    if places and y and all(str(name) in places for name in y):
+        y = [places[str(name)] for name in y]
+    marker, line = trace.get("marker") or {}, trace.get("line") or {}
+    mode = trace.get("mode") or "lines+markers"
+    colour = line.get("color") or marker.get("color") or colour
+    symbol = marker.get("symbol", "circle")
+    axes.plot(
+        x,
+        [float("nan") if value is None else value for value in y],
+        color=colour,
+        linestyle=DASHES.get(line.get("dash", ""), "-") if "lines" in mode else "none",
+        marker=MARKERS.get(symbol, "o") if "markers" in mode else "",
+        markerfacecolor="none" if symbol.endswith("-open") else colour,
+        markersize=4,
+        linewidth=1.2,
+        label=_plain(trace.get("name")),
+    )
+    for each, value in enumerate(y):
+        if value is not None:
+            _draw_error(axes, trace, each, (x[each], value), is_flat=False)
+    if "text" in mode:
+        for each, text in enumerate(_listed(trace.get("text"))):
+            at = (x[each], y[each])
+            axes.annotate(_plain(text), at, xytext=(4, 4), textcoords="offset points")
+
+
+def _draw_matrix(axes: "Axes", trace: Mapping[str, Any]) -> None:
+    """A matrix with its texts; an undefined cell stays empty."""
+    values = np.array(
+        [[np.nan if cell is None else cell for cell in row] for row in _rows(trace["z"])],
+        dtype=float,
+    )
+    if not values.size:
+        return
+    is_two_sided = trace.get("zmid") == 0
+    axes.imshow(
+        values,
+        cmap="RdBu" if is_two_sided else "Blues",
+        vmin=trace.get("zmin"),
+        vmax=trace.get("zmax"),
+        aspect="auto",
+    )
+    texts = _rows(trace["text"]) if trace.get("text") is not None else values
+    known = values[~np.isnan(values)]
+    low, high = trace.get("zmin", known.min(initial=0)), trace.get("zmax", known.max(initial=0))
+    for row, line in enumerate(values):
+        for column, value in enumerate(line):
+            share = 0.5 if high == low or np.isnan(value) else (value - low) / (high - low)
+            is_dark = abs(share - 0.5) > 0.35 if is_two_sided else share > 0.55
+            shown = texts[row][column]
+            label = f"{shown:g}" if isinstance(shown, float) else _plain(shown)
+            colour = "white" if is_dark else "#222222"
+            axes.text(column, row, label, ha="center", va="center", color=colour)
+    x, y = _listed(trace["x"]), _listed(trace["y"])
+    axes.set_xticks(range(len(x)), [_plain(name) for name in x], rotation=30, ha="right")
+    axes.set_yticks(range(len(y)), [_plain(name) for name in y])
+    axes.grid(visible=False)
+
+
+def _draw_frame(
+    axes: "Axes", traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any]
+) -> None:
+    """Titles, ranges, the legend and the notes on what is undefined."""
+    x, y = layout.get("xaxis") or {}, layout.get("yaxis") or {}
+    axes.set_xlabel(_plain((x.get("title") or {}).get("text")))
+    axes.set_ylabel(_plain((y.get("title") or {}).get("text")))
+    if x.get("range") is not None:
+        axes.set_xlim(*x["range"])
+    if y.get("range") is not None:
+        axes.set_ylim(*y["range"])
+    if y.get("autorange") == "reversed" and not axes.yaxis_inverted():
+        axes.invert_yaxis()
+    if layout.get("showlegend", len(traces) > 1) and axes.get_legend_handles_labels()[1]:
+        axes.figure.legend(loc="outside lower center", ncols=3)
+    notes = [_plain(each.get("text")) for each in layout.get("annotations") or ()]
+    title = _plain((layout.get("title") or {}).get("text"))
+    axes.set_title("\n".join([title] * bool(title) + notes), loc="left", fontsize=7 if notes else 9)
+
+
+def _places(bars: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The place of each category of the bars, in the order of their first appearance."""
+    names = dict.fromkeys(name for bar in bars for name in _named_values(bar)[0])
+    return {name: float(place) for place, name in enumerate(names)}
+
+
+def _named_values(bar: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
+    is_flat = bar.get("orientation") == "h"
+    names, values = (bar.get("y"), bar.get("x")) if is_flat else (bar.get("x"), bar.get("y"))
+    return [str(name) for name in _categories(names)], _listed(values)
+
+
+def _categories(names: Any) -> list[Any]:
+    """Names, of two levels as one: `below 1 B: e5-base-v2`."""
+    listed = _listed(names)
+    if len(listed) == 2 and all(isinstance(level, list | tuple) for level in listed):
+        return [f"{outer}: {inner}" for outer, inner in zip(*listed, strict=True)]
+    return listed
+
+
+def _listed(values: Any) -> list[Any]:
+    return [] if values is None else list(_decoded(values))
+
+
+def _rows(values: Any) -> list[list[Any]]:
+    return [list(row) for row in _decoded(values)]
+
+
+def _decoded(values: Any) -> Any:
+    """Values as they were given: Plotly describes an array as base64."""
+    if not isinstance(values, Mapping):
+        return values
+    found = np.frombuffer(base64.b64decode(values["bdata"]), dtype=values["dtype"])
+    shape = [int(side) for side in str(values.get("shape", "")).split(",") if side.strip()]
+    return found.reshape(shape or (-1,)).tolist()
+
+
+def _plain(text: Any) -> str:
+    """A text of Plotly's, which reads a little HTML, as matplotlib shows it."""
+    if text is None:
+        return ""
+    lines = str(text).replace("<br>", "\n")
+    return printable(unescape(TAG.sub("", lines)))
+
+
+def printable(text: str) -> str:
+    """The text in characters of the font, its lines cut."""
+    letters = _letters()
+    found = UNPRINTED.sub(" ", text)
+    found = "".join(
+        each if each == "\n" or each in letters else f"U+{ord(each):04X}" for each in found
+    )
+    return "\n".join(
+        line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 1]}…" for line in found.split("\n")
+    )
+
+
+@cache
+def _letters() -> frozenset[str]:
+    """The characters of matplotlib's own font."""
+    from matplotlib.font_manager import findfont, get_font
+
+    return frozenset(map(chr, get_font(findfont("DejaVu Sans")).get_charmap()))
