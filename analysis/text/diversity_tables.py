@@ -6,34 +6,26 @@ Both read the result of a diversity analysis (`analysis.text.diversity.describe_
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from analysis.paper.published import published
+
 FIELDS: Final = ("instruction", "query", "passage", "text")
 METRICS: Final = ("aps", "ingf_2", "ingf_3")
 FILTERED, UNFILTERED = ", filtered", ", unfiltered"
 
 
 PAPER: Final = " (paper)"
-# Table 1 of the paper: numbers and mean words of instructions, queries and passages.
-TABLE_ONE: Final[dict[str, tuple[float | None, ...]]] = {
-    "InstructIR": (9_900, 9_900, 16_100, 49.04, 5.57, 91.23),
-    "FollowIR": (104, 104, 98_300, 43.51, 11.44, 122.69),
-    "BRIGHT": (None, 1_300, 1_300_000, None, 203.05, 343.01),
-    "MAIR": (805, 10_000, 4_300_000, 33.18, 315.16, 547.51),
-    "InfoSearch": (1_600, 600, 6_400, 17.21, 8.19, 175.98),
-    "IFIR": (2_100, 943, 1_400_000, 99.35, 36.52, 224.97),
-    "Promptriever": (489_000, 489_000, 1_600_000, 103.2, 5.95, 56.27),
-    "InF-IR": (77_500, 77_500, 116_200, 35.57, 8.06, 55.2),
-}
 
 
 def published_rows(corpora: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The paper's row of every published corpus that one of the corpora is named after."""
     found = []
-    for name, values in TABLE_ONE.items():
+    for printed in published("table_1"):
+        name = str(printed["dataset"])
         if any(_letters(name) in _letters(str(corpus["corpus"])) for corpus in corpora):
             row: dict[str, Any] = {"corpus": f"{name}{PAPER}", "groups": None}
-            for place, field in enumerate(FIELDS[:3]):
-                row[_plural(field)] = values[place]
-                row[f"words per {field}"] = values[3 + place]
+            for field in FIELDS[:3]:
+                row[_plural(field)] = printed[_plural(field)]
+                row[f"words per {field}"] = printed[f"words per {field}"]
             found.append(row)
     return found
 

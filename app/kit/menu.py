@@ -58,6 +58,7 @@ MENU = (
     View("coverage", "corpora/coverage_page.py", "Coverage", "scatter_plot", INSIGHT, "analyze"),
     View("diversity", "corpora/diversity_page.py", "Diversity", "diversity_3", INSIGHT, "analyze"),
     View("overlaps", "corpora/overlaps_page.py", "Overlaps", "content_copy", INSIGHT, "analyze"),
+    View("paper", "paper/page.py", "Paper", "article", INSIGHT, "analyze"),
     View("train", "training/page.py", "Train", "model_training", MODELS, "train"),
     View(
         "evaluations",

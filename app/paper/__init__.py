@@ -1,0 +1,1 @@
+"""The paper view: the figures and tables of the paper, ours next to what it prints."""

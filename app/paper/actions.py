@@ -1,0 +1,114 @@
+"""What the paper view reads of a project: analyses, judgments, scores and checkpoints."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from analysis.agreement.agreement import agreement_report
+from analysis.agreement.judgment_filter import decisions_of
+from analysis.map.printed_map import printed_map
+from analysis.paper.rows import Trained
+from app.agreement.actions import read_hidden, study_to_show
+from app.corpora.map.points_actions import stored_points, visible_rows
+from app.kit.analysis_command import agreement_command
+from app.kit.figure import Origin
+from db.outcome.analyses import list_analyses
+from db.outcome.checkpoints import list_checkpoints
+from db.outcome.evaluations import Scored, newest_scores
+from db.store.store import open_store
+from db.study.judgments import JudgmentRow, judgment_frame, judgment_state
+from db.study.studies import list_studies
+from db.tables import Analysis, Checkpoint
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def read_analysis(kind: str, dataset_id: int) -> Analysis | None:
+    """The newest analysis of the dataset."""
+    with open_store().read() as session:
+        found = list_analyses(session, kind, dataset_id=dataset_id)
+    return found[0] if found else None
+
+
+def read_agreement(dataset_id: int) -> tuple[dict[str, Any], Origin] | None:
+    """The report of the study that Agreement shows first, with its origin; None without judgments.
+
+    Without the items that are hidden from the user there.
+    """
+    with open_store().read() as session:
+        studies = list_studies(session, dataset_id=dataset_id)
+    if not studies:
+        return None
+    study = study_to_show(studies)
+    hidden, from_figures = read_hidden(study.id)
+    with open_store().read() as session:
+        state = judgment_state(session, study.id)
+        rows = [
+            row
+            for row in judgment_frame(session, study.id)
+            if not (from_figures and row.item_id in hidden)
+        ]
+    if not rows:
+        return None
+    origin = Origin(
+        f"{len(rows):,} judgments of study {study.id}, latest no. {state.last_id}",
+        state.last_at,
+        agreement_command(study.id, []),
+    )
+    version = (open_store().url, study.id, state, frozenset(hidden), from_figures)
+    return _report(rows, version), origin
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _report(_rows: Sequence[JudgmentRow], version: tuple[object, ...]) -> dict[str, Any]:
+    return agreement_report(decisions_of(_rows))
+
+
+def read_map(found: Analysis, colour_by: str) -> tuple["pd.DataFrame", bytes]:
+    """The points of the map and its picture as PNG, without the texts of groups that are hidden
+    from the user."""
+    points = stored_points(open_store().url, found.id)
+    visible = visible_rows(points)
+    version = (open_store().url, found.id, colour_by, visible.tobytes())
+    return points[visible], _picture(points[visible], version)
+
+
+@st.cache_data(max_entries=4, show_spinner="Drawing the map …")
+def _picture(_points: Any, version: tuple[object, ...]) -> bytes:
+    return printed_map(_points, str(version[2]), "png")
+
+
+def read_scores(dataset_id: int) -> tuple[list[Scored], list[Checkpoint]]:
+    """The newest scores of untrained models and of checkpoints trained on the dataset, and these
+    checkpoints, newest first."""
+    with open_store().read() as session:
+        checkpoints = list_checkpoints(session, dataset_id=dataset_id)
+        known = {each.id for each in checkpoints}
+        scores = [
+            each
+            for each in newest_scores(session)
+            if each.checkpoint_id is None or each.checkpoint_id in known
+        ]
+    return scores, checkpoints
+
+
+def trained_of(checkpoints: Sequence[Checkpoint]) -> list[Trained]:
+    """What Tables 3, 4 and 6 vary, of each checkpoint."""
+    found = []
+    for each in checkpoints:
+        settings = each.config.get("settings") or each.config
+        pooling = str(settings.get("pooling", "auto"))
+        found.append(
+            Trained(
+                model=each.path,
+                base=each.base_model,
+                objective=str(settings.get("objective", "")),
+                encoders=str(settings.get("encoders", "shared")),
+                # auto: Table 4's base model is a decoder, whose pooling is that of the last token
+                pooling="last" if pooling == "auto" else pooling,
+                epochs=float(settings.get("epochs") or 0),
+            )
+        )
+    return found

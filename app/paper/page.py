@@ -1,0 +1,83 @@
+"""The Paper page: the paper's Figures 3a to 6 and Tables 1 to 6, ours next to what it prints."""
+
+import streamlit as st
+
+from analysis.figures.figures import human_model_bars
+from app.access.session_user import current_user
+from app.agreement.report import bar_rows
+from app.kit.figure import draw_figure
+from app.kit.frame.dataset import chosen_dataset
+from app.kit.menu import may_open
+from app.kit.page import draw_empty, draw_heading
+from app.paper import actions, data, models
+
+LEAD = (
+    "The figures and tables of the paper, in its order. Rows say where they are from: published "
+    "(printed in the paper) or ours (measured here). What nobody ran stays empty."
+)
+
+
+def draw_agreement(dataset_id: int) -> None:
+    """Figure 4: kappa of people among themselves and of each model with them."""
+    st.subheader("Figure 4: agreement of people and models", anchor=False)
+    found = actions.read_agreement(dataset_id)
+    if found is None:
+        draw_empty(
+            "No judgments yet.",
+            "Figure 4 is the mean kappa of each model judge with the people of a study.",
+            view="studies",
+            link="Create a study",
+        )
+        return
+    report, origin = found
+    if report["simulated"]:
+        st.warning(
+            "The people of this study are simulated judges: a demonstration, not evidence.",
+            icon=":material/smart_toy:",
+        )
+    means = [report["human_human"], *report["human_model"].values()]
+    if any(mean["kappa"] is not None for mean in means):
+        draw_figure(human_model_bars(report), bar_rows(report), origin, key="paper.figure_4")
+    else:
+        reasons = "; ".join(dict.fromkeys(str(mean["reason"]) for mean in means))
+        draw_empty(
+            "No kappa with people yet.",
+            f"Of {origin.version}: {reasons}.",
+            view="agreement",
+            link="Agreement",
+        )
+    st.caption(
+        "The paper prints no values: on 100 samples, o3-mini has the highest mean kappa with "
+        "three annotators, above FollowIR-7B, gpt-4o-mini and gpt-4o."
+    )
+
+
+draw_heading("Paper", LEAD)
+dataset = chosen_dataset()
+user = current_user()
+if dataset is None:
+    draw_empty(
+        "No dataset yet.",
+        "The page fills with what a project measures: import pairs to begin.",
+        view="datasets",
+        link="Datasets",
+        command="inf import --dataset NAME --pairs FILE",
+    )
+    st.stop()
+diversity = actions.read_analysis("diversity", dataset.id)
+data.draw_table_one(diversity)
+data.draw_coverage(actions.read_analysis("coverage", dataset.id))
+data.draw_diversity(diversity)
+if user is not None and may_open(user, "agreement"):
+    draw_agreement(dataset.id)
+if user is not None and may_open(user, "evaluations"):
+    scores, checkpoints = actions.read_scores(dataset.id)
+    ours = models.Ours(scores, actions.trained_of(checkpoints))
+    models.draw_models("table_2", ours)
+    models.draw_ranking(ours)
+    models.draw_objectives(ours)
+    models.draw_designs(ours)
+data.draw_filtering(diversity)
+if user is not None and may_open(user, "evaluations"):
+    models.draw_models("table_5", ours)
+    models.draw_backbone(ours)

@@ -1,0 +1,106 @@
+"""The Paper page: ours next to what the paper prints, and nothing of the paper's as ours."""
+
+import pytest
+from app_pages import open_page, sign_in, words
+from grown_dataset import grown
+from measured import described, kept, mapped
+
+from analysis.paper.published import published
+from db.outcome.evaluations import record_evaluation
+from db.store.store import Store
+from db.tables import Dataset
+
+HEADINGS = [
+    "Table 1: datasets for instruction-following retrieval",
+    "Figure 3a: semantic coverage",
+    "Figure 3b: diversity",
+    "Figure 4: agreement of people and models",
+    "Table 2: base models and InF-Embed",
+    "Figure 5: instruction following by size of the model",
+    "Table 3: objectives and base models, FollowIR",
+    "Table 4: designs with Qwen2.5-1.5B",
+    "Figure 6: effect of quality filtering",
+    "Table 5: further models",
+    "Table 6: objectives on each set of FollowIR",
+]
+NAMED = ["Source", "Model", "dataset", "objective", "encoders", "pooling", "epochs"]
+
+
+def labels_at(page: object, key: str) -> list[str]:
+    """The labels of the downloads with this key."""
+    found = page.get("download_button")  # type: ignore[attr-defined]
+    return [
+        node.proto.label for node in found if f"-{key}." in node.proto.id or key in node.proto.id
+    ]
+
+
+def test_a_project_without_results_has_every_heading_and_no_value_of_its_own(
+    sqlite_store: Store,
+) -> None:
+    with sqlite_store.write() as session:
+        session.add(Dataset(name="<b>$x$</b>"))
+        session.commit()
+    page = open_page("paper")
+    assert not page.exception
+    assert [head.value for head in page.subheader] == HEADINGS
+    for frame in (each.value for each in page.dataframe):
+        assert {"published", "ours"} == set(frame["Source"])
+        own = frame[frame["Source"] == "ours"]
+        values = own.drop(columns=[name for name in NAMED if name in own])
+        assert values.isna().all().all()
+
+
+def test_every_figure_and_table_is_a_download(sqlite_store: Store) -> None:
+    grown(sqlite_store)
+    config = {"datasets": ["demo"], "groups": "both"}
+    kept(sqlite_store, "diversity", config, described(sqlite_store, **config))
+    mapped(sqlite_store, "demo")
+    page = open_page("paper")
+    assert not page.exception
+    assert [head.value for head in page.subheader] == HEADINGS
+    for number in range(1, 7):
+        assert labels_at(page, f"paper.table_{number}") == ["CSV", "LaTeX"]
+    figures = ["3b.aps", "3b.ingf_2", "3b.ingf_3", "5"]
+    for name in figures:
+        assert labels_at(page, f"paper.figure_{name}") == ["CSV", "SVG", "PDF", "PNG", "LaTeX"]
+    assert labels_at(page, "paper.figure_3a") == ["CSV", "SVG", "PDF", "PNG"]
+
+
+def test_what_was_evaluated_stands_in_a_row_of_ours(sqlite_store: Store) -> None:
+    grown(sqlite_store)
+    with sqlite_store.write() as session:
+        for benchmark, metrics in (
+            ("followir/Robust04", {"map": 0.111, "p-mrr": 0.022}),
+            ("held-out demo", {"strict": 0.9}),
+        ):
+            record_evaluation(
+                session,
+                model="intfloat/e5-base-v2",
+                benchmark=benchmark,
+                metrics=metrics,
+                per_query={},
+            )
+        session.commit()
+    page = open_page("paper")
+    assert not page.exception
+    (table,) = [each.value for each in page.dataframe if "Bright nDCG" in each.value]
+    own = table[table["Source"] == "ours"]
+    assert list(own["Model"]) == ["intfloat/e5-base-v2"]
+    cells = own.drop(columns=["Source", "Model"]).iloc[0].dropna().to_dict()
+    assert cells == pytest.approx({"Robust04 MAP": 11.1, "Robust04 p-MRR": 2.2})
+    place = own.index[0]
+    assert table.loc[place - 1, ["Source", "Model"]].to_list() == ["published", "e5-base-v2"]
+    printed = table[table["Source"] == "published"]
+    assert printed["Robust04 MAP"].to_list() == [
+        row["Robust04 MAP"] for row in published("table_2")
+    ]
+    assert "No model of this project has a p-MRR on FollowIR yet." in words(page)
+
+
+def test_who_may_not_evaluate_sees_no_scores(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown(sqlite_store)
+    sign_in(sqlite_store, monkeypatch, "annotator")
+    with pytest.raises(ValueError, match="paper"):
+        open_page("paper")
